@@ -1,6 +1,6 @@
 """Designs: in which order, how often and for how long cells are measured. A design knows no process, clock or file.
 
-Each is a generator of steps that is sent what every step showed. ``carry_out`` (loop) does the steps; ``predicted``
+Each is a generator of steps that is sent what every step showed. ``steps.carry_out`` has them done; ``predicted``
 answers them with what they are expected to take.
 """
 
@@ -23,7 +23,6 @@ from harness.experiment.steps import (
     Start,
     Step,
     Stop,
-    Verify,
     Warm,
 )
 from harness.experiment.warm_up import Route, warm_all
@@ -38,8 +37,6 @@ WARM_SHARE = 0.4  # of the time of a process that its warm-up may take at most
 RATE_SHARE = 0.5  # of the design gate: of what the slowest side answers
 LATER_LOOPS = 0.5  # share of a closed loop's time in later processes, where it sets no rate
 FEW_REQUESTS, LONGEST_TRIAL = 50, 10.0  # of its trials at a rate: those of a slow service last longer
-
-Steps = Generator[Step, Shown, None]
 
 
 @dataclass
@@ -60,25 +57,20 @@ class Up:
     failures: dict[tuple[Process, str], int] = field(default_factory=lambda: defaultdict(int))
     _told: set[tuple[Process, str]] = field(default_factory=set)  # whose warm-up stands in a trial
 
-    def cells(self, of: Callable[[Sequence[Load]], Sequence[Load]]) -> list[Cell]:
-        """Of all members that can be loaded, the loads that ``of`` chooses of a test type's."""
+    def cells(self, *, every_load: bool = False) -> list[Cell]:
+        """Of all members that can be loaded: every load of their test types, or the headline one."""
         return [
             Cell(process=process, test_type=kind, load=load)
             for process, candidate in self.members.items()
             if process not in self.late
             for kind, loads in candidate.test_types.items()
             if kind in self.test_types[process]
-            for load in of(loads)
+            for load in (loads if every_load else (headline(loads),))
         ]
 
-    def measured(self, cell: Cell, purpose: Purpose = "measure") -> list[Trial]:
-        """The trials of a cell's process and test type of this purpose."""
-        return [
-            trial
-            for trial in self.trials
-            if (trial.implementation, trial.process) == (cell.process.implementation, cell.process.number)
-            and (trial.test_type, trial.purpose) == (cell.test_type, purpose)
-        ]
+    def is_headline(self, cell: Cell) -> bool:
+        """Whether the load is the one of its test type that gets most of the time."""
+        return cell.load == headline(self.members[cell.process].test_types[cell.test_type])
 
     def measure(
         self,
@@ -92,9 +84,7 @@ class Up:
     ) -> Generator[Step, Shown, Trial | None]:
         """One trial, unless its process or test type is out by now. ``must``: whatever the time."""
         process, kind = cell.process, cell.test_type
-        if process not in self.members or kind not in self.test_types[process]:
-            return None
-        if process in self.late and not must:
+        if kind not in self.test_types.get(process, ()) or (process in self.late and not must):
             return None
         route = self.routes.get((process, kind))
         first = (process, kind) not in self._told
@@ -105,7 +95,7 @@ class Up:
             purpose=purpose,
             share=share,
             warm_up=route.result if route and first else None,
-            steady=route.detector.steady if route else None,
+            steady=route.steady if route else None,
             until=2.0 if must else self.until,
         )
         match shown:
@@ -130,7 +120,7 @@ class Up:
         """It is up no more."""
         del self.members[process], self.test_types[process]
 
-    def stop_busy(self) -> Steps:
+    def stop_busy(self) -> Design:
         """End those that disturb others, unless they are alone."""
         for process in sorted(self.busy & set(self.members)):
             if len(self.members) > 1:
@@ -138,17 +128,23 @@ class Up:
                 yield Stop(process=process)
 
 
-Visits = Callable[[Up], Steps]  # what is measured while processes are up
+Visits = Callable[[Up], Design]  # what is measured while processes are up
 
 
 def interleaved(plan: Plan, seed: int) -> Design:
     """Every round visits each cell once, in random order; every implementation has several processes."""
-    yield from _processes(plan, seed, _rounds)
+    return _processes(plan, seed, _rounds)
 
 
 def search(plan: Plan, seed: int) -> Design:
     """A closed loop, loads at given rates, then ever closer to the capacity at a latency goal; cells interleaved."""
-    yield from _processes(plan, seed, _rates)
+    return _processes(plan, seed, _rates)
+
+
+def gate(plan: Plan, seed: int) -> Design:
+    """A closed loop of each request, then all sides at one rate for each, in rounds: what a request costs there."""
+    rates: dict[str, float] = {}
+    return _processes(plan, seed, lambda up: _at_one_rate(up, rates), whole=True)
 
 
 def techempower(plan: Plan, seed: int) -> Design:
@@ -161,12 +157,6 @@ def techempower(plan: Plan, seed: int) -> Design:
                 for kind in [kind for kind in candidate.test_types if kind in up.test_types[process]]:
                     yield from _as_techempower(up, process, kind)
             yield from _stop(up)
-
-
-def gate(plan: Plan, seed: int) -> Design:
-    """A closed loop of each request, then all sides at one rate for each, in rounds: what a request costs there."""
-    rates: dict[str, float] = {}
-    yield from _processes(plan, seed, lambda up: _at_one_rate(up, rates), whole=True)
 
 
 DESIGNS: dict[str, Callable[[Plan, int], Design]] = {
@@ -191,18 +181,21 @@ def _processes(plan: Plan, seed: int, visits: Visits, *, whole: bool = False) ->
     trials: list[Trial] = []
     alone: set[str] = set()  # they disturbed others: measured by themselves from then on
     out: set[str] = set()  # they did not come up
+    share = 1 / rules.maximum  # of the time
     for number in range(rules.maximum):
         together = [_due(group, waiting, out) for group in groups(plan, seed + number, frozenset(alone))]
-        turns = [group for group in together if group]
-        if not turns:
+        done, count = 0, sum(map(len, together))
+        if not count:
             return
-        share = 1 / rules.maximum
-        done, count = 0, sum(map(len, turns))
-        for group in turns:
+        for group in filter(None, together):
             begin = (number + done / count) * share
             done += len(group)
             up = Up(plan=plan, number=number, begin=begin, until=(number + done / count) * share, seed=seed)
-            yield from _turn(up, group, visits, out, whole=whole)
+            out |= yield from _start(up, group)
+            if not whole or _common(up, group):
+                yield from _warm(up)
+                yield from visits(up)
+            yield from _stop(up)
             trials += up.trials
             if whole and not _common(up, group):
                 return
@@ -217,28 +210,18 @@ def _due(group: Sequence[Candidate], waiting: Sequence[tuple[str, str]], out: se
     for candidate in group:
         kinds = {k: loads for k, loads in candidate.test_types.items() if (candidate.implementation, k) in waiting}
         if kinds and candidate.implementation not in out:
-            chosen.append(Candidate(implementation=candidate.implementation, test_types=kinds, jit=candidate.jit))
+            chosen.append(replace(candidate, test_types=kinds))
     return chosen
 
 
-def _turn(up: Up, group: Sequence[Candidate], visits: Visits, out: set[str], *, whole: bool) -> Steps:
-    """Processes that are up together: start and warm all, visit their cells, stop all."""
-    out |= yield from _start(up, group)
-    if whole and not _common(up, group):
-        yield from _stop(up)
-        return
-    cells = {cell: up.members[cell.process].jit for cell in up.cells(lambda loads: (headline(loads),))}
-    routes, gone = yield from warm_all(
-        cells,
-        up.plan.profile,
-        until=up.begin + WARM_SHARE * (up.until - up.begin),
-        seed=f"{up.seed} warm {up.number}",
-    )
+def _warm(up: Up) -> Design:
+    """All that is up, test type by test type."""
+    cells = {cell: up.members[cell.process].jit for cell in up.cells()}
+    until = up.begin + WARM_SHARE * (up.until - up.begin)
+    routes, gone = yield from warm_all(cells, up.plan.profile, until=until, seed=f"{up.seed} warm {up.number}")
     for process in gone:
         up.lose(process)
     up.routes = {(route.cell.process, route.cell.test_type): route for route in routes}
-    yield from visits(up)
-    yield from _stop(up)
 
 
 def _start(up: Up, group: Sequence[Candidate]) -> Generator[Step, Shown, set[str]]:
@@ -246,13 +229,12 @@ def _start(up: Up, group: Sequence[Candidate]) -> Generator[Step, Shown, set[str
     failed: set[str] = set()
     for candidate in group:
         process = Process(candidate.implementation, up.number)
-        if not isinstance((yield Start(process=process)), Done):
-            failed.add(candidate.implementation)
-            continue
-        shown = yield Verify(process=process)
+        shown = yield Start(process=process)
         if isinstance(shown, Done):
             up.members[process] = candidate
             up.test_types[process] = set(shown.test_types)
+        elif shown == Failed():
+            failed.add(candidate.implementation)
     return failed
 
 
@@ -262,7 +244,7 @@ def _common(up: Up, group: Sequence[Candidate]) -> set[str]:
     return set[str].intersection(*found)
 
 
-def _stop(up: Up) -> Steps:
+def _stop(up: Up) -> Design:
     for process in list(up.members):
         yield Stop(process=process)
 
@@ -270,39 +252,26 @@ def _stop(up: Up) -> Steps:
 # ---- what is visited ------------------------------------------------------------------------------------------------
 
 
-def _rounds(up: Up) -> Steps:
+def _rounds(up: Up) -> Design:
     """Rounds: the windows of one table stand next to one another, since what slows a machine lasts seconds."""
-    rules, plan, first = up.plan.profile.interleaved, up.plan, up.number == 0
-    number = 0
+    rules, plan, number = up.plan.profile.interleaved, up.plan, 0
     while rules.rounds is None or number < rules.rounds:
-        if number == 0 or rules.every_load:
-            chosen = up.cells(lambda loads: loads) if first or rules.every_load else up.cells(_headlines)
-        else:
-            chosen = up.cells(_headlines)
-        if not chosen:
+        first = up.number == number == 0
+        cells = up.cells(every_load=rules.every_load or first)
+        if not cells:
             return
-        for cell in in_random_order(chosen, headline_of(up), f"{up.seed} {up.number} {number}"):
+        for cell in in_random_order(cells, up.is_headline, f"{up.seed} {up.number} {number}"):
             if cell.process not in up.members:
                 continue
-            main = cell.load == headline_of(up)(cell)
-            must = first and number == 0 and main
-            yield from up.measure(cell, plan.seconds(cell.load, headline=main), number, must=must)
-            if must and rules.witness and isinstance(cell.load, Closed):
+            main = up.is_headline(cell)
+            yield from up.measure(cell, plan.seconds(cell.load, headline=main), number, must=first and main)
+            if first and main and rules.witness and isinstance(cell.load, Closed):
                 yield from up.measure(cell, plan.witness_seconds, number, purpose="witness")
         yield from up.stop_busy()
         number += 1
 
 
-def _headlines(loads: Sequence[Load]) -> Sequence[Load]:
-    return (headline(loads),)
-
-
-def headline_of(up: Up) -> Callable[[Cell], Load]:
-    """The headline load of a cell's test type."""
-    return lambda cell: headline(up.members[cell.process].test_types[cell.test_type])
-
-
-def in_random_order(cells: Sequence[Cell], main: Callable[[Cell], Load], seed: str) -> Iterator[Cell]:
+def in_random_order(cells: Sequence[Cell], is_headline: Callable[[Cell], bool], seed: str) -> Iterator[Cell]:
     """Tables at random, each one's cells at random; a test type's headline table comes last of its own.
 
     The other loads, which are visited once, warm for the one that decides.
@@ -311,23 +280,18 @@ def in_random_order(cells: Sequence[Cell], main: Callable[[Cell], Load], seed: s
     tables: defaultdict[tuple[str, Load], list[Cell]] = defaultdict(list)
     for cell in cells:
         tables[cell.test_type, cell.load].append(cell)
-    last = {(cell.test_type, main(cell)) for cell in cells}
+    last = {(cell.test_type, cell.load) for cell in cells if is_headline(cell)}
     order = dice.sample(sorted(tables, key=str), len(tables))
-    places: defaultdict[str, list[int]] = defaultdict(list)
-    for place, (kind, _) in enumerate(order):
-        places[kind].append(place)
-    for own in places.values():
-        of = sorted((order[place] for place in own), key=last.__contains__)
-        for place, table in zip(own, of, strict=True):
-            order[place] = table
-    for table in order:
-        yield from dice.sample(tables[table], len(tables[table]))
+    by_type = {kind: iter(sorted((t for t in order if t[0] == kind), key=last.__contains__)) for kind, _ in order}
+    for kind, _ in order:  # each place stays with its test type
+        table = tables[next(by_type[kind])]
+        yield from dice.sample(table, len(table))
 
 
-def _rates(up: Up) -> Steps:
+def _rates(up: Up) -> Design:
     """The closed loop, then shares of it and rates for all in random order, then the search, cell by cell in rounds."""
     profile, dice = up.plan.profile, random.Random(f"{up.seed} rates {up.number}")
-    cells = up.cells(_headlines)
+    cells, rules = up.cells(), profile.open_loop
     base: dict[Cell, float] = {}
     for cell in dice.sample(cells, len(cells)):
         trial = yield from up.measure(cell, up.plan.seconds(cell.load, headline=True), 0, must=up.number == 0)
@@ -335,28 +299,27 @@ def _rates(up: Up) -> Steps:
             base[cell] = cell.load.factor
         elif trial and trial.rankable and trial.throughput > 0:
             base[cell] = trial.throughput
-    number = 1
     given: list[tuple[Purpose, float]] = [("share", share) for share in profile.rates.shares]
     given += [("common", rate) for rate in profile.rates.common]
-    for purpose, of in dice.sample(given, len(given)):
+    for number, (purpose, of) in enumerate(dice.sample(given, len(given)), 1):
         for cell in dice.sample(list(base), len(base)):
-            rate = of * base[cell] if purpose == "share" else of
-            if isinstance(cell.load, Scenario) or (purpose == "common" and of > MOST_OF_CAPACITY * base[cell]):
-                continue
             share = of if purpose == "share" else None
-            at = _at(cell, rate)
+            if isinstance(cell.load, Scenario) or (share is None and of > MOST_OF_CAPACITY * base[cell]):
+                continue
+            at = _at(cell, of * base[cell] if share else of)
             yield from up.measure(at, profile.rates.seconds, number, purpose=purpose, share=share)
-        number += 1
-    rules = profile.open_loop
-    for _ in range(rules.search_loads):
+    for number in range(len(given) + 1, len(given) + 1 + rules.search_loads):
         for cell in dice.sample(list(base), len(base)):
             arrivals = isinstance(cell.load, Scenario)
-            seen = [t for t in up.measured(cell) if arrivals] + [
-                t for purpose in ("share", "common", "search") for t in up.measured(cell, purpose)
-            ]
             seconds = profile.orders.seconds if arrivals else profile.rates.seconds
             found = next_load(
-                seen,
+                [
+                    trial
+                    for trial in up.trials
+                    if Process(trial.implementation, trial.process) == cell.process
+                    and trial.test_type == cell.test_type
+                    and (arrivals or trial.purpose != "measure")
+                ],
                 profile.orders.goal if arrivals else rules.goal,
                 start=base[cell],
                 width=rules.bracket,
@@ -365,14 +328,13 @@ def _rates(up: Up) -> Steps:
             )
             if found is not None:
                 yield from up.measure(_at(cell, found), seconds, number, purpose="search")
-        number += 1
 
 
-def _at_one_rate(up: Up, rates: dict[str, float]) -> Steps:
+def _at_one_rate(up: Up, rates: dict[str, float]) -> Design:
     """A closed loop, then rounds; ``rates`` by test type: half of what the slowest side answered in the first loop."""
     dice = random.Random(f"{up.seed} gate {up.number}")
     number, sides = 0, tuple(up.members.values())
-    while (kinds := sorted(_common(up, sides))) and (cells := up.cells(_headlines)):
+    while (kinds := sorted(_common(up, sides))) and (cells := up.cells()):
         closed = number == 0
         for kind in dice.sample(kinds, len(kinds)):
             table = [cell for cell in cells if cell.test_type == kind]
@@ -393,15 +355,12 @@ def _at_one_rate(up: Up, rates: dict[str, float]) -> Steps:
 def _at(cell: Cell, rate: float) -> Cell:
     """The cell at another rate, or factor."""
     old = cell.load
-    load: Load = (
-        Scenario(factor=rate, connections=old.connections)
-        if isinstance(old, Scenario)
-        else Open(rate=rate, connections=old.connections, queries=old.queries)
-    )
-    return Cell(process=cell.process, test_type=cell.test_type, load=load)
+    if isinstance(old, Scenario):
+        return replace(cell, load=Scenario(factor=rate, connections=old.connections))
+    return replace(cell, load=Open(rate=rate, connections=old.connections, queries=old.queries))
 
 
-def _as_techempower(up: Up, process: Process, kind: str) -> Steps:
+def _as_techempower(up: Up, process: Process, kind: str) -> Design:
     """Primer, warm-up, then every level of one test type, with pauses; a witness at the headline level."""
     profile = up.plan.profile
     loads = up.members[process].test_types[kind]
@@ -410,7 +369,10 @@ def _as_techempower(up: Up, process: Process, kind: str) -> Steps:
     first = cells[-1] if loads[-1].queries is not None else cells[0]
     primer = (pause, min(PRIMER_CONNECTIONS, first.load.connections))
     for seconds, connections in (primer, (profile.duration_seconds, max(profile.levels.concurrency))):
-        shown = yield Warm(cell=first, seconds=seconds, connections=connections)
+        load = first.load
+        if isinstance(load, Closed):
+            load = load.model_copy(update={"connections": connections})
+        shown = yield Warm(cell=replace(first, load=load), seconds=seconds)
         if isinstance(shown, Failed):
             if shown.gone:
                 up.lose(process)
@@ -420,7 +382,7 @@ def _as_techempower(up: Up, process: Process, kind: str) -> Steps:
         if cell is not cells[0]:
             yield Rest(seconds=0.4 * pause)
         yield from up.measure(cell, profile.duration_seconds, 0)
-        if cell.load == headline(loads) and up.number == 0 and profile.interleaved.witness:
-            yield from up.measure(cell, up.plan.witness_seconds, 0, purpose="witness")
         if process not in up.members:
             return
+        if up.is_headline(cell) and up.number == 0 and profile.interleaved.witness:
+            yield from up.measure(cell, up.plan.witness_seconds, 0, purpose="witness")

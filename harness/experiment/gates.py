@@ -1,21 +1,22 @@
 """The validity gates, one table for all kinds of load: whether a trial may be ranked, and which flag stands beside it.
 
-Pure; docs/method.md has why. A threshold stands in its rule, below. What a trial does not know of itself comes in
-``Expected``; what is None anywhere is unknown and passes its gate with no value.
+Pure; docs/method.md has why. A threshold stands in its rule, or in its row of ``RULES``. What a trial does not know of
+itself comes in ``Expected``; what is None anywhere is unknown and passes its gate with no value.
 """
 
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+from harness.experiment.generators import LEAST_LAG_SECONDS
 from harness.plan.profile import OpenLoop
 from harness.records.models import ClientUse, Gate, Open, Outcome, Scenario, Trial
 
 DELAYED_ACK_SECONDS = 0.04  # Linux's minimum delayed acknowledgement (TCP_DELACK_MIN = HZ / 25)
 CHANCE_SIGMAS = 3.1  # of a Poisson count above its mean: one in a thousand is further
 WINDOW_SPREAD = 0.2  # relative standard deviation of CPU per request of one second, on the noisiest machine seen
+WAIT_SHARE = 0.05  # of the time that a server could have run: more, and CPUs were contended
 IDLE_CPUS = 0.005  # that a server which is up beside the measured one may use
-LEAST_LAG_SECONDS = 100e-6  # below this a generator's lag does not count, whatever its share
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,18 +50,33 @@ def judge(trial: Trial, expected: Expected) -> tuple[Gate, ...]:
 
 
 def _gate(name: str, finding: Finding) -> Gate:
-    if not finding.breached:
-        return Gate(name=name, outcome=Outcome.PASS, value=finding.value, threshold=finding.threshold)
-    outcome = Outcome.FAIL if name in FAILING and not finding.few else Outcome.WARN
-    return Gate(name=name, outcome=outcome, value=finding.value, threshold=finding.threshold, word=finding.flag)
+    outcome, flag = Outcome.PASS, ""
+    if finding.breached:
+        outcome = Outcome.FAIL if name in FAILING and not finding.few else Outcome.WARN
+        flag = finding.flag
+    return Gate(name=name, outcome=outcome, value=finding.value, threshold=finding.threshold, word=flag)
 
 
-def _above(value: float | None, limit: float, flag: str) -> Finding:
-    return Finding(None if value is None else value > limit, value, limit, flag)
+def _above(
+    figure: Callable[[Trial], float | None], limit: float, flag: str, when: Callable[[Trial], object] = lambda _: True
+) -> Rule:
+    """Breached by a figure of the trial above the limit; of the trials ``when`` it applies to."""
+
+    def rule(trial: Trial, _: Expected) -> Finding | None:
+        if not when(trial):
+            return None
+        value = figure(trial)
+        return Finding(None if value is None else value > limit, value, limit, flag)
+
+    return rule
 
 
 def _closed(trial: Trial) -> bool:
     return trial.load.kind == "closed"
+
+
+def _at_rate(trial: Trial) -> bool:
+    return isinstance(trial.load, Open | Scenario) and trial.due is not None
 
 
 def asked_connections(trial: Trial) -> int:
@@ -69,44 +85,53 @@ def asked_connections(trial: Trial) -> int:
     return trial.load.connections - trial.load.connections % threads
 
 
-# ---- what every load can breach -------------------------------------------------------------------------------------
+# ---- figures of a trial ----------------------------------------------------------------------------------------------
 
 
-def _errors(trial: Trial, _: Expected) -> Finding:
+def _errors(trial: Trial) -> float:
     """Errors of any kind; of an open loop what is merely unfinished has a gate of its own."""
-    count = trial.errors.total - (trial.unfinished or 0)
-    return _above(float(max(0, count)), 0.0, "errors")
+    return float(max(0, trial.errors.total - (trial.unfinished or 0)))
 
 
-def _restarted(trial: Trial, _: Expected) -> Finding:
-    return Finding(trial.restarted, float(trial.restarted), 0.0, "restarted")
-
-
-def _wrong_answers(trial: Trial, _: Expected) -> Finding | None:
+def _wrong_answers(trial: Trial) -> float:
     """What the checks objected to in the trial's own answers."""
-    if trial.evidence is None:
-        return None
-    bad = sum(objection.outcome is Outcome.FAIL for objection in trial.evidence.objections)
-    return _above(float(bad), 0.0, "wrong answers")
+    objections = trial.evidence.objections if trial.evidence else ()
+    return float(sum(objection.outcome is Outcome.FAIL for objection in objections))
 
 
-def _contended(trial: Trial, _: Expected) -> Finding:
-    """Run-queue wait of the server, of the time that it could have run."""
-    return _above(trial.server.wait_share, 0.05, "CPU contention")
-
-
-def _throttled(trial: Trial, _: Expected) -> Finding:
+def _throttled(trial: Trial) -> float | None:
     seconds = trial.server.throttled_seconds
-    share = None if seconds is None or trial.duration <= 0 else seconds / trial.duration
-    return _above(share, 0.01, "throttled")
+    return None if seconds is None or trial.duration <= 0 else seconds / trial.duration
 
 
-def _steal(trial: Trial, _: Expected) -> Finding:
-    return _above(trial.steal_share, 0.02, "steal")
+def _generator_share(trial: Trial) -> float | None:
+    """CPU share of the generator's threads: near 1 it measures itself. Of several clients the busiest counts."""
+    used = [(trial.generator_cpu_seconds, trial.duration * trial.generator_threads)]
+    if trial.clients:
+        used = [(client.cpu_seconds, client.duration * client.threads) for client in trial.clients]
+    return max((cpu / seconds for cpu, seconds in used if seconds > 0), default=None)
 
 
-def _idle_servers(trial: Trial, _: Expected) -> Finding:
-    return _above(trial.idle_cpu_share, IDLE_CPUS, "idle servers busy")
+def _client_wait(trial: Trial) -> float | None:
+    """Run-queue wait of the client that waits most: a generator without a CPU sends late, and answers wait for it."""
+    known = [(c.wait_seconds, c.wait_seconds + c.cpu_seconds) for c in trial.clients if c.wait_seconds is not None]
+    return max((wait / every for wait, every in known if every > 0), default=None)
+
+
+def overlap(clients: Sequence[ClientUse]) -> float | None:
+    """Share of the time from the first client's beginning to the last one's end in which all loaded; at least that.
+
+    What is not known of a beginning counts against it. None for fewer than two clients.
+    """
+    if len(clients) < 2:
+        return None
+    end = min(c.begun - c.begun_within + c.duration for c in clients)
+    together = end - max(c.begun + c.begun_within for c in clients)
+    longest = max(c.begun + c.duration for c in clients) - min(c.begun for c in clients)
+    return max(0.0, together / longest) if longest > 0 else None
+
+
+# ---- rules of their own ----------------------------------------------------------------------------------------------
 
 
 def _response_size(trial: Trial, expected: Expected) -> Finding | None:
@@ -128,23 +153,12 @@ def _response_size(trial: Trial, expected: Expected) -> Finding | None:
     return Finding(abs(deviation) > allowed, deviation, allowed, "response size")
 
 
-# ---- closed loops ---------------------------------------------------------------------------------------------------
-
-
 def _connections(trial: Trial, _: Expected) -> Finding | None:
     """Fewer established than asked for."""
     if not _closed(trial):
         return None
     asked, seen = asked_connections(trial), trial.connections
-    value = None if seen is None else float(seen)
-    return Finding(None if seen is None else seen < asked, value, float(asked), "connections")
-
-
-def _unasked(trial: Trial, _: Expected) -> Finding | None:
-    """Responses for each request, by the bytes on the sockets: who answers twice, or unasked, is counted twice."""
-    if not _closed(trial):
-        return None
-    return _above(trial.responses_per_request, 1.05, "unasked responses")
+    return Finding(None if seen is None else seen < asked, seen, float(asked), "connections")
 
 
 def _overrun(trial: Trial, _: Expected) -> Finding | None:
@@ -154,14 +168,6 @@ def _overrun(trial: Trial, _: Expected) -> Finding | None:
     allowed = max(0.5, 0.05 * trial.asked_duration)
     over = trial.duration - trial.asked_duration
     return Finding(abs(over) > allowed, over, allowed, "overrun" if over > 0 else "cut short")
-
-
-def _generator_bound(trial: Trial, _: Expected) -> Finding:
-    """CPU share of the generator's threads: near 1 it measures itself. Of several clients the busiest counts."""
-    seconds = trial.duration * trial.generator_threads
-    busy = trial.generator_cpu_seconds / seconds if seconds > 0 and not trial.clients else None
-    each = [c.cpu_seconds / (c.duration * c.threads) for c in trial.clients if c.duration > 0 and c.threads > 0]
-    return _above(max(each, default=busy), 0.85, "limited by the load generator")
 
 
 def _littles_law(trial: Trial, _: Expected) -> Finding | None:
@@ -193,7 +199,7 @@ def _delayed_ack(trial: Trial, expected: Expected) -> Finding | None:
     signature = asked_connections(trial) * trial.load.depth / DELAYED_ACK_SECONDS
     deviation = trial.requests / trial.duration / signature - 1
     idle = trial.server.cpu_seconds / (trial.duration * expected.server_cpus) < 1 / 2
-    idle = idle and not _contended(trial, expected).breached
+    idle = idle and (trial.server.wait_share or 0.0) <= WAIT_SHARE
     return Finding(abs(deviation) <= limit and idle, deviation, limit, "delayed ACK")
 
 
@@ -207,13 +213,6 @@ def _witness(trial: Trial, expected: Expected) -> Finding | None:
     error = WINDOW_SPREAD * math.sqrt(1 / max(1.0, trial.duration) + 1 / max(1.0, beside.duration))
     sigmas = abs(math.log(trial.cpu_per_request / beside.cpu_per_request)) / error
     return Finding(sigmas > limit, sigmas, limit, "the two generators disagree")
-
-
-# ---- loads at a rate ------------------------------------------------------------------------------------------------
-
-
-def _at_rate(trial: Trial) -> bool:
-    return isinstance(trial.load, Open | Scenario) and trial.due is not None
 
 
 def _achieved_rate(trial: Trial, expected: Expected) -> Finding | None:
@@ -234,13 +233,6 @@ def _achieved_rate(trial: Trial, expected: Expected) -> Finding | None:
         under_way = by_chance(trial.requests / trial.duration * trial.latency.percentiles.get("50", 0.0))
     allowed = limit + min(under_way, trial.load.connections) / trial.due
     return Finding(short > allowed, short, allowed, "rate not achieved")
-
-
-def _unfinished(trial: Trial, _: Expected) -> Finding | None:
-    if not _at_rate(trial):
-        return None
-    share = (trial.unfinished or 0) / trial.due if trial.due else None
-    return _above(share, 0.0, "unfinished requests")
 
 
 def _generator_lag(trial: Trial, expected: Expected) -> Finding | None:
@@ -267,22 +259,6 @@ def by_chance(mean: float) -> float:
     return mean + CHANCE_SIGMAS * math.sqrt(mean) + 1
 
 
-# ---- loads from several machines ------------------------------------------------------------------------------------
-
-
-def overlap(clients: Sequence[ClientUse]) -> float | None:
-    """Share of the time from the first client's beginning to the last one's end in which all loaded; at least that.
-
-    What is not known of a beginning counts against it. None for fewer than two clients.
-    """
-    if len(clients) < 2:
-        return None
-    end = min(c.begun - c.begun_within + c.duration for c in clients)
-    together = end - max(c.begun + c.begun_within for c in clients)
-    longest = max(c.begun + c.duration for c in clients) - min(c.begun for c in clients)
-    return max(0.0, together / longest) if longest > 0 else None
-
-
 def _clients_apart(trial: Trial, _: Expected) -> Finding | None:
     """Clients that did not load at the same time: their rates are of different loads, and do not add up."""
     if not trial.clients:
@@ -291,41 +267,31 @@ def _clients_apart(trial: Trial, _: Expected) -> Finding | None:
     return Finding(None if share is None else share < limit, share, limit, "clients apart")
 
 
-def _client_lag(trial: Trial, _: Expected) -> Finding | None:
-    """Run-queue wait of the client that waits most: a generator without a CPU sends late, and answers wait for it."""
-    if not trial.clients:
-        return None
-    known = [(c.wait_seconds, c.wait_seconds + c.cpu_seconds) for c in trial.clients if c.wait_seconds is not None]
-    share = max((wait / every for wait, every in known if every > 0), default=None)
-    return _above(share, 0.10, "client lags")
-
-
-def _link(trial: Trial, _: Expected) -> Finding | None:
-    """Of what the links between clients and server carry."""
-    return None if trial.link_share is None else _above(trial.link_share, 0.90, "limited by the network")
-
-
 RULES: Mapping[str, Rule] = {
-    "errors": _errors,
+    "errors": _above(_errors, 0.0, "errors"),
     "connections": _connections,
     "response-size": _response_size,
-    "unasked": _unasked,
+    # By the bytes on the sockets: who answers twice, or unasked, is counted twice.
+    "unasked": _above(lambda trial: trial.responses_per_request, 1.05, "unasked responses", _closed),
     "overrun": _overrun,
-    "restarted": _restarted,
-    "wrong-answers": _wrong_answers,
+    "restarted": _above(lambda trial: float(trial.restarted), 0.0, "restarted"),
+    "wrong-answers": _above(_wrong_answers, 0.0, "wrong answers", lambda trial: trial.evidence),
     "achieved-rate": _achieved_rate,
-    "unfinished": _unfinished,
+    "unfinished": _above(
+        lambda trial: (trial.unfinished or 0) / trial.due if trial.due else None, 0.0, "unfinished requests", _at_rate
+    ),
     "generator-lag": _generator_lag,
-    "generator-bound": _generator_bound,
+    "generator-bound": _above(_generator_share, 0.85, "limited by the load generator"),
     "clients-apart": _clients_apart,
-    "client-lag": _client_lag,
-    "link": _link,
-    "contended": _contended,
-    "throttled": _throttled,
-    "steal": _steal,
+    "client-lag": _above(_client_wait, 0.10, "client lags", lambda trial: trial.clients),
+    "link": _above(lambda t: t.link_share, 0.90, "limited by the network", lambda t: t.link_share is not None),
+    # Run-queue wait of the server, of the time that it could have run.
+    "contended": _above(lambda trial: trial.server.wait_share, WAIT_SHARE, "CPU contention"),
+    "throttled": _above(_throttled, 0.01, "throttled"),
+    "steal": _above(lambda trial: trial.steal_share, 0.02, "steal"),
     "littles-law": _littles_law,
     "delayed-ack": _delayed_ack,
-    "idle-servers": _idle_servers,
+    "idle-servers": _above(lambda trial: trial.idle_cpu_share, IDLE_CPUS, "idle servers busy"),
     "witness": _witness,
 }
 FAILING = {  # not ranked; of the other gates a flag stands beside the figure

@@ -1,12 +1,11 @@
 """What stands before the first server starts: selection, plan, checks of the machine, the run's record, builds."""
 
 import contextlib
-import math
 import platform
 import re
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from harness.errors import EnvironmentLacksError, StoreError, UsageError
@@ -30,22 +29,24 @@ JIT_PLATFORMS = re.compile(  # whole words of language, platform, web server or 
 )
 
 
-@dataclass(frozen=True, kw_only=True)
-class Selected:
-    """What a command works on."""
+MEMORY_SHARE = 0.7  # of the free memory, that servers may take together
+COMMIT = "# branch.oid "  # before it in what git says of a tree
 
-    implementations: tuple[Implementation, ...]
-    candidates: tuple[Candidate, ...]
-    problems: tuple[str, ...]  # broken configuration files
+Revision = tuple[str | None, bool | None]  # the commit, and whether the tree differs from it
 
 
-def choose_work(settings: Settings) -> Selected:
+def choose_work(settings: Settings) -> Plan:
     """Select the implementations and their cells; raises UsageError when nothing is left."""
+    rules = settings.profile.processes
+
+    def waiting(trials: Sequence[Trial], expected: Sequence[tuple[str, str]]) -> Sequence[tuple[str, str]]:
+        return [(item.implementation, item.test_type) for item in undecided(trials, expected, rules)]
+
     found = scan(*settings.frameworks) if not settings.services else Scan(implementations=(), problems=())
     try:
         chosen = settings.services or select(found.implementations, settings.selection)
     except UsageError as error:  # the name may well stand in a file that cannot be read
-        raise UsageError("\n".join((*found.problems, *_not_explained(str(error), found.problems)))) from None
+        raise UsageError("\n".join((*found.problems, str(error)))) from None
     if unknown := set(settings.allow) - {i.name for i in chosen}:
         raise UsageError(
             f"--allow {min(unknown)}: not among the selected; {suggest(min(unknown), (i.name for i in chosen))}"
@@ -75,17 +76,14 @@ def choose_work(settings: Settings) -> Selected:
     named = {candidate.implementation for candidate in candidates}
     # A broken file belongs to what was asked for unless the command names each implementation.
     by_name = settings.selection.test and "run" not in settings.selection.test
-    return Selected(
-        implementations=tuple(i for i in chosen if i.name in named),
+    return Plan(
         candidates=candidates,
+        profile=settings.profile,
+        implementations=tuple(i for i in chosen if i.name in named),
         problems=refused if by_name else (*refused, *found.problems),
+        reverse=settings.reverse_order,
+        undecided=waiting if rules.looks else all_waiting,
     )
-
-
-def _not_explained(message: str, problems: Sequence[str]) -> tuple[str, ...]:
-    """The lines of a message on unknown names that are not names of folders whose file cannot be read."""
-    folders = {Path(problem.partition(": ")[0]).parent.name for problem in problems}
-    return tuple(line for line in message.splitlines() if not any(f"unknown name {name!r}" in line for name in folders))
 
 
 def twins(chosen: Sequence[Implementation], wanted: Twins) -> tuple[Implementation, ...]:
@@ -112,48 +110,21 @@ def cells_of(implementation: Implementation, settings: Settings, *, upstream_see
     }
 
 
-def make_plan(
-    selected: Selected,
-    settings: Settings,
-    *,
-    sizes: Mapping[str, float] | None = None,
-    free_memory: float = math.inf,
-    side_by_side: bool = True,
-) -> Plan:
-    """The plan of this selection. ``sizes``: resident bytes by implementation, as earlier runs measured them."""
-    rules = settings.profile.processes
-
-    def waiting(trials: Sequence[Trial], expected: Sequence[tuple[str, str]]) -> Sequence[tuple[str, str]]:
-        return [(item.implementation, item.test_type) for item in undecided(trials, expected, rules)]
-
-    return Plan(
-        candidates=selected.candidates,
-        profile=settings.profile,
-        sizes=sizes or {},
-        # Of the free memory, servers may take so much together.
-        room=0.7 * free_memory,
-        side_by_side=side_by_side,
-        reverse=settings.reverse_order,
-        undecided=waiting if rules.looks else all_waiting,
-    )
-
-
-def known_sizes(results: Path) -> dict[str, float]:
-    """Resident bytes of implementations as the latest runs of a results folder measured them."""
+def within_memory(plan: Plan, results: Path, free_memory: float) -> Plan:
+    """The plan with what servers may take together of the free memory, and take by the latest runs of these results."""
     sizes: dict[str, float] = {}
-    # The latest ones tell how much memory servers take.
     for folder in store.runs(results)[-5:]:
         with contextlib.suppress(StoreError):  # what cannot be read tells nothing
             for trial in store.read(folder).trials:
                 if trial.server.rss_peak:
                     sizes[trial.implementation] = max(sizes.get(trial.implementation, 0.0), trial.server.rss_peak)
-    return sizes
+    return replace(plan, sizes=sizes, room=MEMORY_SHARE * free_memory)
 
 
-def build_all(runtime: Runtime, selected: Selected, info: RunInfo, progress: Progress, folder: RunStore) -> RunInfo:
+def build_all(runtime: Runtime, plan: Plan, info: RunInfo, progress: Progress, folder: RunStore) -> RunInfo:
     """Build every implementation; how that went is in the record."""
     builds = {}
-    for implementation in selected.implementations:
+    for implementation in plan.implementations:
         log = folder.log(implementation.name, "build")
         with progress.building(implementation.name, log):
             build = runtime.build(implementation, log)
@@ -162,19 +133,14 @@ def build_all(runtime: Runtime, selected: Selected, info: RunInfo, progress: Pro
         )
         if build.status != "ok":
             progress.problem(f"{implementation.name} {build.status}: {build.reason}")
-    info = info.model_copy(update={"implementations": tuple(i.info(builds[i.name]) for i in selected.implementations)})
+    info = info.model_copy(update={"implementations": tuple(i.info(builds[i.name]) for i in plan.implementations)})
     folder.write_info(info)
     return info
 
 
-def of_those_built(plan: Plan, info: RunInfo) -> Plan:
-    """The plan without what could not be built."""
-    return plan.of_those([i.name for i in info.implementations if i.build and i.build.status == "ok"])
-
-
-def opening(settings: Settings, selected: Selected, runtime: Runtime, seconds: float, now: float) -> str:
+def opening(settings: Settings, plan: Plan, runtime: Runtime, seconds: float, now: float) -> str:
     """The first line of a run: what, where, how, and when it is expected to end; ``now`` in epoch seconds."""
-    count = counted(len(selected.implementations), "implementation")
+    count = counted(len(plan.implementations), "implementation")
     place = f"{runtime.name} runtime"
     if settings.runtime == "auto":
         why = "a container engine answers" if runtime.name == "docker" else "no container engine answers"
@@ -199,15 +165,9 @@ def require_files(plan: Plan, allowed: int) -> None:
 
 
 def describe(
-    settings: Settings,
-    selected: Selected,
-    plan: Plan,
-    facts: Machine,
-    runtime: Runtime,
-    folder: RunStore,
-    revision: tuple[str | None, bool | None],
+    settings: Settings, plan: Plan, facts: Machine, runtime: Runtime, folder: RunStore, revision: Revision
 ) -> RunInfo:
-    """run.json as it stands before the first build; ``revision``: the commit, and whether the tree differs from it."""
+    """run.json as it stands before the first build."""
     loads: dict[str, tuple[Load, ...]] = {}
     for candidate in plan.candidates:
         for kind, own in candidate.test_types.items():
@@ -235,12 +195,12 @@ def describe(
             "reverse_order": settings.reverse_order,
             **({"claims": list(settings.claims)} if settings.claims else {}),
         },
-        reference=reference(settings, selected),
+        reference=reference(settings, plan),
         machine=facts,
         tools={"python": platform.python_version(), **runtime.versions()},
         revision=revision[0],
         dirty=revision[1],
-        implementations=tuple(i.info() for i in selected.implementations),
+        implementations=tuple(i.info() for i in plan.implementations),
         loads=loads,
         cells={}
         if settings.cells is None
@@ -248,34 +208,99 @@ def describe(
         processes_expected=settings.profile.processes.minimum,
         processes_maximum=settings.profile.processes.maximum,
         noise_floor=store.noise_floor(settings.results, settings.profile.name, facts),
-        problems=selected.problems,
+        problems=plan.problems,
     )
 
 
-def reference(settings: Settings, selected: Selected) -> str:
+def reference(settings: Settings, plan: Plan) -> str:
     """The implementation that scores are relative to: the one asked for, the profile's, else the first by name.
 
     It is recorded with the run, so that filtering a table never changes a score.
     """
-    names = {i.name for i in selected.implementations}
+    names = {i.name for i in plan.implementations}
     if settings.reference:
         if settings.reference not in names:
             raise UsageError(f"--reference: {settings.reference!r} is not among {', '.join(sorted(names))}")
         return settings.reference
     if settings.profile.reference in names:
         return str(settings.profile.reference)
-    return min(selected.candidates, key=lambda c: (-len(c.test_types), c.implementation)).implementation
+    return min(plan.candidates, key=lambda c: (-len(c.test_types), c.implementation)).implementation
 
 
-def git_state() -> tuple[str | None, bool | None]:
+def git_state() -> Revision:
     """Commit of this repository, and whether the tree differs from it; None outside a checkout."""
     if INSTALLED:
         return None, None
+    words = ["git", "-C", str(REPOSITORY), "status", "--porcelain=v2", "--branch", "--untracked-files=no"]
     try:
-        head = process.run(["git", "-C", str(REPOSITORY), "rev-parse", "HEAD"], seconds=10)
-        if head.status != 0:
-            return None, None
-        changes = process.run(["git", "-C", str(REPOSITORY), "status", "--porcelain", "-uno"], seconds=30)
+        found = process.run(words, seconds=30)
     except EnvironmentLacksError:
         return None, None
-    return head.stdout.strip(), bool(changes.stdout.strip())
+    if found.status != 0:
+        return None, None
+    lines = found.stdout.splitlines()
+    commit = next(line.removeprefix(COMMIT) for line in lines if line.startswith(COMMIT))
+    return commit, any(not line.startswith("#") for line in lines)
+
+
+# ---- what has to be as it was for a run to go on ---------------------------------------------------------------------
+
+
+def require_same(info: RunInfo, settings: Settings, plan: Plan, revision: Revision) -> None:
+    """Raise UsageError that names what changed since the run began: commit, profile, or an implementation's entry."""
+    changed = []
+    if info.revision and revision[0] and info.revision != revision[0]:
+        changed.append(f"it was begun at commit {info.revision[:12]}, and this is {revision[0][:12]}")
+    profile = settings.profile.model_dump(mode="json")
+    for key, (old, new) in sorted(_differences(info.settings.get("profile", profile), profile).items()):
+        changed.append(f"profile {info.profile}: {key} was {old!r:.60}, and is {new!r:.60}")
+    now = {implementation.name: implementation.digest for implementation in plan.implementations}
+    for known in info.implementations:
+        if known.name not in now:
+            changed.append(f"{known.name} is no longer there")
+        elif known.digest and known.digest != now[known.name]:
+            changed.append(f"benchmark_config.json says something else of {known.name}")
+    if added := now.keys() - {known.name for known in info.implementations}:
+        changed.append(f"{', '.join(sorted(added))} came later")
+    _refuse(info, changed)
+
+
+def require_same_builds(before: RunInfo, info: RunInfo) -> None:
+    """Raise UsageError that names what programs and images have become since the run began: tools, bases, images.
+
+    What only one of the two knows came with a later version, or was not built then, and is no change.
+    """
+    changed = _changes("", before.tools, info.tools)
+    builds = {known.name: known.build for known in before.implementations}
+    for known in info.implementations:
+        if (old := builds.get(known.name)) and (new := known.build) and old.status == new.status == "ok":
+            changed += _changes(f"{known.name}: ", old.tools, new.tools)
+            changed += _changes(f"{known.name}: base image ", old.bases, new.bases)
+            changed += _changes(f"{known.name}: ", {"its image": old.image_digest}, {"its image": new.image_digest})
+    _refuse(before, changed)
+
+
+def _refuse(info: RunInfo, changed: Sequence[str]) -> None:
+    if changed:
+        raise UsageError(
+            f"run {info.run_id} cannot go on, it would mix two different things: {'; '.join(changed)}. Bring that back "
+            "as it was, or start a new run"
+        )
+
+
+def _differences(before: object, now: object, key: str = "") -> dict[str, tuple[object, object]]:
+    """Keys of two documents that differ; one that only one of them has came with a later version, and is no change."""
+    if isinstance(before, dict) and isinstance(now, dict):
+        found: dict[str, tuple[object, object]] = {}
+        for name in before.keys() & now.keys():
+            found |= _differences(before[name], now[name], f"{key}.{name}".lstrip("."))
+        return found
+    return {} if before == now else {key: (before, now)}
+
+
+def _changes(of: str, before: Mapping[str, str | None], now: Mapping[str, str | None]) -> list[str]:
+    return [
+        f"{of}{name} was {before[name]:.30}, and is {now[name]:.30}"
+        for name in sorted(before.keys() & now.keys())
+        if before[name] and now[name] and before[name] != now[name]
+    ]

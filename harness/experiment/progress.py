@@ -4,18 +4,18 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
 
-from rich.console import Group
-from rich.live import Live
-from rich.progress_bar import ProgressBar
-from rich.table import Table
+from pydantic import Field
+from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
+from rich.progress import Progress as Bar
+from rich.table import Column
 from rich.text import Text
 
 from harness.console import SafeConsole
 from harness.experiment.steps import Cell
+from harness.host import process
 from harness.host.clock import SYSTEM_CLOCK, Clock
 from harness.plain_text import printable
 from harness.records import models as records
@@ -28,9 +28,8 @@ REDRAW_SECONDS = 1.0  # drawing costs CPU that is being measured
 STAGES = {"measure": "measuring", "warm-up": "warming up"}  # as people read them
 
 
-@dataclass(frozen=True, kw_only=True)
-class State:
-    """A moment of a run."""
+class State(records.Progress):
+    """A moment of a run: progress.json, and what only a terminal shows."""
 
     status: str = "running"
     stage: str = "starting"
@@ -40,35 +39,14 @@ class State:
     test_type: str = ""
     level: str = ""
     elapsed: float = 0.0
-    remaining: float | None = None
-    last: tuple[Trial, ...] = ()
-    problems: tuple[str, ...] = ()
-    windows: tuple[Window, ...] = ()  # seconds of the load that is on, latest last
-    opening: str = ""  # what this run is, told once at its beginning
-
-    @property
-    def share(self) -> float:
-        """How much of the expected time is behind us: 0 to 1; 0 where none is expected."""
-        if self.remaining is None or self.elapsed + self.remaining <= 0:
-            return 0.0
-        return self.elapsed / (self.elapsed + self.remaining)
-
-
-class Display(Protocol):
-    """Shows states; the last one before ``close`` stays on the screen."""
-
-    def show(self, state: State, *, changed: str) -> None:
-        """A new state; ``changed`` is the one line that tells what is new, or empty."""
-
-    def close(self) -> None:
-        """Give the terminal back."""
+    opening: str = Field(default="", exclude=True)  # what this run is, told once at its beginning
 
 
 @dataclass
 class Progress:
     """Follows a run: keeps its state, estimates what remains, tells the display and the dashboard."""
 
-    display: Display
+    display: "Display"
     expected_seconds: float = 0.0
     store: RunStore | None = None
     state: State = field(default_factory=State)
@@ -105,13 +83,8 @@ class Progress:
 
     def process(self, implementation: str, number: int) -> None:
         """A fresh start of an implementation."""
-        self._update(
-            f"starting {implementation}",
-            stage="starting",
-            implementation=implementation,
-            process=number + 1,
-            windows=(),
-        )
+        now = {"stage": "starting", "implementation": implementation, "process": number + 1}
+        self._update(f"starting {implementation}", windows=(), **now)
 
     def verifying(self, test_type: str, stage: str = "verifying") -> None:
         """A test type of the process just started, or about to end."""
@@ -136,13 +109,11 @@ class Progress:
 
     def trial(self, trial: Trial) -> None:
         """A finished trial."""
-        flags = [gate.word for gate in trial.gates if gate.word]
-        if trial.purpose == "witness":
-            flags.insert(0, f"witness: {trial.generator}")
+        flags = [f"witness: {trial.generator}"] if trial.purpose == "witness" else []
+        flags += [gate.word for gate in trial.gates if gate.word]
         self._update(
             f"{trial.implementation} {trial.test_type} {trial.load.label}: {format_rate(trial.throughput)} req/s, "
             f"{format_micros(trial.cpu_per_request)} µs CPU" + (f" [{', '.join(flags)}]" if flags else ""),
-            last=(*self.state.last, trial)[-5:],
             round=trial.round + 1,
             windows=(),
         )
@@ -153,7 +124,7 @@ class Progress:
 
     def problem(self, text: str) -> None:
         """Something failed; the run goes on."""
-        self._update(f"! {text}", problems=(*self.state.problems, text))
+        self._update(f"! {text}")
 
     def finish(self, status: str) -> None:
         """The run has ended."""
@@ -176,139 +147,80 @@ class Progress:
         with self._lock:  # a build's heartbeat has a thread of its own
             elapsed = self.elapsed
             remaining = max(0.0, self.expected_seconds - elapsed) if self.expected_seconds else None
-            self.state = replace(self.state, elapsed=elapsed, remaining=remaining, **values)  # type: ignore[arg-type]
+            self.state = self.state.model_copy(update={**values, "elapsed": elapsed, "remaining": remaining})
             self.display.show(self.state, changed=changed)
             if self.store:
-                self.store.write_text("progress.json", public(self.state).recorded())
+                self.store.write_text("progress.json", self.state.recorded())
 
 
-def public(state: State) -> records.Progress:
-    """The state as progress.json holds it."""
-    return records.Progress(
-        status=state.status,
-        stage=state.stage,
-        process=state.process,
-        round=state.round,
-        implementation=state.implementation,
-        test_type=state.test_type,
-        level=state.level,
-        elapsed=state.elapsed,
-        remaining=state.remaining,
-        windows=state.windows,
-    )
+class Display:
+    """Shows a run: one line for each change, for logs and pipes; ``quiet``: of problems alone."""
 
-
-class PlainDisplay:
-    """One line for each change: for logs and pipes."""
-
-    def __init__(self) -> None:
+    def __init__(self, *, quiet: bool = False) -> None:
+        self._quiet = quiet
         self._console = SafeConsole(file=sys.stderr, highlight=False, soft_wrap=True)
 
     def show(self, state: State, *, changed: str) -> None:
-        """Print what changed with the time since the start."""
-        if changed:
+        """A new state; ``changed`` is the one line that tells what is new, or empty."""
+        if self._quiet and changed.startswith("!"):
+            print(printable(changed), file=sys.stderr)
+        elif changed and not self._quiet:
             self._console.print(Text(f"{state.elapsed:7.1f} s  {changed}"))
 
     def close(self) -> None:
-        """Nothing to give back."""
+        """Give the terminal back."""
 
 
-class QuietDisplay:
-    """Problems alone."""
+class LiveDisplay(Display):
+    """Where the run is and how far, redrawn once a second and gone when it ends; its first line and problems stay."""
 
-    def show(self, state: State, *, changed: str) -> None:
-        """Print what failed."""
-        if changed.startswith("!"):
-            print(printable(changed), file=sys.stderr)
-
-    def close(self) -> None:
-        """Nothing to give back."""
-
-
-class LiveDisplay:
-    """A live view, redrawn once a second and gone when the run ends: what stays is its first line, and the ranking."""
-
-    def __init__(self, clock: Clock = SYSTEM_CLOCK) -> None:
-        self._clock = clock
-        self._state: State | None = None
-        self._since = 0.0  # when the state was new
-        self._changed = ""
-        self._console = SafeConsole(stderr=True, highlight=False)
-        self._live = Live(
-            console=self._console, get_renderable=self._now, refresh_per_second=1 / REDRAW_SECONDS, transient=True
+    def __init__(self, console: SafeConsole | None = None) -> None:
+        self._opened = False
+        self._bar = Bar(
+            TextColumn("{task.percentage:3.0f}%"),
+            BarColumn(20),
+            TimeElapsedColumn(Column(no_wrap=True)),
+            TextColumn("{task.description}", markup=False, table_column=Column(no_wrap=True, overflow="ellipsis")),
+            console=console or SafeConsole(stderr=True, highlight=False),
+            refresh_per_second=1 / REDRAW_SECONDS,
+            transient=True,
         )
+        self._task = self._bar.add_task("")
 
     def show(self, state: State, *, changed: str) -> None:
         """Take the state over for the next drawing."""
-        if state.opening and (self._state is None or not self._state.opening):
-            self._console.print(Text(state.opening))
-        self._state, self._since = state, self._clock.monotonic()
-        self._changed = changed if state.stage == "building" else ""
-        self._live.start()  # only now: an error before the first state leaves the terminal as it was
-
-    def _now(self) -> Group:
-        """The state with the time that has passed since."""
-        if self._state is None:
-            return Group()
-        passed = self._clock.monotonic() - self._since
-        left = None if self._state.remaining is None else max(0.0, self._state.remaining - passed)
-        return _view(replace(self._state, elapsed=self._state.elapsed + passed, remaining=left), self._changed)
+        if changed.startswith("!") or (state.opening and not self._opened):
+            self._opened = self._opened or bool(state.opening)
+            self._bar.console.print(Text(changed), soft_wrap=True)
+        self._bar.update(
+            self._task,
+            completed=state.elapsed,
+            total=None if state.remaining is None else state.elapsed + state.remaining,
+            description=changed if state.stage == "building" and changed else described(state),
+        )
+        self._bar.start()  # only now: an error before the first state leaves the terminal as it was
 
     def close(self) -> None:
         """Stop redrawing."""
-        self._live.stop()
+        self._bar.stop()
 
 
-def _rate(window: Window) -> float | None:
-    """Responses per second of a window; None where the sockets cannot be seen."""
-    return None if window.responses is None or window.duration <= 0 else window.responses / window.duration
-
-
-def _view(state: State, doing: str = "") -> Group:
-    where = " · ".join(
-        part
-        for part in (
-            state.implementation,
-            f"process {state.process}" if state.process else "",
-            state.test_type,
-            state.level,
-            STAGES.get(state.stage, state.stage),
-        )
-        if part
-    )
-    remaining = ""
+def described(state: State) -> str:
+    """How long it takes yet, what is measured and how quick it is: ``2 min left · vertx · process 1 · json · c64``."""
+    left, rate = "", ""
     if state.remaining is not None:
-        remaining = f", {whole_seconds(state.remaining)} left" if state.remaining > 0 else ", longer than expected"
-    bar = Table.grid(padding=(0, 1))
-    bar.add_row(
-        ProgressBar(total=1.0, completed=state.share, width=40),
-        Text(f"{state.share:4.0%}  {whole_seconds(state.elapsed)}{remaining}"),
-    )
-    rate = _rate(state.windows[-1]) if state.windows else None
-    now = "" if rate is None else f"   now {format_rate(rate)} req/s"
-    lines: list[Text | Table] = [Text.assemble((where, "bold"), now), bar]
-    if doing:
-        lines.append(Text(doing, style="dim", no_wrap=True, overflow="ellipsis"))
-    if state.last:
-        table = Table(box=None, padding=(0, 2), header_style="dim")
-        for name, justify in (("implementation", "left"), ("test", "left"), ("load", "left")):
-            table.add_column(name, justify=justify)  # type: ignore[arg-type]
-        for name in ("req/s", "µs CPU/req", ""):
-            table.add_column(name, justify="right" if name else "left")
-        for trial in state.last:
-            words = ", ".join(gate.word for gate in trial.gates if gate.word)
-            figures = (format_rate(trial.throughput), format_micros(trial.cpu_per_request))
-            table.add_row(trial.implementation, trial.test_type, trial.load.label, *figures, Text(words, "yellow"))
-        lines.append(table)
-    lines += [Text(f"! {problem.splitlines()[0]}", style="red") for problem in state.problems[-3:]]
-    return Group(*lines)
+        left = f"{whole_seconds(state.remaining)} left" if state.remaining > 0 else "longer than expected"
+    newest = state.windows[-1] if state.windows else None
+    if newest and newest.responses is not None and newest.duration > 0:
+        rate = f"now {format_rate(newest.responses / newest.duration)} req/s"
+    process = f"process {state.process}" if state.process else ""
+    stage = STAGES.get(state.stage, state.stage)
+    return " · ".join(filter(None, (left, state.implementation, process, state.test_type, state.level, stage, rate)))
 
 
 def display(*, quiet: bool) -> Display:
     """The display that fits: live on a terminal, plain lines otherwise."""
-    if quiet:
-        return QuietDisplay()
-    return LiveDisplay() if sys.stderr.isatty() else PlainDisplay()
+    return LiveDisplay() if sys.stderr.isatty() and not quiet else Display(quiet=quiet)
 
 
 @contextmanager
@@ -331,19 +243,7 @@ def beats(tell: Callable[[float], None], every: float = 5.0) -> Iterator[None]:
         thread.join()
 
 
-def still(seconds: float, log: Path) -> str:
+def still(seconds: float, log: Path | None) -> str:
     """``25 s, compiling core`` with the log's last line, where it has one."""
-    return ", ".join(part for part in (whole_seconds(seconds), last_line(log)) if part)
-
-
-def last_line(log: Path) -> str:
-    """The last line of a log that says something, without control characters; empty where there is none."""
-    try:
-        with log.open("rb") as file:
-            file.seek(0, 2)
-            file.seek(max(0, file.tell() - 4096))
-            text = file.read().decode("utf-8", errors="replace")
-    except OSError:
-        return ""
-    lines = ["".join(c for c in line if c.isprintable()).strip() for line in text.replace("\r", "\n").splitlines()]
-    return next((line[:100] for line in reversed(lines) if line), "")
+    last = process.tail(log, 1).strip()[:100] if log else ""
+    return ", ".join(filter(None, (whole_seconds(seconds), last)))

@@ -4,41 +4,40 @@ import json
 import logging
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Literal, Protocol, runtime_checkable
+from typing import Literal
 
 from harness.errors import DatabaseDiedError, Exit, MachineLostError, StoreError, UsageError
-from harness.experiment import loop, resuming
-from harness.experiment.bench import Bench
+from harness.experiment.bench import Bench, Losable, OverMachines
 from harness.experiment.designs import DESIGNS
-from harness.experiment.generators import GENERATORS, Generator
-from harness.experiment.loop import Recorded
+from harness.experiment.generators import Generator
+from harness.experiment.generators.registry import GENERATORS
 from harness.experiment.predicted import predict
 from harness.experiment.preparation import (
-    Selected,
+    Revision,
     build_all,
     choose_work,
     describe,
     git_state,
-    known_sizes,
-    make_plan,
-    of_those_built,
     opening,
     require_files,
+    require_same,
+    require_same_builds,
+    within_memory,
 )
 from harness.experiment.progress import Progress
+from harness.experiment.steps import Recorded, carry_out
 from harness.host import leftovers
 from harness.host import machine as host
 from harness.host.clock import SYSTEM_CLOCK, Clock
 from harness.host.leftovers import Leftover, on_this_machine
-from harness.plan.config import Settings, divided_cpus
-from harness.plan.discovery import Implementation
+from harness.plan.config import Settings
 from harness.plan.hosts import Postgres
-from harness.plan.plan import Plan, groups
+from harness.plan.plan import groups
 from harness.records import store
-from harness.records.models import Machine, Outcome, RunInfo, RunRecords
+from harness.records.models import Machine, Outcome, RunRecords
 from harness.records.store import RunStore
 from harness.report import techempower
 from harness.runtime import Runtime, SharedDatabase
@@ -52,17 +51,9 @@ from harness.verify.verifier import Verifier
 logger = logging.getLogger("tfb.workflow")
 
 REPAIRS = 2  # of a run whose PostgreSQL ended, or a machine of which vanished, before that ends it
+RECOVERY_SECONDS = 30.0  # that a run waits for a machine that it has lost
 
 Finished = frozenset[tuple[str, int]]  # implementation, process
-
-
-class ChooseRuntime(Protocol):
-    """``harness.runtime.choice.choose``, or a double of it."""
-
-    def __call__(
-        self, settings: Settings, implementations: Sequence[Implementation], logs: Path, *, run_id: str
-    ) -> Runtime:
-        """The runtime that the settings ask for."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,13 +61,13 @@ class Dependencies:
     """All that a run has of the world outside its own code; tests give doubles of it."""
 
     clock: Clock = SYSTEM_CLOCK
-    choose_runtime: ChooseRuntime = choose
+    choose_runtime: Callable[..., Runtime] = choose
     verifier: Verifier = field(default_factory=Verifier)
     generators: Mapping[str, Callable[[Runtime], Generator]] = field(default_factory=lambda: GENERATORS)
     machine: Callable[[], Machine] = host.facts
     open_files: Callable[[], int] = host.raise_nofile
     free_memory: Callable[[], float] = host.free_memory
-    revision: Callable[[], tuple[str | None, bool | None]] = git_state
+    revision: Callable[[], Revision] = git_state
     leftovers: Callable[[], Sequence[Leftover]] = on_this_machine
 
 
@@ -98,45 +89,55 @@ def benchmark(settings: Settings, progress: Progress, needs: Dependencies | None
     """The whole run. An interruption is recorded, what was measured is kept, and the exception goes on."""
     needs = needs or Dependencies()
     with opened(settings, progress, needs.clock) as (folder, done):
-        selected = choose_work(settings)
+        plan = choose_work(settings)
         revision = needs.revision()
         before = store.read(folder.folder).info if settings.resume else None
         if before:
-            resuming.require_same(before, settings, selected, revision)
+            require_same(before, settings, plan, revision)
             store.set_aside(folder.folder, lambda process: process not in done)
         clear_leftovers(settings, progress, needs.leftovers())
         machine = needs.machine()
         with progress.preparing("making the runtime ready"):
             logs = folder.folder / "logs"
-            runtime = needs.choose_runtime(settings, selected.implementations, logs, run_id=folder.run_id)
-        plan = make_plan(
-            selected,
-            settings,
-            sizes=known_sizes(folder.folder.parent),
-            free_memory=needs.free_memory(),
-            side_by_side=runtime.side_by_side,
-        )
+            runtime = needs.choose_runtime(settings, plan.implementations, logs, run_id=folder.run_id)
+        plan = replace(plan, side_by_side=runtime.side_by_side)
+        plan = within_memory(plan, folder.folder.parent, needs.free_memory())
         require_files(plan, needs.open_files())
         progress.expected_seconds = predict(plan, settings.seed).seconds
-        for problem in selected.problems:
+        for problem in plan.problems:
             progress.problem(problem)
-        progress.opens(opening(settings, selected, runtime, progress.expected_seconds, needs.clock.time()))
+        progress.opens(opening(settings, plan, runtime, progress.expected_seconds, needs.clock.time()))
         with progress.preparing("making the load generator ready"):  # before anything is built: it may lack cargo
             generators = {name: make(runtime) for name, make in needs.generators.items()}
-        info = describe(settings, selected, plan, machine, runtime, folder, revision)
+        info = describe(settings, plan, machine, runtime, folder, revision)
         if isinstance(runtime, OverMachines):
             info = runtime.survey(info)
         folder.write_info(info)
-        info = build_all(runtime, selected, info, progress, folder)
+        info = build_all(runtime, plan, info, progress, folder)
         if before:
-            with kept(before, folder):
-                resuming.require_same_builds(before, info)
-        plan = of_those_built(plan, info)
+            try:
+                require_same_builds(before, info)
+            except UsageError:  # what may not go on stays as it was
+                folder.write_info(before)
+                raise
+        plan = plan.of_those([i.name for i in info.implementations if i.build and i.build.status == "ok"])
         if plan.candidates:
             progress.stage("starting PostgreSQL" if settings.own_database else "starting")
             with open_database(settings, runtime) as database:
-                bench = set_up(settings, needs, selected, plan, info, runtime, database, generators, folder, progress)
-                measure(bench, plan, settings.seed, progress)
+                measure(
+                    Bench(
+                        settings=settings,
+                        plan=plan,
+                        machine=info.machine,
+                        clock=needs.clock,
+                        runtime=runtime,
+                        verifier=needs.verifier,
+                        database=database,
+                        generators=generators,
+                        store=folder,
+                        progress=progress,
+                    )
+                )
         outcome = conclude(folder, "complete", clock=needs.clock)
         progress.finish(outcome.records.info.status)
         return outcome
@@ -144,10 +145,9 @@ def benchmark(settings: Settings, progress: Progress, needs: Dependencies | None
 
 def dry_run(settings: Settings) -> int:
     """Print what a run would measure and how long it takes, by the same design sent predicted results."""
-    selected = choose_work(settings)
-    plan = make_plan(selected, settings, sizes=known_sizes(settings.results), free_memory=host.free_memory())
+    plan = within_memory(choose_work(settings), settings.results, host.free_memory())
     found = predict(plan, settings.seed)
-    for problem in selected.problems:
+    for problem in plan.problems:
         print(f"! {problem}", file=sys.stderr)
     count = plan.profile.processes
     if settings.json:
@@ -174,21 +174,19 @@ def dry_run(settings: Settings) -> int:
     return Exit.OK
 
 
-def measure(bench: Bench, plan: Plan, seed: int, progress: Progress) -> None:
+def measure(bench: Bench) -> None:
     """Carry the profile's design out over what is recorded already; again where what it ran on was lost on the way.
 
     Then the processes that were up are measured from their beginning: it was not their fault.
     """
+    plan, seed, progress, folder = bench.plan, bench.settings.seed, bench.progress, bench.store.folder
     began, limit = bench.clock.monotonic(), plan.profile.interleaved.time_seconds
     for left in reversed(range(1 + REPAIRS)):
-        records = store.read(bench.store.folder)
-        finished = store.finished(records)
-        recorded = Recorded.of(records.processes, records.trials, finished)
+        recorded = Recorded(store.read(folder))
         share = len(recorded.processes) / (len(plan.candidates) * plan.profile.processes.maximum)
         used = share if limit is None else max(share, (bench.clock.monotonic() - began) / limit)
-        design = DESIGNS[plan.profile.design](plan, seed)
         try:
-            loop.carry_out(design, bench, bench.clock, limit, recorded=recorded, used=used)
+            carry_out(DESIGNS[plan.profile.design](plan, seed), bench, bench.clock, limit, recorded=recorded, used=used)
         except (DatabaseDiedError, MachineLostError) as error:
             lost = {(process.implementation, process.number) for process in bench.up}
             bench.abandon(error)
@@ -196,11 +194,11 @@ def measure(bench: Bench, plan: Plan, seed: int, progress: Progress) -> None:
                 raise
             lost |= bench.lost
             bench.lost.clear()
-            store.set_aside(bench.store.folder, lost.__contains__)
+            store.set_aside(folder, lost.__contains__)
             names = ", ".join(sorted({name for name, _ in lost}))
             progress.problem(f"{error}; what it took is measured again: {names}")
             if isinstance(error, MachineLostError):
-                if not recovered(bench.runtime):
+                if not (isinstance(bench.runtime, Losable) and bench.runtime.recovered(RECOVERY_SECONDS)):
                     raise
                 progress.problem("all machines answer again")
             bench.database.restore()
@@ -211,61 +209,48 @@ def measure(bench: Bench, plan: Plan, seed: int, progress: Progress) -> None:
             return
 
 
-@runtime_checkable
-class Losable(Protocol):
-    """A runtime whose engine, disk or machines can be lost on the way, and come back."""
-
-    def require_machines(self) -> None:
-        """Ask every machine now; raises MachineLostError that names the one that does not answer."""
-
-    def recovered(self, seconds: float) -> bool:
-        """Whether all answer, or answer again within the time; what servers left there is removed."""
-
-
-@runtime_checkable
-class OverMachines(Losable, Protocol):
-    """A runtime whose servers, database and clients are on machines of their own."""
-
-    def survey(self, info: RunInfo) -> RunInfo:
-        """run.json with the facts of every machine, and of the links between them."""
-
-    def client_cpus(self) -> int:
-        """CPUs of one client."""
-
-    def to_clients(self) -> Mapping[str, float]:
-        """Bytes a second from the server to each client elsewhere."""
-
-
-def recovered(runtime: Runtime) -> bool:
-    """Whether the machines of a run are back, after a while at most."""
-    # So many seconds a run waits for a machine that it has lost.
-    return isinstance(runtime, Losable) and runtime.recovered(30.0)
-
-
 @contextmanager
 def opened(settings: Settings, progress: Progress, clock: Clock) -> Iterator[tuple[RunStore, Finished]]:
-    """The run's folder, locked, with its log; whatever ends the run is recorded in it."""
-    folder, done = open_store(settings, clock)
-    try:
-        with logged(folder), closing(progress):
-            progress.store = folder
-            try:
-                yield folder, done
-            except BaseException as error:
-                give_up(folder, progress, error, clock)
-                raise
-    finally:
-        folder.discard_if_empty()
+    """The run's folder, locked, with its log, and the processes that it has finished; its end is recorded in it."""
+    if settings.resume is None:
+        folder, done = RunStore.new(settings.results, started_at=clock.time()), Finished()
+    else:
+        folder, done = _to_resume(store.find(settings.results, settings.resume))
+    with ExitStack() as stack:
+        stack.callback(folder.discard_if_empty)
+        # Every command and event of the harness is in logs/harness.log.
+        handler = logging.FileHandler(folder.folder / "logs" / "harness.log", encoding="utf-8")
+        handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
+        stack.callback(handler.close)
+        root = logging.getLogger("tfb")
+        root.setLevel(logging.INFO)
+        root.addHandler(handler)
+        stack.callback(root.removeHandler, handler)
+        stack.enter_context(folder.locked())
+        stack.callback(progress.close)
+        progress.store = folder
+        try:
+            yield folder, done
+        except BaseException as error:
+            give_up(folder, progress, error, clock)
+            raise
 
 
-@contextmanager
-def kept(info: RunInfo, folder: RunStore) -> Iterator[None]:
-    """What may not go on stays as it was: run.json is written again."""
-    try:
-        yield
-    except UsageError:
-        folder.write_info(info)
-        raise
+def _to_resume(folder: Path) -> tuple[RunStore, Finished]:
+    records = store.read(folder)
+    if records.info.status == "running":  # a killed harness leaves that; a live one holds the folder's lock
+        store.require_unlocked(folder)
+    done = store.finished(records)
+    if records.info.status == "complete":
+        ended = {(record.implementation, record.process) for record in records.processes if record.status == "ok"}
+        if lost := ended - done:
+            name, process = min(lost)
+            raise StoreError(
+                f"{folder / 'trials.jsonl'}: lacks trials of {len(lost)} finished process(es), the first of them "
+                f"{name} process {process + 1}: the run was complete and is damaged; start a new one"
+            )
+        raise UsageError(f"run {folder.name} is complete: there is nothing to resume")
+    return RunStore(folder, started_at=records.info.started_at), done
 
 
 def clear_leftovers(settings: Settings, progress: Progress, found: Sequence[Leftover]) -> None:
@@ -288,44 +273,6 @@ def open_database(settings: Settings, runtime: Runtime) -> AbstractContextManage
     if isinstance(database, Postgres):
         return external(database.host, database.port)
     return runtime.database() if settings.own_database else nullcontext(NoDatabase())
-
-
-def set_up(
-    settings: Settings,
-    needs: Dependencies,
-    selected: Selected,
-    plan: Plan,
-    info: RunInfo,
-    runtime: Runtime,
-    database: SharedDatabase,
-    generators: Mapping[str, Generator],
-    folder: RunStore,
-    progress: Progress,
-) -> Bench:
-    """With what steps are carried out."""
-    usable = info.machine.cpus_usable
-    server, others = divided_cpus(settings.cpuset_cpus, usable)
-    elsewhere = runtime if isinstance(runtime, OverMachines) else None
-    main = info.generator
-    return Bench(
-        profile=settings.profile,
-        clock=needs.clock,
-        runtime=runtime,
-        verifier=needs.verifier,
-        database=database,
-        generator=generators[main],
-        witness=generators[next(name for name in generators if name != main)],
-        store=folder,
-        progress=progress,
-        implementations={i.name: i for i in selected.implementations},
-        candidates={c.implementation: c for c in plan.candidates},
-        seed=settings.seed,
-        server_cpus=len(server or usable),
-        generator_cpus=elsewhere.client_cpus() if elsewhere else len(others or usable),
-        links=elsewhere.to_clients() if elsewhere else {},
-        writes_answers=elsewhere is None,
-        look_around=runtime.require_machines if isinstance(runtime, Losable) else lambda: None,
-    )
 
 
 def give_up(folder: RunStore, progress: Progress, error: BaseException, clock: Clock) -> None:
@@ -371,60 +318,21 @@ def failures(records: RunRecords) -> tuple[str, ...]:
     measured = {(trial.implementation, trial.test_type, trial.load) for trial in trials if trial.rankable}
     failed = {(v.implementation, v.test_type) for v in records.verdicts if v.outcome is Outcome.FAIL}
     for implementation in records.info.implementations:
-        build = implementation.build
+        name, build, cells = implementation.name, implementation.build, records.info.cells
         if build is None or build.status != "ok":
             what = "was not built" if build is None else f"{build.status}: {build.reason.splitlines()[0]}"
-            found.append(f"{implementation.name} {what}")
+            found.append(f"{name} {what}")
             continue
-        for test_type, loads in records.info.loads.items():
+        for test_type, loads in (cells.get(name, {}) if cells else records.info.loads).items():
             if test_type not in implementation.test_types:
                 continue
-            if records.info.cells:
-                loads = records.info.cells.get(implementation.name, {}).get(test_type, ())  # noqa: PLW2901 - narrowed
-                if not loads:
-                    continue
-            if (implementation.name, test_type) in failed:
-                found.append(f"{implementation.name} {test_type}: verification failed")
-            found += [
-                f"{implementation.name} {test_type} {load.label}: no valid trial"
-                for load in loads
-                if (implementation.name, test_type, load) not in measured
-            ]
+            if loads and (name, test_type) in failed:
+                found.append(f"{name} {test_type}: verification failed")
+            missing = [load for load in loads if (name, test_type, load) not in measured]
+            found += [f"{name} {test_type} {load.label}: no valid trial" for load in missing]
     for process in records.processes:
         if process.status != "ok":
             what = process.reason.splitlines()[0] if process.reason else process.status
             what = what.removeprefix(f"{process.implementation}: ")
             found.append(f"{process.implementation} process {process.process + 1}: {what}")
     return tuple(found)
-
-
-def open_store(settings: Settings, clock: Clock) -> tuple[RunStore, Finished]:
-    """A new run's folder, or that of the run to resume with the processes that it has finished."""
-    if settings.resume is None:
-        return RunStore.new(settings.results, started_at=clock.time()), frozenset()
-    folder = store.find(settings.results, settings.resume)
-    records = store.read(folder)
-    if records.info.status == "running":
-        # A killed harness leaves "running"; a live one holds the folder's lock.
-        store.require_unlocked(folder)
-    done = store.finished(records)
-    if records.info.status == "complete":
-        resuming.require_undamaged(folder, records, done)
-        raise UsageError(f"run {folder.name} is complete: there is nothing to resume")
-    return RunStore(folder, started_at=records.info.started_at), done
-
-
-@contextmanager
-def logged(folder: RunStore) -> Iterator[None]:
-    """Keep every command and event of the harness in logs/harness.log."""
-    handler = logging.FileHandler(folder.folder / "logs" / "harness.log", encoding="utf-8")
-    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
-    root = logging.getLogger("tfb")
-    root.setLevel(logging.INFO)
-    root.addHandler(handler)
-    try:
-        with folder.locked():
-            yield
-    finally:
-        root.removeHandler(handler)
-        handler.close()

@@ -4,6 +4,7 @@ import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from harness.plan.discovery import Implementation
 from harness.plan.profile import Profile
 from harness.records.models import Load, Scenario, Trial
 
@@ -32,6 +33,8 @@ class Plan:
 
     candidates: tuple[Candidate, ...]
     profile: Profile
+    implementations: tuple[Implementation, ...] = ()
+    problems: tuple[str, ...] = ()  # broken configuration files, and what was asked for and cannot be measured
     sizes: Mapping[str, float] = field(default_factory=dict)  # resident bytes by implementation, where known
     room: float = float("inf")  # bytes that servers may take together
     side_by_side: bool = True
@@ -43,6 +46,10 @@ class Plan:
     def cells(self) -> int:
         """Implementation x test type x load."""
         return sum(len(loads) for candidate in self.candidates for loads in candidate.test_types.values())
+
+    def candidate(self, implementation: str) -> Candidate:
+        """The one of this name."""
+        return next(each for each in self.candidates if each.implementation == implementation)
 
     def of_those(self, names: Sequence[str]) -> "Plan":
         """The plan with these implementations alone."""

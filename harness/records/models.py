@@ -230,7 +230,6 @@ class WarmUp(Record):
     requests: int
     steady: bool | None  # None: a fixed-time warm-up that does not decide
     seconds_to_steady: float | None
-    requests_to_steady: int | None
     worst_latency: float | None  # seconds, the slowest response while cold; None when pipelined
     windows: tuple[Window, ...] = ()
 

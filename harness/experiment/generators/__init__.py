@@ -1,45 +1,98 @@
-"""Load generators behind one Protocol; ``GENERATORS`` lists them."""
+"""Load generators behind one Protocol: what each is asked for and what it answers; ``registry`` lists them."""
 
-import shutil
-from collections.abc import Callable
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, Protocol
 
-from harness.experiment.generators.model import (
-    ANSWERS,
-    TIMEOUT_SECONDS,
-    Generator,
-    LoadResult,
-    LoadRun,
-    Sampling,
-)
-from harness.experiment.generators.own import REALTIME, Loadgen
-from harness.experiment.generators.wrk import Wrk
-from harness.host import process
-from harness.runtime import Runtime
+from harness.plan.requests import Prepared
+from harness.records.models import Arrivals, Errors, Latency, Load
+from harness.verify.checks.evidence import Account
+from harness.verify.trial import Sampling
 
-__all__ = [
-    "ANSWERS",
-    "GENERATORS",
-    "TIMEOUT_SECONDS",
-    "Generator",
-    "LoadResult",
-    "LoadRun",
-    "Sampling",
-]
+ANSWERS = "answers.jsonl"  # in a load's folder: the answers that were written out
+DRAIN_SECONDS = 2.0  # to wait for answers after an open loop or a scenario
+LEAST_LAG_SECONDS = 100e-6  # below this a generator's lag does not count, whatever its share
+TIMEOUT_SECONDS = 8  # TechEmpower's: without an answer for so long a connection is given up
 
 
-def loadgen(runtime: Runtime) -> Generator:
-    """The project's own, built if it is not yet; raises EnvironmentLacksError and BuildError where it cannot be."""
-    binary = runtime.own_generator()
-    return Loadgen(binary=binary, chrt=_chrt() if runtime.name == "local" else None)
+@dataclass(frozen=True, kw_only=True)
+class LoadRun:
+    """One run of a generator against one server; times in seconds."""
+
+    url: str
+    host: str  # Host header
+    accept: str
+    load: Load
+    seconds: float
+    threads: int
+    seed: int
+    sampling: Sampling | None = None  # None: no answers are written out; of a scenario they all are
+    requests: Sequence[Prepared] = ()  # each one sent is drawn from these, whatever the URL's path
+    late_after: float | None = None  # the latency goal, for ``LoadResult.late``
+    lag_share: float = 0.2  # of the latency's p99: a request that is sent later than that is ``sent_late``
+
+    @property
+    def request_bytes(self) -> int:
+        """Size of one request on the wire: request line, Host, Accept and Connection, as every generator sends them."""
+        path = "/" + self.url.partition("://")[2].partition("/")[2]
+        lines = (f"GET {path} HTTP/1.1", *headers(self), "")
+        return len("".join(f"{line}\r\n" for line in lines).encode())
 
 
-def _chrt() -> str | None:
-    """What starts a program with real-time priority; None where that is not allowed.
+@dataclass(frozen=True, kw_only=True)
+class LoadResult:
+    """What the generator counted; ``requests`` are completed responses of any status before the load's end.
 
-    On CPUs that it shares with the server the generator would otherwise wait for it, and measure its own waiting.
+    ``errors.timeout`` holds what was never answered. Of open loops and scenarios alone: ``due``, ``answered`` (well),
+    ``unfinished`` (sent or queued, never answered), those after the load's end included.
     """
-    chrt = shutil.which("chrt")
-    return chrt if chrt and process.run([chrt, *REALTIME, "true"], seconds=10).status == 0 else None
+
+    duration: float
+    requests: int
+    bytes: int
+    errors: Errors
+    latency: Latency | None  # None: pipelined, by wrk, or without an answer
+    cpu_seconds: float  # the generator's own
+    service: Latency | None = None  # of open loops and scenarios, from the actual send
+    wait_seconds: float | None = None  # that its threads were ready and had no CPU; wrk does not tell
+    parts: "tuple[LoadResult, ...]" = ()  # of each client, where several loaded together
+    due: int | None = None
+    answered: int | None = None
+    unfinished: int | None = None
+    late: int | None = None  # of those due: answered later than ``late_after``, badly, or never
+    lag_p99: float | None = None  # seconds that the generator itself was late by
+    sent_late: int | None = None
+    arrivals: Arrivals | None = None  # of a scenario
+    account: Account | None = None  # None: by wrk
 
 
-GENERATORS: dict[str, Callable[[Runtime], Generator]] = {"loadgen": loadgen, "wrk": lambda _: Wrk()}
+class Generator(Protocol):
+    """Turns a run into a command line, and what it prints into a result."""
+
+    @property
+    def name(self) -> Literal["loadgen", "wrk"]:
+        """As a profile calls it."""
+
+    @property
+    def program(self) -> str:
+        """What the runtime starts: a name that it knows, or a path."""
+
+    @property
+    def waits_for_go(self) -> bool:
+        """Whether it says ``ready`` once its connections are up and begins at the word ``go``."""
+
+    @property
+    def timeout_seconds(self) -> float:
+        """How long after its time a load may take to end."""
+
+    def arguments(self, run: LoadRun, folder: Path) -> Sequence[str]:
+        """Arguments of ``program``; writes the generator's own files into the folder, where ``ANSWERS`` will be."""
+
+    def result(self, run: LoadRun, output: str) -> LoadResult:
+        """Of all clients' output, one after another; raises LoadError with what was printed instead."""
+
+
+def headers(run: LoadRun) -> tuple[str, ...]:
+    """Of every request, as wrk sends them."""
+    return f"Host: {run.host}", f"Accept: {run.accept}", "Connection: keep-alive"

@@ -4,29 +4,41 @@ import base64
 import json
 import math
 import random
+import shutil
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from itertools import accumulate
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, Self, TypeVar
 from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from harness.errors import LoadError
-from harness.experiment.generators.model import ANSWERS, DRAIN_SECONDS, TIMEOUT_SECONDS, LoadResult, LoadRun, headers
+from harness.experiment.generators import (
+    ANSWERS,
+    DRAIN_SECONDS,
+    LEAST_LAG_SECONDS,
+    TIMEOUT_SECONDS,
+    LoadResult,
+    LoadRun,
+    headers,
+)
+from harness.host import process
+from harness.plan.orders import plan
 from harness.plan.requests import Prepared
 from harness.records.models import (
     Arrivals,
     Closed,
     Errors,
     Latency,
-    LatencyBasis,
     Open,
     OperationTimes,
     Scenario,
     UseCaseTimes,
 )
+from harness.runtime import Runtime
 from harness.verify.checks.evidence import Account
 
 PLAN, REQUESTS = "plan.json", "requests.jsonl"  # of a scenario, and of a service's requests, in the load's folder
@@ -56,32 +68,13 @@ class Times(_Part):
 
     def quantile(self, share: float) -> int:
         """Nanoseconds at or below which this share of the times lies; within 1 %. ``share`` in 0 < share <= 1."""
-        rank, passed = math.ceil(share * self.count), 0
-        for value, count in self.distribution_ns:
-            passed += count
-            if passed >= rank:
-                return value
-        return self.max_ns
+        rank, passed = math.ceil(share * self.count), accumulate(count for _, count in self.distribution_ns)
+        found = (value for (value, _), so_far in zip(self.distribution_ns, passed, strict=True) if so_far >= rank)
+        return next(found, self.max_ns)
 
     def later_than(self, seconds: float) -> int:
         """How many of the times are longer."""
         return sum(count for value, count in self.distribution_ns if value * NS > seconds)
-
-    def latency(self, basis: LatencyBasis) -> Latency:
-        """In the records' terms; the histogram's values have three significant digits."""
-        bins: Counter[float] = Counter()
-        for value, count in self.distribution_ns:
-            seconds = value * NS
-            bins[round(seconds, DIGITS - math.floor(math.log10(seconds))) if value > 0 else 0.0] += count
-        return Latency(
-            basis=basis,
-            mean=self.mean_ns * NS,
-            stdev=self.stdev_ns * NS,
-            min=self.min_ns * NS,
-            max=self.max_ns * NS,
-            percentiles={point: self.percentiles_ns[point] * NS for point in PERCENTILES},
-            histogram=tuple(sorted(bins.items())),
-        )
 
 
 class Faults(_Part):
@@ -101,13 +94,6 @@ class Faults(_Part):
         read = self.closed + self.framing + self.dropped + self.lacking
         timeout = self.timeout + never_answered
         return Errors(connect=self.connect, read=read, write=self.write, timeout=timeout, status=self.status)
-
-
-class InTime(_Part):
-    """What came before the load's end: throughput is made of these."""
-
-    received: int
-    bytes_in: int
 
 
 class Operation(_Part):
@@ -137,11 +123,10 @@ class UseCase(_Part):
 class Total(_Part):
     """The last line of one generator: the whole load with what was answered after its end (docs/load-generator.md)."""
 
-    kind: Literal["total"]
     loop: Literal["closed", "open", "scenario"]
     depth: int
     seconds: float
-    in_time: InTime
+    in_time: dict[str, int]  # what came before the load's end: throughput is made of these
     due: int
     sent: int
     received: int
@@ -175,6 +160,17 @@ class Loadgen:
     waits_for_go: bool = True
     timeout_seconds: float = 2.0 * TIMEOUT_SECONDS  # for an answer, and for the drain
 
+    @classmethod
+    def of(cls, runtime: Runtime) -> Self:
+        """Built if it is not yet; raises EnvironmentLacksError and BuildError where it cannot be.
+
+        On CPUs that it shares with the server it would wait for it, and measure its own waiting, but for its priority.
+        """
+        chrt = shutil.which("chrt") if runtime.name == "local" else None
+        if chrt and process.run([chrt, *REALTIME, "true"], seconds=10).status != 0:
+            chrt = None  # not allowed here
+        return cls(binary=runtime.own_generator(), chrt=chrt)
+
     @property
     def program(self) -> str:
         """The generator, or what starts it."""
@@ -192,12 +188,12 @@ class Loadgen:
         drain = TIMEOUT_SECONDS if isinstance(load, Closed) else DRAIN_SECONDS
         words += ["--drain-seconds", f"{drain:g}"]
         if isinstance(load, Scenario):
-            (folder / PLAN).write_text(json.dumps(run.plan), encoding="utf-8")
+            (folder / PLAN).write_text(json.dumps(plan(load.factor)), encoding="utf-8")
             words += ["--scenario", str(folder / PLAN)]
-            words += [] if run.warm_up else ["--answers", str(folder / ANSWERS)]
+            words += ["--answers", str(folder / ANSWERS)] if run.sampling else []
         else:
             words += ["--rate", f"{load.rate:g}"] if isinstance(load, Open) else ["--depth", str(load.depth)]
-            if run.sampling and not run.warm_up:
+            if run.sampling:
                 words += ["--answers", str(folder / ANSWERS), "--answers-share", f"{run.sampling.share:.6g}"]
                 words += ["--answers-limit", str(run.sampling.answers), "--answers-bytes", str(run.sampling.bytes)]
         if run.requests:
@@ -213,8 +209,9 @@ class Loadgen:
         """The common figures, of several clients as one; raises LoadError with what came instead."""
         found = totals(output, run.url)
         try:
-            whole = _figures(run, merged(found))
-            return whole if len(found) == 1 else replace(whole, parts=tuple(_figures(run, each) for each in found))
+            if len(found) == 1:
+                return _figures(run, found[0])
+            return replace(_figures(run, merged(found)), parts=tuple(_figures(run, each) for each in found))
         except (ArithmeticError, LookupError, ValueError) as error:
             raise LoadError(f"loadgen printed figures for {run.url} that no load has: {error}") from error
 
@@ -253,41 +250,35 @@ def totals(output: str, url: str) -> tuple[Total, ...]:
 def merged(parts: Sequence[Total]) -> Total:
     """Several generators as one: counts and CPU add, distributions merge, the longest time counts.
 
-    Raises ValueError for loads of different kinds.
+    Raises ValueError for loads of different kinds. A scenario is made by one.
     """
-    first = parts[0]
-    if len({(part.loop, part.depth, len(part.operations), len(part.use_cases)) for part in parts}) > 1:
+    if len({(part.loop, part.depth) for part in parts}) > 1:
         raise ValueError("loads of different kinds do not merge")
-    if len(parts) == 1:
-        return first
     waits = [part.run_queue_wait_seconds for part in parts]
-    known = [wait for wait in waits if wait is not None]
     return _added(parts).model_copy(
         update={
-            "depth": first.depth,
+            "depth": parts[0].depth,
             "seconds": max(part.seconds for part in parts),  # monotonic clocks of several machines do not compare
             "drain_seconds": max(part.drain_seconds for part in parts),
-            "run_queue_wait_seconds": sum(known) if len(known) == len(waits) else None,
+            "run_queue_wait_seconds": None if None in waits else sum(filter(None, waits)),
         }
     )
 
 
 def _added(parts: Sequence[PartT]) -> PartT:
-    """Numbers add, times merge, members are added one by one; of anything else the first stands."""
+    """Numbers add, times merge; of anything else the first stands."""
     added: dict[str, Any] = {}
     for name in type(parts[0]).model_fields:
         values = [getattr(part, name) for part in parts]
-        first = values[0]
-        if name in TIMES:
-            added[name] = merged_times(values)
-        elif isinstance(first, _Part):
-            added[name] = _added(values)
-        elif isinstance(first, tuple):
-            added[name] = tuple(_added(each) for each in zip(*values, strict=True))
-        elif isinstance(first, dict):
-            added[name] = dict(sum(map(Counter, values), Counter()))
-        elif isinstance(first, int | float) and None not in values:
-            added[name] = sum(values)
+        match values[0]:
+            case _ if name in TIMES:
+                added[name] = merged_times(values)
+            case _Part():
+                added[name] = _added(values)
+            case dict():
+                added[name] = dict(sum(map(Counter, values), Counter()))
+            case int() | float() if None not in values:
+                added[name] = sum(values)
     return parts[0].model_copy(update=added)
 
 
@@ -296,10 +287,7 @@ def merged_times(parts: Iterable[Times | None]) -> Times | None:
     known = [part for part in parts if part is not None]
     if len(known) < 2:
         return known[0] if known else None
-    cells: Counter[int] = Counter()
-    for part in known:
-        for value, number in part.distribution_ns:
-            cells[value] += number
+    cells: Counter[int] = sum((Counter(dict(part.distribution_ns)) for part in known), Counter())
     count = sum(part.count for part in known)
     mean = sum(part.mean_ns * part.count for part in known) / count
     squares = sum((part.stdev_ns**2 + (part.mean_ns - mean) ** 2) * part.count for part in known)
@@ -321,20 +309,21 @@ def _figures(run: LoadRun, total: Total) -> LoadResult:
     closed = total.loop == "closed"
     result = LoadResult(
         duration=total.seconds,
-        requests=total.in_time.received,
-        bytes=total.in_time.bytes_in,
+        requests=total.in_time["received"],
+        bytes=total.in_time["bytes_in"],
         errors=total.errors.errors(never),
         latency=_latency(total.service if closed and total.depth == 1 else total.latency, closed=closed),
         cpu_seconds=total.cpu_seconds,
         wait_seconds=total.run_queue_wait_seconds,
-        account=None if run.warm_up else _account(total),
+        account=_account(total),
     )
     if closed:
         return result
-    late = None
+    lag, latency, late, sent_late = total.lag, total.latency, None, None
     if run.late_after is not None:
-        late = total.due - total.successes + (total.latency.later_than(run.late_after) if total.latency else 0)
-    lag_p99 = total.lag.percentiles_ns["99"] * NS if total.lag else None
+        late = total.due - total.successes + (latency.later_than(run.late_after) if latency else 0)
+    if lag and latency:  # later than the gate of the generator's lag allows
+        sent_late = lag.later_than(max(run.lag_share * latency.percentiles_ns["99"] * NS, LEAST_LAG_SECONDS))
     return replace(
         result,
         service=_latency(total.service, closed=True),
@@ -342,22 +331,29 @@ def _figures(run: LoadRun, total: Total) -> LoadResult:
         answered=total.successes,
         unfinished=never,
         late=late,
-        lag_p99=lag_p99,
-        sent_late=_sent_late(run, total),
+        lag_p99=lag.percentiles_ns["99"] * NS if lag else None,
+        sent_late=sent_late,
         arrivals=_arrivals(run, total) if total.loop == "scenario" else None,
     )
 
 
 def _latency(times: Times | None, *, closed: bool) -> Latency | None:
-    basis: LatencyBasis = "closed-loop, service time" if closed else "open-loop, intended send time"
-    return times.latency(basis) if times else None
-
-
-def _sent_late(run: LoadRun, total: Total) -> int | None:
-    """Requests sent later than the gate of the generator's lag allows; None without a latency to compare it to."""
-    if total.lag is None or total.latency is None:
+    """In the records' terms; the histogram's values have three significant digits."""
+    if times is None:
         return None
-    return total.lag.later_than(max(run.lag_share * total.latency.percentiles_ns["99"] * NS, run.least_lag))
+    bins: Counter[float] = Counter()
+    for value, count in times.distribution_ns:
+        seconds = value * NS
+        bins[round(seconds, DIGITS - math.floor(math.log10(seconds))) if value > 0 else 0.0] += count
+    return Latency(
+        basis="closed-loop, service time" if closed else "open-loop, intended send time",
+        mean=times.mean_ns * NS,
+        stdev=times.stdev_ns * NS,
+        min=times.min_ns * NS,
+        max=times.max_ns * NS,
+        percentiles={point: times.percentiles_ns[point] * NS for point in PERCENTILES},
+        histogram=tuple(sorted(bins.items())),
+    )
 
 
 def _account(total: Total) -> Account:
@@ -386,25 +382,17 @@ def _arrivals(run: LoadRun, total: Total) -> Arrivals:
     ends += [(one.due, one.answered + one.errors.errors(one.unfinished).total) for one in total.operations]
     if any(due != ended for due, ended in ends):
         raise LoadError(f"loadgen's counts for {run.url} do not add up: (due, ended) {ends}")
+    counts = ("due", "done", "failed", "unfinished")
     return Arrivals(
-        due=sum(one.due for one in cases),
-        done=sum(one.done for one in cases),
-        failed=sum(one.failed for one in cases),
-        unfinished=sum(one.unfinished for one in cases),
+        **{count: sum(getattr(one, count) for one in cases) for count in counts},
         operations=tuple(
-            OperationTimes(
-                use_case=one.use_case,
-                operation=one.operation,
-                due=one.due,
-                answered=one.answered,
-                errors=one.errors.errors(0),
-                latency=_latency(one.latency, closed=False),
-                service=_latency(one.service, closed=True),
-            )
+            OperationTimes.model_validate({**vars(one), **_latencies(one), "errors": one.errors.errors(0)})
             for one in total.operations
         ),
-        use_cases=tuple(
-            UseCaseTimes(use_case=one.use_case, due=one.due, done=one.done, latency=_latency(one.latency, closed=False))
-            for one in cases
-        ),
+        use_cases=tuple(UseCaseTimes.model_validate({**vars(one), **_latencies(one)}) for one in cases),
     )
+
+
+def _latencies(one: Operation | UseCase) -> dict[str, Latency | None]:
+    service = one.service if isinstance(one, Operation) else None
+    return {"latency": _latency(one.latency, closed=False), "service": _latency(service, closed=True)}

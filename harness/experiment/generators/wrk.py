@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, Field, ValidationError
 
 from harness.errors import LoadError
-from harness.experiment.generators.model import TIMEOUT_SECONDS, LoadResult, LoadRun, headers
+from harness.experiment.generators import TIMEOUT_SECONDS, LoadResult, LoadRun, headers
 from harness.records.models import Closed, Errors
 
 Count = Annotated[int, Field(ge=0, le=10**18)]

@@ -15,7 +15,7 @@ from pathlib import Path
 from harness.cli.output import put
 from harness.errors import EnvironmentLacksError, StartError
 from harness.experiment.predicted import predict
-from harness.experiment.preparation import choose_work, known_sizes, make_plan
+from harness.experiment.preparation import choose_work, within_memory
 from harness.extras.claims.claim import Cell, Claim, Program
 from harness.extras.claims.judge import MANY
 from harness.host import machine, process, toolchain
@@ -74,7 +74,7 @@ def settings_of(claims: Sequence[Claim], settings: Settings, seconds: float | No
     if seconds is None:
         return _settings(claims, settings, rules.minimum, None)
     one = _settings(claims, settings, 1, None)
-    plan = make_plan(choose_work(one), one, sizes=known_sizes(settings.results), free_memory=machine.free_memory())
+    plan = within_memory(choose_work(one), settings.results, machine.free_memory())
     number = round(seconds / predict(plan, one.seed).seconds)
     return _settings(claims, settings, max(1, min(rules.maximum, number)), seconds)
 

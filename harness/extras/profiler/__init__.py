@@ -15,7 +15,8 @@ from zlib import crc32
 
 from harness.console import SafeConsole
 from harness.errors import EnvironmentLacksError, LoadError, StartError, TfbError, UsageError
-from harness.experiment.generators import GENERATORS, LoadRun
+from harness.experiment.generators import LoadRun
+from harness.experiment.generators.registry import GENERATORS
 from harness.experiment.modes import built
 from harness.experiment.preparation import choose_work
 from harness.host import ownership, process
@@ -89,7 +90,6 @@ def _sample(settings: Settings, runtime: Runtime, server: Server, kind: str, lev
             seconds=length,
             threads=min(2, level.connections),
             seed=settings.seed,
-            warm_up=True,
         )
         with ownership.scratch("tfb-load-") as folder:
             arguments, waits = generator.arguments(asked, folder), generator.waits_for_go

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from harness.experiment import workflow
-from harness.experiment.progress import Progress, State
+from harness.experiment.progress import Display, Progress, State
 from harness.experiment.workflow import Dependencies, RunOutcome
 from harness.plan import profile as profiles
 from harness.plan.config import Settings
@@ -32,7 +32,7 @@ URLS = {
 
 
 @dataclass
-class SilentDisplay:
+class SilentDisplay(Display):
     """Remembers the lines that a run told."""
 
     lines: list[str] = field(default_factory=list)

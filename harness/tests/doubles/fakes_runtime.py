@@ -10,8 +10,6 @@ from types import TracebackType
 from typing import Literal, Self
 from urllib.parse import urlparse
 
-from pydantic import TypeAdapter
-
 from harness.errors import LoadError, ServerDiedError, StartError
 from harness.experiment.generators import LoadResult, LoadRun
 from harness.plan.discovery import Implementation
@@ -39,6 +37,7 @@ from harness.verify.verifier import Verifier
 
 ARRIVALS = 7.4  # a second, at factor 1
 GOAL_SECONDS = 0.010
+RUNS: list[LoadRun] = []  # all that were asked for: a fake command line is the place of one
 
 
 class FakeServer:
@@ -67,7 +66,7 @@ class FakeServer:
 
 @dataclass(frozen=True)
 class FakeDatabase:
-    """Counts rows by the database's name; knows when it was restored."""
+    """PostgreSQL that ends when the world says so, and is back once it is restored."""
 
     world: World
     address: DatabaseAddress = field(default_factory=lambda: DatabaseAddress(host="fake", port=1))
@@ -76,7 +75,6 @@ class FakeDatabase:
     def restore(self) -> None:
         if self.crash_reason():
             self.world.database_dies_at = math.inf
-        self.world.events.append(("restore", self.address.name))
 
     def crash_reason(self) -> str | None:
         if self.world.clock.monotonic() < self.world.database_dies_at:
@@ -110,7 +108,6 @@ class FakeRunning:
         """Connections are there at once."""
         self._process.idle()
         self._process.connected = self._run.load.connections
-        self._world.loads.append((self._process.name, self._run, self._world.clock.monotonic()))
 
     def wait(self, seconds: float) -> int | None:
         if self._over:
@@ -118,7 +115,7 @@ class FakeRunning:
         self._world.require_machine()
         step = min(max(0.0, seconds), self._run.seconds - self._seconds)
         if step > 0 and not self._process.dead:
-            self._requests += self._process.work(self._run, self._kind, self._queries, step, self._factor, self._rate)
+            self._requests += self._process.work(self._kind, self._queries, step, self._factor, self._rate)
         self._world.clock.sleep(step)
         self._seconds += step
         if step < seconds - 1e-9:  # as of a real one, its end comes just after the last second
@@ -159,8 +156,8 @@ class FakeGenerator:
     def arguments(self, run: LoadRun, folder: Path) -> Sequence[str]:
         if self.name == "wrk" and not isinstance(run.load, Closed):
             raise LoadError("wrk makes closed loops alone")
-        load = run.load.model_dump(mode="json")
-        return [json.dumps({"url": run.url, "seconds": run.seconds, "load": load, "host": run.host})]
+        RUNS.append(run)
+        return [str(len(RUNS) - 1)]
 
     def result(self, run: LoadRun, output: str) -> LoadResult:
         values = json.loads(output)
@@ -253,11 +250,10 @@ class FakeRuntime:
         world, name = self.world, implementation.name
         number = world.started[name]
         world.started[name] += 1
-        world.events.append(("start", name))
         if world.behaviours[name].never_starts:
             raise StartError(f"{name}: no valid response within 60 s")
         world.clock.sleep(world.behaviours[name].start_seconds)
-        process = FakeProcess(world, name, database.name, number)
+        process = FakeProcess(world, name, number)
         port = 10_000 + sum(world.started.values())
         world.alive[port] = process
         world.most_alive = max(world.most_alive, len(world.alive))
@@ -265,7 +261,6 @@ class FakeRuntime:
             yield FakeServer(implementation, Endpoint(host="fake", port=port), process, log)
         finally:
             del world.alive[port]
-            world.events.append(("stop", name))
 
     def own_generator(self) -> str:
         return "fake-generator"
@@ -274,11 +269,7 @@ class FakeRuntime:
     def generator(
         self, program: str, arguments: Sequence[str], *, waits_for_go: bool = False, folder: Path | None = None
     ) -> Iterator[FakeRunning]:
-        asked = json.loads(arguments[0])
-        load: Load = TypeAdapter[Load](Load).validate_python(asked["load"])
-        run = LoadRun(
-            url=asked["url"], host=asked["host"], accept="", load=load, seconds=asked["seconds"], threads=1, seed=1
-        )
+        run = RUNS[int(arguments[0])]
         address = urlparse(run.url)
         assert address.port is not None
         kind = address.path.strip("/").split("/")[0] or "order"
@@ -349,7 +340,7 @@ class FakeVerifier(Verifier):
     seconds: float = 0.1
 
     def begin(self, database: DatabaseAddress) -> None:
-        self.world.rows.pop(database.name, None)
+        """It counts no statements."""
 
     def end(self, database: DatabaseAddress) -> tuple[CheckResult, ...]:
         return self.lost

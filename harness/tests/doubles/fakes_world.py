@@ -6,7 +6,6 @@ from collections import defaultdict
 from dataclasses import dataclass, field
 
 from harness.errors import MachineLostError, ServerDiedError
-from harness.experiment.generators import LoadRun
 from harness.records.models import CheckResult
 from harness.runtime import Reading, Sockets
 
@@ -41,7 +40,6 @@ class Behaviour:
     process_spread: float = 0.0  # standard deviation of the logarithm of the cost, between processes
     window_spread: float = 0.0  # between loads
     idle_cpu: float = 0.0  # CPUs used without any load
-    wait_share: float = 0.0  # of its runnable time that it waits for a CPU
     status_errors: float = 0.0  # share of responses with another status
     response_bytes: float = RESPONSE_BYTES
     dies_after: float = math.inf  # seconds of load on one process
@@ -55,16 +53,11 @@ class World:
     """Everything that the fakes share."""
 
     clock: FakeClock = field(default_factory=FakeClock)
-    seed: int = 1
     cpus: int = 2
     behaviours: dict[str, Behaviour] = field(default_factory=lambda: defaultdict(Behaviour))
     memory: float = 8e9
-    events: list[tuple[str, str]] = field(default_factory=list)  # what happened, to whom
-    loads: list[tuple[str, LoadRun, float]] = field(default_factory=list)  # server, load, its begin
     alive: dict[int, "FakeProcess"] = field(default_factory=dict)  # by port
     most_alive: int = 0
-    # By database:
-    rows: dict[str, list[int]] = field(default_factory=lambda: defaultdict(lambda: [0, 0]))  # read and written
     started: dict[str, int] = field(default_factory=lambda: defaultdict(int))
     vanishes_at: float = math.inf  # by the clock: a machine, which does not come back by itself
     vanished: bool = False
@@ -85,16 +78,14 @@ class World:
 class FakeProcess:
     """One process of a fake server: what it has used and answered so far."""
 
-    def __init__(self, world: World, name: str, database: str, number: int) -> None:
+    def __init__(self, world: World, name: str, number: int) -> None:
         self.world = world
         self.name = name
-        self.database = database
         self.number = number
         self.behaviour = world.behaviours[name]
-        self.random = random.Random(f"{world.seed}/{name}/{number}")
+        self.random = random.Random(f"1/{name}/{number}")
         self.factor = math.exp(self.random.gauss(0, self.behaviour.process_spread))
         self.cpu = 0.0
-        self.wait = 0.0
         self.warm: dict[str, float] = defaultdict(float)  # CPU seconds by route
         self.loaded = 0.0  # seconds of load
         self.requests = 0.0  # of all time
@@ -110,37 +101,27 @@ class FakeProcess:
 
     def capacity(self, queries: int) -> float:
         """Requests/s that it can answer, warm."""
-        cpus = self.world.cpus * (1 - self.behaviour.wait_share)
-        return cpus / (self.behaviour.cpu_per_request * self.factor * queries)
+        return self.world.cpus / (self.behaviour.cpu_per_request * self.factor * queries)
 
-    def work(
-        self, load: LoadRun, kind: str, queries: int, seconds: float, factor: float, rate: float | None = None
-    ) -> float:
+    def work(self, kind: str, queries: int, seconds: float, factor: float, rate: float | None) -> float:
         """Be under load; the requests answered, at most ``rate`` a second. Costs fall while the route warms up."""
         behaviour = self.behaviour
         if self.loaded + seconds > behaviour.dies_after and self.number < behaviour.deaths:
             seconds = max(0.0, behaviour.dies_after - self.loaded)
             self.dead = True
-            self.world.events.append(("died", self.name))
         answered, left = 0.0, seconds
         while left > 1e-9:
             step = min(left, 0.1)
             cold = 1 + behaviour.cold * math.exp(-self.warm[kind] / behaviour.warm_cpu_seconds)
             cost = behaviour.cpu_per_request * self.factor * factor * cold * queries
-            cpus = self.world.cpus * (1 - behaviour.wait_share)
-            cpus = min(cpus, rate * cost) if rate else cpus
+            cpus = min(self.world.cpus, rate * cost) if rate else self.world.cpus
             self.cpu += step * cpus
             self.warm[kind] += step * cpus
-            self.wait += step * cpus * behaviour.wait_share / max(1e-9, 1 - behaviour.wait_share)
             answered += step * cpus / cost
             left -= step
         self.loaded += seconds
         self._idle_since = self.world.clock.monotonic() + seconds
         self.requests += answered
-        if kind in ("db", "query", "update"):
-            rows = round(answered * (1 - behaviour.status_errors) * queries)
-            self.world.rows[self.database][0] += rows + 1
-            self.world.rows[self.database][1] += (rows + 1) if kind == "update" else 0
         return answered
 
     def read(self) -> Reading:
@@ -153,7 +134,7 @@ class FakeProcess:
             cpu_seconds=self.cpu,
             rss=self.behaviour.rss,
             run_seconds=self.cpu,
-            wait_seconds=self.wait,
+            wait_seconds=0.0,
             pids=(self.number,),
         )
 

@@ -253,7 +253,6 @@ class Maker:
             requests=int(throughput * 4),
             steady=True,
             seconds_to_steady=4.0,
-            requests_to_steady=int(throughput * 3),
             worst_latency=0.35,
             windows=tuple(
                 self.window(second, throughput * (1 - math.exp(-second - 0.4)), cpu * (1 + math.exp(-second)), load)

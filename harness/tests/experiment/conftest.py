@@ -9,5 +9,5 @@ from harness.experiment import observe
 
 @pytest.fixture(autouse=True)
 def no_priority(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Thousands of loads of no real length: test_observe.py tries the priority itself."""
+    """Thousands of loads of no real length."""
     monkeypatch.setattr(observe, "woken_promptly", nullcontext)

@@ -1,12 +1,18 @@
-"""What CONTRIBUTING.md says of extensions: a test type and an exporter of a test's own go through a whole run."""
+"""What CONTRIBUTING.md and docs/architecture.md say of extensions: those of a test's own go through a whole run."""
 
+import dataclasses
 import io
+import re
 from pathlib import Path
 from typing import TextIO
 
 import pytest
 
 from harness.errors import Exit
+from harness.experiment import designs, steps
+from harness.paths import REPOSITORY
+from harness.plan import plan
+from harness.plan import profile as profiles
 from harness.plan.testtypes import ACCEPT_PLAIN, Crowd, Requests, TestType
 from harness.plan.testtypes.registry import TEST_TYPES
 from harness.report import Report
@@ -54,3 +60,17 @@ def test_the_rules_of_its_traits_hold_for_a_new_test_type(monkeypatch: pytest.Mo
     found = {name for name, check in CHECKS.items() if check.applies("greet")}
     assert {"status-ok", "content-type", "plaintext-body"} <= found
     assert not found & {"json-valid", "rows-read", "never-early"}
+
+
+def test_the_worked_example_measures_every_cell_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    page = (REPOSITORY / "docs" / "architecture.md").read_text(encoding="utf-8")
+    (source,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    assert len(source.splitlines()) <= 40
+    names = {**vars(steps), "Plan": plan.Plan, "groups": plan.groups, "replace": dataclasses.replace}
+    exec(compile(source, "docs/architecture.md", "exec"), names)  # noqa: S102 - it is what the page says
+    monkeypatch.setitem(designs.DESIGNS, "interleaved", names["once"])
+    profile = profiles.load("quick")
+    outcome = FakeRun(tmp_path, {"a": Behaviour(), "b": Behaviour()}, profile, test_types=("json", "query")).run()
+    assert outcome.exit_code == Exit.OK
+    cells = [(t.implementation, t.test_type, t.load) for t in outcome.records.trials]
+    assert len(cells) == len(set(cells)) == 2 * (len(profile.levels.concurrency) + len(profile.levels.query))

@@ -11,11 +11,14 @@ from typing import Any
 import pytest
 
 from harness.errors import LoadError
-from harness.experiment.generators import ANSWERS, GENERATORS, LoadRun, Sampling
+from harness.experiment.generators import ANSWERS, LoadRun
 from harness.experiment.generators.own import Loadgen, Times, merged_times
+from harness.experiment.generators.registry import GENERATORS
 from harness.experiment.generators.wrk import Wrk
+from harness.plan.orders import plan
 from harness.records.models import Closed, Errors, Open, Scenario
 from harness.verify.checks.evidence import Account
+from harness.verify.trial import Sampling
 
 RUN = LoadRun(
     url="http://127.0.0.1:8080/json?x=1",
@@ -27,7 +30,7 @@ RUN = LoadRun(
     seed=7,
 )
 OPEN = replace(RUN, load=Open(rate=500.0, connections=64), late_after=0.01)
-PLAYED = replace(RUN, load=Scenario(factor=8, connections=64), plan={"use_cases": []})
+PLAYED = replace(RUN, load=Scenario(factor=8, connections=64))
 HERE = Path()
 READY = {"kind": "ready", "ready": True, "connections": 64, "connections_asked": 64, "pid": 5, "now_ns": 1}
 FAULTS = {"connect": 1, "write": 2, "closed": 4, "timeout": 8, "framing": 16, "dropped": 32, "status": 64, "lacking": 0}
@@ -124,18 +127,12 @@ def test_each_kind_of_load_is_on_the_command_line(tmp_path: Path) -> None:
     opened = options(list(Loadgen().arguments(OPEN, tmp_path)))
     assert (opened["--rate"], opened["--drain-seconds"]) == ("500", "2")
     assert {"--depth", "--answers"}.isdisjoint(opened)
-    words = list(Loadgen().arguments(PLAYED, tmp_path))
+    assert "--answers" not in Loadgen().arguments(PLAYED, tmp_path)
+    words = list(Loadgen().arguments(replace(PLAYED, sampling=sampled.sampling), tmp_path))
     played = options(words)
     assert words[-1] == "http://127.0.0.1:8080"  # paths are the plan's
-    assert json.loads(Path(played["--scenario"]).read_text(encoding="utf-8")) == {"use_cases": []}
+    assert json.loads(Path(played["--scenario"]).read_text(encoding="utf-8")) == plan(8)
     assert played["--answers"] == str(tmp_path / ANSWERS)
-
-
-def test_a_warm_up_writes_no_answers(tmp_path: Path) -> None:
-    sampling = Sampling(share=0.5, answers=9, bytes=9)
-    for run in (RUN, OPEN, PLAYED):
-        words = Loadgen().arguments(replace(run, warm_up=True, sampling=sampling), tmp_path)
-        assert "--answers" not in words
 
 
 def test_loads_that_are_due_at_a_time_have_real_time_priority_where_it_is_allowed(tmp_path: Path) -> None:
@@ -202,7 +199,6 @@ def test_the_account_is_of_every_request() -> None:
     assert Loadgen().result(RUN, printed(total(**CLOSED))).account == account
     waited = Loadgen().result(RUN, printed(total(**CLOSED, drain_seconds=8.0, sampled=1000))).account
     assert waited == replace(account, unfinished=0, sampled=1000, whole=True)  # what is missing then never comes
-    assert Loadgen().result(replace(RUN, warm_up=True), printed(total(**CLOSED))).account is None
 
 
 def test_an_open_loop_says_what_was_due_and_how_late_server_and_generator_were() -> None:
@@ -216,7 +212,6 @@ def test_an_open_loop_says_what_was_due_and_how_late_server_and_generator_were()
     assert found.service.basis == "closed-loop, service time"
     assert found.lag_p99 == pytest.approx(9e-3)
     assert found.sent_late == 10  # later than a fifth of 20 ms
-    assert Loadgen().result(replace(OPEN, least_lag=0.01), printed(total())).sent_late == 0
     assert Loadgen().result(replace(OPEN, late_after=None), printed(total())).late is None
     silent = Loadgen().result(OPEN, printed(total(latency=None, service=None, lag=None, successes=0)))
     assert (silent.late, silent.sent_late, silent.lag_p99, silent.latency) == (1008, None, None, None)
@@ -295,9 +290,6 @@ def test_arrivals_and_requests_are_told_apart() -> None:
     assert (read.operation, read.due) == ("read order", 37)
     assert arrivals.use_cases[0].latency is not None
     assert arrivals.use_cases[0].latency.mean == pytest.approx(0.004)
-    both = Loadgen().result(PLAYED, printed(played()) + printed(played())).arrivals
-    assert both is not None
-    assert (both.due, both.operations[0].answered, len(both.use_cases)) == (80, 74, 1)
 
 
 # ---- what is no result -----------------------------------------------------------------------------------------------

@@ -7,7 +7,6 @@ stood still as at any other time. A generator that waits for its server (coordin
 
 import json
 import shutil
-import signal
 import statistics
 import subprocess
 import sys
@@ -124,23 +123,7 @@ def test_a_standstill_shows_in_the_response_time_of_every_arrival_that_was_due_w
         with pytest.raises(AssertionError):
             assert_true(create.service, times)
         assert later_than(played.total.use_cases[0].latency, 500) >= late
-        print(figures(played, times, len(within)))
         return
-
-
-def figures(played: Played, times: Sequence[float], within: int) -> str:
-    """For docs/method.md."""
-    create = played.total.operations[0]
-    assert create.latency is not None
-    assert create.service is not None
-    lines = [f"{len(times)} arrivals, {within} due while the server stood still"]
-    for name, values in (("response", create.latency), ("service", create.service)):
-        points = ", ".join(f"p{point} {values.percentiles_ns[point] / MS:.1f}" for point in ("50", "90", "95", "99"))
-        lines.append(f"{name}: mean {values.mean_ns / MS:.1f}, {points}, later than 500 ms {later_than(values, 500)}")
-    points = ", ".join(f"p{point} {percentile(times, point):.1f}" for point in (50, 90, 95, 99))
-    late = sum(time > 500 for time in times)
-    lines.append(f"truth: mean {statistics.fmean(times):.1f}, {points}, later than 500 ms {late}")
-    return "\n".join(lines)
 
 
 def test_what_is_captured_reaches_the_paths_of_the_next_steps(tmp_path: Path) -> None:
@@ -240,30 +223,3 @@ def test_a_seed_draws_the_same_arrivals_whatever_the_server_does(tmp_path: Path)
     prompt, slow, other = drawn((), 3), drawn(("--stall-at", "0.2", "--stall-seconds", "0.3"), 3), drawn((), 4)
     assert prompt == slow
     assert prompt != other
-
-
-def test_go_begins_it_and_an_interrupt_ends_it_with_results(tmp_path: Path) -> None:
-    (tmp_path / PLAN).write_text(json.dumps(at_rate(100)))
-    with subprocess.Popen(
-        [sys.executable, order_server.__file__], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    ) as service:
-        assert service.stdout is not None
-        url = f"http://127.0.0.1:{int(service.stdout.readline())}"
-        command = [str(crates.loadgen()), "--scenario", PLAN, "--connections", "4", url]
-        with subprocess.Popen(
-            command, cwd=tmp_path, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-        ) as generator:
-            assert generator.stdin is not None
-            assert generator.stdout is not None
-            assert json.loads(generator.stdout.readline())["ready"] is True
-            generator.stdin.write("go\n")
-            generator.stdin.flush()
-            with pytest.raises(subprocess.TimeoutExpired):  # without --duration it goes on until it is told
-                generator.wait(0.5)
-            generator.send_signal(signal.SIGINT)
-            output = generator.stdout.read()
-            assert generator.wait(5) == 0
-        service.communicate(timeout=10)
-    (total,) = totals(json.dumps({"kind": "ready"}) + "\n" + output, url)
-    assert total.use_cases[0].due == total.use_cases[0].done > 0
-    assert total.seconds < 5

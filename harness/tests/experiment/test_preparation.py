@@ -1,7 +1,6 @@
 """What stands before the first server: who is chosen, by which rules, and which runtimes get the longer warm-up."""
 
 import json
-from collections.abc import Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -118,16 +117,15 @@ def test_too_low_a_limit_of_open_files_is_an_error_that_names_the_levels_to_leav
 
 
 @pytest.mark.parametrize(
-    ("status", "changes", "expected"),
-    [(0, "", ("abc", False)), (0, " M README.md\n", ("abc", True)), (128, "", (None, None))],
+    ("status", "text", "expected"),
+    [
+        (0, "# branch.oid abc\n# branch.head main\n", ("abc", False)),
+        (0, "# branch.oid abc\n1 .M N... 100644 100644 100644 a b README.md\n", ("abc", True)),
+        (128, "", (None, None)),
+    ],
 )
 def test_a_run_names_its_commit_and_whether_the_tree_differs_from_it(
-    monkeypatch: pytest.MonkeyPatch, status: int, changes: str, expected: tuple[str | None, bool | None]
+    monkeypatch: pytest.MonkeyPatch, status: int, text: str, expected: tuple[str | None, bool | None]
 ) -> None:
-    def git(words: Sequence[str], **_: object) -> SimpleNamespace:
-        assert words[:2] == ["git", "-C"]
-        answers = {("rev-parse", "HEAD"): "abc\n", ("status", "--porcelain", "-uno"): changes}
-        return SimpleNamespace(status=status, stdout=answers[tuple(words[3:])])
-
-    monkeypatch.setattr(process, "run", git)
+    monkeypatch.setattr(process, "run", lambda *_, **__: SimpleNamespace(status=status, stdout=text))
     assert git_state() == expected

@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
-from rich.console import Console
 
+from harness.console import SafeConsole
 from harness.experiment import progress
-from harness.experiment.progress import PlainDisplay, Progress, QuietDisplay, State, beats, last_line, still
+from harness.experiment.progress import Display, Progress, State, beats, described, still
 from harness.experiment.steps import Cell, Process
 from harness.records.models import Closed, Window
 from harness.records.store import RunStore
@@ -23,7 +23,7 @@ CELL = Cell(process=Process("vertx", 1), test_type="query", load=Closed(connecti
 
 
 @dataclass
-class Recorder:
+class Recorder(Display):
     """A display that remembers."""
 
     lines: list[str] = field(default_factory=list)
@@ -89,32 +89,10 @@ def test_what_changed_is_told_in_a_line() -> None:
 
 def test_plain_lines_have_the_time_and_quiet_ones_are_problems_alone(capsys: pytest.CaptureFixture[str]) -> None:
     state = State(elapsed=2.5)
-    PlainDisplay().show(state, changed="building [x]")
-    QuietDisplay().show(state, changed="building")
-    QuietDisplay().show(state, changed="! broken")
+    Display().show(state, changed="building [x]")
+    Display(quiet=True).show(state, changed="building")
+    Display(quiet=True).show(state, changed="! broken")
     assert [line.strip() for line in capsys.readouterr().err.splitlines()] == ["2.5 s  building [x]", "! broken"]
-
-
-def test_the_live_view_shows_where_it_is_and_the_last_results() -> None:
-    console = Console(width=100, record=True, file=io.StringIO(), force_terminal=True)
-    state = State(process=1, implementation="vertx", test_type="json", level="c64", stage="measure")
-    console.print(progress._view(State(**{**state.__dict__, "last": tuple(records.trials()[:1]), "elapsed": 61})))
-    lines = console.export_text().splitlines()
-    assert lines[0] == "vertx · process 1 · json · c64 · measuring"
-    assert lines[1].split("  ")[-1] == "1 min 01 s"
-    assert lines[-2].split() == ["implementation", "test", "load", "req/s", "µs", "CPU/req"]
-    assert lines[-1].split() == ["fast", "json", "c64", "2,000", "500"]
-
-
-def test_the_bar_moves_with_the_time_that_was_expected() -> None:
-    clock = FakeClock()
-    followed = Progress(Recorder(), expected_seconds=100, clock=clock)
-    followed.stage("preparing")
-    assert followed.state.share == 0
-    clock.sleep(25)
-    followed.stage("measuring")
-    assert followed.state.share == 0.25
-    assert State().share == 0.0  # no time is expected
 
 
 def test_a_build_is_told_and_takes_none_of_the_expected_time(tmp_path: Path) -> None:
@@ -126,25 +104,24 @@ def test_a_build_is_told_and_takes_none_of_the_expected_time(tmp_path: Path) -> 
     assert display.lines == [f"building vertx; its log: {tmp_path / 'build.log'}", "building vertx took 40 s"]
 
 
-def test_the_live_view_is_no_wider_than_a_narrow_terminal() -> None:
-    console = Console(width=60, record=True, file=io.StringIO(), force_terminal=True)
-    known = State(implementation="quarkus-hibernate-reactive", test_type="cached-query", level="c256 q20", elapsed=3661)
-    console.print(progress._view(State(**{**known.__dict__, "remaining": 7300.0})))
-    lines = console.export_text().splitlines()
-    assert max(map(len, lines)) <= 60
-    assert "left" in lines[-1]
-
-
-def test_the_live_view_tells_the_opening_once_and_leaves_nothing_else(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("width", [100, 60])
+def test_the_live_view_shows_where_it_is_in_one_line_and_leaves_its_opening_and_problems(width: int) -> None:
     written = io.StringIO()
-    console = Console(width=80, file=written, force_terminal=False)
-    monkeypatch.setattr(progress, "SafeConsole", lambda **_: console)
-    view = progress.LiveDisplay(FakeClock())
+    view = progress.LiveDisplay(SafeConsole(width=width, file=written, force_terminal=True, color_system=None))
     followed = Progress(view, expected_seconds=100, clock=FakeClock())
     followed.opens("2 implementations, local runtime")
-    followed.stage("measuring")
+    followed.problem("es4x [1] was not built")
+    followed.load(CELL, "measure")
     followed.close()
-    assert written.getvalue().count("2 implementations, local runtime") == 1
+    lines = written.getvalue().replace("\r", "\n").replace("\x1b[2K", "\n").splitlines()
+    assert max(map(len, lines)) <= width + len("\x1b[?25l")
+    assert any("1 min 40 s left · v" in line for line in lines)
+    assert lines.count("2 implementations, local runtime") == lines.count("! es4x [1] was not built") == 1
+
+
+def test_the_live_view_tells_the_rate_of_the_last_second_and_that_a_run_is_late() -> None:
+    state = State(implementation="vertx", windows=(second(0.0, 12345.0),), stage="measure", remaining=0.0)
+    assert described(state) == "longer than expected · vertx · measuring · now 12,345 req/s"
 
 
 def second(start: float, responses: float) -> Window:
@@ -179,18 +156,6 @@ def test_a_long_load_keeps_its_latest_seconds() -> None:
     assert followed.state.windows[0].start == 5
 
 
-def test_the_live_view_has_the_rate_of_the_last_second() -> None:
-    console = Console(width=100, record=True, file=io.StringIO(), force_terminal=True)
-    console.print(progress._view(State(implementation="vertx", windows=(second(0.0, 12345.0),))))
-    assert console.export_text().splitlines()[0] == "vertx · starting   now 12,345 req/s"
-
-
-def test_a_run_that_takes_longer_than_expected_says_so() -> None:
-    console = Console(width=100, record=True, file=io.StringIO(), force_terminal=True)
-    console.print(progress._view(State(elapsed=61.0, remaining=0.0)))
-    assert console.export_text().splitlines()[1].endswith("100%  1 min 01 s, longer than expected")
-
-
 def test_a_stage_that_builds_something_of_the_harness_says_that_it_goes_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -223,10 +188,8 @@ def test_beats_come_until_the_work_is_done() -> None:
     assert len(found) == count  # the thread is over
 
 
-def test_the_last_line_of_a_log_is_the_last_that_says_something(tmp_path: Path) -> None:
+def test_a_build_goes_on_with_the_last_line_of_its_log(tmp_path: Path) -> None:
     log = tmp_path / "build.log"
     assert still(61, log) == "1 min 01 s"
-    log.write_text("Downloading\n\x1b[32mCompiling core\x1b[0m 10%\r20%\n   \n")
-    assert last_line(log) == "20%"
     log.write_text(f"{'x' * 9000}\nCompiling core\n")
     assert still(25, log) == "25 s, Compiling core"

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from harness.experiment.generators import ANSWERS, LoadRun, Sampling
+from harness.experiment.generators import ANSWERS, LoadRun
 from harness.experiment.generators.own import Loadgen
 from harness.host import crates
 from harness.plan.testtypes import TestType
@@ -83,7 +83,7 @@ def audited(
                 seconds=seconds,
                 threads=1,
                 seed=seed,
-                sampling=Sampling(**vars(looking.sampling)),
+                sampling=looking.sampling,
                 requests=kind.requests,
             )
             command = [generator.program, *generator.arguments(run, Path(folder))]

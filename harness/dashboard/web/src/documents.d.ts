@@ -729,7 +729,6 @@ export interface WarmUp {
   requests: number;
   steady: boolean | null;
   seconds_to_steady: number | null;
-  requests_to_steady: number | null;
   worst_latency: number | null;
   windows: Window[];
 }
