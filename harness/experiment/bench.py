@@ -13,7 +13,7 @@ import psycopg
 
 from harness.errors import DatabaseDiedError, LoadError, MachineLostError, ServerDiedError, StoreError, TfbError
 from harness.experiment import gates
-from harness.experiment.generators import ANSWERS, Generator, LoadResult, LoadRun, Sampling
+from harness.experiment.generators import ANSWERS, Generator, LoadResult, LoadRun
 from harness.experiment.observe import Observation, Target, observe, readings
 from harness.experiment.progress import Progress
 from harness.experiment.steps import (
@@ -54,6 +54,7 @@ from harness.records.models import (
 )
 from harness.records.store import RunStore
 from harness.runtime import Database, Reading, Runtime, Server, SharedDatabase
+from harness.verify.checks.evidence import Sampling
 from harness.verify.verifier import Verifier
 
 RECORDED = (TfbError, psycopg.Error)  # a failed process, after which the run goes on
@@ -411,10 +412,7 @@ class Bench:
         )
         with ownership.scratch("tfb-load-") as folder:
             with looking:
-                asked = looking.sampling
-                sampling = None
-                if self.writes_answers:
-                    sampling = Sampling(share=asked.share, answers=asked.answers, bytes=asked.bytes)
+                sampling = looking.sampling if self.writes_answers else None
                 seen = self._observe(running, cell, seconds, generator, folder, sampling, seed=dice.randrange(1 << 31))
             result, answers = seen.result, folder / ANSWERS
             failed = result.errors.status

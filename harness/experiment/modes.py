@@ -27,8 +27,8 @@ from harness.report.verdicts import FORMATS, REQUIREMENTS, Verified, place
 from harness.runtime import Database, Runtime, Server
 from harness.runtime.choice import choose
 from harness.units import format_seconds, whole_seconds
-from harness.verify import verification
 from harness.verify.checks import SERVER
+from harness.verify.verifier import Verifier
 
 # What builds write, beside what begins with a dot.
 BUILT = {"node_modules", "target", "dist", "build", "bin", "obj", "__pycache__", "_build", "deps", "vendor"}
@@ -180,9 +180,9 @@ def _verify_one(
 def _verdict(server: Server, database: Database, name: str, levels: Sequence[Load]) -> Verdict:
     """Of one test type, or of HTTP."""
     if name == SERVER:
-        return verification.check_connection(server, process=0)
+        return Verifier().connection(server, process=0, thorough=True)
     kind = server.implementation.test_types[name]
-    return verification.check(server, kind, database.address, process=0, thorough=True, loads=levels)
+    return Verifier().check(server, kind, database.address, process=0, thorough=True, loads=levels)
 
 
 def show(verdict: Verdict, console: SafeConsole) -> None:

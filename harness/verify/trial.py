@@ -8,29 +8,30 @@ import base64
 import json
 import random
 import time
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
 from typing import Self
+
+import psycopg
 
 from harness.errors import LoadError
 from harness.plan.testtypes import TestType
 from harness.records import models
 from harness.records.models import CheckResult, Load, Outcome
 from harness.runtime import DatabaseAddress, Server
-from harness.verify import verification
 from harness.verify.changes import ConcurrentChanges
 from harness.verify.checks import declared
-from harness.verify.checks.evidence import Account, Due, Evidence, Exchange, History, Look, World
+from harness.verify.checks.evidence import Account, Due, Evidence, Exchange, History, Look, Sampling, World
 from harness.verify.checks.load import DatabaseCounters
 from harness.verify.checks.registry import LOADS
 from harness.verify.checks.statement_counts import Snapshot
-from harness.verify.tables import Tables, Views
-from harness.verify.wire import BODY_LIMIT, Response
+from harness.verify.tables import Tables, tables
+from harness.verify.verification import PLAIN, counted, judge, rows
+from harness.verify.wire import Response
 
 NS = 1e-9
-MOST_LINE = 4 * BODY_LIMIT  # characters of one line: base64 of the longest body, and its headers
 # What is judged of one trial at most, chosen by what it costs: some 50 µs an answer and 3 µs a row.
 MOST_ANSWERS = 2_000
 MOST_ROWS = 6_000
@@ -41,15 +42,6 @@ PAGE_ROWS = 12
 UNKNOWN_RATE = 50_000.0  # rows a second, of a server of which nothing is known yet
 SERVICE_RATE = 2_000.0  # requests a second, of a service; of a quicker one the generator lowers the share
 CACHED_SECONDS = 10.0  # that a row may be kept for by cached-query
-
-
-@dataclass(frozen=True, kw_only=True)
-class Sampling:
-    """What the generator shall write out."""
-
-    share: float  # of the answers, drawn by a seed
-    answers: int  # at most
-    bytes: int
 
 
 def sampling(test_type: TestType, load: Load, seconds: float, rate: float | None) -> tuple[int, Sampling]:
@@ -74,6 +66,21 @@ class Process:
     failed: int = 0  # responses to update with another status than 2xx
     rows: list[tuple[float, frozenset[tuple[int, int]]]] = field(default_factory=list)  # until when, and what was there
     unknown_until: float = 0.0  # epoch seconds until which a cache may hold rows that nobody here has seen
+    _view: Tables | None = None
+    _open: ExitStack = field(default_factory=ExitStack)
+
+    def view(self, database: DatabaseAddress) -> Tables:
+        """The harness's own view of its database, kept: trials come every few seconds."""
+        if self._view is None:
+            self._view = self._open.enter_context(tables(database))
+        else:
+            self._view.compare_clocks()
+        return self._view
+
+    def close(self) -> None:
+        """Leave the database."""
+        with suppress(psycopg.Error):
+            self._open.close()
 
     def recent(self) -> frozenset[tuple[int, int]]:
         """Rows (id, number) that a cache may still hold although the tables do not."""
@@ -82,7 +89,12 @@ class Process:
 
 
 class TrialAudit:
-    """Context manager around one load: what the database holds and counts before and after it, then the judgement."""
+    """Context manager around one load: what the database holds and counts before and after it, then the judgement.
+
+    Entered before the generator starts, left when it has ended.
+    """
+
+    sampling: Sampling  # what the generator shall write out of the answers
 
     def __init__(
         self,
@@ -90,7 +102,6 @@ class TrialAudit:
         test_type: TestType,
         load: Load,
         database: DatabaseAddress,
-        views: Views,
         process: Process,
         *,
         seconds: float,
@@ -104,7 +115,6 @@ class TrialAudit:
         self._load = load
         self._database = database
         self._own = LOADS.get(test_type.checked_as)
-        self._views = views
         self._process = process
         self._target = test_type.path(server.implementation.urls[test_type.name], load)
         self._seconds = seconds
@@ -116,18 +126,13 @@ class TrialAudit:
         self._after: Look | None = None
         self._counted: Snapshot | None = None  # when it begins
         self._offsets = (0.0, 0.0)  # of the clocks, around the load
-        self._most, self._sampling = sampling(test_type, load, seconds, rate)
-
-    @property
-    def sampling(self) -> Sampling:
-        """What the generator shall write out."""
-        return self._sampling
+        self._most, self.sampling = sampling(test_type, load, seconds, rate)
 
     def __enter__(self) -> Self:
         if self._own:
             self._own.empty(self._database)
         elif self._type.reads_database:
-            self._view = view = self._views.of(self._database)
+            self._view = view = self._process.view(self._database)
             if self._type.writes_database:
                 view.settle()
                 self._before = view.world()
@@ -164,10 +169,10 @@ class TrialAudit:
         looked_at = 0
         if self._own and answers:
             evidence, looked_at = self._own.seen(answers, self._database)
-            results = verification.judge(evidence)
+            results = judge(evidence)
         elif account and answers:
             evidence = self._evidence(account, answers)
-            results, looked_at = verification.judge(evidence), len(evidence.crowd)
+            results, looked_at = judge(evidence), len(evidence.crowd)
         due = Due.of(self._type, self._load, good)
         self._process.due += due
         self._process.failed += failed if self._type.writes_database else 0
@@ -182,8 +187,7 @@ class TrialAudit:
         """Whether the database did what was answered; each request has its answer by now."""
         if self._counted is None or self._view is None:
             return ()
-
-        return verification.counted(self._view, self._counted, due, self._load.queries or 1)[1]
+        return judge(counted(self._view, self._counted, due, self._load.queries or 1))
 
     def _evidence(self, account: Account, answers: Path) -> Evidence:
         """For the checks of answers."""
@@ -235,8 +239,6 @@ class TrialAudit:
 
     def _exchange(self, line: str, place: str) -> Exchange:
         """An answer as the generator writes it."""
-        if len(line) > MOST_LINE:
-            raise LoadError(f"{place}: longer than any answer may be")
         # A clock that was set in between makes times of day uncertain by as much: no server pays for that.
         least, most = sorted(self._offsets)
         try:
@@ -246,7 +248,7 @@ class TrialAudit:
             body = base64.b64decode(entry["body_base64"], validate=True)
             status, size = int(entry["status"]), int(entry["size_bytes"])
             asked = self._type.requests[int(entry["request"])] if self._type.requests else None
-            plain = verification.PLAIN if self._load.queries is None else verification.rows(self._load.queries)
+            plain = PLAIN if self._load.queries is None else rows(self._load.queries)
             return Exchange(
                 case=declared.case(asked) if asked else plain,
                 target=asked.target if asked else self._target,

@@ -9,7 +9,6 @@ from harness.experiment.generators.model import (
     Generator,
     LoadResult,
     LoadRun,
-    Sampling,
 )
 from harness.experiment.generators.own import REALTIME, Loadgen
 from harness.experiment.generators.wrk import Wrk
@@ -23,7 +22,6 @@ __all__ = [
     "Generator",
     "LoadResult",
     "LoadRun",
-    "Sampling",
 ]
 
 

@@ -7,20 +7,11 @@ from typing import Literal, Protocol
 
 from harness.plan.requests import Prepared
 from harness.records.models import Arrivals, Errors, Latency, Load
-from harness.verify.checks.evidence import Account
+from harness.verify.checks.evidence import Account, Sampling
 
 ANSWERS = "answers.jsonl"  # in a load's folder: the answers that were written out
 DRAIN_SECONDS = 2.0  # to wait for answers after an open loop or a scenario
 TIMEOUT_SECONDS = 8  # TechEmpower's: without an answer for so long a connection is given up
-
-
-@dataclass(frozen=True, kw_only=True)
-class Sampling:
-    """Which answers are written out: a share drawn by the seed over the whole load, within both limits."""
-
-    share: float  # 0..1; where it would pass a limit, the generator lowers it for the whole load
-    answers: int  # at most
-    bytes: int  # of heads and bodies, at most
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -33,8 +33,8 @@ from harness.records.models import (
 )
 from harness.runtime import Database, DatabaseAddress, Endpoint, Server
 from harness.tests.doubles.fakes_world import RESPONSE_BYTES, FakeConnections, FakeProcess, World
-from harness.verify.checks.evidence import Account
-from harness.verify.trial import Sampling
+from harness.verify.checks.evidence import Account, Sampling
+from harness.verify.trial import TrialAudit
 from harness.verify.verifier import Verifier
 
 ARRIVALS = 7.4  # a second, at factor 1
@@ -320,7 +320,7 @@ class FakeMachines(FakeRuntime):
 
 
 @dataclass
-class FakeTrial:
+class FakeTrial(TrialAudit):
     """Objects to what the world is told to."""
 
     world: World
@@ -361,7 +361,7 @@ class FakeVerifier(Verifier):
         self,
         server: Server,
         test_type: TestType,
-        database: DatabaseAddress,
+        database: DatabaseAddress | None,
         *,
         process: int,
         thorough: bool,

@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 
 from harness.errors import LoadError
-from harness.experiment.generators import ANSWERS, GENERATORS, LoadRun, Sampling
+from harness.experiment.generators import ANSWERS, GENERATORS, LoadRun
 from harness.experiment.generators.own import Loadgen, Times, merged_times
 from harness.experiment.generators.wrk import Wrk
 from harness.records.models import Closed, Errors, Open, Scenario
-from harness.verify.checks.evidence import Account
+from harness.verify.checks.evidence import Account, Sampling
 
 RUN = LoadRun(
     url="http://127.0.0.1:8080/json?x=1",

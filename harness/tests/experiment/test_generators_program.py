@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from harness.experiment.generators import ANSWERS, LoadRun, Sampling
+from harness.experiment.generators import ANSWERS, LoadRun
 from harness.experiment.generators.own import Loadgen, totals
 from harness.experiment.generators.wrk import Wrk
 from harness.host import crates
@@ -23,6 +23,7 @@ from harness.paths import REPOSITORY, TOOLSET
 from harness.records.models import Closed, Open
 from harness.tests.doubles.service import REQUESTS, Service
 from harness.tests.experiment.generator_servers import OK, scripted, tool
+from harness.verify.checks.evidence import Sampling
 
 pytestmark = [
     pytest.mark.e2e,

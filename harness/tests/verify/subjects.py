@@ -9,7 +9,8 @@ from harness.runtime import DatabaseAddress, Server, Upstream
 from harness.tests.doubles.reference import ReferenceServer
 from harness.tests.doubles.rogues import Rogue
 from harness.tests.doubles.upstream import FakeUpstream
-from harness.verify import verification, wire
+from harness.verify import wire
+from harness.verify.verifier import Verifier
 
 PATIENCE = 0.7  # seconds to wait for bytes of a rogue: it is in this process
 WAITING_PATIENCE = 5.0  # of one that waits or calls others
@@ -33,12 +34,10 @@ def verified(
     loads: tuple[Load, ...] = (Closed(connections=8),),
 ) -> Verdict:
     """One verification; ``http`` is the server as a whole."""
-    server = as_server(double, upstream)
+    server, verifier = as_server(double, upstream), Verifier(patience)
     if test_type == "http":
-        return verification.check_connection(server, process=3, thorough=thorough, patience=patience)
-    return verification.check(
-        server, TEST_TYPES[test_type], database, process=3, thorough=thorough, loads=loads, patience=patience
-    )
+        return verifier.connection(server, process=3, thorough=thorough)
+    return verifier.check(server, TEST_TYPES[test_type], database, process=3, thorough=thorough, loads=loads)
 
 
 def objections(verdict: Verdict) -> dict[str, CheckResult]:

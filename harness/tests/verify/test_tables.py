@@ -12,7 +12,6 @@ from harness.runtime import DatabaseAddress
 from harness.runtime.database import connect
 from harness.runtime.database.embedded import EmbeddedDatabase
 from harness.verify import tables
-from harness.verify.tables import Views
 
 
 def test_settling_waits_for_what_is_still_being_written(postgres: EmbeddedDatabase) -> None:
@@ -52,17 +51,6 @@ def test_settling_gives_up_when_its_time_is_over(postgres: EmbeddedDatabase, mon
         view.settle()
         assert sleeper.is_alive()
         sleeper.join()
-
-
-def test_a_view_is_kept_and_made_anew_where_the_database_was_restored(postgres: EmbeddedDatabase) -> None:
-    views = Views()
-    first = views.of(postgres.address)
-    assert views.of(postgres.address) is first
-    postgres.restore()
-    again = views.of(postgres.address)
-    assert again is not first
-    assert len(again.world()["world"]) == 10_000
-    views.close(postgres.address)
 
 
 def other_clock(

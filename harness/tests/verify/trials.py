@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from harness.experiment.generators import ANSWERS, LoadRun, Sampling
+from harness.experiment.generators import ANSWERS, LoadRun
 from harness.experiment.generators.own import Loadgen
 from harness.host import crates
 from harness.plan.testtypes import TestType
@@ -19,7 +19,8 @@ from harness.runtime import DatabaseAddress, Server
 from harness.tests.doubles.reference import ReferenceServer
 from harness.tests.verify.subjects import as_server
 from harness.verify.checks.evidence import Account
-from harness.verify.verifier import TrialEvidence, Verifier
+from harness.verify.trial import TrialAudit
+from harness.verify.verifier import Verifier
 
 SECONDS = 1.5
 BETWEEN_SECONDS = 0.2  # two trials of a process, which others come between in a run
@@ -65,7 +66,7 @@ def audited(
     server: Server,
     kind: TestType,
     load: Closed | Open,
-    looking: TrialEvidence,
+    looking: TrialAudit,
     *,
     seconds: float,
     seed: int,
@@ -83,7 +84,7 @@ def audited(
                 seconds=seconds,
                 threads=1,
                 seed=seed,
-                sampling=Sampling(**vars(looking.sampling)),
+                sampling=looking.sampling,
                 requests=kind.requests,
             )
             command = [generator.program, *generator.arguments(run, Path(folder))]

@@ -20,9 +20,7 @@ HIGHEST_NUMBER = 10_000
 SIGMAS = 6.0  # less than once in 10^8
 CLOCKS_SECONDS = 0.0005  # by which the generator's clock and the harness's are read apart, beyond what was seen of it
 
-
 UNREADABLE = object()  # in place of a document
-
 TRIED = frozenset({"empty", "not a number", "zero", "one", "two", "the most"})
 
 
@@ -116,15 +114,12 @@ def sound_row(item: object) -> tuple[int, int] | None:
     if not isinstance(item, dict):
         return None
     identifier, number = item.get("id"), item.get("randomNumber")
-    if len(item) == 2 and type(identifier) is int and type(number) is int:  # nearly all are so
-        return (identifier, number) if 1 <= identifier <= HIGHEST_ID and 1 <= number <= HIGHEST_NUMBER else None
-    folded = {str(key).lower(): value for key, value in item.items()}
-    if len(folded) != len(item):
-        return None  # one key in two spellings
-    identifier, number = _whole(folded.get("id")), _whole(folded.get("randomnumber"))
-    if identifier is None or number is None:
-        return None
-    if not (1 <= identifier <= HIGHEST_ID and 1 <= number <= HIGHEST_NUMBER):
+    if len(item) != 2 or type(identifier) is not int or type(number) is not int:  # nearly all are plain
+        folded = {str(key).lower(): value for key, value in item.items()}
+        if len(folded) != len(item):
+            return None  # one key in two spellings
+        identifier, number = _whole(folded.get("id")), _whole(folded.get("randomnumber"))
+    if identifier is None or number is None or not (1 <= identifier <= HIGHEST_ID and 1 <= number <= HIGHEST_NUMBER):
         return None
     return identifier, number
 
@@ -139,10 +134,7 @@ def _whole(value: object) -> int | None:
 
 
 Table = Mapping[int, int]  # id -> randomNumber
-
-
-# Both twins of the table at one moment, "world" and "World" as far as they exist: implementations read either.
-World = Mapping[str, Table]
+World = Mapping[str, Table]  # both twins at one moment, "world" and "World": implementations read either
 
 
 class Change(NamedTuple):
@@ -292,6 +284,15 @@ class TableUse:
     deadlocks: int | None = 0
     # What changed beside the rows of world: name, before, after; None: not looked at.
     left_behind: tuple[tuple[str, str, str], ...] | None = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sampling:
+    """Which answers a generator writes out: a share drawn by its seed over the whole load, within both limits."""
+
+    share: float  # 0..1; where it would pass a limit, the generator lowers it for the whole load
+    answers: int  # at most
+    bytes: int  # of heads and bodies, at most
 
 
 @dataclass(frozen=True, kw_only=True)

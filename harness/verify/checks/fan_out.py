@@ -32,7 +32,7 @@ ODD = (
 
 def gather(asking: Asking, evidence: Evidence) -> None:
     """Ask as the load does and, thoroughly, in odd ways; the upstream counts what that makes the server ask it."""
-    upstream = asking.upstream
+    upstream = asking.server.upstream
     if upstream:
         at_rest(upstream)
         upstream.reset()

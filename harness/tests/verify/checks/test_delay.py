@@ -1,13 +1,14 @@
 """What holds up everybody alike is the machine's fault; what holds up those that wait is the server's."""
 
 from collections.abc import Callable, Iterable, Sequence
+from typing import cast
 
 import pytest
 
 from harness.plan.testtypes.registry import TEST_TYPES
-from harness.runtime import Endpoint
+from harness.runtime import Endpoint, Server
 from harness.verify.checks import delay
-from harness.verify.checks.asking import Asking, Client, Further
+from harness.verify.checks.asking import Asking, Client
 from harness.verify.checks.evidence import Case, Evidence, Exchange
 from harness.verify.checks.registry import CHECKS
 from harness.verify.wire import Response
@@ -31,7 +32,7 @@ class Scripted(Client):
         self.asked_alone += [case.name for case in asked]
         return [self.exchange(case, 0.01 + delay.asked(self.exchange(case, 0.0))) for case in asked]
 
-    def crowd(self, cases: Sequence[Case], connections: int, *, further: Sequence[Further] = ()) -> list[Exchange]:
+    def crowd(self, cases: Sequence[Case], connections: int) -> list[Exchange]:
         earlier = self.crowds.count(cases[0].name)
         self.crowds.append(cases[0].name)
         return [self.exchange(case, self.takes(case, place, earlier)) for place, case in enumerate(cases)]
@@ -59,14 +60,7 @@ class ScriptedAsking(Asking):
 def gathered(takes: Takes) -> tuple[Evidence, Scripted]:
     """The evidence of a server whose answers take as long as the script says."""
     script = Scripted(takes)
-    asking = ScriptedAsking(
-        endpoint=script.endpoint,
-        test_type=TEST_TYPES["delay"],
-        url="/delay?ms=",
-        patience=1.0,
-        thorough=True,
-        upstream=None,
-    )
+    asking = ScriptedAsking(server=cast("Server", None), test_type=TEST_TYPES["delay"], patience=1.0, thorough=True)
     object.__setattr__(asking, "script", script)
     evidence = Evidence(test_type="delay", url="/delay?ms=")
     delay.gather(asking, evidence)

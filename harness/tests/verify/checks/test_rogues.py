@@ -1,8 +1,7 @@
 """Every rogue is caught by the check meant for it, and no check could be removed without one getting through."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from functools import cached_property
 
 import pytest
@@ -16,7 +15,6 @@ from harness.tests.doubles.rogues import Rogue
 from harness.tests.doubles.rogues.gallery import EVERYONE, ROGUES, UNDER_LOAD
 from harness.tests.doubles.serve import WITHOUT_DATABASE
 from harness.tests.verify.subjects import objections_to as objections
-from harness.verify import verification
 from harness.verify.checks import LOAD
 from harness.verify.checks.registry import CHECKS
 
@@ -59,13 +57,12 @@ class Gallery:
         return self._found[rogue.name]
 
     def once(self, rogue: Rogue) -> Found:
-        """The objections to one rogue on the seeded state; what verification always sends must be enough."""
+        """The objections to one rogue on the seeded state."""
         if rogue.test_type not in WITHOUT_DATABASE:
             if not self._seeded:
                 self._postgres.restore()
             self._seeded = rogue.test_type not in ("update", "order") and rogue.caught_by != "nothing-left-behind"
-        with what_is_always_sent():
-            return objections(rogue, None if rogue.test_type in WITHOUT_DATABASE else self._postgres.address)
+        return objections(rogue, None if rogue.test_type in WITHOUT_DATABASE else self._postgres.address)
 
     @cached_property
     def _postgres(self) -> EmbeddedDatabase:
@@ -75,7 +72,7 @@ class Gallery:
     def _find_together(self) -> None:
         rogues = [rogue for rogue in ROGUES.values() if together(rogue.caught_by)]
         rogues.sort(key=lambda rogue: rogue.test_type != "delay")  # they take longest
-        with what_is_always_sent(), ThreadPoolExecutor(AT_ONCE) as pool:
+        with ThreadPoolExecutor(AT_ONCE) as pool:
             results = pool.map(lambda rogue: objections(rogue, None), rogues)
             self._found |= {rogue.name: result for rogue, result in zip(rogues, results, strict=True)}
         for rogue in rogues:
@@ -107,14 +104,6 @@ class Gallery:
                 if found == {check}:
                     return True
         return False
-
-
-@contextmanager
-def what_is_always_sent() -> Iterator[None]:
-    """Without the requests that a quick server is sent beyond those."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(verification, "FURTHER_SECONDS", 0.0)
-        yield
 
 
 @pytest.fixture(scope="session")
