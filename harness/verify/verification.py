@@ -68,8 +68,8 @@ def counted(view: Tables, before: Snapshot, due: Due, rows: int) -> Evidence:
     """
     until = time.monotonic() + STRAGGLING_SECONDS
     while True:
-        counts = snapshot(view.connection).since(before)
-        evidence = Evidence(test_type=LOAD, url="", due=due.less(counts.open_portals, rows), counts=counts)
+        now = snapshot(view.connection)
+        evidence = Evidence(test_type=LOAD, url="", due=due.less(now.open_portals, rows), counts=now.since(before))
         passes = worst_of(result.outcome for result in judge(evidence)) is Outcome.PASS
         if passes or time.monotonic() > until:
             return evidence

@@ -74,7 +74,7 @@ def test_together_the_verdicts_of_all_tests_run_every_registered_check(
         verdicts.append(run(orders, "order", database))
     verdicts.append(run(reference, "http", None))
     of_the_load = {n for n, check in CHECKS.items() if check.applies(LOAD) and not any(map(check.applies, URLS))}
-    elsewhere = of_the_load | {"declared-load", "one-answer-a-request"}  # test_declared.py, test_trial.py
+    elsewhere = of_the_load | {"one-answer-a-request"}  # test_declared.py, test_trial.py
     assert {result.check for verdict in verdicts for result in verdict.results} == CHECKS.keys() - elsewhere
 
 

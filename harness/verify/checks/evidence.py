@@ -12,7 +12,7 @@ from harness.plan.testtypes import TestType
 from harness.records.models import Load
 from harness.runtime import UpstreamStats
 from harness.verify.checks.json_text import JsonError, parse_json
-from harness.verify.checks.statement_counts import StatementCounts
+from harness.verify.checks.statement_counts import Statement
 from harness.verify.wire import Response
 
 HIGHEST_ID = 10_000
@@ -334,7 +334,7 @@ class Evidence:
     looks: Sequence[Look] = ()  # at what is written, while the crowd asked and right after it
     whole: bool = True  # the crowd is all that was asked
     rows_a_second: float = 0.0  # that were written in all, where it is not
-    counts: StatementCounts | None = None
+    counts: Sequence[Statement] | None = None  # None: not counted, or not exactly
     uncounted: str | None = None  # why statements could not be counted
     fortunes: Mapping[int, str] | None = None
     fortune_versions: Sequence[FortuneVersion] = ()  # where they were changed while many asked

@@ -7,7 +7,6 @@ from functools import cached_property
 import pytest
 from _pytest.mark.structures import ParameterSet
 
-from harness.plan.testtypes import DECLARED
 from harness.records.models import CheckResult
 from harness.runtime.database.embedded import EmbeddedDatabase
 from harness.tests.distribution import DATABASE_GROUP
@@ -27,7 +26,7 @@ OF_THE_ENVIRONMENT = {"statements-counted", "upstream-counted", "tables-seen"}
 # Judge a load of arrivals: test_order_load.py has what they object to.
 OF_ARRIVALS = {name for name, check in CHECKS.items() if check.applies(LOAD) and check.rule.startswith("order.")}
 # Judge a service by what it declares: test_declared.py has what each of them alone objects to.
-OF_SERVICES = {name for name, check in CHECKS.items() if check.applies(DECLARED)}
+OF_SERVICES = {name for name, check in CHECKS.items() if check.rule == "declared.1"}
 # Have rogues that misbehave under load alone: test_trial.py takes those through trials.
 UNDER_LOAD_ALONE = {rogue.caught_by for rogue in UNDER_LOAD.values()} - {rogue.caught_by for rogue in ROGUES.values()}
 ELSEWHERE = OF_THE_ENVIRONMENT | OF_ARRIVALS | OF_SERVICES | UNDER_LOAD_ALONE
