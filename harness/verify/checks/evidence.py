@@ -1,6 +1,7 @@
 """What was seen of one test type: exchanges, tables before and after, statements counted."""
 
 import math
+import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cached_property
@@ -13,7 +14,7 @@ from harness.records.models import Load
 from harness.runtime import UpstreamStats
 from harness.verify.checks.json_text import JsonError, parse_json
 from harness.verify.checks.statement_counts import Statement
-from harness.verify.wire import Response
+from harness.verify.wire import Response, WireError
 
 HIGHEST_ID = 10_000
 HIGHEST_NUMBER = 10_000
@@ -38,6 +39,12 @@ class Case:
     def tried(self) -> bool:
         """Whether TechEmpower's verification asks so too, and refuses what goes wrong: not for all odd numbers."""
         return self.count is None or self.name in TRIED or self.name.endswith(" rows")
+
+
+def odd(*numbers: int) -> list[Case]:
+    """Ways of asking for a number: with none, with what is none, and with these."""
+    suffixes = ("foo", "1.5", "-1", "0", *map(str, numbers), "12345678901234567890")
+    return [Case(name="absent"), Case(name="empty"), *(Case(name=suffix, suffix=suffix) for suffix in suffixes)]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -103,6 +110,12 @@ class Exchange:
     def rows(self) -> tuple[tuple[int, int], ...]:
         """(id, randomNumber) of the row objects that can be read: both keys in any case, whole numbers, in range."""
         return tuple(row for row in map(sound_row, self.items) if row)
+
+
+def clamped(exchange: Exchange, least: int, most: int) -> int:
+    """The integer that a target ends in, within these bounds; 0 for anything else."""
+    number = re.search(r"=(-?\d+)\Z", exchange.target)
+    return min(max(int(number[1]), least), most) if number else 0
 
 
 def sound_row(item: object) -> tuple[int, int] | None:
@@ -211,16 +224,19 @@ class Wire:
     """What came of one odd request or sequence of requests to the server as a whole."""
 
     responses: tuple[Response, ...] = ()
-    error: str | None = None  # why fewer responses came than requests went
-    error_kind: str | None = None
+    failed: WireError | None = None  # why fewer responses came than requests went
     ended: bool | None = None  # did the server close the connection afterwards? None: not looked at
     alive: bool = True  # did a new connection get its answer afterwards?
-    stray: bytes = b""
 
     @property
     def status(self) -> int | None:
         """Of the first response."""
         return self.responses[0].status if self.responses else None
+
+    @property
+    def error(self) -> str | None:
+        """What is wrong, in words."""
+        return str(self.failed) if self.failed else None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,6 +1,5 @@
 """The fan-out test: the upstream is called as often as was asked for, for each request, and its answers add up."""
 
-import re
 import time
 from collections.abc import Callable, Iterator
 
@@ -8,26 +7,11 @@ from harness.records.models import Outcome
 from harness.runtime import Upstream
 from harness.verify.checks import Finding, check, each, shown
 from harness.verify.checks.asking import Asking
-from harness.verify.checks.evidence import UNREADABLE, Case, Evidence, Exchange
+from harness.verify.checks.evidence import UNREADABLE, Case, Evidence, Exchange, clamped, odd
 
 FAN_OUT = frozenset({"fan-out"})
-FEWEST, MOST = 1, 100
+MOST = 100
 REST_SECONDS, LOOKS = 0.1, 50
-
-# The ways of asking for a number of calls.
-ODD = (
-    Case(name="absent"),
-    Case(name="empty", suffix=""),
-    Case(name="not a number", suffix="foo"),
-    Case(name="a fraction", suffix="1.5"),
-    Case(name="negative", suffix="-1"),
-    Case(name="zero", suffix="0"),
-    Case(name="one", suffix="1"),
-    Case(name="two", suffix="2"),
-    Case(name="the most", suffix="100"),
-    Case(name="one too many", suffix="101"),
-    Case(name="20 digits", suffix="12345678901234567890"),
-)
 
 
 def gather(asking: Asking, evidence: Evidence) -> None:
@@ -41,7 +25,7 @@ def gather(asking: Asking, evidence: Evidence) -> None:
     if any(exchange.response is None for exchange in evidence.exchanges):
         return
     if asking.thorough:
-        evidence.exchanges += asking.client().ask(ODD)
+        evidence.exchanges += asking.client().ask(odd(1, 2, MOST, MOST + 1))
     evidence.crowd = asking.plain().crowd([plain] * (40 if asking.thorough else 16), 8)
     if upstream:
         evidence.upstream = upstream.stats()
@@ -59,12 +43,6 @@ def at_rest(upstream: Upstream, sleep: Callable[[float], None] = time.sleep) -> 
         if now == before:
             return
         before = now
-
-
-def asked(exchange: Exchange) -> int:
-    """The calls that a target asks for: an integer, clamped to 1..100; anything else is one."""
-    number = re.search(r"=(-?\d+)\Z", exchange.target)
-    return min(max(int(number[1]), FEWEST), MOST) if number else FEWEST
 
 
 def answered(exchange: Exchange) -> tuple[int, int] | None:
@@ -86,7 +64,7 @@ def calls_and_sum(exchange: Exchange) -> Iterator[Finding]:
 @each("fan-out.2", FAN_OUT)
 def calls_clamped(exchange: Exchange) -> Iterator[Finding]:
     """As many calls as were asked for; outside 1..100 the nearest bound, and one where there is no number."""
-    answer, due = answered(exchange), asked(exchange)
+    answer, due = answered(exchange), clamped(exchange, 1, MOST) or 1
     if answer is not None and answer[0] != due:
         yield Finding(f"({exchange.case.name}) wrong number of calls", expected=f"{due}", actual=f"{answer[0]}")
 
