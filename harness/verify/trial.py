@@ -119,7 +119,6 @@ class TrialAudit:
         self._target = test_type.path(server.implementation.urls[test_type.name], load)
         self._seconds = seconds
         self._seed = seed
-        self._stack = ExitStack()
         self._view: Tables | None = None
         self._changes: ConcurrentChanges | None = None
         self._before: World | None = None
@@ -141,7 +140,7 @@ class TrialAudit:
                 self._changes = ConcurrentChanges(
                     self._type, view, seconds=self._seconds, seed=self._seed, put_back=self._caches
                 )
-                self._stack.enter_context(self._changes)
+                self._changes.__enter__()
         self._offsets = (_offset(), 0.0)
         return self
 
@@ -149,7 +148,8 @@ class TrialAudit:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         self._offsets = (self._offsets[0], _offset())
-        self._stack.__exit__(kind, error, traceback)
+        if self._changes:
+            self._changes.__exit__(kind, error, traceback)
         if error is None and self._view and self._before:
             begun = time.time()
             self._after = Look(world=self._view.world(), since=begun, until=time.time())
@@ -173,21 +173,16 @@ class TrialAudit:
         elif account and answers:
             evidence = self._evidence(account, answers)
             results, looked_at = judge(evidence), len(evidence.crowd)
-        due = Due.of(self._type, self._load, good)
+        due = Due.of(self._type, self._load.queries or 1, good)
         self._process.due += due
         self._process.failed += failed if self._type.writes_database else 0
-        results += self._of_statements(due)
+        if self._counted and self._view:  # whether the database did what was answered: each request has its answer now
+            results += judge(counted(self._view, self._counted, due, self._load.queries or 1))
         return models.Evidence(
             answers=looked_at,
             of=account.received if account else good + failed,
             objections=tuple(result for result in results if result.outcome is not Outcome.PASS),
         )
-
-    def _of_statements(self, due: Due) -> tuple[CheckResult, ...]:
-        """Whether the database did what was answered; each request has its answer by now."""
-        if self._counted is None or self._view is None:
-            return ()
-        return judge(counted(self._view, self._counted, due, self._load.queries or 1))
 
     def _evidence(self, account: Account, answers: Path) -> Evidence:
         """For the checks of answers."""

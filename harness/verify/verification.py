@@ -9,7 +9,7 @@ from harness.records.models import worst as worst_of
 from harness.verify.changes import Changing
 from harness.verify.checks import LOAD
 from harness.verify.checks.asking import Asking, Lane
-from harness.verify.checks.evidence import HIGHEST_ID, Case, Due, Evidence, History, Immediate, Planted
+from harness.verify.checks.evidence import HIGHEST_ID, Case, Due, Evidence, History, Look, Planted
 from harness.verify.checks.registry import CHECKS, GATHERERS
 from harness.verify.checks.statement_counts import Snapshot, snapshot
 from harness.verify.tables import Tables, tables
@@ -161,9 +161,9 @@ class Gathering:
         evidence.before = view.world() if view else None
         for exchange in self._client.asking([*[rows(5)] * 10, *self._singles()]):
             evidence.exchanges.append(exchange)
-            if view and exchange.ok and len(evidence.exchanges) <= 10:
-                after = view.world([identifier for identifier, _ in exchange.rows])
-                evidence.immediate.append(Immediate(exchange=exchange, after=after))
+            if view and len(evidence.exchanges) <= 10:
+                begun = time.time()
+                evidence.looks.append(Look(view.world(), begun, time.time()))
         time.sleep(LATE_SECONDS)  # rows written late are another check's business than rows never written
         evidence.between = view.world() if view else None
         self._crowd(view)

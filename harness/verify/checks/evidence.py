@@ -2,6 +2,7 @@
 
 import math
 import re
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cached_property
@@ -10,7 +11,6 @@ from typing import NamedTuple
 from harness.plan.discovery import Rules
 from harness.plan.requests import Prepared
 from harness.plan.testtypes import TestType
-from harness.records.models import Load
 from harness.runtime import UpstreamStats
 from harness.verify.checks.json_text import JsonError, parse_json
 from harness.verify.checks.statement_counts import Statement
@@ -205,13 +205,6 @@ class Look(NamedTuple):
     until: float
 
 
-class Immediate(NamedTuple):
-    """One update, and what the tables held of its rows right after it was answered."""
-
-    exchange: Exchange
-    after: World
-
-
 class Planted(NamedTuple):
     """All fortunes when one was added while the server ran, and the page asked for then."""
 
@@ -252,13 +245,12 @@ class Due:
         return Due(**{one.name: getattr(self, one.name) + getattr(other, one.name) for one in fields(self)})
 
     @classmethod
-    def of(cls, kind: TestType, load: Load, answers: int) -> "Due":
-        """For so many good answers of a test type at a load."""
+    def of(cls, kind: TestType, each: int, answers: int) -> "Due":
+        """For so many good answers of a test type, to requests for so many rows each."""
         if not kind.counts_statements:
             return cls()
         if kind.answer == "page":
             return cls(pages=answers)
-        each = load.queries or 1
         rows = answers * each
         # A row that one request draws twice is written once, and one whose new number is the old one need not be.
         spared = rows * ((each - 1) / 2 + 1) / HIGHEST_ID
@@ -269,17 +261,9 @@ class Due:
 
     @classmethod
     def of_crowd(cls, kind: TestType, crowd: Sequence[Exchange]) -> "Due":
-        """For the answers of verification, all of which are known."""
-        good = [exchange for exchange in crowd if exchange.ok]
-        if kind.answer == "page":
-            return cls(pages=len(good))
-        reads = sum(exchange.case.count or 1 for exchange in good)
-        if not kind.writes_database:
-            return cls(reads=reads)
-        # By chance one row in 10,000 keeps its number and need not be written: of 1,500 more than six less than once in
-        # 10^9 verifications. A write lost beyond that is also found in the table itself.
-        rows = sum(len({identifier for identifier, _ in exchange.rows}) for exchange in good)
-        return cls(reads=reads, writes=max(0, rows - max(6, rows // 250)), updates=max(0, len(good) - 6))
+        """For the answers of verification."""
+        answers = Counter(exchange.case.count or 1 for exchange in crowd if exchange.ok)
+        return sum((cls.of(kind, each, number) for each, number in answers.items()), cls())
 
     def less(self, statements: int, rows: int) -> "Due":
         """Without what so many statements of ``rows`` may still add, which are counted when their transactions end."""
@@ -295,11 +279,10 @@ class Due:
 class TableUse:
     """What a process did to the database, as the database counted it."""
 
-    fetched: int | None  # rows of the world tables, by index; None: not looked at
+    fetched: int | None  # rows of the world tables, by index; None: not known
     updated: int | None
-    deadlocks: int | None = 0
-    # What changed beside the rows of world: name, before, after; None: not looked at.
-    left_behind: tuple[tuple[str, str, str], ...] | None = ()
+    deadlocks: int | None
+    left_behind: tuple[tuple[str, str, str], ...]  # what changed beside the rows of world: name, before, after
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -346,8 +329,7 @@ class Evidence:
     between: World | None = None  # update: after the single requests, before the crowd
     after: World | None = None
     history: History | None = None  # of the tables that are only read
-    immediate: list[Immediate] = field(default_factory=list)
-    looks: Sequence[Look] = ()  # at what is written, while the crowd asked and right after it
+    looks: list[Look] = field(default_factory=list)  # at what is written: after single requests, while the crowd asked
     whole: bool = True  # the crowd is all that was asked
     rows_a_second: float = 0.0  # that were written in all, where it is not
     counts: Sequence[Statement] | None = None  # None: not counted, or not exactly

@@ -22,10 +22,10 @@ STILL_SECONDS, STILL_INTERVAL = 2.0, 0.05  # in which a stopped server's session
 HERE = frozenset({LOAD})
 
 
-@check("load.5", HERE, lambda evidence: evidence.due.writes > 0 and _deadlocks(evidence) is not None)
+@check("load.5", HERE, lambda evidence: evidence.due.writes > 0 and evidence.use is not None)
 def no_deadlock_answered(evidence: Evidence) -> Iterator[Finding]:
     """An update that PostgreSQL ended as a deadlock was not written: it is no answer."""
-    deadlocks, failed = _deadlocks(evidence) or 0, evidence.failed_responses
+    deadlocks, failed = (evidence.use and evidence.use.deadlocks) or 0, evidence.failed_responses
     if deadlocks > failed:
         yield Finding(
             f"PostgreSQL ended {deadlocks} transactions as deadlocks, and {failed} responses said that they failed",
@@ -34,7 +34,7 @@ def no_deadlock_answered(evidence: Evidence) -> Iterator[Finding]:
         )
 
 
-@check("load.6", HERE, lambda evidence: evidence.use is not None and evidence.use.left_behind is not None)
+@check("load.6", HERE, lambda evidence: evidence.use is not None)
 def nothing_left_behind(evidence: Evidence) -> Iterator[Finding]:
     """The database is as it was but for the numbers of world."""
     for name, before, after in (evidence.use and evidence.use.left_behind) or ():
@@ -67,29 +67,23 @@ def one_answer_a_request(evidence: Evidence) -> Iterator[Finding]:
             yield Finding(f"of a load of {account.sent} requests: {count} {message}", expected=expected, actual=actual)
 
 
-def _deadlocks(evidence: Evidence) -> int | None:
-    return evidence.use.deadlocks if evidence.use else None
-
-
 # ---- over a process --------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, kw_only=True)
 class DatabaseCounters:
-    """What the database has counted so far, and what stands in it; None: not known."""
+    """What the database has counted so far, and what stands in it."""
 
-    counted: tuple[int, int, int] | None  # rows of world fetched by index and updated, and deadlocks
-    state: Mapping[str, str] | None
+    counted: tuple[int, int, int] | None  # rows of world fetched by index and updated, and deadlocks; None: not known
+    state: Mapping[str, str]  # empty: not known
 
     def since(self, earlier: "DatabaseCounters") -> TableUse:
         """What came between two readings."""
-        known = self.counted is not None and earlier.counted is not None
-        more = [now - then for now, then in zip(self.counted or (), earlier.counted or (), strict=known)]
-        fetched, updated, deadlocks = more if known else (None, None, None)
-        left = None
-        if self.state is not None and earlier.state is not None:
-            before = earlier.state
-            left = tuple((n, before[n], now) for n, now in self.state.items() if n in before and before[n] != now)
+        fetched = updated = deadlocks = None
+        if self.counted and earlier.counted:
+            fetched, updated, deadlocks = (a - b for a, b in zip(self.counted, earlier.counted, strict=True))
+        before = earlier.state
+        left = tuple((n, before[n], now) for n, now in self.state.items() if before.get(n, now) != now)
         return TableUse(fetched=fetched, updated=updated, deadlocks=deadlocks, left_behind=left)
 
 
@@ -108,7 +102,7 @@ def read_counters(database: DatabaseAddress) -> DatabaseCounters:
         ).fetchone()
         return DatabaseCounters(
             counted=(row[0], row[1], row[2]) if row and ended else None,
-            state=read_state(connection, database.user) if admin else None,
+            state=read_state(connection, database.user) if admin else {},
         )
 
 

@@ -86,17 +86,13 @@ class Snapshot:
 def uncounted(admin: psycopg.Connection) -> str | None:
     """Why this database does not count every statement; None where it does."""
     try:
-        row = admin.execute("SELECT current_setting('pg_stat_statements.track', true)").fetchone()
-        if not row or row[0] not in ("top", "all"):
-            track = (row and row[0]) or "not known"
-            return f"pg_stat_statements.track is {track}: it must be top from the start"
         admin.execute("SELECT 1 AS tfb_is_this_counted")
         query = "SELECT EXISTS (SELECT FROM pg_stat_statements WHERE query LIKE '%is_this_counted')"
         row = admin.execute(query).fetchone()
     except psycopg.Error as error:
         return f"pg_stat_statements: {str(error).strip().splitlines()[0]}"
-    # Statements are told apart by what is computed when they are prepared: only the database's start mends it.
-    return None if row and row[0] else "compute_query_id must be auto or on when the database starts"
+    # Only the database's start mends it.
+    return None if row and row[0] else "pg_stat_statements.track must be top, compute_query_id auto or on"
 
 
 def snapshot(admin: psycopg.Connection) -> Snapshot:
