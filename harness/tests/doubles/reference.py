@@ -51,6 +51,9 @@ PASSING = 2  # requests of a connection that only looks in
 _REQUEST_LINE = re.compile(rb"([A-Z]+) (?:http://[^/ ]+)?(/[^ ]*) HTTP/1\.1\Z")
 
 Row = tuple[int, int]
+Rows = list[Row]
+Ids = Sequence[int]
+Line = psycopg.Connection
 
 
 @dataclass(frozen=True, kw_only=True)

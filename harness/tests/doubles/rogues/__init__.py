@@ -13,7 +13,7 @@ from harness.tests.doubles.reference import ReferenceServer
 Change = Mapping[str, Callable[..., Any] | partialmethod[Any]]
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Rogue:
     """A reference server that breaks one requirement."""
 
@@ -34,6 +34,11 @@ class Rogue:
         methods = dict(self.change)
         rogue: ReferenceServer = type("RogueServer", (self.base,), methods)(database, upstream, port)
         return rogue
+
+
+def under_load(name: str, test_type: str, caught_by: str, does: str, change: Change, **more: Any) -> Rogue:
+    """One that misbehaves only then."""
+    return Rogue(name, test_type, caught_by, does, change, under_load=True, **more)
 
 
 def every(server: ReferenceServer, count: int) -> bool:

@@ -21,4 +21,4 @@ ROGUES = (
     rogue("json-key-twice", "json", "keys-once", "a name twice", b'{"message":"no","message":"Hello, World!"}'),
     rogue("plaintext-lower-case", "plaintext", "plaintext-body", "greets in lower case", b"hello, world!"),
     rogue("plaintext-line-end", "plaintext", "plaintext-body", "adds a line end", b"Hello, World!\n"),
-)
+)  # fmt: skip

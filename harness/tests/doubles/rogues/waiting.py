@@ -74,4 +74,4 @@ ROGUES = (
     rogue("another-sum", "fan-out", "sum-of-the-upstream", "adds up wrongly", fan_out_body=sum_of_another),
     rogue("sum-alone", "fan-out", "calls-and-sum", "leaves calls out", fan_out_body=without_calls),
     rogue("calls-without-limit", "fan-out", "calls-clamped", "makes 101 calls", calls=call_unclamped),
-)
+)  # fmt: skip
