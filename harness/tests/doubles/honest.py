@@ -1,7 +1,6 @@
 """Honest variants: servers that keep every requirement in another way than the reference server does.
 
-An objection to one of them is a defect of verification, as bad as a rogue that passes. ``python -m
-harness.tests.verify.gallery --honest`` runs them, as often as asked.
+An objection to one of them is a defect of verification, as bad as a rogue that passes.
 """
 
 import json

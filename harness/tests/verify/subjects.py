@@ -1,5 +1,6 @@
 """Server doubles as verification sees a server, and what it says of them."""
 
+from collections.abc import Iterable
 from types import SimpleNamespace
 from typing import cast
 
@@ -10,7 +11,9 @@ from harness.tests.doubles.reference import ReferenceServer
 from harness.tests.doubles.rogues import Rogue
 from harness.tests.doubles.upstream import FakeUpstream
 from harness.verify import wire
+from harness.verify.checks.evidence import Case, Exchange
 from harness.verify.verifier import Verifier
+from harness.verify.wire import Response
 
 PATIENCE = 0.7  # seconds to wait for bytes of a rogue: it is in this process
 WAITING_PATIENCE = 5.0  # of one that waits or calls others
@@ -38,6 +41,25 @@ def verified(
     if test_type == "http":
         return verifier.connection(server, process=3, thorough=thorough)
     return verifier.check(server, TEST_TYPES[test_type], database, process=3, thorough=thorough, loads=loads)
+
+
+def exchange(
+    body: bytes | str = b"",
+    case: Case | None = None,
+    headers: Iterable[tuple[str, str]] = (),
+    *,
+    status: int = 200,
+    sent_at: float = 0.0,
+    received_at: float = 0.0,
+    connection: int = 0,
+) -> Exchange:
+    """A request and its answer."""
+    data = body.encode() if isinstance(body, str) else body
+    response = Response("1.1", status, "", tuple(headers), data, len(data), "content-length")
+    case = case or Case(name="plain")
+    return Exchange(
+        case=case, target="/", sent_at=sent_at, received_at=received_at, connection=connection, response=response
+    )
 
 
 def objections(verdict: Verdict) -> dict[str, CheckResult]:

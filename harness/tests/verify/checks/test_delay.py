@@ -1,17 +1,18 @@
 """What holds up everybody alike is the machine's fault; what holds up those that wait is the server's."""
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from typing import cast
 
 import pytest
 
 from harness.plan.testtypes.registry import TEST_TYPES
 from harness.runtime import Endpoint, Server
+from harness.tests.verify.subjects import exchange
 from harness.verify.checks import delay
 from harness.verify.checks.asking import Asking, Client
 from harness.verify.checks.evidence import Case, Evidence, Exchange
 from harness.verify.checks.registry import CHECKS
-from harness.verify.wire import Response
 
 TOGETHER = delay.AT_ONCE
 
@@ -38,10 +39,7 @@ class Scripted(Client):
         return [self.exchange(case, self.takes(case, place, earlier)) for place, case in enumerate(cases)]
 
     def exchange(self, case: Case, seconds: float) -> Exchange:
-        response = Response("1.1", 200, "OK", (), b"Hello, World!", 13, "content-length")
-        return Exchange(
-            case=case, target=self.target(case), sent_at=0.0, received_at=seconds, connection=0, response=response
-        )
+        return replace(exchange("Hello, World!", case, received_at=seconds), target=self.target(case))
 
 
 class ScriptedAsking(Asking):
@@ -75,13 +73,6 @@ def asked(case: Case) -> float:
 def objections(evidence: Evidence) -> list[str]:
     """The names of the checks that object."""
     return [check.name for check in CHECKS.values() if check.rule.startswith("delay") and list(check.find(evidence))]
-
-
-def test_an_honest_server_is_asked_once() -> None:
-    evidence, script = gathered(lambda case, place, earlier: asked(case) + 0.01)
-    assert objections(evidence) == []
-    assert script.crowds == ["absent", "at once without delay", "at once"]
-    assert script.asked_alone == ["plain"] * 3
 
 
 def test_a_machine_that_is_slow_for_everybody_is_no_fault_of_the_delay() -> None:
