@@ -133,14 +133,6 @@ def not_found_page(self: ReferenceServer, request: Request) -> Reply:
     return Reply(status=404, content_type="text/html; charset=utf-8", body=b"<!DOCTYPE html><title>404</title>")
 
 
-def by_numbers(self: ReferenceServer, message: str) -> str:
-    return "".join(f"&#{ord(c)};" if c in "<>&\"'/" else c for c in message)
-
-
-def only_what_must(self: ReferenceServer, message: str) -> str:
-    return message.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
-
-
 def slow(seconds: float) -> Change:
     """Every answer takes its time."""
 
@@ -425,7 +417,7 @@ HONEST: tuple[Honest, ...] = (
         "<!DOCTYPE HTML><HTML><HEAD><TITLE>Fortunes</TITLE></HEAD><BODY><TABLE><TR><TH>id</TH><TH>message</TH></TR>",
         "<TR><TD>{}</TD><TD>{}</TD></TR>", "</TABLE></BODY></HTML>"), "fortune"),
     one("unclosed-rows", "leaves end tags of rows and cells out", page(HEAD + "<tr><th>id<th>message", "<tr><td>{}<td>{}", END), "fortune"),
-    one("escapes-by-number", "escapes by numbers", {"escape": by_numbers}, "fortune"),
-    one("escapes-what-must", "escapes no quotes", {"escape": only_what_must}, "fortune"),
+    one("escapes-by-number", "escapes by numbers", {"escape": lambda self, message: "".join(f"&#{ord(c)};" if c in "<>&\"'/" else c for c in message)}, "fortune"),
+    one("escapes-what-must", "escapes no quotes", {"escape": lambda self, message: message.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")}, "fortune"),
     one("chunked-page", "sends the page in chunks of 100 bytes", chunked(100), "fortune"),
 )  # fmt: skip

@@ -45,18 +45,6 @@ def not_located(self: OrderServer, order: Document) -> Reply:
     return reply
 
 
-def any_quantity(self: OrderServer, value: object) -> int:
-    return value if type(value) is int and 100 < value < 1000 else OrderServer.quantity(self, value)
-
-
-def lax_card(self: OrderServer, value: object) -> str:
-    return value.strip() if isinstance(value, str) and value.strip().isdigit() and len(value) < 20 else str(value)[:19]
-
-
-def refused_with_200(self: OrderServer, status: int, detail: str) -> Reply:
-    return OrderServer.problem(self, 200 if status == 400 else status, detail)
-
-
 def deleted_anyway(self: OrderServer, connection: Line, order: int) -> None:
     with contextlib.suppress(RefusedError):
         OrderServer.delete(self, connection, order)
@@ -128,10 +116,6 @@ def cached_prices(self: OrderServer, connection: Line, items: Sequence[int]) -> 
     kept = self.state.setdefault("prices", {})
     kept |= OrderServer.prices(self, connection, [item for item in items if item not in kept])
     return {item: kept[item] for item in items if item in kept}
-
-
-def total_of_client(self: OrderServer, wanted: Wanted, prices: Mapping[int, Decimal], document: Document) -> Decimal:
-    return Decimal(document["total"]) if "total" in document else OrderServer.total(self, wanted, prices, document)
 
 
 def total_in_float(self: OrderServer, wanted: Wanted, prices: Mapping[int, Decimal], document: Document) -> Decimal:
@@ -283,10 +267,6 @@ def cached_order(self: OrderServer, connection: Line, request: Asked, path: Sequ
     return reply
 
 
-def oldest_first(self: OrderServer, connection: Line, limit: int) -> list[Document]:
-    return OrderServer.newest(self, connection, limit)[::-1]
-
-
 def list_of_a_second(self: OrderServer, connection: Line, limit: int) -> list[Document]:
     """The list is kept for a second."""
     kept = self.state.setdefault("lists", {})
@@ -306,9 +286,9 @@ ROGUES = (
     rogue("items-backwards", "items-in-order", "answers items by falling ids", shown=with_lines_backwards),
     rogue("float-money", "declared-json", "answers money as a number", money=lambda _, value: float(value)),
     rogue("no-location", "location-named", "does not say where a new order is", created=not_located),
-    rogue("any-quantity", "declared-status", "takes quantities above 100", quantity=any_quantity),
-    rogue("any-card", "declared-status", "takes what is no card", card=lax_card),
-    rogue("bad-orders-as-ok", "declared-status", "answers 200 to bad orders", problem=refused_with_200),
+    rogue("any-quantity", "declared-status", "takes quantities above 100", quantity=lambda self, value: value if type(value) is int and 100 < value < 1000 else OrderServer.quantity(self, value)),
+    rogue("any-card", "declared-status", "takes what is no card", card=lambda self, value: value.strip() if isinstance(value, str) and value.strip().isdigit() and len(value) < 20 else str(value)[:19]),
+    rogue("bad-orders-as-ok", "declared-status", "answers 200 to bad orders", problem=lambda self, status, detail: OrderServer.problem(self, 200 if status == 400 else status, detail)),
     rogue("deletes-unknown-orders", "declared-status", "answers 204 for unknown orders", delete=deleted_anyway),
     rogue("replaces-items", "declared-status", "adds an item a second time", again=replaced),
     rogue("problems-as-json", "declared-content-type", "calls problems application/json", problem=plain_problem),
@@ -318,7 +298,7 @@ ROGUES = (
     rogue("doubles-orders", "order-once", "makes some orders twice", create=doubled),
     rogue("client-s-price", "price-of-the-item", "takes the client's price", priced=priced_by_client),
     rogue("cached-prices", "price-of-the-item", "keeps prices of items", prices=cached_prices),
-    rogue("client-s-total", "total-of-the-items", "takes the client's total", total=total_of_client),
+    rogue("client-s-total", "total-of-the-items", "takes the client's total", total=lambda self, wanted, prices, document: Decimal(document["total"]) if "total" in document else OrderServer.total(self, wanted, prices, document)),
     rogue("rounded-total", "total-of-the-items", "rounds high totals", total=total_in_float),
     rogue("deletes-in-memory", "order-deleted", "only remembers what it has deleted", delete=marked_deleted, read=read_unless_marked),
     rogue("deletes-without-items", "order-deleted", "leaves items of what it has deleted", delete=items_stay, read=read_unless_marked),
@@ -333,6 +313,6 @@ ROGUES = (
     rogue("locks-nothing", "orders-in-a-crowd", "locks no order whose items it changes", lock_order=not_locked),
     rogue("writes-whole-rows", "orders-in-a-crowd", "writes an old total back with a card", change=whole_row),
     rogue("cached-orders", "reads-are-current", "keeps orders that were read", route=cached_order),
-    rogue("oldest-first", "newest-first", "lists the oldest first", newest=oldest_first),
+    rogue("oldest-first", "newest-first", "lists the oldest first", newest=lambda self, connection, limit: OrderServer.newest(self, connection, limit)[::-1]),
     rogue("list-of-a-second", "newest-first", "keeps the list for a second", newest=list_of_a_second),
 )  # fmt: skip

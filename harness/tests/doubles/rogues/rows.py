@@ -37,21 +37,9 @@ def colliding(identifier: int, number: int) -> object:
     return {"id": identifier, "randomnumber": number, "randomNumber": number}
 
 
-def from_zero(self: ReferenceServer, identifier: int, number: int) -> object:
-    return {"id": identifier % ROWS, "randomNumber": number}
-
-
 def with_the_last(self: ReferenceServer, session: Session, count: int) -> list[int]:
     """The last row would be seldom drawn."""
     return [ROWS if every(self, 50) else i for i in ReferenceServer.draw(self, session, count)]
-
-
-def in_array(self: ReferenceServer, identifier: int, number: int) -> object:
-    return [{"id": identifier, "randomNumber": number}]
-
-
-def bare_when_one(self: ReferenceServer, rows: Rows) -> object:
-    return self.row(*rows[0]) if len(rows) == 1 else [self.row(*row) for row in rows]
 
 
 def count_with(change: Callable[[str | None, int], int]) -> Change:
@@ -80,14 +68,6 @@ def every_integer(text: str | None, count: int) -> int:
 
 def invented(self: ReferenceServer, session: Session, connection: Line, ids: Ids) -> Rows:
     return [(i, session.dice.randint(1, ROWS)) for i, _ in ReferenceServer.rows(self, session, connection, ids)]
-
-
-def always_42(self: ReferenceServer, session: Session, count: int) -> list[int]:
-    return [42] * count
-
-
-def same_in_a_request(self: ReferenceServer, session: Session, count: int) -> list[int]:
-    return [session.dice.randint(1, ROWS)] * count
 
 
 def drawn_from(self: ReferenceServer, ids: Ids, session: Session, count: int) -> list[int]:
@@ -166,29 +146,25 @@ def select_nothing(self: ReferenceServer, session: Session, connection: Line, id
     return [(i, table[i]) for i in ids]
 
 
-def off_by_one(self: ReferenceServer, session: Session, connection: Line, ids: Ids) -> Rows:
-    return [(i, number % ROWS + 1) for i, number in ReferenceServer.rows(self, session, connection, ids)]
-
-
 ROGUES = (
     Rogue("string-ids", "db", "integers", "ids as strings", shape(lambda i, n: {"id": str(i), "randomNumber": n})),
     Rogue("floats", "db", "integers", "numbers as 7.0", shape(lambda i, n: {"id": i, "randomNumber": float(n)})),
     Rogue("null-numbers", "query", "integers", "numbers are null", shape(lambda i, n: {"id": i, "randomNumber": None})),
     Rogue("negatives", "db", "in-range", "negative numbers", shape(lambda i, n: {"id": i, "randomNumber": -n})),
-    Rogue("ids-from-zero", "query", "in-range", "ids 0..9999", {"row": from_zero, "draw": with_the_last}),
+    Rogue("ids-from-zero", "query", "in-range", "ids 0..9999", {"row": lambda self, identifier, number: {"id": identifier % ROWS, "randomNumber": number}, "draw": with_the_last}),
     Rogue("keys-in-two-cases", "db", "keys-once", "randomnumber and randomNumber", shape(colliding)),
     Rogue("lower-case-key", "db", "keys-exact", "randomnumber", shape(lambda i, n: {"id": i, "randomnumber": n})),
     Rogue("further-key", "query", "keys-exact", "a further key", shape(lambda i, n: {"id": i, "randomNumber": n, "_": 0})),
-    Rogue("array-of-one", "db", "rows-are-objects", "an array for one row", {"row": in_array}),
-    Rogue("bare-when-one", "query", "rows-are-objects", "an object for queries=1", {"array": bare_when_one}),
+    Rogue("array-of-one", "db", "rows-are-objects", "an array for one row", {"row": lambda self, identifier, number: [{"id": identifier, "randomNumber": number}]}),
+    Rogue("bare-when-one", "query", "rows-are-objects", "an object for queries=1", {"array": lambda self, rows: self.row(*rows[0]) if len(rows) == 1 else [self.row(*row) for row in rows]}),
     Rogue("no-upper-bound", "query", "count-exact", "501 rows for 501", count_with(lambda t, n: 501 if t == "501" else n)),
     Rogue("reads-fractions", "query", "count-exact", "takes 1.5 for 15", count_with(every_integer)),
     Rogue("int32-overflow", "query", "count-exact", "one row for a 20-digit number", count_with(signed_32_bits)),
     Rogue("strict-numbers", "query", "answered", "dies of queries=foo", {"count": strict}),
     Rogue("invents-numbers", "db", "equals-row", "reads rows, answers other numbers", {"rows": invented}),
-    Rogue("off-by-one", "cached-query", "equals-row", "answers the number after", {"rows": off_by_one}),
-    Rogue("always-row-42", "db", "ids-repeat-by-chance", "one fixed row", {"draw": always_42}),
-    Rogue("identical-rows", "query", "ids-repeat-by-chance", "n times the same row", {"draw": same_in_a_request}),
+    Rogue("off-by-one", "cached-query", "equals-row", "answers the number after", {"rows": lambda self, session, connection, ids: [(i, number % ROWS + 1) for i, number in ReferenceServer.rows(self, session, connection, ids)]}),
+    Rogue("always-row-42", "db", "ids-repeat-by-chance", "one fixed row", {"draw": lambda self, session, count: [42] * count}),
+    Rogue("identical-rows", "query", "ids-repeat-by-chance", "n times the same row", {"draw": lambda self, session, count: [session.dice.randint(1, ROWS)] * count}),
     Rogue("first-nine-tenths", "db", "ids-uniform", "ids 1..9000", {"draw": partialmethod(drawn_from, range(1, 9001))}),
     Rogue("even-ids", "query", "ids-uniform", "even ids only", {"draw": partialmethod(drawn_from, range(2, ROWS + 1, 2))}),
     Rogue("scattered-subset", "query", "ids-repeat-by-chance", "3,000 ids here and there", {"draw": partialmethod(drawn_from, SCATTERED)}),

@@ -64,10 +64,6 @@ def two_numbers(self: ReferenceServer, session: Session, connection: Line, count
     return [*rows, last]
 
 
-def unchanged(self: ReferenceServer, session: Session, old: int) -> int:
-    return old
-
-
 def small(self: ReferenceServer, session: Session, old: int) -> int:
     return session.dice.choice([n for n in (session.dice.randint(1, 5000) for _ in range(3)) if n != old])
 
@@ -101,7 +97,7 @@ ROGUES = (
     Rogue("races", "update", "update-stored-in-a-crowd", "writes other numbers while others ask", {"write": wrong_in_a_crowd}),
     Rogue("touches-others", "update", "no-other-row-changed", "also writes a row that was not asked for", {"write": twin_too}),
     Rogue("two-numbers-for-a-row", "update", "one-number-a-row", "answers a row twice, differently", {"update": two_numbers}),
-    Rogue("writes-what-it-read", "update", "numbers-change", "keeps the numbers", {"new_number": unchanged}),
+    Rogue("writes-what-it-read", "update", "numbers-change", "keeps the numbers", {"new_number": lambda self, session, old: old}),
     Rogue("small-numbers", "update", "numbers-uniform", "new numbers up to 5000 only", {"new_number": small}),
     Rogue("writes-twice", "update", "rows-written", "writes every row twice", {"write": twice}),
     Rogue("does-not-read", "update", "rows-read", "writes without reading", {"update": unread}),
