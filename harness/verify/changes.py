@@ -32,12 +32,12 @@ class Changing:
         self._slack = slack
         self._first = view.world()
         self._changes: list[dict[str, Changed]] = []
-        self._ids: set[int] = set()
+        self._begun = False  # a change that failed may be in one table and not in the other
 
     def change(self, rows: int, dice: random.Random) -> None:
         """Give so many rows other numbers now, and keep when."""
         ids = dice.sample(range(1, HIGHEST_ID + 1), rows)
-        self._ids.update(ids)  # before: it may be in one table and not in the other
+        self._begun = True
         self._changes.append(self._view.change(ids, step=dice.randrange(1, HIGHEST_ID - 1)))
 
     @property
@@ -53,9 +53,9 @@ class Changing:
 
     def end(self, *, put_back: bool) -> None:
         """Leave no dead rows behind; rows put back, a cache that is filled once is right again."""
-        if self._ids and put_back:
-            self._view.restore(self._first, self._ids)
-        if self._ids:
+        if self._begun and put_back:
+            self._view.restore(self._first)
+        if self._begun:
             self._view.vacuum()
 
 

@@ -2,7 +2,7 @@
 
 import secrets
 import time
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 from typing import LiteralString, NamedTuple
@@ -43,10 +43,6 @@ def numbers(text: str) -> dict[int, int]:
     return dict(zip(found[::2], found[1::2], strict=True))
 
 
-def _array(ids: Collection[int]) -> sql.Composable:
-    return sql.SQL("{}::int[]").format(sql.Literal(f"{{{','.join(map(str, ids))}}}"))
-
-
 class Tables:
     """One connection of the harness to the shared database."""
 
@@ -78,18 +74,14 @@ class Tables:
         times = max(begun, float(results[-2][0][0]) - high), min(done, float(results[-1][0][0]) - low)
         return results[:-2], times
 
-    def world(self, ids: Collection[int] | None = None) -> World:
-        """The world tables now, or some of their rows."""
-        return {name: numbers(text) for name, text in self.texts(ids).items()}
+    def world(self) -> World:
+        """The world tables now."""
+        return {name: numbers(text) for name, text in self.texts().items()}
 
-    def texts(self, ids: Collection[int] | None = None) -> dict[str, str]:
+    def texts(self) -> dict[str, str]:
         """The same, each table as one text for ``numbers``: while a load is on there is no time for rows."""
-        wanted = sql.SQL("") if ids is None else sql.SQL(" WHERE id = ANY({})").format(_array(ids))
-        found = {}
-        for name in WORLDS:
-            query = sql.SQL("SELECT {} FROM {}{}").format(AS_TEXT, sql.Identifier(name), wanted)
-            found[name] = str(self.connection.execute(query).fetchall()[0][0] or "")
-        return found
+        queries = {name: sql.SQL("SELECT {} FROM {}").format(AS_TEXT, sql.Identifier(name)) for name in WORLDS}
+        return {name: str(self.connection.execute(query).fetchall()[0][0] or "") for name, query in queries.items()}
 
     @cached_property
     def uncounted(self) -> str | None:
@@ -116,21 +108,21 @@ class Tables:
         the column, and are compared one by one with each row, for a quarter of a second a table.)
         """
         changed = {}
+        array = sql.SQL("{}::int[]").format(sql.Literal(f"{{{','.join(map(str, ids))}}}"))
         for name in WORLDS:
             # Locked in the order of ids, as servers that lock rows do: nobody is made to meet a deadlock.
             statement = sql.SQL(
                 "WITH locked AS MATERIALIZED (SELECT id FROM {table} WHERE id = ANY({ids}) ORDER BY id FOR UPDATE), "
                 "changed AS (UPDATE {table} AS w SET randomnumber = 1 + (w.randomnumber + {step}) % 10000 "
                 "FROM locked WHERE w.id = locked.id RETURNING w.id, w.randomnumber) SELECT {text} FROM changed"
-            ).format(table=sql.Identifier(name), step=sql.Literal(step), ids=_array(ids), text=AS_TEXT)
+            ).format(table=sql.Identifier(name), step=sql.Literal(step), ids=array, text=AS_TEXT)
             results, (begun, done) = self.committed(statement)
             changed[name] = Changed(text=str(results[0][0][0] or ""), begun=begun, done=done)
         return changed
 
-    def restore(self, world: World, ids: Collection[int] | None = None) -> None:
-        """Give every row, or those with these ids, the number that it had then; needs the administrator."""
+    def restore(self, world: World) -> None:
+        """Give every row the number that it had then; needs the administrator."""
         for name, table in world.items():
-            wanted = [i for i in (table if ids is None else ids) if i in table]
             # Locked in the order of ids, as above.
             self.connection.execute(
                 sql.SQL(
@@ -139,7 +131,7 @@ class Tables:
                     "WHERE w.randomnumber <> o.number ORDER BY w.id FOR UPDATE OF w) "
                     "UPDATE {table} AS w SET randomnumber = old.number FROM old WHERE w.id = old.id"
                 ).format(table=sql.Identifier(name)),
-                (wanted, [table[i] for i in wanted]),
+                (list(table), list(table.values())),
             )
 
     def change_fortune(self, message: str) -> tuple[dict[int, str], tuple[float, float]]:

@@ -159,11 +159,12 @@ class Gathering:
     def _update(self, view: Tables | None) -> None:
         evidence = self.evidence
         evidence.before = view.world() if view else None
-        for exchange in self._client.asking([*[rows(5)] * 10, *self._singles()]):
-            evidence.exchanges.append(exchange)
-            if view and len(evidence.exchanges) <= 10:
-                begun = time.time()
-                evidence.looks.append(Look(view.world(), begun, time.time()))
+        with Lane(self._client) as lane:
+            for number, case in enumerate([*[rows(5)] * 10, *self._singles()]):
+                evidence.exchanges += [lane.send(case)] if self._answers() else []
+                if view and number < 10:
+                    begun = time.time()
+                    evidence.looks.append(Look(view.world(), begun, time.time()))
         time.sleep(LATE_SECONDS)  # rows written late are another check's business than rows never written
         evidence.between = view.world() if view else None
         self._crowd(view)

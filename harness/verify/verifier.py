@@ -122,8 +122,16 @@ class Verifier:
         seed: int,
     ) -> TrialAudit:
         """What shall be seen of one load; ``rate`` is the requests/s that are expected, None where nothing is known."""
-        process = self._processes.setdefault(database, Process())
-        return TrialAudit(server, test_type, load, database, process, seconds=seconds, rate=rate, seed=seed)
+        return TrialAudit(
+            server=server,
+            test_type=test_type,
+            load=load,
+            database=database,
+            process=self._processes.setdefault(database, Process()),
+            seconds=seconds,
+            rate=rate,
+            seed=seed,
+        )
 
     def after_load(self, server: Server, test_type: TestType, database: DatabaseAddress) -> tuple[CheckResult, ...]:
         """Whether it still verifies, briefly, and the table that was updated is consistent."""

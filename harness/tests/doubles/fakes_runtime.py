@@ -319,12 +319,12 @@ class FakeMachines(FakeRuntime):
         return not self.stays_away
 
 
-@dataclass
 class FakeTrial(TrialAudit):
     """Objects to what the world is told to."""
 
-    world: World
-    sampling: Sampling = field(default_factory=lambda: Sampling(share=0.01, answers=100, bytes=1 << 20))
+    def __init__(self, world: World) -> None:
+        self.world = world
+        self.sampling = Sampling(share=0.01, answers=100, bytes=1 << 20)
 
     def __enter__(self) -> Self:
         return self

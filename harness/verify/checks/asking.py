@@ -2,10 +2,9 @@
 
 import dataclasses
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from types import TracebackType
 from typing import Self
 
 from harness.plan.testtypes import TestType
@@ -61,18 +60,14 @@ class Client:
 
     def ask(self, cases: Iterable[Case], connection: int = 0) -> list[Exchange]:
         """One request after the other on one connection, a new one where the server closed it."""
-        return list(self.asking(cases, connection))
-
-    def asking(self, cases: Iterable[Case], connection: int = 0) -> Iterator[Exchange]:
-        """As ``ask``, one at a time: the next request is sent when the caller goes on."""
-        failures = 0
+        exchanges: list[Exchange] = []
         with Lane(self, connection) as lane:
             for case in cases:
-                exchange = lane.send(case)
-                yield exchange
-                failures += exchange.response is None
-                if exchange.error_kind == "silent" or failures >= GIVE_UP_AFTER:
-                    return
+                exchanges.append(lane.send(case))
+                failures = sum(exchange.response is None for exchange in exchanges)
+                if exchanges[-1].error_kind == "silent" or failures >= GIVE_UP_AFTER:
+                    break
+        return exchanges
 
     def crowd(self, cases: Sequence[Case], connections: int) -> list[Exchange]:
         """The cases dealt out to several connections at once."""
@@ -142,9 +137,7 @@ class Lane:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._close()
 
     def send(self, case: Case) -> Exchange:

@@ -57,7 +57,16 @@ def fortunes_in_order(evidence: Evidence) -> Iterator[Finding]:
 @each("fortune.3", FORTUNE)
 def nothing_executable(exchange: Exchange) -> Iterator[Finding]:
     """No script, no handler, nothing loaded from elsewhere: messages are text, whatever they hold."""
-    return _executable(parse(exchange.body))
+    page = parse(exchange.body)
+    for name in page.elements:
+        if name in EXECUTABLE:
+            yield Finding(f"the page holds a <{name}> element", expected="no such element", actual=f"<{name}>")
+    for element, name, value in page.attributes:
+        target = re.sub(r"[\s\x00-\x1f]", "", value).lower()
+        refresh = name == "http-equiv" and target != "content-type"
+        if name.startswith("on") or name in {"src", "href", "srcdoc"} or "javascript:" in target or refresh:
+            message, actual = f"the page can run or load something: <{element} {name}>", shown(f'{name}="{value}"', 80)
+            yield Finding(message, expected="no such attribute", actual=actual)
 
 
 @each("fortune.4", FORTUNE)
@@ -127,21 +136,6 @@ def _compare(page: Page, fortunes: Mapping[int, str]) -> Iterator[Finding]:
         expected=" | ".join(wanted[place]),
         actual=shown(" | ".join(found[place])),
     )
-
-
-def _executable(page: Page) -> Iterator[Finding]:
-    for name in page.elements:
-        if name in EXECUTABLE:
-            yield Finding(f"the page holds a <{name}> element", expected="no such element", actual=f"<{name}>")
-    for element, name, value in page.attributes:
-        target = re.sub(r"[\s\x00-\x1f]", "", value).lower()
-        refresh = name == "http-equiv" and target != "content-type"
-        if name.startswith("on") or name in {"src", "href", "srcdoc"} or "javascript:" in target or refresh:
-            yield Finding(
-                f"the page can run or load something: <{element} {name}>",
-                expected="no such attribute",
-                actual=shown(f'{name}="{value}"', 80),
-            )
 
 
 def _loose_text(tree: LexborHTMLParser) -> str:
