@@ -222,7 +222,6 @@ class FakeGenerator:
             closed=0,
             unsound=0,
             statuses={"200": requests - bad},
-            sampled=0,
             whole=False,
         )
 

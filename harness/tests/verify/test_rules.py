@@ -7,7 +7,6 @@ import pytest
 from harness.plan.discovery import Rules
 from harness.records.models import CheckResult, Outcome
 from harness.tests.verify.subjects import exchange
-from harness.verify.checks import Finding
 from harness.verify.checks.evidence import Case, Evidence, History
 from harness.verify.checks.registry import CHECKS
 
@@ -64,25 +63,6 @@ def test_what_is_missing_or_wrong_in_data_fails_under_both(check: str, test_type
     for rules in ("tfb", "techempower"):
         result = judged(check, rules, test_type, body, case)
         assert (result.outcome, result.waived) == (Outcome.FAIL, False)
-
-
-class Uncompared(str):
-    """A text that may be shown, and is held beside no other."""
-
-    __slots__ = ()
-    __hash__ = str.__hash__
-
-    def __eq__(self, other: object) -> bool:
-        raise AssertionError("findings were compared with each other")
-
-
-@pytest.mark.parametrize(("rules", "outcome"), [("tfb", Outcome.FAIL), ("techempower", Outcome.WARN)])
-def test_a_spelling_in_tens_of_thousands_of_rows_costs_one_pass_over_them(rules: Rules, outcome: Outcome) -> None:
-    findings = [Finding(message=Uncompared(f"row {number}"), accepted=True) for number in range(3)]
-    check = replace(CHECKS["keys-exact"], find=lambda _: iter(findings))
-    result = check.run(Evidence(test_type="db", url="/x", rules=rules))
-    assert result.outcome is outcome
-    assert result.message == "row 0 (and 2 more like it)"
 
 
 def test_an_odd_number_of_rows_that_nobody_there_tries_may_go_unanswered_or_fail() -> None:

@@ -2,7 +2,6 @@
 
 import threading
 import time
-from collections.abc import Sequence
 
 import psycopg
 import pytest
@@ -51,29 +50,6 @@ def test_settling_gives_up_when_its_time_is_over(postgres: EmbeddedDatabase, mon
         view.settle()
         assert sleeper.is_alive()
         sleeper.join()
-
-
-def other_clock(
-    monkeypatch: pytest.MonkeyPatch, ahead: float, pauses: Sequence[tuple[float, float]]
-) -> tuple[float, float]:
-    """A clock ahead of ours by some seconds, each look at which takes a while before or after it is read."""
-    now, left = 1000.0, iter(pauses)
-    monkeypatch.setattr(time, "time", lambda: now)
-
-    def look() -> float:
-        nonlocal now
-        before, after = next(left)
-        now += before
-        there = now + ahead
-        now += after
-        return there
-
-    return tables.ahead(look, looks=len(pauses))
-
-
-def test_another_clock_is_known_as_well_as_its_best_looks_allow(monkeypatch: pytest.MonkeyPatch) -> None:
-    found = other_clock(monkeypatch, 0.5, [(0.020, 0.001), (0.002, 0.030), (0.010, 0.010)])
-    assert found == pytest.approx((0.499, 0.502))
 
 
 @pytest.mark.parametrize("ahead", [-3600.0, 3600.0])

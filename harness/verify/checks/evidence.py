@@ -309,8 +309,7 @@ class Account:
     closed: int  # connections, by the server
     unsound: int  # answers with a broken framing, or another body or length than the rule allows
     statuses: Mapping[str, int]
-    sampled: int  # answers written out
-    whole: bool  # every answer was
+    whole: bool  # every answer was written out
 
 
 @dataclass(kw_only=True)

@@ -51,7 +51,7 @@ ROGUES = (
     rogue("one-call-for-all", "fan-out", "upstream-called", "calls once and multiplies", fan_out_body=lambda self, count: self.encode_json({"calls": count, "sum": count * self.call()})),
     rogue("cached-calls", "fan-out", "upstream-called", "spares some calls", call=cached_call),
     rogue("a-call-too-many", "fan-out", "upstream-called", "calls once more than asked", fan_out_body=extra_call),
-    rogue("another-sum", "fan-out", "sum-of-the-upstream", "adds up wrongly", fan_out_body=sum_of_another),
+    rogue("another-sum", "fan-out", "upstream-called", "adds up wrongly", fan_out_body=sum_of_another),
     rogue("sum-alone", "fan-out", "calls-and-sum", "leaves calls out", fan_out_body=lambda self, count: self.encode_json({"sum": sum(self.call() for _ in range(count))})),
     rogue("calls-without-limit", "fan-out", "calls-clamped", "makes 101 calls", calls=lambda self, text: 101 if text == "101" else ReferenceServer.calls(self, text)),
 )  # fmt: skip
