@@ -17,7 +17,6 @@ from harness.verify.tables import Tables, tables
 CONNECTIONS = 8  # of the crowd
 FRESH_CONNECTIONS = 24  # each asked twice: a broken worker among several is met
 ON_ONE_CONNECTION = 120  # plain requests one after the other: what breaks once in a hundred is met
-PIPELINE = 16
 CHANGED_ROWS = HIGHEST_ID // 2  # behind a server that has read them
 BEFORE_CHANGE, AFTER_CHANGE = 3, 30  # requests on each of the connections
 LATE_SECONDS = 0.1  # after the last single update, before the table is compared
@@ -194,9 +193,7 @@ class Gathering:
     def _crowd(self, view: Tables | None) -> None:
         """Many requests at once; in a thorough verification their statements are counted."""
         evidence, crowd = self.evidence, self._type.crowd
-        if self._type.sweep == "pipeline":
-            evidence.crowd = self._client.pipelined(PLAIN, 24 if self._thorough else 2, PIPELINE)
-        elif self._answers():
+        if self._answers():
             begun = None
             if view and self._thorough and self._type.counts_statements:
                 evidence.uncounted, begun = view.uncounted, view.statements()

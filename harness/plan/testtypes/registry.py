@@ -17,6 +17,7 @@ _KNOWN = (
         accept=ACCEPT_PLAIN,
         answer="greeting",
         sweep="pipeline",
+        crowd=Crowd(brief=(Requests(times=40),), thorough=(Requests(times=400),)),
     ),
     TestType(  # plaintext's body without pipelining, from one connection to a thousand
         name="hello",

@@ -40,17 +40,10 @@ class Honest:
     pool: int = reference.POOL
     base: type[ReferenceServer] = ReferenceServer
 
-    def server(self, database: DatabaseAddress | None, port: int = 0) -> ReferenceServer:
-        """A new server of this kind; port 0 is one of the kernel's choice."""
-        made: ReferenceServer = type("HonestServer", (self.base,), {**self.change, "pool_size": self.pool})(
-            database, None, port
-        )
+    def server(self, database: DatabaseAddress | None) -> ReferenceServer:
+        """A new server of this kind."""
+        made: ReferenceServer = type("HonestServer", (self.base,), {**self.change, "pool_size": self.pool})(database)
         return made
-
-    @property
-    def urls(self) -> dict[str, str]:
-        """What its configuration declares."""
-        return {name: self.base.urls[name] for name in self.test_types}
 
 
 # ---- messages --------------------------------------------------------------------------------------------------------

@@ -105,7 +105,7 @@ class ReferenceServer:
     pool_size: ClassVar = POOL
     urls: ClassVar[Mapping[str, str]] = URLS
 
-    def __init__(self, database: DatabaseAddress | None = None, upstream: str | None = None, port: int = 0) -> None:
+    def __init__(self, database: DatabaseAddress | None = None, upstream: str | None = None) -> None:
         self.database = database
         self.upstream = upstream  # what UPSTREAM_URL holds
         self.state: dict[str, Any] = {}
@@ -114,7 +114,7 @@ class ReferenceServer:
         self.open_connections = 0
         self.lasting_connections = 0  # open ones that were asked more than once or twice, as those of a load are
         self._pool: queue.LifoQueue[psycopg.Connection] = queue.LifoQueue()
-        self._listener = socket.create_server(("127.0.0.1", port), backlog=512)
+        self._listener = socket.create_server(("127.0.0.1", 0), backlog=512)
         self._sockets: set[socket.socket] = set()
         self.stopped = False
 

@@ -75,23 +75,6 @@ class Client:
             parts = pool.map(lambda place: self.ask(cases[place::connections], place), range(connections))
             return [exchange for part in parts for exchange in part]
 
-    def pipelined(self, case: Case, times: int, depth: int) -> list[Exchange]:
-        """The same request in pipelines of ``depth``, as wrk sends them for the plaintext test."""
-        exchanges: list[Exchange] = []
-        sent_at = time.time()
-        try:
-            with Connection(self.endpoint, self.patience) as line:
-                for _ in range(times):
-                    sent_at = time.time()
-                    line.send(self.request(case) * depth)
-                    for _ in range(depth):
-                        exchanges.append(self.received(case, 0, line, sent_at))
-                        if exchanges[-1].response is None:
-                            return exchanges
-        except WireError as error:
-            exchanges.append(self.exchanged(case, 0, sent_at, error))
-        return exchanges
-
     def request(self, case: Case) -> bytes:
         """What is sent for a case."""
         if case.asked:

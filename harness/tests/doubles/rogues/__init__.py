@@ -27,12 +27,9 @@ class Rogue:
     seconds: float = 1.5  # of the load that shows it, then
     connections: int = 16
 
-    def server(
-        self, database: DatabaseAddress | None = None, upstream: str | None = None, port: int = 0
-    ) -> ReferenceServer:
-        """A new server of this kind; port 0 is one of the kernel's choice."""
-        methods = dict(self.change)
-        rogue: ReferenceServer = type("RogueServer", (self.base,), methods)(database, upstream, port)
+    def server(self, database: DatabaseAddress | None = None, upstream: str | None = None) -> ReferenceServer:
+        """A new server of this kind."""
+        rogue: ReferenceServer = type("RogueServer", (self.base,), dict(self.change))(database, upstream)
         return rogue
 
 

@@ -11,8 +11,7 @@ from harness.records.models import CheckResult
 from harness.runtime.database.embedded import EmbeddedDatabase
 from harness.tests.distribution import DATABASE_GROUP
 from harness.tests.doubles.rogues import Rogue
-from harness.tests.doubles.rogues.gallery import EVERYONE, ROGUES
-from harness.tests.doubles.serve import WITHOUT_DATABASE
+from harness.tests.doubles.rogues.gallery import EVERYONE, ROGUES, WITHOUT_DATABASE
 from harness.tests.verify.subjects import objections_to as objections
 from harness.verify.checks import LOAD
 from harness.verify.checks.registry import CHECKS
