@@ -9,7 +9,7 @@ from harness.records.models import worst as worst_of
 from harness.verify.changes import Changing
 from harness.verify.checks import LOAD
 from harness.verify.checks.asking import Asking, Lane
-from harness.verify.checks.evidence import HIGHEST_ID, Case, Due, Evidence, History, Look, Planted
+from harness.verify.checks.evidence import HIGHEST_ID, Case, Due, Evidence, FortuneVersion, History, Look
 from harness.verify.checks.registry import CHECKS, GATHERERS
 from harness.verify.checks.statement_counts import Snapshot, snapshot
 from harness.verify.tables import Tables, tables
@@ -175,8 +175,10 @@ class Gathering:
         evidence.exchanges = self._client.ask([PLAIN] * 3)
         self._crowd(view)
         if view and view.admin and self._thorough:
+            before = FortuneVersion(rows=view.fortunes(), until=time.time())
             with view.planted_fortune() as planted:
-                evidence.planted = Planted(rows=planted, exchange=self._client.ask([PLAIN])[0])
+                evidence.fortune_versions = [before, FortuneVersion(rows=planted, since=before.until)]
+                evidence.exchanges += self._client.ask([PLAIN])
 
     def _singles(self) -> list[Case]:
         if not self._type.counts_rows:

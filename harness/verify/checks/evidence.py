@@ -205,13 +205,6 @@ class Look(NamedTuple):
     until: float
 
 
-class Planted(NamedTuple):
-    """All fortunes when one was added while the server ran, and the page asked for then."""
-
-    rows: Mapping[int, str]
-    exchange: Exchange
-
-
 @dataclass(frozen=True, kw_only=True)
 class Wire:
     """What came of one odd request or sequence of requests to the server as a whole."""
@@ -335,7 +328,6 @@ class Evidence:
     uncounted: str | None = None  # why statements could not be counted
     fortunes: Mapping[int, str] | None = None
     fortune_versions: Sequence[FortuneVersion] = ()  # where they were changed while many asked
-    planted: Planted | None = None
     wire: dict[str, Wire] = field(default_factory=dict)
     use: TableUse | None = None  # of the table, over a whole replicate
     due: Due = Due()  # for what the load was answered

@@ -56,7 +56,7 @@ def answered(exchange: Exchange) -> tuple[int, int] | None:
 @each("fan-out.1", FAN_OUT)
 def calls_and_sum(exchange: Exchange) -> Iterator[Finding]:
     """The answer is an object with the integers ``calls`` and ``sum``."""
-    if exchange.parsed is not UNREADABLE and answered(exchange) is None:  # else json-valid and keys-once say so
+    if exchange.parsed is not UNREADABLE and answered(exchange) is None:  # else json-valid says so
         yield Finding("not the object of the fan-out test", expected='{"calls":…,"sum":…}', actual=shown(exchange.body))
 
 

@@ -80,24 +80,6 @@ def nothing_else_on_the_page(exchange: Exchange) -> Iterator[Finding]:
         yield Finding("the page has more than the fortunes", expected="a table of fortunes", actual=actual)
 
 
-@check("fortune.5", FORTUNE, lambda evidence: evidence.planted is not None and evidence.planted.exchange.ok)
-def fortune_planted(evidence: Evidence) -> Iterator[Finding]:
-    """A fortune that was just added to the table is on the next page, in its place and escaped."""
-    assert evidence.planted is not None  # noqa: S101 - needs
-    planted, message = max(evidence.planted.rows.items())
-    messages = sorted((*evidence.planted.rows.values(), ADDED), key=str.encode)
-    found = [tuple(cell.strip() for cell in row) for row in parse(evidence.planted.exchange.body).rows]
-    place = next((n for n, row in enumerate(found) if row[:1] == (f"{planted}",)), len(found))
-    came = found[place : place + 2]
-    after = messages[messages.index(message) + 1]
-    if [row[-1] for row in came] != [message, after]:
-        yield Finding(
-            "a fortune that was added to the table while the server ran is not on the page as it should be",
-            expected=f"{planted} | {message}, before {shown(after, 40)}",
-            actual=shown(", before ".join(" | ".join(row) for row in came)) or "no such row",
-        )
-
-
 @lru_cache(maxsize=64)  # the thousands of pages of an audit are the same but for a change of the table
 def parse(body: bytes) -> Page:
     """Parse as an HTML5 browser does."""

@@ -51,7 +51,7 @@ ROGUES = (
     Rogue("handler", "fortune", "nothing-executable", "has an event handler", replaced("<body>", '<body onload="alert(1)">')),
     Rogue("advertises", "fortune", "nothing-else-on-the-page", "adds a line of text", replaced("<table>", "<p>Rogue 1.0</p><table>")),
     Rogue("hides-rows", "fortune", "nothing-else-on-the-page", "hides a row", replaced("<tr><td>", "<tr hidden><td>")),
-    Rogue("fixed-fortunes", "fortune", "fortune-planted", "reads the rows, answers others", {"fortunes": once}),
-    Rogue("escapes-what-it-knows", "fortune", "fortune-planted", "escapes the seeded messages only", {"escape": lambda self, message: message.replace("<script>", "&lt;script&gt;").replace("</script>", "&lt;/script&gt;")}),
+    Rogue("fixed-fortunes", "fortune", "fortunes-in-order", "reads the rows, answers others", {"fortunes": once}),
+    Rogue("escapes-what-it-knows", "fortune", "fortunes-in-order", "escapes the seeded messages only", {"escape": lambda self, message: message.replace("<script>", "&lt;script&gt;").replace("</script>", "&lt;/script&gt;")}),
     Rogue("caches-fortunes", "fortune", "rows-read", "reads the rows every other time", {"fortunes": cached}),
 )  # fmt: skip

@@ -62,5 +62,5 @@ ROGUES = (
     Rogue("old-snapshot-of-many", "query", "equals-row", "the same for 20 rows", {"rows": old_snapshot}),
     Rogue("reads-ahead", "db", "equals-row", "answers rows read for the request before", {"rows": read_ahead}),
     Rogue("copy-of-the-table", "query", "equals-row", "answers a copy of the table", {"rows": snapshot_of_the_pool}),
-    Rogue("looks-at-the-count", "fortune", "fortune-planted", "renders a copy while the count is the same", {"fortunes": same_count}),
+    Rogue("looks-at-the-count", "fortune", "fortunes-in-order", "renders a copy while the count is the same", {"fortunes": same_count}),
 )  # fmt: skip

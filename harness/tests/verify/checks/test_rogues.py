@@ -97,7 +97,7 @@ def test_there_is_a_rogue_for_every_rule_that_a_server_can_break() -> None:
     assert CHECKS.keys() - {rogue.caught_by for rogue in EVERYONE.values()} <= without
 
 
-@pytest.mark.parametrize("rogue", map(param, ROGUES.values()))
+@pytest.mark.parametrize("rogue", [param(rogue) for rogue in ROGUES.values()])
 def test_the_rogue_is_caught_by_the_check_meant_for_it(rogue: Rogue, gallery: Gallery) -> None:
     found = gallery.objections(rogue)
     objection = found.get(rogue.caught_by)
