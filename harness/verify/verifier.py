@@ -3,10 +3,11 @@
 A failed check is part of the verdict; only what prevents verification altogether is an error.
 """
 
+import functools
 import logging
 import time
 from collections.abc import Callable, Sequence
-from typing import TypeVar
+from typing import ParamSpec, TypeVar
 
 from harness.host.clock import JUMP_SECONDS, JUMPS, SYSTEM_CLOCK, time_of_day
 from harness.plan.testtypes import TestType
@@ -24,22 +25,28 @@ from harness.verify.verification import PLAIN, Gathering, judge
 
 logger = logging.getLogger("tfb.verify")
 
+P = ParamSpec("P")
 T = TypeVar("T")
 
 
-def steadily(judged: Callable[[], T]) -> T:
-    """A judgement during which nobody has set the machine's clock; it is made again where somebody did.
+def steadily(judge: Callable[P, T]) -> Callable[P, T]:
+    """Makes a judgement again during which somebody has set the machine's clock.
 
     Answers are held against the time of day (Date, the order of changes): a clock that jumps is no server's fault.
     """
-    for _ in range(JUMPS):
-        before = time_of_day(SYSTEM_CLOCK)
-        found = judged()
-        jump = time_of_day(SYSTEM_CLOCK) - before
-        if abs(jump) < JUMP_SECONDS:
-            return found
-        logger.warning("the machine's clock was set by %+.1f s meanwhile: verified again", jump)
-    return judged()
+
+    @functools.wraps(judge)
+    def steady(*args: P.args, **kwargs: P.kwargs) -> T:
+        for _ in range(JUMPS):
+            before = time_of_day(SYSTEM_CLOCK)
+            found = judge(*args, **kwargs)
+            jump = time_of_day(SYSTEM_CLOCK) - before
+            if abs(jump) < JUMP_SECONDS:
+                return found
+            logger.warning("the machine's clock was set by %+.1f s meanwhile: verified again", jump)
+        return judge(*args, **kwargs)
+
+    return steady
 
 
 class Verifier:
@@ -58,11 +65,9 @@ class Verifier:
         if database != NO_DATABASE:
             self._processes[database] = Process(before=read_counters(database))
 
+    @steadily
     def connection(self, server: Server, *, process: int, thorough: bool) -> Verdict:
         """HTTP of the server as a whole, as a verdict of its own whose test type is ``http``."""
-        return steadily(lambda: self._connection(server, process, thorough=thorough))
-
-    def _connection(self, server: Server, process: int, *, thorough: bool) -> Verdict:
         began = time.monotonic()
         # json and plaintext first: their answers are cheap, differ from each other and never change.
         urls, kinds = server.implementation.urls, list(server.implementation.test_types.values())
@@ -80,6 +85,7 @@ class Verifier:
                 evidence.dates = _await_new_date(client, evidence.exchanges[:1])
         return _verdict(server, SERVER, process, evidence, began)
 
+    @steadily
     def check(
         self,
         server: Server,
@@ -91,17 +97,13 @@ class Verifier:
         loads: Sequence[Load],
     ) -> Verdict:
         """One test type, with the sizes of its responses at these loads."""
-
-        def check() -> Verdict:
-            began = time.monotonic()
-            gathering = self._gathering(server, test_type, database, thorough=thorough)
-            evidence = gathering.gather()
-            levels = sorted({load.queries for load in loads}, key=lambda queries: queries or 0) or [None]
-            sizes = {f"{queries or ''}": gathering.size(queries) for queries in levels}
-            known = {level: size for level, size in sizes.items() if size is not None}
-            return _verdict(server, test_type.name, process, evidence, began, known)
-
-        return steadily(check)
+        began = time.monotonic()
+        gathering = self._gathering(server, test_type, database, thorough=thorough)
+        evidence = gathering.gather()
+        levels = sorted({load.queries for load in loads}, key=lambda queries: queries or 0) or [None]
+        sizes = {f"{queries or ''}": gathering.size(queries) for queries in levels}
+        known = {level: size for level, size in sizes.items() if size is not None}
+        return _verdict(server, test_type.name, process, evidence, began, known)
 
     def _gathering(
         self, server: Server, test_type: TestType, database: DatabaseAddress | None, *, thorough: bool
@@ -133,16 +135,13 @@ class Verifier:
             seed=seed,
         )
 
+    @steadily
     def after_load(self, server: Server, test_type: TestType, database: DatabaseAddress) -> tuple[CheckResult, ...]:
         """Whether it still verifies, briefly, and the table that was updated is consistent."""
-
-        def check() -> tuple[CheckResult, ...]:
-            if test_type.writes_database and test_type.has_rows:
-                with tables(database) as view:
-                    view.settle()  # wrk leaves when its time is up; what it had asked for last is still being written
-            return judge(self._gathering(server, test_type, database, thorough=False).gather())
-
-        return steadily(check)
+        if test_type.writes_database and test_type.has_rows:
+            with tables(database) as view:
+                view.settle()  # wrk leaves when its time is up; what it had asked for last is still being written
+        return judge(self._gathering(server, test_type, database, thorough=False).gather())
 
     def end(self, database: DatabaseAddress) -> tuple[CheckResult, ...]:
         """Of a process that has stopped: whether what it answered under load reached the tables, and what is left.
