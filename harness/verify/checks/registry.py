@@ -47,6 +47,6 @@ GATHERERS: Mapping[str, Callable[[Asking, Evidence], None]] = {
 }
 
 
-# Test type -> the module that judges its own loads: ``empty(database)`` prepares the tables, ``seen(answers, database)``
-# is the evidence with the number of arrivals.
+# Test type -> the module that judges its own loads: ``empty(database)`` prepares the tables, and
+# ``seen(answers, database)`` is the evidence with the number of arrivals.
 LOADS = {name: extra.load for name, extra in EXTRAS.items()}
