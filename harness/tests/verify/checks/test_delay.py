@@ -2,12 +2,13 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import cast
 
 import pytest
 
 from harness.plan.testtypes.registry import TEST_TYPES
-from harness.runtime import Endpoint, Server
+from harness.runtime import Endpoint
 from harness.tests.verify.subjects import exchange
 from harness.verify.checks import delay
 from harness.verify.checks.asking import Asking, Client
@@ -42,26 +43,12 @@ class Scripted(Client):
         return replace(exchange("Hello, World!", case, received_at=seconds), target=self.target(case))
 
 
-class ScriptedAsking(Asking):
-    """Hands out the scripted client."""
-
-    script: Scripted
-
-    def client(self, patience: float | None = None) -> Client:
-        self.script.patience = patience or self.patience
-        return self.script
-
-    def plain(self) -> Client:
-        return self.script
-
-
 def gathered(takes: Takes) -> tuple[Evidence, Scripted]:
     """The evidence of a server whose answers take as long as the script says."""
     script = Scripted(takes)
-    asking = ScriptedAsking(server=cast("Server", None), test_type=TEST_TYPES["delay"], patience=1.0, thorough=True)
-    object.__setattr__(asking, "script", script)
+    asking = SimpleNamespace(plain=lambda: script, client=lambda _: script, patience=1.0, thorough=True)
     evidence = Evidence(test_type="delay", url="/delay?ms=")
-    delay.gather(asking, evidence)
+    delay.gather(cast("Asking", asking), evidence)
     return evidence, script
 
 
@@ -103,9 +90,3 @@ def test_a_pool_of_few_threads_holds_up_those_that_wait(workers: int, objects: b
     )
     assert objections(evidence) == (["delays-overlap"] if objects else [])
     assert script.crowds.count("at once") == (delay.TRIES if objects else 1)
-
-
-def test_who_lets_all_wait_in_turn_is_called_slow_and_not_silent() -> None:
-    _, script = gathered(lambda case, place, earlier: asked(case) + 0.01)
-    last_of_all = delay.AT_ONCE * 0.2  # seconds
-    assert script.patience > last_of_all
