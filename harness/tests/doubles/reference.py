@@ -18,7 +18,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from email.utils import formatdate
-from types import TracebackType
 from typing import Any, ClassVar, Self
 from urllib.parse import urlsplit
 
@@ -130,9 +129,7 @@ class ReferenceServer:
         threading.Thread(target=self._accept, daemon=True).start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.stop()
         for line in list(self._sockets):
             with contextlib.suppress(OSError):
