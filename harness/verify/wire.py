@@ -115,12 +115,10 @@ class Connection:
         violations = (*head.violations, *violations)
         return replace(head, body=body, size=head.size + framed, framing=framing, violations=violations)
 
-    def stray(self, wait: float = 0.0) -> bytes:
-        """Bytes that came although nothing was asked for."""
-        deadline = time.monotonic() + wait
-        while not self._ended and select.select([self._socket], [], [], max(0.0, deadline - time.monotonic()))[0]:
-            if not self._fill(deadline + self.patience) or not wait or len(self._buffer) > STRAY_LIMIT:
-                break
+    def stray(self) -> bytes:
+        """Bytes that have come although nothing was asked for."""
+        if not self._ended and select.select([self._socket], [], [], 0.0)[0]:
+            self._fill(time.monotonic() + self.patience)
         return bytes(self._buffer[:STRAY_LIMIT])
 
     def ended(self, wait: float) -> bool:
