@@ -230,7 +230,6 @@ class TrialAudit:
         try:
             entry = json.loads(line)
             headers = tuple((str(name), str(value)) for name, value in entry["headers"])
-            chunked = any(name.lower() == "transfer-encoding" for name, _ in headers)
             body = base64.b64decode(entry["body_base64"], validate=True)
             status, size = int(entry["status"]), int(entry["size_bytes"])
             asked = self.test_type.requests[int(entry["request"])] if self.test_type.requests else None
@@ -241,7 +240,7 @@ class TrialAudit:
                 sent_at=least + int(entry["sent_ns"]) * NS,
                 received_at=most + int(entry["received_ns"]) * NS,
                 connection=int(entry["connection"]),
-                response=Response("1.1", status, "", headers, body, size, "chunked" if chunked else "content-length"),
+                response=Response("1.1", status, "", headers, body, size, "content-length"),
             )
         except (ValueError, LookupError, TypeError) as error:
             raise LoadError(f"{place}: not an answer as the generator writes it: {error}") from error
