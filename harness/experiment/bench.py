@@ -37,7 +37,7 @@ from harness.records.models import (
 )
 from harness.records.store import RunStore
 from harness.runtime import Database, Reading, Runtime, Server, SharedDatabase
-from harness.verify.trial import Sampling
+from harness.verify.checks.evidence import Sampling
 from harness.verify.verifier import Verifier
 
 RECORDED = (TfbError, psycopg.Error)  # a failed process, after which the run goes on

@@ -28,8 +28,8 @@ from harness.report.verdicts import FORMATS, REQUIREMENTS, Verified, place
 from harness.runtime import Database, Runtime
 from harness.runtime.choice import choose
 from harness.units import format_seconds
-from harness.verify import verification
 from harness.verify.checks import SERVER
+from harness.verify.verifier import Verifier
 
 # What builds write, beside what begins with a dot.
 BUILT = {"node_modules", "target", "dist", "build", "bin", "obj", "__pycache__", "_build", "deps", "vendor"}
@@ -113,18 +113,13 @@ def _verdicts(
                 try:
                     while left:
                         name = left.pop(0)
-                        verdicts.append(
-                            verification.check_connection(server, process=0)
-                            if name == SERVER
-                            else verification.check(
-                                server,
-                                implementation.test_types[name],
-                                address,
-                                process=0,
-                                thorough=True,
-                                loads=kinds[name],
+                        if name == SERVER:
+                            verdicts.append(Verifier().connection(server, process=0, thorough=True))
+                        else:
+                            kind = implementation.test_types[name]
+                            verdicts.append(
+                                Verifier().check(server, kind, address, process=0, thorough=True, loads=kinds[name])
                             )
-                        )
                         server.require_alive()
                 except ServerDiedError as error:
                     problems.append(f"while {name} was verified: {error}")

@@ -23,17 +23,18 @@ from harness.experiment.progress import Progress, display
 from harness.plan.testtypes import TestType
 from harness.records.models import CheckResult, Evidence, Load, Trial
 from harness.runtime import DatabaseAddress, Server
-from harness.verify.checks.evidence import Account
-from harness.verify.trial import Sampling
-from harness.verify.verifier import TrialEvidence, Verifier
+from harness.verify.checks.evidence import Account, Sampling
+from harness.verify.trial import TrialAudit
+from harness.verify.verifier import Verifier
 
 METRICS = ("cpu_per_request", "throughput")
 
 
-class Plain:
+class Plain(TrialAudit):
     """A load of which nothing is looked at: one answer in a billion is written out."""
 
-    sampling = Sampling(share=1e-9, answers=1, bytes=1 << 20)
+    def __init__(self) -> None:
+        self.sampling = Sampling(share=1e-9, answers=1, bytes=1 << 20)
 
     def __enter__(self) -> Self:
         return self
@@ -53,7 +54,7 @@ class Halved(Verifier):
     def trial(
         self, server: Server, test_type: TestType, load: Load, database: DatabaseAddress, *,
         seconds: float, rate: float | None, seed: int,
-    ) -> TrialEvidence:  # fmt: skip
+    ) -> TrialAudit:  # fmt: skip
         """By the trial's own seed."""
         if random.Random(seed).random() < 0.5:
             return Plain()

@@ -8,7 +8,7 @@ OF_A_DATABASE = (
     "harness/tests/runtime/database/",
     *(
         f"harness/tests/verify/test_{name}.py"
-        for name in ("honest_orders", "orders", "tables", "trial", "verification")
+        for name in ("honest", "honest_orders", "orders", "tables", "trial", "verification")
     ),
 )
 # Whose tests look at a run, or runs, that are made once a process.

@@ -2,8 +2,8 @@
 
 import secrets
 import time
-from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import cached_property
 from typing import LiteralString, NamedTuple
 
@@ -13,21 +13,19 @@ from psycopg import sql
 from harness.runtime import DatabaseAddress
 from harness.runtime.database import connect
 from harness.verify.checks.evidence import World
-from harness.verify.checks.statement_counts import Snapshot, StatementCounts, snapshot, uncounted
+from harness.verify.checks.statement_counts import Snapshot, snapshot, uncounted
 
 WORLDS = ("world", "World")
 FORTUNES = ("fortune", "Fortune")
 SETTLE_SECONDS = 10.0  # requests that a load has left behind are written within a moment, on a busy machine too
 STILL_LOOKS, STILL_INTERVAL = 3, 0.01
-ACTIVE = (
-    "SELECT count(*) FROM pg_stat_activity "
-    "WHERE state = 'active' AND datname = current_database() AND pid <> pg_backend_pid()"
-)
-# A statement is counted when its portal is closed, which may be after its answer was sent.
-STRAGGLING_SECONDS, STRAGGLER_SECONDS = 0.3, 0.02
+WRITTEN = """
+    SELECT (SELECT sum(id::bigint * randomnumber) FROM world), (SELECT sum(id::bigint * randomnumber) FROM "World"),
+           (SELECT count(*) FROM pg_stat_activity
+            WHERE state = 'active' AND datname = current_database() AND pid <> pg_backend_pid())
+"""
+CLOCK = sql.SQL("SELECT extract(epoch FROM clock_timestamp())")
 SEVENTH = "Any program that runs right is obsolete."  # as toolset/database/seed.sql has it
-
-
 AS_TEXT = sql.SQL("string_agg(id || ' ' || randomnumber, ' ')")  # ten times as quick to read as rows
 
 
@@ -45,10 +43,6 @@ def numbers(text: str) -> dict[int, int]:
     return dict(zip(found[::2], found[1::2], strict=True))
 
 
-def _array(ids: Collection[int]) -> sql.Composable:
-    return sql.SQL("{}::int[]").format(sql.Literal(f"{{{','.join(map(str, ids))}}}"))
-
-
 class Tables:
     """One connection of the harness to the shared database."""
 
@@ -59,11 +53,7 @@ class Tables:
 
     def compare_clocks(self) -> None:
         """Find out how the database's clock stands to this process's; best before a load, when it answers promptly."""
-        self._ahead = ahead(self._time)
-
-    def _time(self) -> float:
-        row = self.connection.execute("SELECT extract(epoch FROM clock_timestamp())").fetchone()
-        return float(row[0]) if row else 0.0
+        self._ahead = ahead(lambda: float(self.connection.execute(CLOCK).fetchall()[0][0]))
 
     def committed(self, *statements: sql.Composed) -> tuple[list[list[tuple[int, int]]], tuple[float, float]]:
         """Run these in one transaction; their rows, and epoch seconds before and after it became visible.
@@ -71,8 +61,7 @@ class Tables:
         By this process's clock. The database itself reads its clock on both sides of the commit, so that neither a
         round trip nor a busy machine widens them. Raises the psycopg.Error of a statement, with nothing changed.
         """
-        clock = sql.SQL("SELECT extract(epoch FROM clock_timestamp())")
-        batch = sql.SQL("; ").join((sql.SQL("BEGIN"), *statements, clock, sql.SQL("COMMIT"), clock))
+        batch = sql.SQL("; ").join((sql.SQL("BEGIN"), *statements, CLOCK, sql.SQL("COMMIT"), CLOCK))
         begun = time.time()
         try:
             cursor = self.connection.execute(batch)
@@ -85,25 +74,14 @@ class Tables:
         times = max(begun, float(results[-2][0][0]) - high), min(done, float(results[-1][0][0]) - low)
         return results[:-2], times
 
-    def world(self, ids: Collection[int] | None = None) -> World:
-        """The world tables now, or some of their rows."""
-        return {name: numbers(text) for name, text in self.texts(ids).items()}
+    def world(self) -> World:
+        """The world tables now."""
+        return {name: numbers(text) for name, text in self.texts().items()}
 
-    def texts(self, ids: Collection[int] | None = None) -> dict[str, str]:
+    def texts(self) -> dict[str, str]:
         """The same, each table as one text for ``numbers``: while a load is on there is no time for rows."""
-        wanted = sql.SQL("") if ids is None else sql.SQL(" WHERE id = ANY({})").format(_array(ids))
-        found = {}
-        for name in self.worlds:
-            query = sql.SQL("SELECT {} FROM {}{}").format(AS_TEXT, sql.Identifier(name), wanted)
-            row = self.connection.execute(query).fetchone()
-            found[name] = row[0] or "" if row else ""
-        return found
-
-    @cached_property
-    def worlds(self) -> tuple[str, ...]:
-        """The twins that there are."""
-        rows = self.connection.execute("SELECT tablename FROM pg_tables WHERE tablename = ANY(%s)", (list(WORLDS),))
-        return tuple(sorted((name for (name,) in rows), reverse=True))
+        queries = {name: sql.SQL("SELECT {} FROM {}").format(AS_TEXT, sql.Identifier(name)) for name in WORLDS}
+        return {name: str(self.connection.execute(query).fetchall()[0][0] or "") for name, query in queries.items()}
 
     @cached_property
     def uncounted(self) -> str | None:
@@ -114,25 +92,11 @@ class Tables:
         """What servers' statements came to so far, exact at this moment; None where they are not counted."""
         return None if self.uncounted else snapshot(self.connection)
 
-    def counted_since(self, before: Snapshot, complete: Callable[[StatementCounts], bool]) -> StatementCounts:
-        """What was counted since then, once it is ``complete``, or its stragglers' time is up."""
-        until = time.monotonic() + STRAGGLING_SECONDS
-        while True:
-            counts = snapshot(self.connection).since(before)
-            if complete(counts) or time.monotonic() > until:
-                return counts
-            time.sleep(STRAGGLER_SECONDS)
-
     def settle(self) -> None:
         """Wait until nobody writes any more: the same sums in some looks in a row, and no session at work."""
-        sums = (
-            sql.SQL("(SELECT sum(id::bigint * randomnumber) FROM {})").format(sql.Identifier(name))
-            for name in self.worlds
-        )
-        query = sql.SQL("SELECT {}, ({})").format(sql.SQL(", ").join(sums), sql.SQL(ACTIVE))
         until, last, still = time.monotonic() + SETTLE_SECONDS, None, 0
         while still < STILL_LOOKS and time.monotonic() < until:
-            now = self.connection.execute(query).fetchone()
+            now = self.connection.execute(WRITTEN).fetchone()
             still = still + 1 if now == last and now and now[-1] == 0 else 0
             last = now
             time.sleep(STILL_INTERVAL)
@@ -144,21 +108,21 @@ class Tables:
         the column, and are compared one by one with each row, for a quarter of a second a table.)
         """
         changed = {}
-        for name in self.worlds:
+        array = sql.SQL("{}::int[]").format(sql.Literal(f"{{{','.join(map(str, ids))}}}"))
+        for name in WORLDS:
             # Locked in the order of ids, as servers that lock rows do: nobody is made to meet a deadlock.
             statement = sql.SQL(
                 "WITH locked AS MATERIALIZED (SELECT id FROM {table} WHERE id = ANY({ids}) ORDER BY id FOR UPDATE), "
                 "changed AS (UPDATE {table} AS w SET randomnumber = 1 + (w.randomnumber + {step}) % 10000 "
                 "FROM locked WHERE w.id = locked.id RETURNING w.id, w.randomnumber) SELECT {text} FROM changed"
-            ).format(table=sql.Identifier(name), step=sql.Literal(step), ids=_array(ids), text=AS_TEXT)
+            ).format(table=sql.Identifier(name), step=sql.Literal(step), ids=array, text=AS_TEXT)
             results, (begun, done) = self.committed(statement)
             changed[name] = Changed(text=str(results[0][0][0] or ""), begun=begun, done=done)
         return changed
 
-    def restore(self, world: World, ids: Collection[int] | None = None) -> None:
-        """Give every row, or those with these ids, the number that it had then; needs the administrator."""
+    def restore(self, world: World) -> None:
+        """Give every row the number that it had then; needs the administrator."""
         for name, table in world.items():
-            wanted = [i for i in (table if ids is None else ids) if i in table]
             # Locked in the order of ids, as above.
             self.connection.execute(
                 sql.SQL(
@@ -167,7 +131,7 @@ class Tables:
                     "WHERE w.randomnumber <> o.number ORDER BY w.id FOR UPDATE OF w) "
                     "UPDATE {table} AS w SET randomnumber = old.number FROM old WHERE w.id = old.id"
                 ).format(table=sql.Identifier(name)),
-                (wanted, [table[i] for i in wanted]),
+                (list(table), list(table.values())),
             )
 
     def change_fortune(self, message: str) -> tuple[dict[int, str], tuple[float, float]]:
@@ -229,34 +193,6 @@ def ahead(other: Callable[[], float], looks: int = 8) -> tuple[float, float]:
         before, there, after = time.time(), other(), time.time()
         low, high = max(low, there - after), min(high, there - before)
     return min(low, high), max(low, high)  # a clock that was set in between leaves them crossed
-
-
-class Views:
-    """Connections to databases, each kept until it is lost or closed: trials come every few seconds."""
-
-    def __init__(self) -> None:
-        self._open: dict[DatabaseAddress, tuple[Tables, ExitStack]] = {}
-
-    def of(self, database: DatabaseAddress) -> Tables:
-        """The view of a database, which answers; raises StartError where it does not."""
-        view, _ = self._open.get(database, (None, None))
-        if view is not None:
-            try:
-                view.compare_clocks()
-            except psycopg.Error:  # the database was restored, or began anew
-                self.close(database)
-            else:
-                return view
-        stack = ExitStack()
-        view = stack.enter_context(tables(database))
-        self._open[database] = view, stack
-        return view
-
-    def close(self, database: DatabaseAddress) -> None:
-        """Leave a database."""
-        if found := self._open.pop(database, None):
-            with suppress(psycopg.Error):
-                found[1].close()
 
 
 @contextmanager

@@ -8,29 +8,30 @@ import base64
 import json
 import random
 import time
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
 from typing import Self
+
+import psycopg
 
 from harness.errors import LoadError
 from harness.plan.testtypes import TestType
 from harness.records import models
 from harness.records.models import CheckResult, Load, Outcome
 from harness.runtime import DatabaseAddress, Server
-from harness.verify import verification
 from harness.verify.changes import ConcurrentChanges
 from harness.verify.checks import declared
-from harness.verify.checks.evidence import Account, Due, Evidence, Exchange, History, Look, World
+from harness.verify.checks.evidence import Account, Due, Evidence, Exchange, History, Look, Sampling, World
 from harness.verify.checks.load import DatabaseCounters
 from harness.verify.checks.registry import LOADS
 from harness.verify.checks.statement_counts import Snapshot
-from harness.verify.tables import Tables, Views
-from harness.verify.wire import BODY_LIMIT, Response
+from harness.verify.tables import Tables, tables
+from harness.verify.verification import PLAIN, counted, judge, rows
+from harness.verify.wire import Response
 
 NS = 1e-9
-MOST_LINE = 4 * BODY_LIMIT  # characters of one line: base64 of the longest body, and its headers
 # What is judged of one trial at most, chosen by what it costs: some 50 µs an answer and 3 µs a row.
 MOST_ANSWERS = 2_000
 MOST_ROWS = 6_000
@@ -41,15 +42,6 @@ PAGE_ROWS = 12
 UNKNOWN_RATE = 50_000.0  # rows a second, of a server of which nothing is known yet
 SERVICE_RATE = 2_000.0  # requests a second, of a service; of a quicker one the generator lowers the share
 CACHED_SECONDS = 10.0  # that a row may be kept for by cached-query
-
-
-@dataclass(frozen=True, kw_only=True)
-class Sampling:
-    """What the generator shall write out."""
-
-    share: float  # of the answers, drawn by a seed
-    answers: int  # at most
-    bytes: int
 
 
 def sampling(test_type: TestType, load: Load, seconds: float, rate: float | None) -> tuple[int, Sampling]:
@@ -74,6 +66,21 @@ class Process:
     failed: int = 0  # responses to update with another status than 2xx
     rows: list[tuple[float, frozenset[tuple[int, int]]]] = field(default_factory=list)  # until when, and what was there
     unknown_until: float = 0.0  # epoch seconds until which a cache may hold rows that nobody here has seen
+    _view: Tables | None = None
+    _open: ExitStack = field(default_factory=ExitStack)
+
+    def view(self, database: DatabaseAddress) -> Tables:
+        """The harness's own view of its database, kept: trials come every few seconds."""
+        if self._view is None:
+            self._view = self._open.enter_context(tables(database))
+        else:
+            self._view.compare_clocks()
+        return self._view
+
+    def close(self) -> None:
+        """Leave the database."""
+        with suppress(psycopg.Error):
+            self._open.close()
 
     def recent(self) -> frozenset[tuple[int, int]]:
         """Rows (id, number) that a cache may still hold although the tables do not."""
@@ -81,62 +88,50 @@ class Process:
         return frozenset().union(*(rows for _, rows in self.rows))
 
 
+@dataclass(kw_only=True)
 class TrialAudit:
-    """Context manager around one load: what the database holds and counts before and after it, then the judgement."""
+    """Context manager around one load: what the database holds and counts before and after it, then the judgement.
 
-    def __init__(
-        self,
-        server: Server,
-        test_type: TestType,
-        load: Load,
-        database: DatabaseAddress,
-        views: Views,
-        process: Process,
-        *,
-        seconds: float,
-        rate: float | None,
-        seed: int,
-    ) -> None:
-        self._rules = server.implementation.rules
+    Entered before the generator starts, left when it has ended. ``rate``: requests/s that are expected, None where
+    nothing is known yet.
+    """
+
+    server: Server
+    test_type: TestType
+    load: Load
+    database: DatabaseAddress
+    process: Process
+    seconds: float
+    rate: float | None
+    seed: int
+    _changes: ConcurrentChanges | None = None
+    _view: Tables | None = None
+    _before: World | None = None
+    _after: Look | None = None
+    _counted: Snapshot | None = None  # when it begins
+    _offsets: tuple[float, float] = (0.0, 0.0)  # of the clocks, around the load
+
+    def __post_init__(self) -> None:
         # Whether the server keeps rows that it may not refresh: they are right again once the load is over.
-        self._caches = any(kind.cached for kind in server.implementation.test_types.values())
-        self._type = test_type
-        self._load = load
-        self._database = database
-        self._own = LOADS.get(test_type.checked_as)
-        self._views = views
-        self._process = process
-        self._target = test_type.path(server.implementation.urls[test_type.name], load)
-        self._seconds = seconds
-        self._seed = seed
-        self._stack = ExitStack()
-        self._view: Tables | None = None
-        self._changes: ConcurrentChanges | None = None
-        self._before: World | None = None
-        self._after: Look | None = None
-        self._counted: Snapshot | None = None  # when it begins
-        self._offsets = (0.0, 0.0)  # of the clocks, around the load
-        self._most, self._sampling = sampling(test_type, load, seconds, rate)
-
-    @property
-    def sampling(self) -> Sampling:
-        """What the generator shall write out."""
-        return self._sampling
+        self._caches = any(kind.cached for kind in self.server.implementation.test_types.values())
+        self._own = LOADS.get(self.test_type.checked_as)
+        self._target = self.test_type.path(self.server.implementation.urls[self.test_type.name], self.load)
+        self._most, self.sampling = sampling(self.test_type, self.load, self.seconds, self.rate)
 
     def __enter__(self) -> Self:
         if self._own:
-            self._own.empty(self._database)
-        elif self._type.reads_database:
-            self._view = view = self._views.of(self._database)
-            if self._type.writes_database:
+            self._own.empty(self.database)
+        elif self.test_type.reads_database:
+            self._view = view = self.process.view(self.database)
+            if self.test_type.writes_database:
                 view.settle()
                 self._before = view.world()
-            self._counted = view.statements() if self._type.counts_statements else None
-            if view.admin and self._type.counts_statements:
+            self._counted = view.statements() if self.test_type.counts_statements else None
+            if view.admin and self.test_type.counts_statements:
                 self._changes = ConcurrentChanges(
-                    self._type, view, seconds=self._seconds, seed=self._seed, put_back=self._caches
+                    self.test_type, view, seconds=self.seconds, seed=self.seed, put_back=self._caches
                 )
-                self._stack.enter_context(self._changes)
+                self._changes.__enter__()
         self._offsets = (_offset(), 0.0)
         return self
 
@@ -144,7 +139,8 @@ class TrialAudit:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         self._offsets = (self._offsets[0], _offset())
-        self._stack.__exit__(kind, error, traceback)
+        if self._changes:
+            self._changes.__exit__(kind, error, traceback)
         if error is None and self._view and self._before:
             begun = time.time()
             self._after = Look(world=self._view.world(), since=begun, until=time.time())
@@ -163,49 +159,43 @@ class TrialAudit:
         results: tuple[CheckResult, ...] = ()
         looked_at = 0
         if self._own and answers:
-            evidence, looked_at = self._own.seen(answers, self._database)
-            results = verification.judge(evidence)
+            evidence, looked_at = self._own.seen(answers, self.database)
+            results = judge(evidence)
         elif account and answers:
             evidence = self._evidence(account, answers)
-            results, looked_at = verification.judge(evidence), len(evidence.crowd)
-        due = Due.of(self._type, self._load, good)
-        self._process.due += due
-        self._process.failed += failed if self._type.writes_database else 0
-        results += self._of_statements(due)
+            results, looked_at = judge(evidence), len(evidence.crowd)
+        due = Due.of(self.test_type, self.load.queries or 1, good)
+        self.process.due += due
+        self.process.failed += failed if self.test_type.writes_database else 0
+        if self._counted and self._view:  # whether the database did what was answered: each request has its answer now
+            results += judge(counted(self._view, self._counted, due, self.load.queries or 1))
         return models.Evidence(
             answers=looked_at,
             of=account.received if account else good + failed,
             objections=tuple(result for result in results if result.outcome is not Outcome.PASS),
         )
 
-    def _of_statements(self, due: Due) -> tuple[CheckResult, ...]:
-        """Whether the database did what was answered; each request has its answer by now."""
-        if self._counted is None or self._view is None:
-            return ()
-
-        return verification.counted(self._view, self._counted, due, self._load.queries or 1)[1]
-
     def _evidence(self, account: Account, answers: Path) -> Evidence:
         """For the checks of answers."""
         with answers.open(encoding="utf-8") as file:
             lines = list(enumerate(file, 1))
-        chosen = sorted(random.Random(f"judged {self._seed}").sample(lines, min(len(lines), self._most)))
+        chosen = sorted(random.Random(f"judged {self.seed}").sample(lines, min(len(lines), self._most)))
         evidence = Evidence(
-            test_type=self._type.checked_as,
+            test_type=self.test_type.checked_as,
             url=self._target,
-            rules=self._rules,
+            rules=self.server.implementation.rules,
             thorough=False,
             under_load=True,
             account=account,
             crowd=[self._exchange(line, f"{answers.name} line {number}") for number, line in chosen],
             whole=account.whole and len(chosen) == len(lines) and account.sent == account.received,
         )
-        if self._view and self._type.answer == "page":
+        if self._view and self.test_type.answer == "page":
             evidence.fortunes = self._view.fortunes()
             evidence.fortune_versions = self._changes.fortunes if self._changes else ()
         elif self._after:
             self._written(evidence, account, self._after)
-        elif self._view and (time.time() > self._process.unknown_until or not self._type.cached):
+        elif self._view and (time.time() > self.process.unknown_until or not self.test_type.cached):
             evidence.history = self._history(self._view)
         return evidence
 
@@ -216,44 +206,41 @@ class TrialAudit:
             evidence.before = evidence.between = self._before
         elif evidence.crowd:
             begun, ended = min(e.sent_at for e in evidence.crowd), max(e.received_at for e in evidence.crowd)
-            evidence.rows_a_second = account.received * (self._load.queries or 1) / max(ended - begun, NS)
+            evidence.rows_a_second = account.received * (self.load.queries or 1) / max(ended - begun, NS)
         if self._caches:
             seen = {row for look in evidence.looks for table in look.world.values() for row in table.items()}
             until = time.time() + CACHED_SECONDS
-            self._process.rows.append((until, frozenset(seen.union(*(e.rows for e in evidence.crowd)))))
-            self._process.unknown_until = self._process.unknown_until if evidence.whole else until
+            self.process.rows.append((until, frozenset(seen.union(*(e.rows for e in evidence.crowd)))))
+            self.process.unknown_until = self.process.unknown_until if evidence.whole else until
 
     def _history(self, view: Tables) -> History:
         history = self._changes.history if self._changes else None
         if history is None:
-            return History(first=view.world(), also=self._process.recent())
+            return History(first=view.world(), also=self.process.recent())
         if self._caches:
             tables = history.changes.values()
             seen = frozenset((i, change.number) for table in tables for i, all_of in table.items() for change in all_of)
-            self._process.rows.append((time.time() + CACHED_SECONDS, seen))
+            self.process.rows.append((time.time() + CACHED_SECONDS, seen))
         return history
 
     def _exchange(self, line: str, place: str) -> Exchange:
         """An answer as the generator writes it."""
-        if len(line) > MOST_LINE:
-            raise LoadError(f"{place}: longer than any answer may be")
         # A clock that was set in between makes times of day uncertain by as much: no server pays for that.
         least, most = sorted(self._offsets)
         try:
             entry = json.loads(line)
             headers = tuple((str(name), str(value)) for name, value in entry["headers"])
-            chunked = any(name.lower() == "transfer-encoding" for name, _ in headers)
             body = base64.b64decode(entry["body_base64"], validate=True)
             status, size = int(entry["status"]), int(entry["size_bytes"])
-            asked = self._type.requests[int(entry["request"])] if self._type.requests else None
-            plain = verification.PLAIN if self._load.queries is None else verification.rows(self._load.queries)
+            asked = self.test_type.requests[int(entry["request"])] if self.test_type.requests else None
+            plain = PLAIN if self.load.queries is None else rows(self.load.queries)
             return Exchange(
                 case=declared.case(asked) if asked else plain,
                 target=asked.target if asked else self._target,
                 sent_at=least + int(entry["sent_ns"]) * NS,
                 received_at=most + int(entry["received_ns"]) * NS,
                 connection=int(entry["connection"]),
-                response=Response("1.1", status, "", headers, body, size, "chunked" if chunked else "content-length"),
+                response=Response("1.1", status, "", headers, body, size, "content-length"),
             )
         except (ValueError, LookupError, TypeError) as error:
             raise LoadError(f"{place}: not an answer as the generator writes it: {error}") from error

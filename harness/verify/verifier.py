@@ -1,95 +1,116 @@
-"""Verification as a run asks for it, which takes no notice of a clock that somebody sets."""
+"""Verification as a run asks for it: thorough in an implementation's first process, else brief.
 
+A failed check is part of the verdict; only what prevents verification altogether is an error.
+"""
+
+import functools
 import logging
+import time
 from collections.abc import Callable, Sequence
-from pathlib import Path
-from types import TracebackType
-from typing import Protocol, Self, TypeVar
+from typing import ParamSpec, TypeVar
 
 from harness.host.clock import JUMP_SECONDS, JUMPS, SYSTEM_CLOCK, time_of_day
 from harness.plan.testtypes import TestType
-from harness.records.models import CheckResult, Evidence, Load, Verdict
+from harness.records.models import CheckResult, Load, Verdict, worst
 from harness.runtime import NO_DATABASE, DatabaseAddress, Server
-from harness.verify import verification
-from harness.verify.checks.evidence import Account
+from harness.verify import wire
+from harness.verify.checks import LOAD, SERVER, connection
+from harness.verify.checks.asking import Asking, Client
+from harness.verify.checks.evidence import Evidence, Exchange
+from harness.verify.checks.http import DATE_BEHIND_SECONDS
 from harness.verify.checks.load import read_counters
-from harness.verify.tables import Views
-from harness.verify.trial import Process, Sampling, TrialAudit
+from harness.verify.tables import tables
+from harness.verify.trial import Process, TrialAudit
+from harness.verify.verification import PLAIN, Gathering, judge
 
 logger = logging.getLogger("tfb.verify")
 
+P = ParamSpec("P")
 T = TypeVar("T")
 
 
-class TrialEvidence(Protocol):
-    """Context manager around one load: entered before the generator starts, left when it has ended."""
-
-    @property
-    def sampling(self) -> Sampling:
-        """What the generator shall write out of the answers."""
-
-    def __enter__(self) -> Self: ...
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None: ...
-
-    def judge(self, *, good: int, failed: int, account: Account | None, answers: Path | None) -> Evidence:
-        """What the checks object to, once the load is over.
-
-        ``good`` and ``failed`` are answers of 2xx and of other statuses, those after the load's end included. Without
-        an account and a file of answers, of a generator that writes none, only the database's counts are judged.
-        """
-
-
-def steadily(judge: Callable[[], T]) -> T:
-    """A judgement during which nobody has set the machine's clock; it is made again where somebody did.
+def steadily(judge: Callable[P, T]) -> Callable[P, T]:
+    """Makes a judgement again during which somebody has set the machine's clock.
 
     Answers are held against the time of day (Date, the order of changes): a clock that jumps is no server's fault.
     """
-    for _ in range(JUMPS):
-        before = time_of_day(SYSTEM_CLOCK)
-        found = judge()
-        jump = time_of_day(SYSTEM_CLOCK) - before
-        if abs(jump) < JUMP_SECONDS:
-            return found
-        logger.warning("the machine's clock was set by %+.1f s meanwhile: verified again", jump)
-    return judge()
+
+    @functools.wraps(judge)
+    def steady(*args: P.args, **kwargs: P.kwargs) -> T:
+        for _ in range(JUMPS):
+            before = time_of_day(SYSTEM_CLOCK)
+            found = judge(*args, **kwargs)
+            jump = time_of_day(SYSTEM_CLOCK) - before
+            if abs(jump) < JUMP_SECONDS:
+                return found
+            logger.warning("the machine's clock was set by %+.1f s meanwhile: verified again", jump)
+        return judge(*args, **kwargs)
+
+    return steady
 
 
 class Verifier:
     """Over sockets, with the checks of docs/requirements.md; knows the process that each database is used by.
 
-    Failed checks are results; only what prevents them is an error. The fake world has a double of it.
+    ``patience`` is how long to wait for bytes, in seconds. The fake world has a double of it.
     """
 
-    def __init__(self) -> None:
-        self._views = Views()
+    def __init__(self, patience: float = wire.PATIENCE) -> None:
+        self._patience = patience
         self._processes: dict[DatabaseAddress, Process] = {}
 
     def begin(self, database: DatabaseAddress) -> None:
         """Note what the database holds, before a process starts on it."""
+        self._processes.pop(database, Process()).close()
         if database != NO_DATABASE:
             self._processes[database] = Process(before=read_counters(database))
 
+    @steadily
     def connection(self, server: Server, *, process: int, thorough: bool) -> Verdict:
-        """HTTP of the server as a whole."""
-        return steadily(lambda: verification.check_connection(server, process=process, thorough=thorough))
+        """HTTP of the server as a whole, as a verdict of its own whose test type is ``http``."""
+        began = time.monotonic()
+        # json and plaintext first: their answers are cheap, differ from each other and never change.
+        urls, kinds = server.implementation.urls, list(server.implementation.test_types.values())
+        constant = [kind for kind in kinds if kind.answer in ("message", "greeting")]
+        targets = [kind.target(urls[kind.name]) for kind in (constant or kinds)[:2]]
+        rules = server.implementation.rules
+        evidence = Evidence(test_type=SERVER, url=targets[0], thorough=thorough, rules=rules)
+        if not any(kind.requests for kind in kinds):  # else what a service declares is all that is asked of it
+            client = Client(server.endpoint, kinds[0], targets[0], self._patience)
+            evidence.exchanges = client.ask([PLAIN])
+            if thorough:
+                evidence.wire = connection.gather(server.endpoint, targets, self._patience)
+            evidence.exchanges += client.ask([PLAIN] * 3)
+            if thorough:
+                evidence.dates = _await_new_date(client, evidence.exchanges[:1])
+        return _verdict(server, SERVER, process, evidence, began)
 
+    @steadily
     def check(
         self,
         server: Server,
         test_type: TestType,
-        database: DatabaseAddress,
+        database: DatabaseAddress | None,
         *,
         process: int,
         thorough: bool,
         loads: Sequence[Load],
     ) -> Verdict:
         """One test type, with the sizes of its responses at these loads."""
-        return steadily(
-            lambda: verification.check(server, test_type, database, process=process, thorough=thorough, loads=loads)
-        )
+        began = time.monotonic()
+        gathering = self._gathering(server, test_type, database, thorough=thorough)
+        evidence = gathering.gather()
+        levels = sorted({load.queries for load in loads}, key=lambda queries: queries or 0) or [None]
+        sizes = {f"{queries or ''}": gathering.size(queries) for queries in levels}
+        known = {level: size for level, size in sizes.items() if size is not None}
+        return _verdict(server, test_type.name, process, evidence, began, known)
+
+    def _gathering(
+        self, server: Server, test_type: TestType, database: DatabaseAddress | None, *, thorough: bool
+    ) -> Gathering:
+        read = database if test_type.reads_database else None
+        asking = Asking(server=server, test_type=test_type, patience=self._patience, thorough=thorough, database=read)
+        return Gathering(asking)
 
     def trial(
         self,
@@ -101,21 +122,69 @@ class Verifier:
         seconds: float,
         rate: float | None,
         seed: int,
-    ) -> TrialEvidence:
+    ) -> TrialAudit:
         """What shall be seen of one load; ``rate`` is the requests/s that are expected, None where nothing is known."""
-        process = self._processes.setdefault(database, Process())
         return TrialAudit(
-            server, test_type, load, database, self._views, process, seconds=seconds, rate=rate, seed=seed
+            server=server,
+            test_type=test_type,
+            load=load,
+            database=database,
+            process=self._processes.setdefault(database, Process()),
+            seconds=seconds,
+            rate=rate,
+            seed=seed,
         )
 
+    @steadily
     def after_load(self, server: Server, test_type: TestType, database: DatabaseAddress) -> tuple[CheckResult, ...]:
-        """Whether it still verifies, and the database is consistent."""
-        return steadily(lambda: verification.after_load(server, test_type, database))
+        """Whether it still verifies, briefly, and the table that was updated is consistent."""
+        if test_type.writes_database and test_type.has_rows:
+            with tables(database) as view:
+                view.settle()  # wrk leaves when its time is up; what it had asked for last is still being written
+        return judge(self._gathering(server, test_type, database, thorough=False).gather())
 
     def end(self, database: DatabaseAddress) -> tuple[CheckResult, ...]:
-        """What a process has left behind in the database and lost there; nothing where its beginning was not noted."""
-        self._views.close(database)
+        """Of a process that has stopped: whether what it answered under load reached the tables, and what is left.
+
+        Nothing where its beginning was not noted.
+        """
         process = self._processes.pop(database, Process())
+        process.close()
         if process.before is None:
             return ()
-        return verification.after_process(process.before, read_counters(database), process.due, failed=process.failed)
+        use = read_counters(database).since(process.before)
+        return judge(Evidence(test_type=LOAD, url="", use=use, due=process.due, failed_responses=process.failed))
+
+
+def _verdict(
+    server: Server,
+    name: str,
+    process: int,
+    evidence: Evidence,
+    began: float,
+    sizes: dict[str, tuple[float, float]] | None = None,
+) -> Verdict:
+    results = judge(evidence)
+    return Verdict(
+        implementation=server.implementation.name,
+        test_type=name,
+        process=process,
+        thorough=evidence.thorough,
+        outcome=worst(result.outcome for result in results),
+        results=results,
+        duration=time.monotonic() - began,
+        response_bytes=sizes or {},
+    )
+
+
+def _await_new_date(client: Client, asked: Sequence[Exchange]) -> list[tuple[float, str]]:
+    """When which Date came: asks until it has changed, which it may do once a second."""
+    found = [(exchange.received_at, date) for exchange in asked if (date := exchange.header("date"))]
+    until = time.monotonic() + DATE_BEHIND_SECONDS
+    while found and found[-1][1] == found[0][1] and time.monotonic() < until:
+        time.sleep(0.05)
+        exchange = client.ask([PLAIN])[0]
+        if not (date := exchange.header("date")):
+            break
+        found.append((exchange.received_at, date))
+    return found

@@ -11,7 +11,6 @@ import socket
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from types import TracebackType
 from typing import Literal, Self
 
 from harness.runtime import Endpoint
@@ -81,9 +80,7 @@ class Connection:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def close(self) -> None:
@@ -109,24 +106,19 @@ class Connection:
         else:
             raise WireError("grammar", f"more than {INTERIM_LIMIT} interim responses ({head.status}) and no answer")
         framing, length, violations = _framing(head, method)
-        body, framed = b"", length
-        if framing == "content-length":
-            body = self._take(length, deadline, f"Content-Length promised {length} bytes of body")
-        elif framing == "chunked":
+        if framing == "chunked":
             body, framed = self._chunks(deadline)
-        elif framing == "close":
-            body = self._rest(deadline)
+        else:
+            promise = f"Content-Length promised {length} bytes of body"
+            body = self._rest(deadline) if framing == "close" else self._take(length, deadline, promise)
             framed = len(body)
-        return replace(
-            head, body=body, size=head.size + framed, framing=framing, violations=(*head.violations, *violations)
-        )
+        violations = (*head.violations, *violations)
+        return replace(head, body=body, size=head.size + framed, framing=framing, violations=violations)
 
-    def stray(self, wait: float = 0.0) -> bytes:
-        """Bytes that came although nothing was asked for."""
-        deadline = time.monotonic() + wait
-        while not self._ended and select.select([self._socket], [], [], max(0.0, deadline - time.monotonic()))[0]:
-            if not self._fill(deadline + self.patience) or not wait or len(self._buffer) > STRAY_LIMIT:
-                break
+    def stray(self) -> bytes:
+        """Bytes that have come although nothing was asked for."""
+        if not self._ended and select.select([self._socket], [], [], 0.0)[0]:
+            self._fill(time.monotonic() + self.patience)
         return bytes(self._buffer[:STRAY_LIMIT])
 
     def ended(self, wait: float) -> bool:
@@ -173,37 +165,35 @@ class Connection:
                 if self._buffer:
                     raise WireError("short", f"closed in the header section after {bytes(self._buffer[-60:])!r}")
                 raise WireError("closed", "the connection was closed without an answer")
-        head = _parse_head(bytes(self._buffer[:end]))
-        del self._buffer[: end + 4]
-        return head
+        return _parse_head(self._taken(end + 4)[:-4])
+
+    def _more(self, deadline: float, what: str) -> None:
+        """More bytes of a body; a WireError says ``what`` is wrong where none come."""
+        try:
+            more = self._fill(deadline)
+        except WireError as error:
+            raise WireError("short", f"{what}: {len(self._buffer)} bytes came, then nothing") from error
+        if not more:
+            raise WireError("short", f"{what}: {len(self._buffer)} bytes came, then the connection was closed")
+
+    def _taken(self, count: int) -> bytes:
+        data = bytes(self._buffer[:count])
+        del self._buffer[:count]
+        return data
 
     def _take(self, count: int, deadline: float, promise: str, before: int = 0) -> bytes:
         if before + count > BODY_LIMIT:
             raise WireError("grammar", f"{promise}: no answer of these tests has more than {BODY_LIMIT >> 20} MiB")
         while len(self._buffer) < count:
-            try:
-                more = self._fill(deadline)
-            except WireError as error:
-                raise WireError("short", f"{promise}, {len(self._buffer)} came, then nothing") from error
-            if not more:
-                raise WireError("short", f"{promise}, {len(self._buffer)} came, then the connection was closed")
-        data = bytes(self._buffer[:count])
-        del self._buffer[:count]
-        return data
+            self._more(deadline, promise)
+        return self._taken(count)
 
     def _line(self, deadline: float) -> bytes:
         while (end := self._buffer.find(b"\r\n")) < 0:
             if len(self._buffer) > LINE_LIMIT:
                 raise WireError("grammar", f"a line within a chunked body has no end within {LINE_LIMIT // 1024} kB")
-            try:
-                more = self._fill(deadline)
-            except WireError as error:
-                raise WireError("short", "the chunked body has no end") from error
-            if not more:
-                raise WireError("short", "the connection was closed within a chunked body")
-        line = bytes(self._buffer[:end])
-        del self._buffer[: end + 2]
-        return line
+            self._more(deadline, "the chunked body has no end")
+        return self._taken(end + 2)[:-2]
 
     def _chunks(self, deadline: float) -> tuple[bytes, int]:
         body, framed = bytearray(), 0
@@ -222,21 +212,18 @@ class Connection:
             if (end := self._take(2, deadline, "a chunk's end was due")) != b"\r\n":
                 raise WireError("grammar", f"a chunk of {size} bytes does not end there but goes on with {end!r}")
             framed += size + 2
-        trailer = 0
+        trailer = 2
         while line := self._line(deadline):  # trailer section
             trailer += len(line) + 2
             if trailer > HEAD_LIMIT:
                 raise WireError("grammar", f"a trailer section of more than {HEAD_LIMIT // 1024} kB")
-        framed += trailer
-        return bytes(body), framed + 2
+        return bytes(body), framed + trailer
 
     def _rest(self, deadline: float) -> bytes:
         while self._fill(deadline):
             if len(self._buffer) > BODY_LIMIT:
                 raise WireError("grammar", f"a body of more than {BODY_LIMIT >> 20} MiB that ends with the connection")
-        data = bytes(self._buffer)
-        self._buffer.clear()
-        return data
+        return self._taken(len(self._buffer))
 
 
 def request(target: str, headers: Sequence[tuple[str, str]], *, method: str = "GET", host: str = "tfb-server") -> bytes:
@@ -271,7 +258,7 @@ def _parse_head(data: bytes) -> Response:
     return Response(match[1].decode(), status, reason, tuple(headers), b"", size, "none", tuple(violations))
 
 
-def _framing(head: Response, method: str) -> tuple[Framing, int, list[str]]:
+def _framing(head: Response, method: str) -> tuple[Framing, int, Sequence[str]]:
     """How the body is delimited, by RFC 9112 section 6.3, its declared length, and what is wrong with that."""
     lengths, codings = head.all("content-length"), head.all("transfer-encoding")
     violations = ["both Content-Length and Transfer-Encoding"] if lengths and codings else []

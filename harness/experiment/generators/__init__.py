@@ -7,8 +7,7 @@ from typing import Literal, Protocol
 
 from harness.plan.requests import Prepared
 from harness.records.models import Arrivals, Errors, Latency, Load
-from harness.verify.checks.evidence import Account
-from harness.verify.trial import Sampling
+from harness.verify.checks.evidence import Account, Sampling
 
 ANSWERS = "answers.jsonl"  # in a load's folder: the answers that were written out
 DRAIN_SECONDS = 2.0  # to wait for answers after an open loop or a scenario

@@ -370,7 +370,6 @@ def _account(total: Total) -> Account:
         closed=total.connections_closed_by_peer,
         unsound=total.errors.framing + total.errors.dropped,
         statuses=total.statuses,
-        sampled=total.sampled,
         whole=total.sampled == total.received,
     )
 

@@ -42,7 +42,6 @@ class Crowd:
 
     brief: tuple[Requests, ...] = ()
     thorough: tuple[Requests, ...] = ()
-    further: tuple[Requests, ...] = ()  # beyond ``thorough`` for as long as it takes little time: a cold server is slow
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,7 +9,7 @@ _KNOWN = (
         accept=ACCEPT_JSON,
         answer="message",
         sweep="concurrency",
-        crowd=Crowd(thorough=(Requests(times=400),), further=(Requests(times=400),)),
+        crowd=Crowd(thorough=(Requests(times=400),)),
     ),
     TestType(  # a constant body, requested in pipelines of 16
         name="plaintext",
@@ -17,6 +17,7 @@ _KNOWN = (
         accept=ACCEPT_PLAIN,
         answer="greeting",
         sweep="pipeline",
+        crowd=Crowd(brief=(Requests(times=40),), thorough=(Requests(times=400),)),
     ),
     TestType(  # plaintext's body without pipelining, from one connection to a thousand
         name="hello",
@@ -57,7 +58,7 @@ _KNOWN = (
         answer="row",
         sweep="concurrency",
         reads_database=True,
-        crowd=Crowd(brief=(Requests(times=40),), thorough=(Requests(times=800),), further=(Requests(times=800),)),
+        crowd=Crowd(brief=(Requests(times=40),), thorough=(Requests(times=800),)),
     ),
     TestType(  # N random rows a request, each fetched by a SELECT of its own
         name="query",
@@ -66,12 +67,11 @@ _KNOWN = (
         answer="rows",
         sweep="query",
         reads_database=True,
-        # Counts are exact: each statement that is not made is missed, of 22,000 on a server that is up to speed. The
-        # ids of the requests for 20 rows are what the randomness checks look at.
+        # Counts are exact: each statement that is not made is missed. The ids of the requests for 20 rows are what the
+        # randomness checks look at.
         crowd=Crowd(
             brief=(Requests(times=8, rows=20),),
             thorough=(Requests(times=50, rows=20), Requests(times=20, rows=500)),
-            further=(Requests(times=50, rows=20), Requests(times=20, rows=500)),
         ),
     ),
     TestType(  # N random rows a request out of a cache
@@ -85,7 +85,6 @@ _KNOWN = (
         crowd=Crowd(
             brief=(Requests(times=8, rows=20),),
             thorough=(Requests(times=100, rows=20),),
-            further=(Requests(times=20, rows=100),),
         ),
         scored=False,
     ),
@@ -96,7 +95,7 @@ _KNOWN = (
         answer="page",
         sweep="concurrency",
         reads_database=True,
-        crowd=Crowd(thorough=(Requests(times=32),), further=(Requests(times=32),)),
+        crowd=Crowd(thorough=(Requests(times=32),)),
     ),
     TestType(  # N random rows a request, each read, changed and written back
         name="update",
@@ -110,7 +109,6 @@ _KNOWN = (
             brief=(Requests(times=8, rows=20),),
             # Those for 500 overlap with each other: where rows are not written in the order of ids, deadlocks come.
             thorough=(Requests(times=40, rows=20), Requests(times=8, rows=500)),
-            further=(Requests(times=60, rows=20),),
         ),
     ),
     TestType(  # a REST service of orders, asked by arrivals of dependent requests (harness.plan.orders)

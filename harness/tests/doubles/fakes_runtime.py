@@ -31,8 +31,8 @@ from harness.records.models import (
 )
 from harness.runtime import Database, DatabaseAddress, Endpoint, Server
 from harness.tests.doubles.fakes_world import RESPONSE_BYTES, FakeConnections, FakeProcess, World
-from harness.verify.checks.evidence import Account
-from harness.verify.trial import Sampling
+from harness.verify.checks.evidence import Account, Sampling
+from harness.verify.trial import TrialAudit
 from harness.verify.verifier import Verifier
 
 ARRIVALS = 7.4  # a second, at factor 1
@@ -219,7 +219,6 @@ class FakeGenerator:
             closed=0,
             unsound=0,
             statuses={"200": requests - bad},
-            sampled=0,
             whole=False,
         )
 
@@ -310,12 +309,12 @@ class FakeMachines(FakeRuntime):
         return not self.stays_away
 
 
-@dataclass
-class FakeTrial:
+class FakeTrial(TrialAudit):
     """Objects to what the world is told to."""
 
-    world: World
-    sampling: Sampling = field(default_factory=lambda: Sampling(share=0.01, answers=100, bytes=1 << 20))
+    def __init__(self, world: World) -> None:
+        self.world = world
+        self.sampling = Sampling(share=0.01, answers=100, bytes=1 << 20)
 
     def __enter__(self) -> Self:
         return self
@@ -352,7 +351,7 @@ class FakeVerifier(Verifier):
         self,
         server: Server,
         test_type: TestType,
-        database: DatabaseAddress,
+        database: DatabaseAddress | None,
         *,
         process: int,
         thorough: bool,

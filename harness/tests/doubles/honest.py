@@ -1,7 +1,6 @@
 """Honest variants: servers that keep every requirement in another way than the reference server does.
 
-An objection to one of them is a defect of verification, as bad as a rogue that passes. ``python -m
-harness.tests.verify.gallery --honest`` runs them, as often as asked.
+An objection to one of them is a defect of verification, as bad as a rogue that passes.
 """
 
 import json
@@ -20,7 +19,7 @@ import psycopg
 
 from harness.runtime import DatabaseAddress
 from harness.tests.doubles import reference
-from harness.tests.doubles.reference import ROWS, ReferenceServer, Reply, Request, Row, Session
+from harness.tests.doubles.reference import ROWS, Ids, Line, ReferenceServer, Reply, Request, Rows, Session
 
 WORLD = ("db", "query", "update")
 READS = ("db", "query")
@@ -41,17 +40,10 @@ class Honest:
     pool: int = reference.POOL
     base: type[ReferenceServer] = ReferenceServer
 
-    def server(self, database: DatabaseAddress | None, port: int = 0) -> ReferenceServer:
-        """A new server of this kind; port 0 is one of the kernel's choice."""
-        made: ReferenceServer = type("HonestServer", (self.base,), {**self.change, "pool_size": self.pool})(
-            database, None, port
-        )
+    def server(self, database: DatabaseAddress | None) -> ReferenceServer:
+        """A new server of this kind."""
+        made: ReferenceServer = type("HonestServer", (self.base,), {**self.change, "pool_size": self.pool})(database)
         return made
-
-    @property
-    def urls(self) -> dict[str, str]:
-        """What its configuration declares."""
-        return {name: self.base.urls[name] for name in self.test_types}
 
 
 # ---- messages --------------------------------------------------------------------------------------------------------
@@ -134,14 +126,6 @@ def not_found_page(self: ReferenceServer, request: Request) -> Reply:
     return Reply(status=404, content_type="text/html; charset=utf-8", body=b"<!DOCTYPE html><title>404</title>")
 
 
-def by_numbers(self: ReferenceServer, message: str) -> str:
-    return "".join(f"&#{ord(c)};" if c in "<>&\"'/" else c for c in message)
-
-
-def only_what_must(self: ReferenceServer, message: str) -> str:
-    return message.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
-
-
 def slow(seconds: float) -> Change:
     """Every answer takes its time."""
 
@@ -158,7 +142,7 @@ def slow(seconds: float) -> Change:
 def selected(text: str) -> Change:
     """The row by another statement of the same meaning; %s is its id."""
 
-    def rows(self: ReferenceServer, session: Session, connection: psycopg.Connection, ids: Sequence[int]) -> list[Row]:
+    def rows(self: ReferenceServer, session: Session, connection: Line, ids: Ids) -> Rows:
         with connection.cursor() as cursor:
             cursor.executemany(text.encode(), [(i,) for i in ids], returning=True)
             found = [cursor.fetchall()[0] for _ in cursor.results()]
@@ -167,24 +151,20 @@ def selected(text: str) -> Change:
     return {"rows": rows}
 
 
-def one_by_one(
-    self: ReferenceServer, session: Session, connection: psycopg.Connection, ids: Sequence[int]
-) -> list[Row]:
+def one_by_one(self: ReferenceServer, session: Session, connection: Line, ids: Ids) -> Rows:
     """A round trip a row."""
     text = "SELECT id, randomnumber FROM world WHERE id = %s"
     return [connection.execute(text, (i,)).fetchall()[0] for i in ids]
 
 
-def simple_protocol(
-    self: ReferenceServer, session: Session, connection: psycopg.Connection, ids: Sequence[int]
-) -> list[Row]:
+def simple_protocol(self: ReferenceServer, session: Session, connection: Line, ids: Ids) -> Rows:
     """Literals in the text, in the simple protocol."""
     cursor = psycopg.ClientCursor(connection)
     text = "SELECT id, randomnumber FROM world WHERE id = %s"
     return [cursor.execute(text, (i,)).fetchall()[0] for i in ids]
 
 
-def commented(self: ReferenceServer, session: Session, connection: psycopg.Connection, ids: Sequence[int]) -> list[Row]:
+def commented(self: ReferenceServer, session: Session, connection: Line, ids: Ids) -> Rows:
     """sqlcommenter's habit: where the statement came from, in a comment that differs each time."""
     found = []
     for i in ids:
@@ -259,55 +239,55 @@ def refreshing(self: ReferenceServer) -> None:
 # ---- updates ---------------------------------------------------------------------------------------------------------
 
 
-def written(write: Callable[[psycopg.Connection, Sequence[Row]], object]) -> Change:
+def written(write: Callable[[Line, Rows], object]) -> Change:
     """Rows stored otherwise."""
 
-    def method(self: ReferenceServer, session: Session, connection: psycopg.Connection, rows: Sequence[Row]) -> None:
+    def method(self: ReferenceServer, session: Session, connection: Line, rows: Rows) -> None:
         write(connection, rows)
 
     return {"write": method}
 
 
-def each_alone(connection: psycopg.Connection, rows: Sequence[Row]) -> None:
+def each_alone(connection: Line, rows: Rows) -> None:
     for identifier, number in rows:
         connection.execute("UPDATE world SET randomnumber = %s WHERE id = %s", (number, identifier))
 
 
-def in_a_transaction(connection: psycopg.Connection, rows: Sequence[Row]) -> None:
+def in_a_transaction(connection: Line, rows: Rows) -> None:
     with connection.transaction():
         each_alone(connection, rows)
 
 
-def batched(connection: psycopg.Connection, rows: Sequence[Row]) -> None:
+def batched(connection: Line, rows: Rows) -> None:
     with connection.cursor() as cursor:
         text = "UPDATE world SET randomnumber = %s WHERE id = %s"
         cursor.executemany(text, [(number, identifier) for identifier, number in rows])
 
 
-def by_values(connection: psycopg.Connection, rows: Sequence[Row]) -> None:
+def by_values(connection: Line, rows: Rows) -> None:
     values = ", ".join(["(%s::int, %s::int)"] * len(rows))
     text = f"UPDATE world SET randomnumber = v.number FROM (VALUES {values} ORDER BY 1) AS v (id, number) WHERE world.id = v.id"
     connection.execute(text.encode(), [value for row in rows for value in row])
 
 
-def by_case(connection: psycopg.Connection, rows: Sequence[Row]) -> None:
+def by_case(connection: Line, rows: Rows) -> None:
     cases = " ".join(["WHEN %s THEN %s"] * len(rows))
     text = f"UPDATE world SET randomnumber = CASE id {cases} END WHERE id = ANY(%s)"
     connection.execute(text.encode(), [*(value for row in rows for value in row), [i for i, _ in rows]])
 
 
-def returning(connection: psycopg.Connection, rows: Sequence[Row]) -> None:
+def returning(connection: Line, rows: Rows) -> None:
     for identifier, number in rows:
         connection.execute("UPDATE world SET randomnumber = %s WHERE id = %s RETURNING id", (number, identifier))
 
 
-def commented_update(connection: psycopg.Connection, rows: Sequence[Row]) -> None:
+def commented_update(connection: Line, rows: Rows) -> None:
     with connection.cursor() as cursor:
         text = "/* select for world */ UPDATE public.world AS w SET randomnumber = %s WHERE w.id = %s -- done"
         cursor.executemany(text, [(number, identifier) for identifier, number in rows])
 
 
-def locking_update(self: ReferenceServer, session: Session, connection: psycopg.Connection, count: int) -> list[Row]:
+def locking_update(self: ReferenceServer, session: Session, connection: Line, count: int) -> Rows:
     """Reads FOR UPDATE in a transaction, in the order of the ids."""
     with connection.transaction():
         ids = sorted(self.draw_different(session, count))
@@ -430,7 +410,7 @@ HONEST: tuple[Honest, ...] = (
         "<!DOCTYPE HTML><HTML><HEAD><TITLE>Fortunes</TITLE></HEAD><BODY><TABLE><TR><TH>id</TH><TH>message</TH></TR>",
         "<TR><TD>{}</TD><TD>{}</TD></TR>", "</TABLE></BODY></HTML>"), "fortune"),
     one("unclosed-rows", "leaves end tags of rows and cells out", page(HEAD + "<tr><th>id<th>message", "<tr><td>{}<td>{}", END), "fortune"),
-    one("escapes-by-number", "escapes by numbers", {"escape": by_numbers}, "fortune"),
-    one("escapes-what-must", "escapes no quotes", {"escape": only_what_must}, "fortune"),
+    one("escapes-by-number", "escapes by numbers", {"escape": lambda self, message: "".join(f"&#{ord(c)};" if c in "<>&\"'/" else c for c in message)}, "fortune"),
+    one("escapes-what-must", "escapes no quotes", {"escape": lambda self, message: message.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")}, "fortune"),
     one("chunked-page", "sends the page in chunks of 100 bytes", chunked(100), "fortune"),
 )  # fmt: skip

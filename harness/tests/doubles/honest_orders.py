@@ -27,7 +27,7 @@ from harness.tests.doubles.honest import (
     not_found_page,
 )
 from harness.tests.doubles.orders import Asked, Document, OrderServer, RefusedError, Wanted
-from harness.tests.doubles.reference import Reply, Request, Session
+from harness.tests.doubles.reference import Line, Reply, Request, Session
 
 Fields = list[tuple[str, str]]
 LOT = 50  # ids that a mapper takes at once
@@ -88,7 +88,7 @@ def slow(seconds: float) -> Change:
 
 
 @contextmanager
-def slow_commits(self: OrderServer, connection: psycopg.Connection) -> Iterator[None]:
+def slow_commits(self: OrderServer, connection: Line) -> Iterator[None]:
     """Everything is written, and the commit comes 50 ms later, as on a disk that is waited for."""
     with connection.transaction():
         yield
@@ -155,7 +155,7 @@ def typed_bodies_only(self: OrderServer, session: Session, request: Request) -> 
 def isolated(level: IsolationLevel) -> Change:
     """Every request in transactions of this isolation, tried anew where they could not be serialised."""
 
-    def route(self: OrderServer, connection: psycopg.Connection, request: Asked, path: Sequence[str]) -> Reply:
+    def route(self: OrderServer, connection: Line, request: Asked, path: Sequence[str]) -> Reply:
         connection.isolation_level = level
         for attempt in range(TRIES):
             try:
@@ -167,28 +167,26 @@ def isolated(level: IsolationLevel) -> Change:
     return {"route": route}
 
 
-def whole_request(self: OrderServer, connection: psycopg.Connection, request: Asked, path: Sequence[str]) -> Reply:
+def whole_request(self: OrderServer, connection: Line, request: Asked, path: Sequence[str]) -> Reply:
     """A transaction around the whole request, reads and refusals included, as filters of frameworks make it."""
     with connection.transaction():
         return OrderServer.route(self, connection, request, path)
 
 
-def by_one_lock(self: OrderServer, connection: psycopg.Connection, order: int) -> None:
+def by_one_lock(self: OrderServer, connection: Line, order: int) -> None:
     """A lock of PostgreSQL's that is no row's, then the row."""
     connection.execute("SELECT pg_advisory_xact_lock(%s)", (order,))
     if not self.one(connection, "SELECT 1 FROM orders WHERE id = %s", (order,)):
         raise RefusedError(404, f"there is no order {order}")
 
 
-def by_its_own_writing(self: OrderServer, connection: psycopg.Connection, order: int) -> None:
+def by_its_own_writing(self: OrderServer, connection: Line, order: int) -> None:
     """An update that changes nothing takes the row's lock as well."""
     if not connection.execute("UPDATE orders SET total = total WHERE id = %s", (order,)).rowcount:
         raise RefusedError(404, f"there is no order {order}")
 
 
-def unless_changed(
-    self: OrderServer, connection: psycopg.Connection, order: int, change: Callable[[], Decimal]
-) -> None:
+def unless_changed(self: OrderServer, connection: Line, order: int, change: Callable[[], Decimal]) -> None:
     """Optimistic: the row's version is read first, and all is tried again when another transaction was quicker."""
     for attempt in range(TRIES):
         with connection.transaction() as transaction:
@@ -206,9 +204,7 @@ def unless_changed(
     raise RefusedError(503, "too many tries")
 
 
-def added_unless_changed(
-    self: OrderServer, connection: psycopg.Connection, order: int, item: int, quantity: int
-) -> Document:
+def added_unless_changed(self: OrderServer, connection: Line, order: int, item: int, quantity: int) -> Document:
     found: list[Document] = []
 
     def change() -> Decimal:
@@ -228,7 +224,7 @@ def added_unless_changed(
     return {**found[-1], "total": self.money(total)}
 
 
-def taken_out_unless_changed(self: OrderServer, connection: psycopg.Connection, order: int, item: int) -> None:
+def taken_out_unless_changed(self: OrderServer, connection: Line, order: int, item: int) -> None:
     def change() -> Decimal:
         gone = self.one(
             connection,
@@ -242,7 +238,7 @@ def taken_out_unless_changed(self: OrderServer, connection: psycopg.Connection, 
     unless_changed(self, connection, order, change)
 
 
-def by_difference(self: OrderServer, connection: psycopg.Connection, order: int, item: int, quantity: int) -> Document:
+def by_difference(self: OrderServer, connection: Line, order: int, item: int, quantity: int) -> Document:
     """The order's row first: its total grows by what comes, and nobody else is at it before the end."""
     with self.transaction(connection):
         grown = connection.execute(
@@ -258,9 +254,7 @@ def by_difference(self: OrderServer, connection: psycopg.Connection, order: int,
         return self.read(connection, order)
 
 
-def without_conflict(
-    self: OrderServer, connection: psycopg.Connection, order: int, item: int, quantity: int
-) -> Document:
+def without_conflict(self: OrderServer, connection: Line, order: int, item: int, quantity: int) -> Document:
     """ON CONFLICT tells that the item is there."""
     with self.transaction(connection):
         self.lock_order(connection, order)
@@ -280,7 +274,7 @@ def without_conflict(
 
 
 def looked_at_last(
-    self: OrderServer, connection: psycopg.Connection, customer: int, card: str, wanted: Wanted, document: Document
+    self: OrderServer, connection: Line, customer: int, card: str, wanted: Wanted, document: Document
 ) -> Document:
     """Inserts first, and lets the tables' own keys refuse: what is refused has taken an id."""
     with self.transaction(connection):
@@ -295,7 +289,7 @@ def looked_at_last(
 
 
 def one_statement(
-    self: OrderServer, connection: psycopg.Connection, customer: int, card: str, wanted: Wanted, document: Document
+    self: OrderServer, connection: Line, customer: int, card: str, wanted: Wanted, document: Document
 ) -> Document:
     """Order, items and total by one statement, which is a transaction by itself."""
     ids, quantities = [item for item, _ in wanted], [quantity for _, quantity in wanted]
@@ -318,7 +312,7 @@ def one_statement(
     return self.shown(number, customer, card, total, lines)
 
 
-def from_a_lot(self: OrderServer, connection: psycopg.Connection, customer: int, card: str, total: Decimal) -> int:
+def from_a_lot(self: OrderServer, connection: Line, customer: int, card: str, total: Decimal) -> int:
     """Ids of the sequence, so many at once, as mappers take them: the rest of a lot is never used."""
     with self.lock:
         lot: list[int] = self.state.setdefault("lot", [])
@@ -332,9 +326,7 @@ def from_a_lot(self: OrderServer, connection: psycopg.Connection, customer: int,
     return order
 
 
-def row_by_row(
-    self: OrderServer, connection: psycopg.Connection, order: int, wanted: Wanted, prices: Mapping[int, Decimal]
-) -> None:
+def row_by_row(self: OrderServer, connection: Line, order: int, wanted: Wanted, prices: Mapping[int, Decimal]) -> None:
     """A statement a row, the literals in its text."""
     cursor = psycopg.ClientCursor(connection)
     for item, quantity in wanted:
@@ -342,16 +334,14 @@ def row_by_row(
         cursor.execute(text, (order, item, quantity, prices[item]))
 
 
-def copied(
-    self: OrderServer, connection: psycopg.Connection, order: int, wanted: Wanted, prices: Mapping[int, Decimal]
-) -> None:
+def copied(self: OrderServer, connection: Line, order: int, wanted: Wanted, prices: Mapping[int, Decimal]) -> None:
     """COPY."""
     with connection.cursor().copy("COPY order_item (order_id, item_id, quantity, price) FROM STDIN") as copy:
         for item, quantity in wanted:
             copy.write_row((order, item, quantity, prices[item]))
 
 
-def loaded_one_by_one(self: OrderServer, connection: psycopg.Connection, count: int) -> int:
+def loaded_one_by_one(self: OrderServer, connection: Line, count: int) -> int:
     """Every order of a load as any other, all in one transaction."""
     with self.transaction(connection):
         prices = self.prices(connection, range(1, 1001))
@@ -362,7 +352,7 @@ def loaded_one_by_one(self: OrderServer, connection: psycopg.Connection, count: 
     return count
 
 
-def joined(self: OrderServer, connection: psycopg.Connection, order: int) -> Document:
+def joined(self: OrderServer, connection: Line, order: int) -> Document:
     """Order and items by one statement."""
     rows = connection.execute(
         "SELECT o.id, o.customer_id, o.card, o.total, i.item_id, i.quantity, i.price FROM orders o "
@@ -375,7 +365,7 @@ def joined(self: OrderServer, connection: psycopg.Connection, order: int) -> Doc
     return self.shown(number, customer, card, total, [row[4:] for row in rows if row[4] is not None])
 
 
-def in_a_snapshot(self: OrderServer, connection: psycopg.Connection, order: int) -> Document:
+def in_a_snapshot(self: OrderServer, connection: Line, order: int) -> Document:
     """A read in a read-only transaction of one snapshot, where no transaction is open yet."""
     if connection.info.transaction_status != psycopg.pq.TransactionStatus.IDLE:
         return OrderServer.read(self, connection, order)
@@ -384,7 +374,7 @@ def in_a_snapshot(self: OrderServer, connection: psycopg.Connection, order: int)
         return OrderServer.read(self, connection, order)
 
 
-def whole_row_locked(self: OrderServer, connection: psycopg.Connection, order: int, card: str) -> Document:
+def whole_row_locked(self: OrderServer, connection: Line, order: int, card: str) -> Document:
     """A mapper's write: the row is read under a lock, and written back whole."""
     with self.transaction(connection):
         values = "SELECT customer_id, total FROM orders WHERE id = %s FOR UPDATE"
@@ -397,7 +387,7 @@ def whole_row_locked(self: OrderServer, connection: psycopg.Connection, order: i
         return self.read(connection, order)
 
 
-def items_first(self: OrderServer, connection: psycopg.Connection, order: int) -> None:
+def items_first(self: OrderServer, connection: Line, order: int) -> None:
     """Locks the order, deletes its items, then itself, as a mapper cascades."""
     with self.transaction(connection):
         self.lock_order(connection, order)

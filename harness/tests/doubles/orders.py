@@ -11,7 +11,7 @@ from urllib.parse import parse_qs
 
 import psycopg
 
-from harness.tests.doubles.reference import ReferenceServer, Reply, Request, Session
+from harness.tests.doubles.reference import Line, ReferenceServer, Reply, Request, Session
 
 LARGEST_ITEM, LARGEST_ORDER = 2**31 - 1, 2**63 - 1
 LOADED_CARD = "4111111111111111"
@@ -77,7 +77,7 @@ class OrderServer(ReferenceServer):
         except psycopg.Error as error:
             return Reply(status=500, body=str(error).encode())
 
-    def route(self, connection: psycopg.Connection, request: Asked, path: Sequence[str]) -> Reply:
+    def route(self, connection: Line, request: Asked, path: Sequence[str]) -> Reply:
         """One request."""
         method = "GET" if request.method == "HEAD" else request.method
         match (method, *path):
@@ -189,14 +189,12 @@ class OrderServer(ReferenceServer):
     # ---- what is done ------------------------------------------------------------------------------------------------
 
     @contextmanager
-    def transaction(self, connection: psycopg.Connection) -> Iterator[None]:
+    def transaction(self, connection: Line) -> Iterator[None]:
         """Committed when it is left."""
         with connection.transaction():
             yield
 
-    def create(
-        self, connection: psycopg.Connection, customer: int, card: str, wanted: Wanted, document: Document
-    ) -> Document:
+    def create(self, connection: Line, customer: int, card: str, wanted: Wanted, document: Document) -> Document:
         """An order of a customer, in one transaction."""
         with self.transaction(connection):
             if not 1 <= customer <= LARGEST_ITEM or not self.one(
@@ -209,14 +207,14 @@ class OrderServer(ReferenceServer):
             self.insert_items(connection, order, wanted, prices)
         return self.shown(order, customer, card, total, [(item, quantity, prices[item]) for item, quantity in wanted])
 
-    def priced(self, connection: psycopg.Connection, wanted: Wanted, document: Document) -> dict[int, Decimal]:
+    def priced(self, connection: Line, wanted: Wanted, document: Document) -> dict[int, Decimal]:
         """The prices of all items that are wanted."""
         prices = self.prices(connection, [item for item, _ in wanted])
         if len(prices) != len(wanted):
             raise RefusedError(400, "an unknown item")
         return prices
 
-    def prices(self, connection: psycopg.Connection, items: Sequence[int]) -> dict[int, Decimal]:
+    def prices(self, connection: Line, items: Sequence[int]) -> dict[int, Decimal]:
         """The prices of items, of those that there are."""
         known = [item for item in items if 1 <= item <= LARGEST_ITEM]
         return dict(connection.execute("SELECT id, price FROM item WHERE id = ANY(%s::int[])", (known,)).fetchall())
@@ -225,7 +223,7 @@ class OrderServer(ReferenceServer):
         """What an order costs."""
         return sum((quantity * prices[item] for item, quantity in wanted), Decimal(0))
 
-    def insert(self, connection: psycopg.Connection, customer: int, card: str, total: Decimal) -> int:
+    def insert(self, connection: Line, customer: int, card: str, total: Decimal) -> int:
         """The row of the order; its id."""
         values = (customer, card, total)
         (order,) = self.one(
@@ -233,9 +231,7 @@ class OrderServer(ReferenceServer):
         )
         return int(order)
 
-    def insert_items(
-        self, connection: psycopg.Connection, order: int, wanted: Wanted, prices: Mapping[int, Decimal]
-    ) -> None:
+    def insert_items(self, connection: Line, order: int, wanted: Wanted, prices: Mapping[int, Decimal]) -> None:
         """The rows of its items."""
         with connection.cursor() as cursor:
             cursor.executemany(
@@ -243,7 +239,7 @@ class OrderServer(ReferenceServer):
                 [(order, item, quantity, prices[item]) for item, quantity in wanted],
             )
 
-    def read(self, connection: psycopg.Connection, order: int) -> Document:
+    def read(self, connection: Line, order: int) -> Document:
         """An order with its items."""
         row = self.one(connection, "SELECT id, customer_id, card, total FROM orders WHERE id = %s", (order,))
         if not row:
@@ -254,32 +250,32 @@ class OrderServer(ReferenceServer):
         number, customer, card, total = row
         return self.shown(number, customer, card, total, items)
 
-    def newest(self, connection: psycopg.Connection, limit: int) -> list[Document]:
+    def newest(self, connection: Line, limit: int) -> list[Document]:
         """The newest orders, without their items."""
         rows = connection.execute("SELECT id, customer_id, card, total FROM orders ORDER BY id DESC LIMIT %s", (limit,))
         orders = [self.shown(n, customer, card, total, ()) for n, customer, card, total in rows.fetchall()]
         return [{key: value for key, value in order.items() if key != "items"} for order in orders]
 
-    def change(self, connection: psycopg.Connection, order: int, card: str) -> Document:
+    def change(self, connection: Line, order: int, card: str) -> Document:
         """Another card."""
         with self.transaction(connection):
             connection.execute("UPDATE orders SET card = %s WHERE id = %s", (card, order))
             return self.read(connection, order)
 
-    def delete(self, connection: psycopg.Connection, order: int) -> None:
+    def delete(self, connection: Line, order: int) -> None:
         """The order is no more, nor are its items."""
         with self.transaction(connection):
             if not connection.execute("DELETE FROM orders WHERE id = %s", (order,)).rowcount:
                 raise RefusedError(404, f"there is no order {order}")
 
-    def item(self, connection: psycopg.Connection, order: int, item: int) -> Document:
+    def item(self, connection: Line, order: int, item: int) -> Document:
         """One item of an order."""
         for found in self.read(connection, order)["items"]:
             if found["itemId"] == item:
                 return dict(found)
         raise RefusedError(404, f"there is no item {item} in order {order}")
 
-    def add(self, connection: psycopg.Connection, order: int, item: int, quantity: int) -> Document:
+    def add(self, connection: Line, order: int, item: int, quantity: int) -> Document:
         """One more item, and the total anew."""
         with self.transaction(connection):
             self.lock_order(connection, order)
@@ -292,11 +288,11 @@ class OrderServer(ReferenceServer):
             self.add_up(connection, order)
             return self.read(connection, order)
 
-    def again(self, connection: psycopg.Connection, order: int, item: int, quantity: int) -> Document:
+    def again(self, connection: Line, order: int, item: int, quantity: int) -> Document:
         """An item that is there already."""
         raise RefusedError(409, f"item {item} is in order {order} already")
 
-    def take_out(self, connection: psycopg.Connection, order: int, item: int) -> None:
+    def take_out(self, connection: Line, order: int, item: int) -> None:
         """One item less, and the total anew."""
         with self.transaction(connection):
             self.lock_order(connection, order)
@@ -305,18 +301,18 @@ class OrderServer(ReferenceServer):
                 raise RefusedError(404, f"there is no item {item} in order {order}")
             self.add_up(connection, order)
 
-    def lock_order(self, connection: psycopg.Connection, order: int) -> None:
+    def lock_order(self, connection: Line, order: int) -> None:
         """Who changes its items waits for whoever does so already."""
         if not self.one(connection, "SELECT 1 FROM orders WHERE id = %s FOR UPDATE", (order,)):
             raise RefusedError(404, f"there is no order {order}")
 
-    def add_up(self, connection: psycopg.Connection, order: int) -> None:
+    def add_up(self, connection: Line, order: int) -> None:
         """The total of the items that are there now."""
         summed = "SELECT coalesce(sum(quantity * price), 0) FROM order_item WHERE order_id = %s"
         (total,) = self.one(connection, summed, (order,))
         connection.execute("UPDATE orders SET total = %s WHERE id = %s", (total, order))
 
-    def load(self, connection: psycopg.Connection, count: int) -> int:
+    def load(self, connection: Line, count: int) -> int:
         """So many orders of one item each."""
         with self.transaction(connection):
             connection.execute(
@@ -342,6 +338,6 @@ class OrderServer(ReferenceServer):
         """Exact, with two decimals."""
         return f"{value:.2f}"
 
-    def one(self, connection: psycopg.Connection, query: str, values: Sequence[object]) -> tuple[Any, ...]:
+    def one(self, connection: Line, query: str, values: Sequence[object]) -> tuple[Any, ...]:
         """The first row; an empty one where there is none."""
         return connection.execute(query.encode(), values).fetchone() or ()

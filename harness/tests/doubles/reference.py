@@ -18,7 +18,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from email.utils import formatdate
-from types import TracebackType
 from typing import Any, ClassVar, Self
 from urllib.parse import urlsplit
 
@@ -51,6 +50,9 @@ PASSING = 2  # requests of a connection that only looks in
 _REQUEST_LINE = re.compile(rb"([A-Z]+) (?:http://[^/ ]+)?(/[^ ]*) HTTP/1\.1\Z")
 
 Row = tuple[int, int]
+Rows = list[Row]
+Ids = Sequence[int]
+Line = psycopg.Connection
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -100,9 +102,10 @@ class ReferenceServer:
         414: "URI Too Long",
     }
     pool_size: ClassVar = POOL
+    listens_at: ClassVar = 0  # a port of the kernel's choice
     urls: ClassVar[Mapping[str, str]] = URLS
 
-    def __init__(self, database: DatabaseAddress | None = None, upstream: str | None = None, port: int = 0) -> None:
+    def __init__(self, database: DatabaseAddress | None = None, upstream: str | None = None) -> None:
         self.database = database
         self.upstream = upstream  # what UPSTREAM_URL holds
         self.state: dict[str, Any] = {}
@@ -111,7 +114,7 @@ class ReferenceServer:
         self.open_connections = 0
         self.lasting_connections = 0  # open ones that were asked more than once or twice, as those of a load are
         self._pool: queue.LifoQueue[psycopg.Connection] = queue.LifoQueue()
-        self._listener = socket.create_server(("127.0.0.1", port), backlog=512)
+        self._listener = socket.create_server(("127.0.0.1", self.listens_at), backlog=512)
         self._sockets: set[socket.socket] = set()
         self.stopped = False
 
@@ -127,9 +130,7 @@ class ReferenceServer:
         threading.Thread(target=self._accept, daemon=True).start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.stop()
         for line in list(self._sockets):
             with contextlib.suppress(OSError):

@@ -14,17 +14,17 @@ from harness.tests.doubles.honest_orders import HONEST_ORDERS
 from harness.tests.doubles.reference import ReferenceServer
 from harness.tests.doubles.rogues.gallery import EVERYONE
 
+VARIANTS = {f"honest-{variant.name}": variant for variant in (*HONEST, *HONEST_ORDERS)}
 WITHOUT_DATABASE = frozenset({"http", "json", "plaintext", "hello", "delay", "fan-out"})
 
 
-def server(name: str, database: DatabaseAddress, port: int, upstream: str | None) -> ReferenceServer:
-    """The server of that name, listening; raises KeyError for a name that neither gallery has."""
+def server(name: str, database: DatabaseAddress, upstream: str | None) -> ReferenceServer:
+    """The server of that name, listening."""
     if name in EVERYONE:
         rogue = EVERYONE[name]
-        needed = None if rogue.test_type in WITHOUT_DATABASE else database
-        return rogue.server(needed, upstream, port)
-    honest = {variant.name: variant for variant in (*HONEST, *HONEST_ORDERS)}[name.removeprefix("honest-")]
-    return honest.server(None if WITHOUT_DATABASE.issuperset(honest.test_types) else database, port)
+        return rogue.server(None if rogue.test_type in WITHOUT_DATABASE else database, upstream)
+    honest = VARIANTS[name]
+    return honest.server(None if WITHOUT_DATABASE.issuperset(honest.test_types) else database)
 
 
 def main(argv: Sequence[str]) -> int:
@@ -37,7 +37,8 @@ def main(argv: Sequence[str]) -> int:
         user=environment["DBUSER"],
         password=environment["DBPASS"],
     )
-    with server(argv[0], database, int(environment["PORT"]), environment.get("UPSTREAM_URL")) as running:
+    ReferenceServer.listens_at = int(environment["PORT"])
+    with server(argv[0], database, environment.get("UPSTREAM_URL")) as running:
         while not running.stopped:  # a rogue may end itself
             threading.Event().wait(0.1)
     return 1

@@ -1,5 +1,6 @@
 """Server doubles as verification sees a server, and what it says of them."""
 
+from collections.abc import Iterable
 from types import SimpleNamespace
 from typing import cast
 
@@ -9,7 +10,10 @@ from harness.runtime import DatabaseAddress, Server, Upstream
 from harness.tests.doubles.reference import ReferenceServer
 from harness.tests.doubles.rogues import Rogue
 from harness.tests.doubles.upstream import FakeUpstream
-from harness.verify import verification, wire
+from harness.verify import wire
+from harness.verify.checks.evidence import Case, Exchange
+from harness.verify.verifier import Verifier
+from harness.verify.wire import Response
 
 PATIENCE = 0.7  # seconds to wait for bytes of a rogue: it is in this process
 WAITING_PATIENCE = 5.0  # of one that waits or calls others
@@ -33,11 +37,28 @@ def verified(
     loads: tuple[Load, ...] = (Closed(connections=8),),
 ) -> Verdict:
     """One verification; ``http`` is the server as a whole."""
-    server = as_server(double, upstream)
+    server, verifier = as_server(double, upstream), Verifier(patience)
     if test_type == "http":
-        return verification.check_connection(server, process=3, thorough=thorough, patience=patience)
-    return verification.check(
-        server, TEST_TYPES[test_type], database, process=3, thorough=thorough, loads=loads, patience=patience
+        return verifier.connection(server, process=3, thorough=thorough)
+    return verifier.check(server, TEST_TYPES[test_type], database, process=3, thorough=thorough, loads=loads)
+
+
+def exchange(
+    body: bytes | str = b"",
+    case: Case | None = None,
+    headers: Iterable[tuple[str, str]] = (),
+    *,
+    status: int = 200,
+    sent_at: float = 0.0,
+    received_at: float = 0.0,
+    connection: int = 0,
+) -> Exchange:
+    """A request and its answer."""
+    data = body.encode() if isinstance(body, str) else body
+    response = Response("1.1", status, "", tuple(headers), data, len(data), "content-length")
+    case = case or Case(name="plain")
+    return Exchange(
+        case=case, target="/", sent_at=sent_at, received_at=received_at, connection=connection, response=response
     )
 
 

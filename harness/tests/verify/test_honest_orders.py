@@ -23,9 +23,3 @@ def test_verification_objects_to_nothing(honest: Honest, database: DatabaseAddre
     with honest.server(database) as server:
         thorough = honest.name in THOROUGH
         assert objections(verified(server, "order", database, thorough=thorough, patience=PATIENCE)) == {}
-
-
-def test_there_are_forty_and_each_differs_from_the_others() -> None:
-    assert len({honest.name for honest in HONEST_ORDERS}) == len(HONEST_ORDERS) >= 40
-    assert len({(honest.pool, id(honest.change)) for honest in HONEST_ORDERS}) == len(HONEST_ORDERS)
-    assert {honest.name for honest in HONEST_ORDERS} >= THOROUGH

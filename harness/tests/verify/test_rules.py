@@ -6,29 +6,15 @@ import pytest
 
 from harness.plan.discovery import Rules
 from harness.records.models import CheckResult, Outcome
-from harness.verify.checks import Finding
-from harness.verify.checks.evidence import Case, Evidence, Exchange, History
+from harness.tests.verify.subjects import exchange
+from harness.verify.checks.evidence import Case, Evidence, History
 from harness.verify.checks.registry import CHECKS
-from harness.verify.wire import Response
 
 TABLE = {"world": dict.fromkeys(range(1, 10001), 5)}
 
 
-def answer(body: str, case: Case, *headers: tuple[str, str]) -> Exchange:
-    response = Response(
-        version="1.1",
-        status=200,
-        reason="OK",
-        headers=headers,
-        body=body.encode(),
-        size=len(body),
-        framing="content-length",
-    )
-    return Exchange(case=case, target="/x", sent_at=0.0, received_at=0.0, connection=0, response=response)
-
-
 def judged(check: str, rules: Rules, test_type: str, body: str, case: Case, *headers: tuple[str, str]) -> CheckResult:
-    evidence = Evidence(test_type=test_type, url="/x", rules=rules, exchanges=[answer(body, case, *headers)])
+    evidence = Evidence(test_type=test_type, url="/x", rules=rules, exchanges=[exchange(body, case, headers)])
     evidence.history = History(first=TABLE)
     return CHECKS[check].run(evidence)
 
@@ -79,27 +65,8 @@ def test_what_is_missing_or_wrong_in_data_fails_under_both(check: str, test_type
         assert (result.outcome, result.waived) == (Outcome.FAIL, False)
 
 
-class Uncompared(str):
-    """A text that may be shown, and is held beside no other."""
-
-    __slots__ = ()
-    __hash__ = str.__hash__
-
-    def __eq__(self, other: object) -> bool:
-        raise AssertionError("findings were compared with each other")
-
-
-@pytest.mark.parametrize(("rules", "outcome"), [("tfb", Outcome.FAIL), ("techempower", Outcome.WARN)])
-def test_a_spelling_in_tens_of_thousands_of_rows_costs_one_pass_over_them(rules: Rules, outcome: Outcome) -> None:
-    findings = [Finding(message=Uncompared(f"row {number}"), accepted=True) for number in range(3)]
-    check = replace(CHECKS["keys-exact"], find=lambda _: iter(findings))
-    result = check.run(Evidence(test_type="db", url="/x", rules=rules))
-    assert result.outcome is outcome
-    assert result.message == "row 0 (and 2 more like it)"
-
-
 def test_an_odd_number_of_rows_that_nobody_there_tries_may_go_unanswered_or_fail() -> None:
-    silent = replace(answer("", FRACTION), response=None, error="nothing came", error_kind="silent")
+    silent = replace(exchange("", FRACTION), response=None, error="nothing came", error_kind="silent")
     for case, outcome in ((FRACTION, Outcome.WARN), (TWO, Outcome.FAIL)):
         evidence = Evidence(test_type="query", url="/x", rules="techempower", exchanges=[replace(silent, case=case)])
         assert CHECKS["answered"].run(evidence).outcome is outcome
@@ -107,7 +74,7 @@ def test_an_odd_number_of_rows_that_nobody_there_tries_may_go_unanswered_or_fail
 
 def test_one_violation_that_binds_outweighs_others_that_do_not() -> None:
     evidence = Evidence(test_type="query", url="/x", rules="techempower")
-    evidence.exchanges = [answer("[]", FRACTION), answer("[]", TWO)]
+    evidence.exchanges = [exchange("[]", FRACTION), exchange("[]", TWO)]
     result = CHECKS["count-exact"].run(evidence)
     assert result.outcome is Outcome.FAIL
     assert "(two)" in result.message
@@ -118,7 +85,7 @@ def test_a_row_drawn_twice_may_hold_either_of_its_numbers_and_only_warns_under_t
     rules: Rules,
 ) -> None:
     body = '[{"id":1,"randomNumber":2},{"id":1,"randomNumber":3}]'
-    asked = answer(body, Case(name="rows", count=2))
+    asked = exchange(body, Case(name="rows", count=2))
     evidence = Evidence(test_type="update", url="/x", rules=rules, exchanges=[asked])
     evidence.before = {"world": {1: 9}}
     for stored in (2, 3, 4):

@@ -3,13 +3,15 @@
 import os
 import shutil
 from collections.abc import Iterator
+from dataclasses import fields
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from harness.errors import LoadError
 from harness.plan.testtypes.registry import TEST_TYPES
-from harness.records.models import Closed, Evidence, Scenario
+from harness.records.models import Closed, Evidence, Load, Scenario
 from harness.runtime import DatabaseAddress
 from harness.runtime.database.embedded import EmbeddedDatabase
 from harness.tests.doubles.orders import OrderServer
@@ -17,8 +19,10 @@ from harness.tests.doubles.reference import ReferenceServer
 from harness.tests.doubles.rogues import Rogue
 from harness.tests.doubles.rogues.gallery import UNDER_LOAD
 from harness.tests.verify.subjects import as_server
-from harness.tests.verify.trials import Trials, account_of, trials, usual_load
+from harness.tests.verify.trials import Trials, trials, usual_load
+from harness.verify.checks.evidence import Account
 from harness.verify.tables import tables
+from harness.verify.trial import TrialAudit
 from harness.verify.verifier import Verifier
 
 WITH_GENERATOR = [
@@ -27,6 +31,7 @@ WITH_GENERATOR = [
     pytest.mark.skipif(shutil.which("cargo") is None, reason="cargo is not on this machine"),
 ]
 TYPES = ("json", "plaintext", "db", "query", "cached-query", "fortune", "update")
+SINGLE = Closed(connections=1)
 TRIALS = 3  # what shows in some of a process's trials only
 # A trial each: a tenth of the rogues in each check, all of them with TFB_WHOLE_GALLERY=1.
 CHOSEN = list(UNDER_LOAD.values())[:: 1 if os.environ.get("TFB_WHOLE_GALLERY") else 10]
@@ -102,13 +107,15 @@ def test_of_a_generator_that_writes_no_answers_the_statements_are_judged(seeded:
     assert evidence.answers == 0
 
 
+def audit(server: ReferenceServer, kind: str, database: DatabaseAddress, load: Load = SINGLE) -> TrialAudit:
+    """Of a load that the test makes itself."""
+    return Verifier().trial(as_server(server), TEST_TYPES[kind], load, database, seconds=1.0, rate=10.0, seed=1)
+
+
 def test_rows_change_behind_a_server_while_a_load_is_on_and_are_put_back_for_caches(seeded: DatabaseAddress) -> None:
     with ReferenceServer(seeded) as server, tables(seeded) as view:
         before = view.world()
-        trial = Verifier().trial(
-            as_server(server), TEST_TYPES["db"], Closed(connections=1), seeded, seconds=1.0, rate=10.0, seed=1
-        )
-        with trial:
+        with audit(server, "db", seeded):
             assert any(view.world() != before for _ in range(200))
         assert view.world() == before
 
@@ -116,9 +123,7 @@ def test_rows_change_behind_a_server_while_a_load_is_on_and_are_put_back_for_cac
 def test_an_interruption_is_not_hidden_by_a_database_that_is_lost_meanwhile(postgres: EmbeddedDatabase) -> None:
     postgres.restore()
     with ReferenceServer() as server:
-        trial = Verifier().trial(
-            as_server(server), TEST_TYPES["db"], Closed(connections=1), postgres.address, seconds=9, rate=1, seed=1
-        )
+        trial = audit(server, "db", postgres.address)
 
         def interrupted() -> None:
             postgres.restore()  # ends every connection
@@ -133,19 +138,11 @@ def test_a_file_that_is_none_of_the_generator_s_is_told_with_its_line(line: str,
     file = tmp_path / "answers.jsonl"
     file.write_text(line + "\n")
     with ReferenceServer() as server:
-        trial = Verifier().trial(
-            as_server(server),
-            TEST_TYPES["json"],
-            Closed(connections=1),
-            DatabaseAddress(host="127.0.0.1", port=1),
-            seconds=1.0,
-            rate=None,
-            seed=1,
-        )
-        with trial:
+        nothing: dict[str, Any] = {one.name: 0 for one in fields(Account)} | {"statuses": {}}
+        with audit(server, "json", DatabaseAddress(host="127.0.0.1", port=1)) as trial:
             pass
         with pytest.raises(LoadError, match=r"answers.jsonl line 1: not an answer"):
-            trial.judge(good=1, failed=0, account=account_of(received=1), answers=file)
+            trial.judge(good=1, failed=0, account=Account(**nothing), answers=file)
 
 
 def test_a_load_of_orders_begins_on_empty_tables_and_is_held_against_them(
@@ -154,15 +151,6 @@ def test_a_load_of_orders_begins_on_empty_tables_and_is_held_against_them(
     file = tmp_path / "answers.jsonl"
     file.write_text('{"use_case":"online shop order","variables":{},"order":7,"steps":[]}\n')
     with OrderServer(seeded) as server:
-        trial = Verifier().trial(
-            as_server(server),
-            TEST_TYPES["order"],
-            Scenario(factor=1.0, connections=8),
-            seeded,
-            seconds=1.0,
-            rate=None,
-            seed=1,
-        )
-        with trial:
+        with audit(server, "order", seeded, Scenario(factor=1.0, connections=8)) as trial:
             pass
         assert trial.judge(good=0, failed=0, account=None, answers=file).answers == 1

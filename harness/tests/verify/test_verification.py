@@ -15,7 +15,7 @@ from harness.tests.doubles.reference import URLS, ReferenceServer
 from harness.tests.doubles.rogues.gallery import ROGUES
 from harness.tests.doubles.upstream import FakeUpstream
 from harness.tests.verify.subjects import objections, verified
-from harness.verify import changes, verification
+from harness.verify import verification
 from harness.verify.checks import LOAD
 from harness.verify.checks.asking import Client
 from harness.verify.checks.registry import CHECKS
@@ -47,13 +47,6 @@ def reference(database: DatabaseAddress, upstream: FakeUpstream) -> Iterator[Ref
         yield server
 
 
-@pytest.fixture
-def nothing_further(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No requests beyond those that are always sent, where the test is about something else."""
-    monkeypatch.setattr(verification, "FURTHER_SECONDS", 0.0)
-    monkeypatch.setattr(changes, "UNDER_WAY", 0)
-
-
 @pytest.mark.parametrize("thorough", [True, False])
 @pytest.mark.parametrize("name", URLS)
 def test_the_reference_server_passes_every_check(
@@ -81,7 +74,7 @@ def test_together_the_verdicts_of_all_tests_run_every_registered_check(
         verdicts.append(run(orders, "order", database))
     verdicts.append(run(reference, "http", None))
     of_the_load = {n for n, check in CHECKS.items() if check.applies(LOAD) and not any(map(check.applies, URLS))}
-    elsewhere = of_the_load | {"declared-load", "one-answer-a-request"}  # test_declared.py, test_trial.py
+    elsewhere = of_the_load | {"one-answer-a-request"}  # test_declared.py, test_trial.py
     assert {result.check for verdict in verdicts for result in verdict.results} == CHECKS.keys() - elsewhere
 
 
@@ -95,7 +88,6 @@ def test_sizes_on_the_wire_hold_what_many_responses_take(reference: ReferenceSer
         assert high / low < 1.03, "the range is narrow enough to notice one row less"
 
 
-@pytest.mark.usefixtures("nothing_further")
 def test_without_an_administrator_it_says_that_statements_were_not_counted(
     reference: ReferenceServer, database: DatabaseAddress
 ) -> None:
@@ -107,14 +99,12 @@ def test_without_an_administrator_it_says_that_statements_were_not_counted(
     assert "administrator" in objection.message
 
 
-@pytest.mark.usefixtures("nothing_further")
 def test_without_a_database_the_shape_of_rows_is_still_checked(database: DatabaseAddress) -> None:
     with ROGUES["string-ids"].server(database) as server:
         verdict = run(server, "db", None)
     assert [check for check, result in objections(verdict).items() if result.outcome is Outcome.FAIL] == ["integers"]
 
 
-@pytest.mark.usefixtures("nothing_further")
 def test_nothing_that_a_server_can_read_tells_it_that_it_is_verified(
     reference: ReferenceServer, database: DatabaseAddress
 ) -> None:

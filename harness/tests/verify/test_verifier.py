@@ -23,4 +23,4 @@ def test_what_was_judged_while_the_clock_was_set_is_judged_again(
             shift -= 3600
         return judged
 
-    assert verifier.steadily(judge) == expected
+    assert verifier.steadily(judge)() == expected

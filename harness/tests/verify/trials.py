@@ -5,9 +5,8 @@ import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from harness.experiment.generators import ANSWERS, LoadRun
 from harness.experiment.generators.own import Loadgen
@@ -18,8 +17,8 @@ from harness.records.models import Closed, Evidence, Open, Outcome
 from harness.runtime import DatabaseAddress, Server
 from harness.tests.doubles.reference import ReferenceServer
 from harness.tests.verify.subjects import as_server
-from harness.verify.checks.evidence import Account
-from harness.verify.verifier import TrialEvidence, Verifier
+from harness.verify.trial import TrialAudit
+from harness.verify.verifier import Verifier
 
 SECONDS = 1.5
 BETWEEN_SECONDS = 0.2  # two trials of a process, which others come between in a run
@@ -65,7 +64,7 @@ def audited(
     server: Server,
     kind: TestType,
     load: Closed | Open,
-    looking: TrialEvidence,
+    looking: TrialAudit,
     *,
     seconds: float,
     seed: int,
@@ -108,23 +107,3 @@ def trials(server: ReferenceServer, database: DatabaseAddress) -> Iterator[Trial
     with server:
         yield running
     running.left |= {result.check for result in verifier.end(database) if result.outcome is not Outcome.PASS}
-
-
-def account_of(*, received: int, **more: Any) -> Account:
-    """Of a load in which each request had its answer, but for ``more``."""
-    sound = Account(
-        sent=received,
-        received=received,
-        successes=received,
-        failed=0,
-        unasked=0,
-        unasked_bytes=0,
-        unfinished=0,
-        hung=0,
-        closed=0,
-        unsound=0,
-        statuses={"200": received},
-        sampled=received,
-        whole=True,
-    )
-    return replace(sound, **more)

@@ -1,16 +1,14 @@
 """Sends the requests of verification as the load generator would, and records what comes of each."""
 
 import dataclasses
-import itertools
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from types import TracebackType
 from typing import Self
 
 from harness.plan.testtypes import TestType
-from harness.runtime import DatabaseAddress, Endpoint, Upstream
+from harness.runtime import DatabaseAddress, Endpoint, Server
 from harness.verify import wire
 from harness.verify.checks.evidence import Case, Exchange
 from harness.verify.wire import Connection, Response, WireError
@@ -20,41 +18,28 @@ GIVE_UP_AFTER = 3  # failed requests of one connection
 
 
 @dataclass(frozen=True, kw_only=True)
-class Further:
-    """Requests that are made only while something holds: one that is under way when it ends is waited for."""
-
-    cases: Sequence[Case]
-    while_this: Callable[[], bool]
-
-    def dealt(self, place: int, connections: int) -> Iterator[Case]:
-        """Those of one of the connections."""
-        return itertools.takewhile(lambda _: self.while_this(), self.cases[place::connections])
-
-
-@dataclass(frozen=True, kw_only=True)
 class Asking:
     """What the gathering of a test type of its own kind is given: see ``registry.GATHERERS``."""
 
-    endpoint: Endpoint
+    server: Server
     test_type: TestType
-    url: str  # as declared: ends in "=" or in a number that is replaced
-    patience: float
+    patience: float  # seconds to wait for bytes
     thorough: bool
-    upstream: Upstream | None
     database: DatabaseAddress | None = None  # where the test type reads it
 
     @property
-    def open_url(self) -> str:
-        """The declared URL without the number at its end."""
-        return self.url.rstrip("0123456789")
+    def url(self) -> str:
+        """As declared: ends in "=" or in a number that is replaced."""
+        return self.server.implementation.urls[self.test_type.name]
 
     def client(self, patience: float | None = None) -> "Client":
         """Asks with numbers of one's own: what a case appends; ``patience`` in seconds where the usual is too short."""
-        return Client(self.endpoint, self.test_type, self.open_url, self.patience if patience is None else patience)
+        url = self.url.rstrip("0123456789")
+        return Client(self.server.endpoint, self.test_type, url, self.patience if patience is None else patience)
 
     def plain(self) -> "Client":
         """Asks as the load does."""
-        return Client(self.endpoint, self.test_type, self.test_type.target(self.url), self.patience)
+        return Client(self.server.endpoint, self.test_type, self.test_type.target(self.url), self.patience)
 
 
 class Client:
@@ -75,46 +60,20 @@ class Client:
 
     def ask(self, cases: Iterable[Case], connection: int = 0) -> list[Exchange]:
         """One request after the other on one connection, a new one where the server closed it."""
-        return list(self.asking(cases, connection))
-
-    def asking(self, cases: Iterable[Case], connection: int = 0) -> Iterator[Exchange]:
-        """As ``ask``, one at a time: the next request is sent when the caller goes on."""
-        failures = 0
+        exchanges: list[Exchange] = []
         with Lane(self, connection) as lane:
             for case in cases:
-                exchange = lane.send(case)
-                yield exchange
-                failures += exchange.response is None
-                if exchange.error_kind == "silent" or failures >= GIVE_UP_AFTER:
-                    return
-
-    def crowd(self, cases: Sequence[Case], connections: int, *, further: Sequence[Further] = ()) -> list[Exchange]:
-        """The cases dealt out to several connections at once, then ``further`` ones, each as long as it says."""
-
-        def dealt(place: int) -> Iterator[Case]:
-            yield from cases[place::connections]
-            for more in further:
-                yield from more.dealt(place, connections)
-
-        with ThreadPoolExecutor(connections) as pool:
-            parts = pool.map(lambda place: self.ask(dealt(place), place), range(connections))
-            return [exchange for part in parts for exchange in part]
-
-    def pipelined(self, case: Case, times: int, depth: int) -> list[Exchange]:
-        """The same request in pipelines of ``depth``, as wrk sends them for the plaintext test."""
-        exchanges: list[Exchange] = []
-        try:
-            with Connection(self.endpoint, self.patience) as line:
-                for _ in range(times):
-                    sent_at = time.time()
-                    line.send(self.request(case) * depth)
-                    for _ in range(depth):
-                        exchanges.append(self.received(case, 0, line, sent_at))
-                        if exchanges[-1].response is None:
-                            return exchanges
-        except WireError as error:
-            exchanges.append(self.exchanged(case, 0, time.time(), error))
+                exchanges.append(lane.send(case))
+                failures = sum(exchange.response is None for exchange in exchanges)
+                if exchanges[-1].error_kind == "silent" or failures >= GIVE_UP_AFTER:
+                    break
         return exchanges
+
+    def crowd(self, cases: Sequence[Case], connections: int) -> list[Exchange]:
+        """The cases dealt out to several connections at once."""
+        with ThreadPoolExecutor(connections) as pool:
+            parts = pool.map(lambda place: self.ask(cases[place::connections], place), range(connections))
+            return [exchange for part in parts for exchange in part]
 
     def request(self, case: Case) -> bytes:
         """What is sent for a case."""
@@ -124,20 +83,19 @@ class Client:
 
     def received(self, case: Case, connection: int, line: Connection, sent_at: float) -> Exchange:
         """The next answer of a connection."""
+        came: Response | WireError
         try:
-            response = line.receive(case.asked.method if case.asked else "GET")
+            came = line.receive(case.asked.method if case.asked else "GET")
+            self._kept += came.size
+            if self._kept > KEPT_BYTES:
+                came = WireError("grammar", f"this answer and those before have more than {KEPT_BYTES >> 20} MiB")
         except WireError as error:
-            return self.exchanged(case, connection, sent_at, error)
-        self._kept += response.size
-        if self._kept > KEPT_BYTES:
-            why = f"this answer and those before it have more than {KEPT_BYTES >> 20} MiB"
-            return self.exchanged(case, connection, sent_at, WireError("grammar", why))
-        return self.exchanged(case, connection, sent_at, response)
+            came = error
+        return self.exchanged(case, connection, sent_at, came)
 
     def exchanged(self, case: Case, connection: int, sent_at: float, came: Response | WireError) -> Exchange:
         """A request with what came of it."""
-        failed = came if isinstance(came, WireError) else None
-        response = came if isinstance(came, Response) else None
+        failed, response = (came, None) if isinstance(came, WireError) else (None, came)
         return Exchange(
             case=case,
             target=self.target(case),
@@ -162,9 +120,7 @@ class Lane:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._close()
 
     def send(self, case: Case) -> Exchange:
@@ -176,10 +132,9 @@ class Lane:
         reconnected = self._line is not None and self._line.ended(0)
         if reconnected:
             self._close()
-        again = case.asked is None or case.asked.method in ("GET", "HEAD")
-        fresh = self._line is None
+        again = self._line is not None and (case.asked is None or case.asked.method in ("GET", "HEAD"))
         exchange = self._once(case)
-        if exchange.error_kind == "closed" and not fresh and again:
+        if exchange.error_kind == "closed" and again:
             reconnected, exchange = True, self._once(case)
         if self._line is not None:
             # Whatever was not asked for is there already: it comes with the response, in the same segment.

@@ -138,23 +138,6 @@ def declared_json(expect: Expect, exchange: Exchange) -> Iterator[Finding]:
         yield Finding(f"{path} is another", expected=shown(repr(wanted)), actual=came)
 
 
-@check(RULE, frozenset({DECLARED}), lambda evidence: evidence.account is not None)
-def declared_load(evidence: Evidence) -> Iterator[Finding]:
-    """Under load each request has one whole answer with the status that it expects, and nothing comes unasked."""
-    account = evidence.account
-    assert account is not None  # noqa: S101 - needs
-    missing = account.sent - account.received - account.unfinished
-    for count, message in (
-        (missing, "were not answered"),
-        (account.unsound, "have an answer that is not framed as HTTP asks"),
-        (account.failed, "have an answer with another status than expected"),
-        (account.unasked, "answers came that nobody had asked for"),
-    ):
-        if count > 0:
-            statuses = ", ".join(f"{number} × {status}" for status, number in sorted(account.statuses.items()))
-            yield Finding(f"of {account.sent} requests {count} {message}", expected="0", actual=f"{count} ({statuses})")
-
-
 def _comparable(expect: Expect, exchange: Exchange) -> bool:
     """Whether there is an answer of the right status: what others carry is the status check's business."""
     return exchange.response is not None and exchange.response.status == expect.status

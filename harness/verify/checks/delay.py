@@ -1,17 +1,15 @@
 """The delay test: an answer is never early, never far too late, and waiting holds nobody up."""
 
-import re
 from collections.abc import Iterator, Sequence
 
 from harness.verify.checks import Finding, check, each
 from harness.verify.checks.asking import Asking, Client
-from harness.verify.checks.evidence import Case, Evidence, Exchange
+from harness.verify.checks.evidence import Case, Evidence, Exchange, clamped, odd
 
 DELAY = frozenset({"delay"})
-MOST_SECONDS = 1.0
 EARLY_MILLISECONDS = 1.0  # the resolution of a timer in milliseconds
 LATE_SECONDS = 0.25  # the best of several answers: a machine that stalls delays one of them, not each
-TIMES = 3
+TIMES = 3  # each
 AT_ONCE = 128  # connections that wait at the same time
 PROMPT = Case(name="at once without delay", suffix="0")
 WAITING = Case(name="at once", suffix="200")
@@ -20,20 +18,6 @@ IN_TURN_SECONDS = AT_ONCE * 0.2  # of all those that wait, one after the other
 # frameworks have by default, needs 1.4 s.
 OVERLAP_SECONDS = 2.0
 TRIES = 3  # of what came late: a machine that stalls holds up one of them, not each
-
-# The ways of asking for a delay; by ``asked`` the first six mean none.
-ODD = (
-    Case(name="absent"),
-    Case(name="empty", suffix=""),
-    Case(name="not a number", suffix="foo"),
-    Case(name="a fraction", suffix="1.5"),
-    Case(name="negative", suffix="-1"),
-    Case(name="zero", suffix="0"),
-    Case(name="20 ms", suffix="20"),
-    Case(name="the most", suffix="1000"),
-    Case(name="twice the most", suffix="2000"),
-    Case(name="20 digits", suffix="12345678901234567890"),
-)
 
 
 def gather(asking: Asking, evidence: Evidence) -> None:
@@ -46,8 +30,8 @@ def gather(asking: Asking, evidence: Evidence) -> None:
         return
     # Who waits in turn is slow, not silent: the last of many has its answer after all the others' delays.
     client = asking.client(asking.patience + IN_TURN_SECONDS)
-    odd = [case for case in ODD for _ in range(TIMES)]
-    evidence.exchanges += client.crowd(odd, len(odd))
+    cases = odd(20, 1000, 2000) * TIMES
+    evidence.exchanges += client.crowd(cases, len(cases))
     for _ in range(TRIES - 1):
         if late := [exchange.case for _, exchange in late_at_best(evidence)]:
             evidence.exchanges += client.ask(late)
@@ -79,8 +63,7 @@ def held_up(exchanges: Sequence[Exchange]) -> float:
 
 def asked(exchange: Exchange) -> float:
     """The delay that a target asks for, in seconds: an integer of milliseconds, clamped; anything else is none."""
-    number = re.search(r"=(-?\d+)\Z", exchange.target)
-    return min(max(int(number[1]) / 1000, 0.0), MOST_SECONDS) if number else 0.0
+    return clamped(exchange, 0, 1000) / 1000
 
 
 @each("delay.1", DELAY)

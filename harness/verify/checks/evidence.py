@@ -1,6 +1,8 @@
 """What was seen of one test type: exchanges, tables before and after, statements counted."""
 
 import math
+import re
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cached_property
@@ -9,20 +11,17 @@ from typing import NamedTuple
 from harness.plan.discovery import Rules
 from harness.plan.requests import Prepared
 from harness.plan.testtypes import TestType
-from harness.records.models import Load
 from harness.runtime import UpstreamStats
 from harness.verify.checks.json_text import JsonError, parse_json
-from harness.verify.checks.statement_counts import StatementCounts
-from harness.verify.wire import Response
+from harness.verify.checks.statement_counts import Statement
+from harness.verify.wire import Response, WireError
 
 HIGHEST_ID = 10_000
 HIGHEST_NUMBER = 10_000
 SIGMAS = 6.0  # less than once in 10^8
 CLOCKS_SECONDS = 0.0005  # by which the generator's clock and the harness's are read apart, beyond what was seen of it
 
-
 UNREADABLE = object()  # in place of a document
-
 TRIED = frozenset({"empty", "not a number", "zero", "one", "two", "the most"})
 
 
@@ -40,6 +39,12 @@ class Case:
     def tried(self) -> bool:
         """Whether TechEmpower's verification asks so too, and refuses what goes wrong: not for all odd numbers."""
         return self.count is None or self.name in TRIED or self.name.endswith(" rows")
+
+
+def odd(*numbers: int) -> list[Case]:
+    """Ways of asking for a number: with none, with what is none, and with these."""
+    suffixes = ("foo", "1.5", "-1", "0", *map(str, numbers), "12345678901234567890")
+    return [Case(name="absent"), Case(name="empty"), *(Case(name=suffix, suffix=suffix) for suffix in suffixes)]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -107,6 +112,12 @@ class Exchange:
         return tuple(row for row in map(sound_row, self.items) if row)
 
 
+def clamped(exchange: Exchange, least: int, most: int) -> int:
+    """The integer that a target ends in, within these bounds; 0 for anything else."""
+    number = re.search(r"=(-?\d+)\Z", exchange.target)
+    return min(max(int(number[1]), least), most) if number else 0
+
+
 def sound_row(item: object) -> tuple[int, int] | None:
     """A row object's id and randomNumber, or None where they cannot be told.
 
@@ -116,15 +127,12 @@ def sound_row(item: object) -> tuple[int, int] | None:
     if not isinstance(item, dict):
         return None
     identifier, number = item.get("id"), item.get("randomNumber")
-    if len(item) == 2 and type(identifier) is int and type(number) is int:  # nearly all are so
-        return (identifier, number) if 1 <= identifier <= HIGHEST_ID and 1 <= number <= HIGHEST_NUMBER else None
-    folded = {str(key).lower(): value for key, value in item.items()}
-    if len(folded) != len(item):
-        return None  # one key in two spellings
-    identifier, number = _whole(folded.get("id")), _whole(folded.get("randomnumber"))
-    if identifier is None or number is None:
-        return None
-    if not (1 <= identifier <= HIGHEST_ID and 1 <= number <= HIGHEST_NUMBER):
+    if len(item) != 2 or type(identifier) is not int or type(number) is not int:  # nearly all are plain
+        folded = {str(key).lower(): value for key, value in item.items()}
+        if len(folded) != len(item):
+            return None  # one key in two spellings
+        identifier, number = _whole(folded.get("id")), _whole(folded.get("randomnumber"))
+    if identifier is None or number is None or not (1 <= identifier <= HIGHEST_ID and 1 <= number <= HIGHEST_NUMBER):
         return None
     return identifier, number
 
@@ -139,10 +147,7 @@ def _whole(value: object) -> int | None:
 
 
 Table = Mapping[int, int]  # id -> randomNumber
-
-
-# Both twins of the table at one moment, "world" and "World" as far as they exist: implementations read either.
-World = Mapping[str, Table]
+World = Mapping[str, Table]  # both twins at one moment, "world" and "World": implementations read either
 
 
 class Change(NamedTuple):
@@ -200,35 +205,24 @@ class Look(NamedTuple):
     until: float
 
 
-class Immediate(NamedTuple):
-    """One update, and what the tables held of its rows right after it was answered."""
-
-    exchange: Exchange
-    after: World
-
-
-class Planted(NamedTuple):
-    """All fortunes when one was added while the server ran, and the page asked for then."""
-
-    rows: Mapping[int, str]
-    exchange: Exchange
-
-
 @dataclass(frozen=True, kw_only=True)
 class Wire:
     """What came of one odd request or sequence of requests to the server as a whole."""
 
     responses: tuple[Response, ...] = ()
-    error: str | None = None  # why fewer responses came than requests went
-    error_kind: str | None = None
+    failed: WireError | None = None  # why fewer responses came than requests went
     ended: bool | None = None  # did the server close the connection afterwards? None: not looked at
     alive: bool = True  # did a new connection get its answer afterwards?
-    stray: bytes = b""
 
     @property
     def status(self) -> int | None:
         """Of the first response."""
         return self.responses[0].status if self.responses else None
+
+    @property
+    def error(self) -> str | None:
+        """What is wrong, in words."""
+        return str(self.failed) if self.failed else None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -244,13 +238,12 @@ class Due:
         return Due(**{one.name: getattr(self, one.name) + getattr(other, one.name) for one in fields(self)})
 
     @classmethod
-    def of(cls, kind: TestType, load: Load, answers: int) -> "Due":
-        """For so many good answers of a test type at a load."""
+    def of(cls, kind: TestType, each: int, answers: int) -> "Due":
+        """For so many good answers of a test type, to requests for so many rows each."""
         if not kind.counts_statements:
             return cls()
         if kind.answer == "page":
             return cls(pages=answers)
-        each = load.queries or 1
         rows = answers * each
         # A row that one request draws twice is written once, and one whose new number is the old one need not be.
         spared = rows * ((each - 1) / 2 + 1) / HIGHEST_ID
@@ -261,17 +254,9 @@ class Due:
 
     @classmethod
     def of_crowd(cls, kind: TestType, crowd: Sequence[Exchange]) -> "Due":
-        """For the answers of verification, all of which are known."""
-        good = [exchange for exchange in crowd if exchange.ok]
-        if kind.answer == "page":
-            return cls(pages=len(good))
-        reads = sum(exchange.case.count or 1 for exchange in good)
-        if not kind.writes_database:
-            return cls(reads=reads)
-        # By chance one row in 10,000 keeps its number and need not be written: of 1,500 more than six less than once in
-        # 10^9 verifications. A write lost beyond that is also found in the table itself.
-        rows = sum(len({identifier for identifier, _ in exchange.rows}) for exchange in good)
-        return cls(reads=reads, writes=max(0, rows - max(6, rows // 250)), updates=max(0, len(good) - 6))
+        """For the answers of verification."""
+        answers = Counter(exchange.case.count or 1 for exchange in crowd if exchange.ok)
+        return sum((cls.of(kind, each, number) for each, number in answers.items()), cls())
 
     def less(self, statements: int, rows: int) -> "Due":
         """Without what so many statements of ``rows`` may still add, which are counted when their transactions end."""
@@ -287,11 +272,19 @@ class Due:
 class TableUse:
     """What a process did to the database, as the database counted it."""
 
-    fetched: int | None  # rows of the world tables, by index; None: not looked at
+    fetched: int | None  # rows of the world tables, by index; None: not known
     updated: int | None
-    deadlocks: int | None = 0
-    # What changed beside the rows of world: name, before, after; None: not looked at.
-    left_behind: tuple[tuple[str, str, str], ...] | None = ()
+    deadlocks: int | None
+    left_behind: tuple[tuple[str, str, str], ...]  # what changed beside the rows of world: name, before, after
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sampling:
+    """Which answers a generator writes out: a share drawn by its seed over the whole load, within both limits."""
+
+    share: float  # 0..1; where it would pass a limit, the generator lowers it for the whole load
+    answers: int  # at most
+    bytes: int  # of heads and bodies, at most
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -309,8 +302,7 @@ class Account:
     closed: int  # connections, by the server
     unsound: int  # answers with a broken framing, or another body or length than the rule allows
     statuses: Mapping[str, int]
-    sampled: int  # answers written out
-    whole: bool  # every answer was
+    whole: bool  # every answer was written out
 
 
 @dataclass(kw_only=True)
@@ -329,15 +321,13 @@ class Evidence:
     between: World | None = None  # update: after the single requests, before the crowd
     after: World | None = None
     history: History | None = None  # of the tables that are only read
-    immediate: list[Immediate] = field(default_factory=list)
-    looks: Sequence[Look] = ()  # at what is written, while the crowd asked and right after it
+    looks: list[Look] = field(default_factory=list)  # at what is written: after single requests, while the crowd asked
     whole: bool = True  # the crowd is all that was asked
     rows_a_second: float = 0.0  # that were written in all, where it is not
-    counts: StatementCounts | None = None
+    counts: Sequence[Statement] | None = None  # None: not counted, or not exactly
     uncounted: str | None = None  # why statements could not be counted
     fortunes: Mapping[int, str] | None = None
     fortune_versions: Sequence[FortuneVersion] = ()  # where they were changed while many asked
-    planted: Planted | None = None
     wire: dict[str, Wire] = field(default_factory=dict)
     use: TableUse | None = None  # of the table, over a whole replicate
     due: Due = Due()  # for what the load was answered

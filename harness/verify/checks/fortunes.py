@@ -57,7 +57,16 @@ def fortunes_in_order(evidence: Evidence) -> Iterator[Finding]:
 @each("fortune.3", FORTUNE)
 def nothing_executable(exchange: Exchange) -> Iterator[Finding]:
     """No script, no handler, nothing loaded from elsewhere: messages are text, whatever they hold."""
-    return _executable(parse(exchange.body))
+    page = parse(exchange.body)
+    for name in page.elements:
+        if name in EXECUTABLE:
+            yield Finding(f"the page holds a <{name}> element", expected="no such element", actual=f"<{name}>")
+    for element, name, value in page.attributes:
+        target = re.sub(r"[\s\x00-\x1f]", "", value).lower()
+        refresh = name == "http-equiv" and target != "content-type"
+        if name.startswith("on") or name in {"src", "href", "srcdoc"} or "javascript:" in target or refresh:
+            message, actual = f"the page can run or load something: <{element} {name}>", shown(f'{name}="{value}"', 80)
+            yield Finding(message, expected="no such attribute", actual=actual)
 
 
 @each("fortune.4", FORTUNE)
@@ -69,24 +78,6 @@ def nothing_else_on_the_page(exchange: Exchange) -> Iterator[Finding]:
     if extra or hidden or page.loose_text:
         actual = ", ".join(extra or hidden) or shown(page.loose_text, 80)
         yield Finding("the page has more than the fortunes", expected="a table of fortunes", actual=actual)
-
-
-@check("fortune.5", FORTUNE, lambda evidence: evidence.planted is not None and evidence.planted.exchange.ok)
-def fortune_planted(evidence: Evidence) -> Iterator[Finding]:
-    """A fortune that was just added to the table is on the next page, in its place and escaped."""
-    assert evidence.planted is not None  # noqa: S101 - needs
-    planted, message = max(evidence.planted.rows.items())
-    messages = sorted((*evidence.planted.rows.values(), ADDED), key=str.encode)
-    found = [tuple(cell.strip() for cell in row) for row in parse(evidence.planted.exchange.body).rows]
-    place = next((n for n, row in enumerate(found) if row[:1] == (f"{planted}",)), len(found))
-    came = found[place : place + 2]
-    after = messages[messages.index(message) + 1]
-    if [row[-1] for row in came] != [message, after]:
-        yield Finding(
-            "a fortune that was added to the table while the server ran is not on the page as it should be",
-            expected=f"{planted} | {message}, before {shown(after, 40)}",
-            actual=shown(", before ".join(" | ".join(row) for row in came)) or "no such row",
-        )
 
 
 @lru_cache(maxsize=64)  # the thousands of pages of an audit are the same but for a change of the table
@@ -127,21 +118,6 @@ def _compare(page: Page, fortunes: Mapping[int, str]) -> Iterator[Finding]:
         expected=" | ".join(wanted[place]),
         actual=shown(" | ".join(found[place])),
     )
-
-
-def _executable(page: Page) -> Iterator[Finding]:
-    for name in page.elements:
-        if name in EXECUTABLE:
-            yield Finding(f"the page holds a <{name}> element", expected="no such element", actual=f"<{name}>")
-    for element, name, value in page.attributes:
-        target = re.sub(r"[\s\x00-\x1f]", "", value).lower()
-        refresh = name == "http-equiv" and target != "content-type"
-        if name.startswith("on") or name in {"src", "href", "srcdoc"} or "javascript:" in target or refresh:
-            yield Finding(
-                f"the page can run or load something: <{element} {name}>",
-                expected="no such attribute",
-                actual=shown(f'{name}="{value}"', 80),
-            )
 
 
 def _loose_text(tree: LexborHTMLParser) -> str:

@@ -11,10 +11,6 @@ class JsonError(ValueError):
     """Not a JSON text as RFC 8259 has it, or an object with a name twice."""
 
 
-class RepeatedNameError(JsonError):
-    """An object has the same name more than once."""
-
-
 def parse_json(body: bytes) -> object:
     """The document of a UTF-8 body; raises JsonError with what is wrong."""
     if (found := body.count(b"[") + body.count(b"{")) > MOST_OPENED:
@@ -42,7 +38,7 @@ def _object(pairs: list[tuple[str, object]]) -> dict[str, object]:
     document = dict(pairs)
     if len(document) != len(pairs):
         names = [name for name, _ in pairs]
-        raise RepeatedNameError(f"an object has a name twice: {', '.join(names)}")
+        raise JsonError(f"an object has a name twice: {', '.join(names)}")
     return document
 
 

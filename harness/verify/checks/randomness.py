@@ -5,7 +5,6 @@ probability below ``FALSE_ALARM``: exact binomial tails with a Bonferroni correc
 exact occupancy distribution of the number of distinct values. Nothing is approximated by a normal distribution.
 """
 
-import bisect
 import random
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -15,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from harness.verify.checks import QUERY_TYPES, ROW_TYPES, Finding, check
-from harness.verify.checks.evidence import HIGHEST_ID, Evidence
+from harness.verify.checks.evidence import HIGHEST_ID, Evidence, Exchange
 
 FALSE_ALARM = 1e-9
 CELLS = 20
@@ -69,19 +68,19 @@ def ids_independent(evidence: Evidence) -> Iterator[Finding]:
         yield from _steps(evidence)
 
 
-@check("random.4", frozenset({"update"}), lambda evidence: len(_numbers(evidence)) >= ENOUGH, enough=_many)
+@check("random.4", frozenset({"update"}), _drawn, enough=_many)
 def numbers_uniform(evidence: Evidence) -> Iterator[Finding]:
     """New random numbers are uniform over 1..10000."""
-    yield from _uneven("numbers", _numbers(evidence))
+    yield from _uneven("numbers", [number for exchange in _ordinary(evidence) for _, number in exchange.rows])
+
+
+def _ordinary(evidence: Evidence) -> list[Exchange]:
+    """The crowd's ordinary requests; none for hundreds of rows, which may avoid repeats."""
+    return [exchange for exchange in evidence.crowd if exchange.ok and (exchange.case.count or 1) <= 20]
 
 
 def _ids(evidence: Evidence) -> list[int]:
-    """Ids of the crowd's ordinary requests; of those for hundreds of rows, which may avoid repeats, none."""
-    return [i for e in evidence.crowd if e.ok and (e.case.count or 1) <= 20 for i, _ in e.rows]
-
-
-def _numbers(evidence: Evidence) -> list[int]:
-    return [n for e in evidence.crowd if e.ok and (e.case.count or 1) <= 20 for _, n in e.rows]
+    return [identifier for exchange in _ordinary(evidence) for identifier, _ in exchange.rows]
 
 
 def _uneven(what: str, values: Sequence[int]) -> Iterator[Finding]:
@@ -108,7 +107,7 @@ def _steps(evidence: Evidence) -> Iterator[Finding]:
 
     Neighbours on a connection, and in time: of a walk that all connections take together only these tell.
     """
-    asked = sorted((e for e in evidence.crowd if e.ok), key=lambda e: e.sent_at)
+    asked = sorted(_ordinary(evidence), key=lambda e: e.sent_at)
     by_connection: dict[int, list[int]] = {}
     for exchange in asked:
         by_connection.setdefault(exchange.connection, []).extend(i for i, _ in exchange.rows)
@@ -135,11 +134,10 @@ def _within(evidence: Evidence) -> Iterator[Finding]:
     """
     dice = random.Random(0)
     distances = []
-    for exchange in evidence.crowd:
-        if exchange.ok and (exchange.case.count or 1) <= 20:
-            ids = sorted({identifier for identifier, _ in exchange.rows})
-            dice.shuffle(ids)
-            distances += [abs(a - b) for a, b in zip(ids[::2], ids[1::2], strict=False)]
+    for exchange in _ordinary(evidence):
+        ids = sorted({identifier for identifier, _ in exchange.rows})
+        dice.shuffle(ids)
+        distances += [abs(a - b) for a, b in zip(ids[::2], ids[1::2], strict=False)]
     if len(distances) < ENOUGH:
         return
     for near in NEAR:
@@ -156,7 +154,7 @@ def _within(evidence: Evidence) -> Iterator[Finding]:
 
 def _overlaps(evidence: Evidence) -> Iterator[Finding]:
     """Two requests for n rows each share about n*n/10000 of them, and hardly ever many more."""
-    answers = [frozenset(i for i, _ in e.rows) for e in evidence.crowd if e.ok and (e.case.count or 0) <= 20]
+    answers = [frozenset(i for i, _ in exchange.rows) for exchange in _ordinary(evidence)]
     answers = [answer for answer in answers if len(answer) > 1]
     pairs = len(answers) * (len(answers) - 1) / 2
     if not pairs:
@@ -184,7 +182,7 @@ def _overlaps(evidence: Evidence) -> Iterator[Finding]:
 
 def tails(seen: int, of: int, probability: float) -> tuple[float, float]:
     """P(X <= seen) and P(X >= seen) of the binomial distribution."""
-    from scipy.special import bdtr, bdtrc  # here: what lists or plans need not wait for scipy
+    from scipy.special import bdtr, bdtrc  # here: likewise
 
     if seen > of:
         return 1.0, 0.0
@@ -194,11 +192,10 @@ def tails(seen: int, of: int, probability: float) -> tuple[float, float]:
 @lru_cache(maxsize=64)
 def unsuspicious(total: int) -> tuple[int, int]:
     """The fewest and the most of ``total`` values that one of the CELLS may hold without an objection."""
+    from scipy.stats import binom  # here: what lists or plans need not wait for scipy
+
     limit = FALSE_ALARM / (2 * 2 * CELLS)  # two tails, two partitions
-    middle = total // CELLS
-    low = bisect.bisect_left(range(middle + 1), True, key=lambda k: tails(k, total, 1 / CELLS)[0] >= limit)
-    above = bisect.bisect_left(range(middle, total + 1), True, key=lambda k: tails(k, total, 1 / CELLS)[1] < limit)
-    return low, middle + above - 1
+    return int(binom.ppf(limit, total, 1 / CELLS)), int(binom.isf(limit, total, 1 / CELLS))
 
 
 @lru_cache(maxsize=16)

@@ -2,12 +2,9 @@
 
 from collections.abc import Callable, Mapping
 from importlib import import_module
-from pathlib import Path
-from typing import Protocol
 
 from harness.extras import TEST_TYPES
 from harness.plan.testtypes import DECLARED
-from harness.runtime import DatabaseAddress
 from harness.verify.checks import (
     Check,
     bodies,
@@ -50,14 +47,6 @@ GATHERERS: Mapping[str, Callable[[Asking, Evidence], None]] = {
 }
 
 
-class OwnLoad(Protocol):
-    """How a load of a test type's own is judged."""
-
-    def empty(self, database: DatabaseAddress) -> None:
-        """Prepare the tables."""
-
-    def seen(self, answers: Path, database: DatabaseAddress) -> tuple[Evidence, int]:
-        """What it shows, and how many arrivals it had."""
-
-
-LOADS: Mapping[str, OwnLoad] = {name: extra.load for name, extra in EXTRAS.items()}
+# Test type -> the module that judges its own loads: ``empty(database)`` prepares the tables, and
+# ``seen(answers, database)`` is the evidence with the number of arrivals.
+LOADS = {name: extra.load for name, extra in EXTRAS.items()}

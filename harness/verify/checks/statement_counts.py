@@ -42,13 +42,15 @@ class Statement:
     pages: int  # table and index pages that it touched
 
     def names(self, table: str) -> bool:
-        """Does it name this table, quoted or not?"""
-        return names(self.text, table)
+        """Does it name this table, quoted or not, outside of comments and strings?"""
+        return re.search(rf'(?<![\w$])"?{table}"?(?![\w$])', bare(self.text), re.IGNORECASE) is not None
 
     @property
     def writes(self) -> bool:
-        """Does it change rows?"""
-        return writes(self.text)
+        """Does it change rows? Told by its verb; SELECT … FOR UPDATE only locks them."""
+        text = bare(self.text).lstrip("( \t\r\n")
+        word = re.split("[^A-Za-z]", text, maxsplit=1)[0].lower()
+        return word in _WRITING or (word == "with" and _CHANGES.search(_LOCKS.sub("", text)) is not None)
 
     @property
     def twin(self) -> bool:
@@ -62,55 +64,35 @@ class Statement:
 
 
 @dataclass(frozen=True, kw_only=True)
-class StatementCounts:
-    """All statements that the server under test ran within the counted phase."""
-
-    statements: tuple[Statement, ...]
-    evicted: bool = False  # the view was too small: the counts are not exact
-    open_portals: int = 0  # sessions within an open transaction, whose last statement is counted only at its end
-
-    def reads(self, table: str) -> tuple[Statement, ...]:
-        """Those that read a table without changing it."""
-        return tuple(s for s in self.statements if s.names(table) and not s.writes)
-
-    def writes(self, table: str) -> tuple[Statement, ...]:
-        """Those that change rows of a table."""
-        return tuple(s for s in self.statements if s.names(table) and s.writes)
-
-
-@dataclass(frozen=True, kw_only=True)
 class Snapshot:
     """Everything counted so far: (query id, text) -> calls, rows, pages."""
 
     counted: Mapping[tuple[int, str], tuple[int, int, int]]
     deallocated: int
-    open_portals: int
+    open_portals: int  # sessions within an open transaction, whose last statement is counted only at its end
 
-    def since(self, earlier: "Snapshot") -> StatementCounts:
-        """What was counted between two snapshots."""
+    def since(self, earlier: "Snapshot") -> tuple[Statement, ...] | None:
+        """What was counted between two snapshots; None where the view was too small, and the counts are not exact."""
+        if self.deallocated != earlier.deallocated:
+            return None
         found = []
         for key, now in self.counted.items():
             calls, rows, pages = (a - b for a, b in zip(now, earlier.counted.get(key, (0, 0, 0)), strict=True))
             if calls > 0:
                 found.append(Statement(text=key[1], calls=calls, rows=rows, pages=pages))
-        evicted = self.deallocated != earlier.deallocated
-        return StatementCounts(statements=tuple(found), evicted=evicted, open_portals=self.open_portals)
+        return tuple(found)
 
 
 def uncounted(admin: psycopg.Connection) -> str | None:
     """Why this database does not count every statement; None where it does."""
     try:
-        row = admin.execute("SELECT current_setting('pg_stat_statements.track', true)").fetchone()
-        if not row or row[0] not in ("top", "all"):
-            track = (row and row[0]) or "not known"
-            return f"pg_stat_statements.track is {track}: it must be top from the start"
         admin.execute("SELECT 1 AS tfb_is_this_counted")
         query = "SELECT EXISTS (SELECT FROM pg_stat_statements WHERE query LIKE '%is_this_counted')"
         row = admin.execute(query).fetchone()
     except psycopg.Error as error:
         return f"pg_stat_statements: {str(error).strip().splitlines()[0]}"
-    # Statements are told apart by what is computed when they are prepared: only the database's start mends it.
-    return None if row and row[0] else "compute_query_id must be auto or on when the database starts"
+    # Only the database's start mends it.
+    return None if row and row[0] else "pg_stat_statements.track must be top, compute_query_id auto or on"
 
 
 def snapshot(admin: psycopg.Connection) -> Snapshot:
@@ -153,19 +135,6 @@ def bare(text: str) -> str:
         kept.append(match[0] if match["identifier"] else " " if match["block"] or match["line"] else "''")
     kept.append(text[position:])
     return "".join(kept).strip()
-
-
-def writes(text: str) -> bool:
-    """Does the statement change rows? Told by its verb; SELECT … FOR UPDATE only locks them."""
-    statement = bare(text).lstrip("( \t\r\n")
-    verb = re.match(r"[A-Za-z]*", statement)
-    word = verb[0].lower() if verb else ""
-    return word in _WRITING or (word == "with" and _CHANGES.search(_LOCKS.sub("", statement)) is not None)
-
-
-def names(text: str, table: str) -> bool:
-    """Does the statement name this table, quoted or not, outside of comments and strings?"""
-    return re.search(rf'(?<![\w$])"?{table}"?(?![\w$])', bare(text), re.IGNORECASE) is not None
 
 
 def _comment_end(text: str, position: int) -> int:

@@ -10,7 +10,7 @@ from harness.plan.testtypes import TestType
 from harness.records.models import Outcome
 from harness.verify.checks import LOAD, PAGE_TYPES, Finding, check, having, shown
 from harness.verify.checks.evidence import Evidence
-from harness.verify.checks.statement_counts import Statement, StatementCounts
+from harness.verify.checks.statement_counts import Statement
 
 SEEDED_FORTUNES = 12
 ALLOWANCE = 0.01  # of the tables' own counters: what the crash of a session loses
@@ -21,68 +21,56 @@ def counted(trait: Callable[[TestType], bool] = lambda _: True) -> Callable[[str
     return lambda name: name == LOAD or having(lambda kind: kind.counts_statements and trait(kind))(name)
 
 
-def _known(evidence: Evidence) -> bool:
-    return _counts(evidence) is not None
-
-
 @check("statements.1", having(lambda kind: kind.counts_statements), lambda e: e.thorough and bool(e.crowd))
 def statements_counted(evidence: Evidence) -> Iterator[Finding]:
     """The statements of the server can be counted at all."""
-    if evidence.counts is None or evidence.counts.evicted:
+    if evidence.counts is None:
         why = evidence.uncounted or "pg_stat_statements.max is too small"
         yield Finding(f"statements were not counted: {why}", outcome=Outcome.WARN)
 
 
-@check("statements.2", counted(), lambda e: (_known(e) or e.use is not None) and e.due.reads + e.due.pages > 0)
+@check("statements.2", counted(), lambda e: _looked(e) and e.due.reads + e.due.pages > 0)
 def rows_read(evidence: Evidence) -> Iterator[Finding]:
     """As many rows were read by SELECTs as were answered, and over a process as many by index."""
-    due, counts = evidence.due, _counts(evidence)
-    if due.pages and counts:
-        yield from _short("read", sum(s.rows for s in _reads(counts, "fortune")), due.pages * SEEDED_FORTUNES)
-    elif due.reads:
-        if evidence.use and evidence.use.fetched is not None:
-            yield from _short("read", evidence.use.fetched, due.reads * (1 - ALLOWANCE))
-        if counts:
-            yield from _short("read", sum(s.rows for s in _reads(counts, "world")), due.reads)
+    due = evidence.due
+    if evidence.use and evidence.use.fetched is not None and due.reads:
+        yield from _short("read", evidence.use.fetched, due.reads * (1 - ALLOWANCE))
+    if evidence.counts is not None:
+        table, least = ("fortune", due.pages * SEEDED_FORTUNES) if due.pages else ("world", due.reads)
+        yield from _short("read", sum(s.rows for s in _reads(evidence, table)), least)
 
 
-@check(
-    "statements.3", counted(lambda kind: kind.has_rows), lambda evidence: _known(evidence) and evidence.due.reads > 0
-)
+@check("statements.3", counted(lambda kind: kind.has_rows), lambda e: e.counts is not None and e.due.reads > 0)
 def one_row_a_select(evidence: Evidence) -> Iterator[Finding]:
     """Each row is fetched by a SELECT of its own: no IN, no join with a list, no scan."""
-    counts = _counts(evidence)
-    for select in _reads(counts, "world") if counts else ():
+    for select in _reads(evidence, "world"):
         if select.rows > select.calls:
             actual = f"{select.rows} rows in {select.calls} calls of {shown(select.text, 120)}"
             yield Finding("one SELECT fetches several rows", expected="one row a SELECT", actual=actual)
 
 
-@check("statements.4", having(lambda kind: kind.counts_statements), _known)
+@check("statements.4", having(lambda kind: kind.counts_statements), lambda e: e.counts is not None)
 def no_needless_select(evidence: Evidence) -> Iterator[Finding]:
     """No more is read than answered."""
-    counts, page = _counts(evidence), PAGE_TYPES(evidence.test_type)
-    calls = sum(select.calls for select in _reads(counts, "fortune" if page else "world")) if counts else 0
-    expected = len(evidence.crowd) if page else sum(exchange.case.count or 1 for exchange in evidence.crowd)
+    table = "fortune" if PAGE_TYPES(evidence.test_type) else "world"
+    calls = sum(select.calls for select in _reads(evidence, table))
+    expected = sum(exchange.case.count or 1 for exchange in evidence.crowd)
     if calls > expected and all(exchange.ok for exchange in evidence.crowd):
         message = f"{calls - expected} SELECTs more than rows were asked for"
         yield Finding(message, expected=f"{expected}", actual=f"{calls}", outcome=Outcome.WARN)
 
 
-@check(
-    "statements.5",
-    counted(lambda kind: kind.writes_database),
-    lambda e: (_known(e) or e.use is not None) and e.due.writes > 0,
-)
+@check("statements.5", counted(lambda kind: kind.writes_database), lambda e: _looked(e) and e.due.writes > 0)
 def rows_written(evidence: Evidence) -> Iterator[Finding]:
     """Every row that is answered was written, by a statement of its request at least, and in verification no other."""
-    due, counts = evidence.due, _counts(evidence)
+    due = evidence.due
     if evidence.use and evidence.use.updated is not None:
         yield from _short("written", evidence.use.updated, due.writes * (1 - ALLOWANCE))
-    if counts is None:
+    if evidence.counts is None:
         return
     # Of the one twin that the server uses: rows that went into the other are not those that were answered.
-    twins = [[s for s in counts.writes("world") if s.twin == twin] for twin in (False, True)]
+    writes = [s for s in evidence.counts if s.names("world") and s.writes]
+    twins = [[s for s in writes if s.twin == twin] for twin in (False, True)]
     rows, calls = max((sum(s.rows for s in of), sum(s.calls for s in of)) for of in twins)
     yield from _short("written", rows, due.writes)
     if calls < due.updates:
@@ -93,6 +81,10 @@ def rows_written(evidence: Evidence) -> Iterator[Finding]:
         yield Finding("more rows were written than answered", expected=f"{named} rows", actual=f"{rows} rows")
 
 
+def _looked(evidence: Evidence) -> bool:
+    return evidence.counts is not None or evidence.use is not None
+
+
 def _short(what: str, came: int, least: float) -> Iterator[Finding]:
     """Fewer rows than answered."""
     if came < least:
@@ -100,17 +92,12 @@ def _short(what: str, came: int, least: float) -> Iterator[Finding]:
         yield Finding(message, expected=f"{least:.0f} rows {what}", actual=f"{came} rows {what}")
 
 
-def _counts(evidence: Evidence) -> StatementCounts | None:
-    """The statements, where they are exact."""
-    return None if evidence.counts is None or evidence.counts.evicted else evidence.counts
-
-
-def _reads(counts: StatementCounts, table: str) -> tuple[Statement, ...]:
+def _reads(evidence: Evidence, table: str) -> list[Statement]:
     """The SELECTs that can have answered requests.
 
     A scan of the whole of world is none of them, whoever makes it (the cache of cached-query is refreshed by one now
     and then): it counts neither for nor against, so that rows answered out of what it fetched are found missing. Nor
     is a statement that names the table and touches no page of it.
     """
-    found = (statement for statement in counts.reads(table) if statement.pages >= statement.calls)
-    return tuple(statement for statement in found if table == "fortune" or not statement.scans)
+    found = (s for s in evidence.counts or () if s.names(table) and not s.writes and s.pages >= s.calls)
+    return [statement for statement in found if table == "fortune" or not statement.scans]

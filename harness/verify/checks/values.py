@@ -61,37 +61,30 @@ def _wrong(evidence: Evidence, history: History, name: str) -> list[tuple[Exchan
 @check("update.1", UPDATE, lambda evidence: evidence.between is not None)
 def update_stored(evidence: Evidence) -> Iterator[Finding]:
     """After single requests the table holds, for every row, the number that was answered last."""
-    answered = {i: (numbers, e) for e in evidence.exchanges if e.ok for i, numbers in _given(e).items()}
-    _, after = _written_twin(evidence, evidence.before, evidence.between)
-    for identifier, (numbers, exchange) in answered.items():
-        if after.get(identifier) not in numbers:
-            message = f"GET {exchange.target}: row {identifier} does not hold what was answered"
-            yield _held_otherwise(message, numbers, after.get(identifier))
+    answered = {i: numbers for e in evidence.exchanges if e.ok for i, numbers in _given(e).items()}
+    yield from _unstored(answered, _written_twin(evidence, evidence.before, evidence.between)[1])
 
 
-@check("update.2", UPDATE, lambda evidence: bool(evidence.immediate or evidence.looks))
+@check("update.2", UPDATE, lambda evidence: bool(evidence.looks))
 def written_before_answered(evidence: Evidence) -> Iterator[Finding]:
     """The rows are written when the answer comes, not some time later."""
-    for seen in evidence.immediate:
-        given = _given(seen.exchange)
-        late = ([i for i, numbers in given.items() if held.get(i) not in numbers] for held in seen.after.values())
-        for identifier in min(late, key=len, default=[]):
-            message = f"GET {seen.exchange.target}: row {identifier} was not yet written when the answer had come"
-            yield _held_otherwise(message, given[identifier], "another number, read right after the answer")
     if not evidence.whole:
         yield from min((list(_lost(evidence, name)) for name in TWINS), key=len)
         return
     writes: dict[int, list[tuple[float, float, int]]] = defaultdict(list)
-    for exchange in evidence.crowd if evidence.looks else ():
-        for identifier, number in exchange.rows if exchange.ok else ():
+    for exchange in evidence.good:
+        for identifier, number in exchange.rows:
             writes[identifier].append((exchange.sent_at, exchange.received_at, number))
+    slack = CLOCKS_SECONDS if evidence.under_load else 0.0
     for look in evidence.looks:
-        for identifier in min((_not_yet(writes, look, table) for table in look.world.values()), key=len, default=[]):
-            message = f"row {identifier} was not yet written when its answer had come, while many asked"
+        for row in min((_not_yet(writes, look, table, slack) for table in look.world.values()), key=len, default=[]):
+            message = f"row {row} was not yet written when its answer had come"
             yield Finding(message, expected="a number that was answered for it last", actual="an earlier one")
 
 
-def _not_yet(writes: Mapping[int, Sequence[tuple[float, float, int]]], look: Look, table: Table) -> list[int]:
+def _not_yet(
+    writes: Mapping[int, Sequence[tuple[float, float, int]]], look: Look, table: Table, slack: float
+) -> list[int]:
     """Rows of which a look found an older number than those that had been answered by then.
 
     ``writes``: sent at, received at and number of each answer, by row. A number is too old when another write of the
@@ -99,10 +92,10 @@ def _not_yet(writes: Mapping[int, Sequence[tuple[float, float, int]]], look: Loo
     """
     found = []
     for identifier, answers in writes.items():
-        begun = [sent for sent, received, _ in answers if received < look.since - CLOCKS_SECONDS]
+        begun = [sent for sent, received, _ in answers if received <= look.since - slack]
         if begun:
             latest = max(begun)
-            may = {n for sent, received, n in answers if received >= latest and sent <= look.until + CLOCKS_SECONDS}
+            may = {n for sent, received, n in answers if received >= latest and sent <= look.until + slack}
             if table.get(identifier) not in may:
                 found.append(identifier)
     return found
@@ -139,15 +132,11 @@ def _lost(evidence: Evidence, name: str) -> Iterator[Finding]:
 @check("update.3", UPDATE, lambda evidence: evidence.after is not None and evidence.whole and bool(evidence.crowd))
 def update_stored_in_a_crowd(evidence: Evidence) -> Iterator[Finding]:
     """After many requests at once every row holds a number that was answered for it."""
-    answered: dict[int, set[int]] = defaultdict(set)
+    answered: dict[int, list[int]] = defaultdict(list)
     for exchange in evidence.crowd:
         for identifier, number in exchange.rows if exchange.ok else ():
-            answered[identifier].add(number)
-    _, after = _written_twin(evidence, evidence.between, evidence.after)
-    for identifier, numbers in answered.items():
-        if after.get(identifier) not in numbers:
-            message = f"row {identifier} does not hold what requests that came together were answered"
-            yield _held_otherwise(message, sorted(numbers), after.get(identifier))
+            answered[identifier].append(number)
+    yield from _unstored(answered, _written_twin(evidence, evidence.between, evidence.after)[1])
 
 
 @check("update.4", UPDATE, lambda evidence: evidence.whole and None not in (evidence.before, evidence.after))
@@ -204,15 +193,19 @@ def table_sound(evidence: Evidence) -> Iterator[Finding]:
                 yield Finding(message, expected=f"1..{HIGHEST_NUMBER}", actual=f"{number}")
 
 
-def _held_otherwise(message: str, numbers: Sequence[int], held: object) -> Finding:
-    return Finding(message, expected="randomNumber " + " or ".join(map(str, numbers)), actual=f"{held}")
+def _unstored(answered: Mapping[int, Sequence[int]], table: Table) -> Iterator[Finding]:
+    for identifier, numbers in answered.items():
+        if table.get(identifier) not in numbers:
+            expected = "randomNumber " + " or ".join(map(str, numbers))
+            message = f"row {identifier} does not hold what was answered"
+            yield Finding(message, expected=expected, actual=f"{table.get(identifier)}")
 
 
 def _given(exchange: Exchange) -> dict[int, list[int]]:
     """id -> the numbers that one answer gives the row: more than one is update.5's business."""
-    given: dict[int, list[int]] = {}
+    given: dict[int, list[int]] = defaultdict(list)
     for identifier, number in exchange.rows:
-        given.setdefault(identifier, []).append(number)
+        given[identifier].append(number)
     return given
 
 

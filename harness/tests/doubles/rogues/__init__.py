@@ -13,7 +13,7 @@ from harness.tests.doubles.reference import ReferenceServer
 Change = Mapping[str, Callable[..., Any] | partialmethod[Any]]
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Rogue:
     """A reference server that breaks one requirement."""
 
@@ -27,13 +27,15 @@ class Rogue:
     seconds: float = 1.5  # of the load that shows it, then
     connections: int = 16
 
-    def server(
-        self, database: DatabaseAddress | None = None, upstream: str | None = None, port: int = 0
-    ) -> ReferenceServer:
-        """A new server of this kind; port 0 is one of the kernel's choice."""
-        methods = dict(self.change)
-        rogue: ReferenceServer = type("RogueServer", (self.base,), methods)(database, upstream, port)
+    def server(self, database: DatabaseAddress | None = None, upstream: str | None = None) -> ReferenceServer:
+        """A new server of this kind."""
+        rogue: ReferenceServer = type("RogueServer", (self.base,), dict(self.change))(database, upstream)
         return rogue
+
+
+def under_load(name: str, test_type: str, caught_by: str, does: str, change: Change, **more: Any) -> Rogue:
+    """One that misbehaves only then."""
+    return Rogue(name, test_type, caught_by, does, change, under_load=True, **more)
 
 
 def every(server: ReferenceServer, count: int) -> bool:

@@ -3,13 +3,14 @@
 import contextlib
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from functools import partialmethod
 from typing import Any
 
 import psycopg
 
-from harness.tests.doubles.reference import ReferenceServer, Reply, Request, Row, Session
-from harness.tests.doubles.rogues import Change, Rogue
+from harness.tests.doubles.reference import Ids, Line, ReferenceServer, Reply, Request, Rows, Session
+from harness.tests.doubles.rogues import Change, under_load
 
 LASTING = 12  # connections that are asked again and again; verification opens 8 of them
 OPEN = 30  # connections at once; verification opens 24, which ask twice each
@@ -20,20 +21,28 @@ def busy(server: ReferenceServer) -> bool:
     return server.lasting_connections > LASTING or server.open_connections > OPEN
 
 
-Rows = Callable[[ReferenceServer, Session, psycopg.Connection, Sequence[int]], list[Row]]
+def chosen(
+    cheat: Callable[..., Any] | partialmethod[Any],
+    honest: Callable[..., Any],
+    when: Callable[[ReferenceServer], bool],
+) -> Callable[..., Any]:
+    """A method that cheats only then."""
+    if isinstance(cheat, partialmethod):
+        bound = cheat
+
+        def cheating(self: ReferenceServer, *args: Any) -> Any:
+            return bound.func(self, *bound.args, *args, **bound.keywords)
+    else:
+        cheating = cheat
+    return lambda self, *args: (cheating if when(self) else honest)(self, *args)
 
 
-def when_busy(cheat: Rows) -> Change:
-    """Read rows so while many ask, honestly otherwise."""
-
-    def rows(self: ReferenceServer, session: Session, connection: psycopg.Connection, ids: Sequence[int]) -> list[Row]:
-        chosen = cheat if busy(self) else ReferenceServer.rows
-        return chosen(self, session, connection, ids)
-
-    return {"rows": rows}
+def while_busy(change: Change) -> Change:
+    """The same replacements, each in force only while many ask."""
+    return {name: chosen(cheat, getattr(ReferenceServer, name), busy) for name, cheat in change.items()}
 
 
-def remembered(self: ReferenceServer, connection: psycopg.Connection) -> dict[int, int]:
+def remembered(self: ReferenceServer, connection: Line) -> dict[int, int]:
     """The table, read once."""
     with self.lock:
         if "table" not in self.state:
@@ -42,9 +51,7 @@ def remembered(self: ReferenceServer, connection: psycopg.Connection) -> dict[in
         return table
 
 
-def empty_selects(
-    self: ReferenceServer, session: Session, connection: psycopg.Connection, ids: Sequence[int]
-) -> list[Row]:
+def empty_selects(self: ReferenceServer, session: Session, connection: Line, ids: Ids) -> Rows:
     """A SELECT a row that finds nothing; the answer comes out of memory."""
     table = remembered(self, connection)
     for _ in ids:
@@ -52,36 +59,27 @@ def empty_selects(
     return [(i, table[i]) for i in ids]
 
 
-def range_scan(
-    self: ReferenceServer, session: Session, connection: psycopg.Connection, ids: Sequence[int]
-) -> list[Row]:
+def range_scan(self: ReferenceServer, session: Session, connection: Line, ids: Ids) -> Rows:
     """One range for many rows' worth of counters; the answer comes out of memory."""
     table = remembered(self, connection)
     connection.execute("SELECT id, randomnumber FROM world WHERE id BETWEEN 1 AND 400")
     return [(i, table[i]) for i in ids]
 
 
-def any_of(self: ReferenceServer, session: Session, connection: psycopg.Connection, ids: Sequence[int]) -> list[Row]:
+def any_of(self: ReferenceServer, session: Session, connection: Line, ids: Ids) -> Rows:
     """All rows by one statement, each as often as it was drawn."""
     query = "SELECT world.id, randomnumber FROM unnest(%s::int[]) AS wanted (id) JOIN world USING (id)"
     return connection.execute(query, (list(ids),)).fetchall()
 
 
-def any_of_and_decoys(
-    self: ReferenceServer, session: Session, connection: psycopg.Connection, ids: Sequence[int]
-) -> list[Row]:
+def any_of_and_decoys(self: ReferenceServer, session: Session, connection: Line, ids: Ids) -> Rows:
     """All rows by one statement, and SELECTs of row 1 up to the number that is due."""
     ReferenceServer.rows(self, session, connection, [1] * (len(ids) - 1))
     return any_of(self, session, connection, ids)
 
 
-def written_together(
-    self: ReferenceServer, session: Session, connection: psycopg.Connection, rows: Sequence[Row]
-) -> None:
+def written_together(self: ReferenceServer, session: Session, connection: Line, rows: Rows) -> None:
     """Requests that come within 5 ms are written by one statement, before they are answered."""
-    if not busy(self):
-        ReferenceServer.write(self, session, connection, rows)
-        return
     with self.lock:
         first = "together" not in self.state
         written, together = self.state.setdefault("together", (threading.Event(), {}))
@@ -100,7 +98,7 @@ def written_together(
         written.wait(5)
 
 
-def fortunes_read_ahead(self: ReferenceServer, connection: psycopg.Connection) -> list[tuple[int, str]]:
+def fortunes_read_ahead(self: ReferenceServer, connection: Line) -> list[tuple[int, str]]:
     """The fortunes that were read for the connection's request before."""
     rows = ReferenceServer.fortunes(self, connection)
     with self.lock:
@@ -109,7 +107,7 @@ def fortunes_read_ahead(self: ReferenceServer, connection: psycopg.Connection) -
     return before if busy(self) else rows
 
 
-def page_out_of_memory(self: ReferenceServer, connection: psycopg.Connection) -> list[tuple[int, str]]:
+def page_out_of_memory(self: ReferenceServer, connection: Line) -> list[tuple[int, str]]:
     with self.lock:
         kept: list[tuple[int, str]] | None = self.state.get("fortunes")
     if kept is None or not busy(self):
@@ -119,27 +117,7 @@ def page_out_of_memory(self: ReferenceServer, connection: psycopg.Connection) ->
     return kept
 
 
-def unread(self: ReferenceServer, session: Session, connection: psycopg.Connection, count: int) -> list[Row]:
-    """Writes numbers without reading the rows."""
-    if not busy(self):
-        return ReferenceServer.update(self, session, connection, count)
-    rows = [(i, session.dice.randint(1, 10_000)) for i in sorted(self.draw_different(session, count))]
-    self.write(session, connection, rows)
-    return rows
-
-
-def dropped_one_in_five(
-    self: ReferenceServer, session: Session, connection: psycopg.Connection, rows: Sequence[Row]
-) -> None:
-    """Loses one update in five, whoever asks."""
-    with self.lock:
-        self.state["writes"] = self.state.get("writes", 0) + 1
-        kept = self.state["writes"] % 5
-    if kept or not busy(self):
-        ReferenceServer.write(self, session, connection, rows)
-
-
-def deadlocking(self: ReferenceServer, session: Session, connection: psycopg.Connection, rows: Sequence[Row]) -> None:
+def deadlocking(self: ReferenceServer, session: Session, connection: Line, rows: Rows) -> None:
     """Writes two rows in both orders at the same time beside its answers, and swallows the deadlock."""
     ReferenceServer.write(self, session, connection, rows)
     with self.lock:
@@ -161,28 +139,24 @@ def locked(self: ReferenceServer, meeting: threading.Barrier, pair: tuple[int, i
         line.execute("UPDATE world SET randomnumber = randomnumber WHERE id = %s", (pair[1],))
 
 
-def role_setting(
-    self: ReferenceServer, session: Session, connection: psycopg.Connection, ids: Sequence[int]
-) -> list[Row]:
-    """Leaves a setting of the role behind for whoever logs in next."""
-    with self.lock:
-        first = "left" not in self.state
-        self.state["left"] = True
-    if first:
-        connection.execute("ALTER ROLE benchmarkdbuser SET enable_indexscan = off")
-    return ReferenceServer.rows(self, session, connection, ids)
+def rolled_back(self: ReferenceServer, session: Session, connection: Line, rows: Rows) -> None:
+    """Writes, and takes it back: statements, rows and updates are counted all the same."""
+    with connection.transaction(force_rollback=True):
+        ReferenceServer.write(self, session, connection, rows)
 
 
-def new_password(
-    self: ReferenceServer, session: Session, connection: psycopg.Connection, ids: Sequence[int]
-) -> list[Row]:
-    """Changes the password, so that the next server cannot log in."""
-    with self.lock:
-        first = "left" not in self.state
-        self.state["left"] = True
-    if first:
-        connection.execute("ALTER ROLE benchmarkdbuser PASSWORD 'mine'")
-    return ReferenceServer.rows(self, session, connection, ids)
+def leaving(statement: str) -> Change:
+    """Leaves something behind for whoever logs in next."""
+
+    def rows(self: ReferenceServer, session: Session, connection: Line, ids: Ids) -> Rows:
+        with self.lock:
+            first = "left" not in self.state
+            self.state["left"] = True
+        if first:
+            connection.execute(statement.encode())
+        return ReferenceServer.rows(self, session, connection, ids)
+
+    return while_busy({"rows": rows})
 
 
 def fast(self: ReferenceServer, session: Session, after: int = 20) -> bool:
@@ -202,36 +176,11 @@ def other_status(self: ReferenceServer, session: Session, request: Request) -> R
     return Reply(status=204) if fast(self, session) else reply
 
 
-def other_message(self: ReferenceServer, session: Session, request: Request) -> Reply:
-    """The right size and the wrong content, on fast connections only."""
-    reply = ReferenceServer.reply(self, session, request)
-    if fast(self, session):
-        reply.body = reply.body.replace(b"Hello", b"Hullo")
-    return reply
-
-
-def other_number(
-    self: ReferenceServer, session: Session, connection: psycopg.Connection, ids: Sequence[int]
-) -> list[Row]:
-    """Reads each row and answers the number after it, on fast connections only."""
-    rows = ReferenceServer.rows(self, session, connection, ids)
-    return [(i, number % 10_000 + 1) for i, number in rows] if fast(self, session) else rows
-
-
 def closes(self: ReferenceServer, session: Session, request: Request) -> Reply:
     """Closes a connection after its 25th request while many ask."""
     reply = ReferenceServer.reply(self, session, request)
     reply.close = fast(self, session, 25)
     return reply
-
-
-def rolled_back(self: ReferenceServer, session: Session, connection: psycopg.Connection, rows: Sequence[Row]) -> None:
-    """Writes, and takes it back: statements, rows and updates are counted all the same."""
-    if not busy(self):
-        ReferenceServer.write(self, session, connection, rows)
-        return
-    with connection.transaction(force_rollback=True):
-        ReferenceServer.write(self, session, connection, rows)
 
 
 def fixed_date(self: ReferenceServer, session: Session, request: Request) -> Reply:
@@ -242,88 +191,19 @@ def fixed_date(self: ReferenceServer, session: Session, request: Request) -> Rep
     return reply
 
 
-def rogue(name: str, test_type: str, caught_by: str, does: str, change: Change) -> Rogue:
-    return Rogue(
-        name=name,
-        test_type=test_type,
-        caught_by=caught_by,
-        does=f"{does} while many ask",
-        change=change,
-        under_load=True,
-    )
-
-
-def left(name: str, does: str, rows: Any) -> Rogue:
-    return Rogue(
-        name=name, test_type="db", caught_by="nothing-left-behind", does=does, change=when_busy(rows), under_load=True
-    )
-
-
 ROGUES = (
-    rogue(
-        "empty-selects-when-busy",
-        "db",
-        "rows-read",
-        "makes SELECTs that find nothing",
-        when_busy(empty_selects),
-    ),
-    rogue("scans-a-range-when-busy", "query", "one-row-a-select", "scans a range for show", when_busy(range_scan)),
-    rogue(
-        "selects-at-once-when-busy",
-        "query",
-        "one-row-a-select",
-        "reads 20 rows by one SELECT",
-        when_busy(any_of),
-    ),
-    rogue(
-        "selects-at-once-and-decoys",
-        "query",
-        "one-row-a-select",
-        "reads 20 rows by one SELECT and row 1 by 19 more",
-        when_busy(any_of_and_decoys),
-    ),
-    rogue(
-        "writes-requests-together",
-        "update",
-        "rows-written",
-        "writes several requests by one statement",
-        {"write": written_together},
-    ),
-    rogue(
-        "caches-the-page-when-busy",
-        "fortune",
-        "rows-read",
-        "renders fortunes out of memory",
-        {"fortunes": page_out_of_memory},
-    ),
-    rogue(
-        "reads-fortunes-ahead-when-busy",
-        "fortune",
-        "fortunes-in-order",
-        "renders what was read for the connection's request before",
-        {"fortunes": fortunes_read_ahead},
-    ),
-    rogue("does-not-read-when-busy", "update", "rows-read", "writes without reading", {"update": unread}),
-    rogue(
-        "drops-some-when-busy",
-        "update",
-        "rows-written",
-        "loses one update in five",
-        {"write": dropped_one_in_five},
-    ),
-    rogue(
-        "swallows-deadlocks", "update", "no-deadlock-answered", "takes deadlocks for successes", {"write": deadlocking}
-    ),
-    left("leaves-a-setting", "leaves a setting of the role behind", role_setting),
-    left("changes-the-password", "changes the role's password", new_password),
-    rogue("answers-twice", "json", "one-answer-a-request", "answers each request twice", {"encode": twice}),
-    rogue("no-content", "json", "status-ok", "answers 204", {"reply": other_status}),
-    rogue(
-        "another-message", "json", "json-message", "answers another message of the same size", {"reply": other_message}
-    ),
-    rogue("closes-in-between", "json", "one-answer-a-request", "closes after 25 requests", {"reply": closes}),
-    rogue("two-dates", "json", "date-form", "sends a second Date, of long ago", {"reply": fixed_date}),
-    rogue("another-number", "db", "equals-row", "reads the row and answers another number", {"rows": other_number}),
-    rogue("another-number-of-many", "query", "equals-row", "the same for 20 rows", {"rows": other_number}),
-    rogue("rolls-back", "update", "written-before-answered", "rolls its writes back", {"write": rolled_back}),
-)
+    under_load("empty-selects-when-busy", "db", "rows-read", "makes SELECTs that find nothing", while_busy({"rows": empty_selects})),
+    under_load("scans-a-range-when-busy", "query", "one-row-a-select", "scans a range for show", while_busy({"rows": range_scan})),
+    under_load("selects-at-once-and-decoys", "query", "one-row-a-select", "reads 20 rows by one SELECT and row 1 by 19 more", while_busy({"rows": any_of_and_decoys})),
+    under_load("writes-requests-together", "update", "rows-written", "writes several requests by one statement", while_busy({"write": written_together})),
+    under_load("caches-the-page-when-busy", "fortune", "rows-read", "renders fortunes out of memory", {"fortunes": page_out_of_memory}),
+    under_load("reads-fortunes-ahead-when-busy", "fortune", "fortunes-in-order", "renders what was read for the connection's request before", {"fortunes": fortunes_read_ahead}),
+    under_load("swallows-deadlocks", "update", "no-deadlock-answered", "takes deadlocks for successes", {"write": deadlocking}),
+    under_load("leaves-a-setting", "db", "nothing-left-behind", "leaves a setting of the role behind", leaving("ALTER ROLE benchmarkdbuser SET enable_indexscan = off")),
+    under_load("changes-the-password", "db", "nothing-left-behind", "changes the role's password", leaving("ALTER ROLE benchmarkdbuser PASSWORD 'mine'")),
+    under_load("answers-twice", "json", "one-answer-a-request", "answers each request twice", {"encode": twice}),
+    under_load("no-content", "json", "status-ok", "answers 204", {"reply": other_status}),
+    under_load("closes-in-between", "json", "one-answer-a-request", "closes after 25 requests", {"reply": closes}),
+    under_load("two-dates", "json", "date-form", "sends a second Date, of long ago", {"reply": fixed_date}),
+    under_load("rolls-back", "update", "written-before-answered", "rolls its writes back", while_busy({"write": rolled_back})),
+)  # fmt: skip

@@ -5,14 +5,13 @@ Each is honest to whoever asks slowly, and while few are connected.
 
 import threading
 import time
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable
 
 import psycopg
 
-from harness.tests.doubles.reference import ROWS, ReferenceServer, Reply, Request, Row, Session
-from harness.tests.doubles.rogues import Change, Rogue
-from harness.tests.doubles.rogues.busy import busy, remembered, when_busy
+from harness.tests.doubles.reference import ROWS, Ids, Line, ReferenceServer, Reply, Request, Row, Rows, Session
+from harness.tests.doubles.rogues import Change, every, under_load
+from harness.tests.doubles.rogues.busy import busy, fast, remembered, while_busy
 from harness.tests.doubles.rogues.stale import read_ahead
 from harness.tests.doubles.rogues.updates import nothing
 
@@ -42,16 +41,9 @@ def on_every_fourth_connection(self: ReferenceServer, session: Session) -> bool:
     return busy(self) and session.number % 4 == 0
 
 
-def one_in_a_hundred(self: ReferenceServer, session: Session) -> bool:
-    with self.lock:
-        self.state["seldom"] = self.state.get("seldom", 0) + 1
-        return busy(self) and self.state["seldom"] % 100 == 0
-
-
-def one_in_twenty(self: ReferenceServer, session: Session) -> bool:
-    with self.lock:
-        self.state["turn"] = self.state.get("turn", 0) + 1
-        return busy(self) and self.state["turn"] % 20 == 0
+def one_in(count: int) -> When:
+    """One time in so many, while many ask."""
+    return lambda self, _: busy(self) and every(self, count)
 
 
 def nobody_else_looks(self: ReferenceServer, session: Session) -> bool:
@@ -92,7 +84,7 @@ def another_greeting(when: When) -> Change:
 def other_numbers(when: When) -> Change:
     """Reads each row, and answers another number."""
 
-    def rows(self: ReferenceServer, session: Session, connection: psycopg.Connection, ids: Sequence[int]) -> list[Row]:
+    def rows(self: ReferenceServer, session: Session, connection: Line, ids: Ids) -> Rows:
         found = ReferenceServer.rows(self, session, connection, ids)
         return [(i, number % ROWS + 1) for i, number in found] if when(self, session) else found
 
@@ -102,7 +94,7 @@ def other_numbers(when: When) -> Change:
 def from_memory(when: When) -> Change:
     """A copy of the table in place of reading."""
 
-    def rows(self: ReferenceServer, session: Session, connection: psycopg.Connection, ids: Sequence[int]) -> list[Row]:
+    def rows(self: ReferenceServer, session: Session, connection: Line, ids: Ids) -> Rows:
         if not when(self, session):
             return ReferenceServer.rows(self, session, connection, ids)
         table = remembered(self, connection)
@@ -111,10 +103,8 @@ def from_memory(when: When) -> Change:
     return {"rows": rows}
 
 
-def decoys(self: ReferenceServer, session: Session, connection: psycopg.Connection, ids: Sequence[int]) -> list[Row]:
+def decoys(self: ReferenceServer, session: Session, connection: Line, ids: Ids) -> Rows:
     """As many SELECTs as rows, all of row 1, and the answer out of a copy that is read anew each second."""
-    if not busy(self):
-        return ReferenceServer.rows(self, session, connection, ids)
     with self.lock:
         read, table = self.state.get("copy", (0.0, {}))
         if time.monotonic() - read > 1.0:
@@ -124,9 +114,7 @@ def decoys(self: ReferenceServer, session: Session, connection: psycopg.Connecti
     return [(i, table[i]) for i in ids]
 
 
-def first_read(
-    self: ReferenceServer, session: Session, connection: psycopg.Connection, ids: Sequence[int]
-) -> list[Row]:
+def first_read(self: ReferenceServer, session: Session, connection: Line, ids: Ids) -> Rows:
     """Reads each row as asked, and answers what it first read of it, while many ask."""
     rows = ReferenceServer.rows(self, session, connection, ids)
     kept: dict[int, Row] = self.state.setdefault("kept", {})
@@ -135,14 +123,12 @@ def first_read(
     return [kept[i] for i in ids] if busy(self) else rows
 
 
-def shared_read(
-    self: ReferenceServer, session: Session, connection: psycopg.Connection, ids: Sequence[int]
-) -> list[Row]:
+def shared_read(self: ReferenceServer, session: Session, connection: Line, ids: Ids) -> Rows:
     """Answers the row that another request has just read."""
     now = time.monotonic()
     with self.lock:
         read, rows = self.state.get("shared", (0.0, []))
-        if busy(self) and now - read < 0.01 and len(rows) == len(ids):
+        if now - read < 0.01 and len(rows) == len(ids):
             return list(rows)
     rows = ReferenceServer.rows(self, session, connection, ids)
     with self.lock:
@@ -150,7 +136,7 @@ def shared_read(
     return rows
 
 
-def first_fortunes(self: ReferenceServer, connection: psycopg.Connection) -> list[tuple[int, str]]:
+def first_fortunes(self: ReferenceServer, connection: Line) -> list[tuple[int, str]]:
     """Reads the fortunes, and renders those that it read before, while many ask."""
     rows = ReferenceServer.fortunes(self, connection)
     if not busy(self):
@@ -162,19 +148,19 @@ def first_fortunes(self: ReferenceServer, connection: psycopg.Connection) -> lis
 def instead(when: When, other: Callable[..., None]) -> Change:
     """Other writes."""
 
-    def write(self: ReferenceServer, session: Session, connection: psycopg.Connection, rows: Sequence[Row]) -> None:
+    def write(self: ReferenceServer, session: Session, connection: Line, rows: Rows) -> None:
         chosen = other if when(self, session) else ReferenceServer.write
         chosen(self, session, connection, rows)
 
     return {"write": write}
 
 
-def same_numbers(self: ReferenceServer, session: Session, connection: psycopg.Connection, rows: Sequence[Row]) -> None:
+def same_numbers(self: ReferenceServer, session: Session, connection: Line, rows: Rows) -> None:
     """Updates every row to the number that it has."""
     connection.execute("UPDATE world SET randomnumber = randomnumber WHERE id = ANY(%s)", ([i for i, _ in rows],))
 
 
-def into_the_twin(self: ReferenceServer, session: Session, connection: psycopg.Connection, rows: Sequence[Row]) -> None:
+def into_the_twin(self: ReferenceServer, session: Session, connection: Line, rows: Rows) -> None:
     """Updates the other table of that name."""
     connection.execute(
         'UPDATE "World" AS w SET randomnumber = new.number '
@@ -186,10 +172,10 @@ def into_the_twin(self: ReferenceServer, session: Session, connection: psycopg.C
 def later(seconds: float) -> Callable[..., None]:
     """Writes so long after the answer, everything, and in order."""
 
-    def write(self: ReferenceServer, session: Session, connection: psycopg.Connection, rows: Sequence[Row]) -> None:
+    def write(self: ReferenceServer, session: Session, connection: Line, rows: Rows) -> None:
         with self.lock:
             first = "later" not in self.state
-            waiting: list[tuple[float, Sequence[Row]]] = self.state.setdefault("later", [])
+            waiting: list[tuple[float, Rows]] = self.state.setdefault("later", [])
             waiting.append((time.monotonic() + seconds, rows))
         if first:
             threading.Thread(target=_write_later, args=(self, waiting), daemon=True).start()
@@ -197,7 +183,7 @@ def later(seconds: float) -> Callable[..., None]:
     return write
 
 
-def _write_later(self: ReferenceServer, waiting: list[tuple[float, Sequence[Row]]]) -> None:
+def _write_later(self: ReferenceServer, waiting: list[tuple[float, Rows]]) -> None:
     with self.connect() as line:
         session = Session(number=0)
         while not self.stopped:
@@ -207,27 +193,26 @@ def _write_later(self: ReferenceServer, waiting: list[tuple[float, Sequence[Row]
                 time.sleep(0.001)
 
 
-def rogue(name: str, test_type: str, caught_by: str, does: str, change: Change, **more: Any) -> Rogue:
-    return Rogue(name=name, test_type=test_type, caught_by=caught_by, does=does, change=change, under_load=True, **more)
-
-
 ROGUES = (
-    rogue("waits-for-the-rate", "json", "json-message", "another message at more than 240 requests/s", another_greeting(at_a_rate)),
-    rogue("broken-worker", "json", "json-message", "another message on every fourth connection, while many ask", another_greeting(on_every_fourth_connection)),
-    rogue("one-greeting-in-a-hundred", "json", "json-message", "another message one time in a hundred, while many ask", another_greeting(one_in_a_hundred)),
-    rogue("broken-worker-of-rows", "query", "equals-row", "other numbers on every fourth connection, while many ask", other_numbers(on_every_fourth_connection)),
-    rogue("looks-who-looks", "db", "equals-row", "other numbers while nobody else is connected to the database", other_numbers(nobody_else_looks)),
-    rogue("memory-at-a-rate", "db", "rows-read", "rows out of memory at more than 240 requests/s", from_memory(at_a_rate)),
-    rogue("spares-one-in-twenty", "query", "rows-read", "one request in twenty out of memory, while many ask", from_memory(one_in_twenty)),
-    rogue("shares-reads", "db", "rows-read", "the row of another request, while many ask", {"rows": shared_read}),
-    rogue("decoys-of-one-row", "query", "equals-row", "SELECTs of row 1 and a copy refreshed each second, while many ask", {"rows": decoys}),
-    rogue("first-read-when-busy", "db", "equals-row", "reads rows and answers what it read first, while many ask", {"rows": first_read}),
-    rogue("reads-ahead-when-busy", "db", "equals-row", "the row read for the connection's request before, while many ask", when_busy(read_ahead)),
-    rogue("reads-ahead-of-many-when-busy", "query", "equals-row", "the rows read for the connection's request before, while many ask", when_busy(read_ahead)),
-    rogue("first-fortunes-when-busy", "fortune", "fortunes-in-order", "reads fortunes and renders older ones, while many ask", {"fortunes": first_fortunes}),
-    rogue("drops-one-in-twenty", "update", "rows-written", "drops one update in twenty, while many ask", instead(one_in_twenty, nothing)),
-    rogue("writes-the-same", "update", "written-before-answered", "writes the old numbers back, while many ask", instead(lambda self, _: busy(self), same_numbers)),
-    rogue("writes-the-twin", "update", "rows-written", "every fourth connection writes the other table", instead(on_every_fourth_connection, into_the_twin)),
-    rogue("writes-late-when-busy", "update", "written-before-answered", "writes 30 ms after the answer, while many ask", instead(lambda self, _: busy(self), later(LATE_SECONDS))),
-    rogue("writes-a-moment-late-when-busy", "update", "written-before-answered", "writes 5 ms after the answer, while many ask", instead(lambda self, _: busy(self), later(A_MOMENT_SECONDS))),
+    under_load("another-message", "json", "json-message", "another message of the same size on fast connections", another_greeting(fast)),
+    under_load("another-number", "db", "equals-row", "reads the row and answers another number on fast connections", other_numbers(fast)),
+    under_load("another-number-of-many", "query", "equals-row", "the same for 20 rows", other_numbers(fast)),
+    under_load("waits-for-the-rate", "json", "json-message", "another message at more than 240 requests/s", another_greeting(at_a_rate)),
+    under_load("broken-worker", "json", "json-message", "another message on every fourth connection, while many ask", another_greeting(on_every_fourth_connection)),
+    under_load("one-greeting-in-a-hundred", "json", "json-message", "another message one time in a hundred, while many ask", another_greeting(one_in(100))),
+    under_load("broken-worker-of-rows", "query", "equals-row", "other numbers on every fourth connection, while many ask", other_numbers(on_every_fourth_connection)),
+    under_load("looks-who-looks", "db", "equals-row", "other numbers while nobody else is connected to the database", other_numbers(nobody_else_looks)),
+    under_load("memory-at-a-rate", "db", "rows-read", "rows out of memory at more than 240 requests/s", from_memory(at_a_rate)),
+    under_load("spares-one-in-twenty", "query", "rows-read", "one request in twenty out of memory, while many ask", from_memory(one_in(20))),
+    under_load("shares-reads", "db", "rows-read", "the row of another request, while many ask", while_busy({"rows": shared_read})),
+    under_load("decoys-of-one-row", "query", "equals-row", "SELECTs of row 1 and a copy refreshed each second, while many ask", while_busy({"rows": decoys})),
+    under_load("first-read-when-busy", "db", "equals-row", "reads rows and answers what it read first, while many ask", {"rows": first_read}),
+    under_load("reads-ahead-when-busy", "db", "equals-row", "the row read for the connection's request before, while many ask", while_busy({"rows": read_ahead})),
+    under_load("reads-ahead-of-many-when-busy", "query", "equals-row", "the rows read for the connection's request before, while many ask", while_busy({"rows": read_ahead})),
+    under_load("first-fortunes-when-busy", "fortune", "fortunes-in-order", "reads fortunes and renders older ones, while many ask", {"fortunes": first_fortunes}),
+    under_load("drops-one-in-twenty", "update", "rows-written", "drops one update in twenty, while many ask", instead(one_in(20), nothing)),
+    under_load("writes-the-same", "update", "written-before-answered", "writes the old numbers back, while many ask", while_busy({"write": same_numbers})),
+    under_load("writes-the-twin", "update", "rows-written", "every fourth connection writes the other table", instead(on_every_fourth_connection, into_the_twin)),
+    under_load("writes-late-when-busy", "update", "written-before-answered", "writes 30 ms after the answer, while many ask", while_busy({"write": later(LATE_SECONDS)})),
+    under_load("writes-a-moment-late-when-busy", "update", "written-before-answered", "writes 5 ms after the answer, while many ask", while_busy({"write": later(A_MOMENT_SECONDS)})),
 )  # fmt: skip

@@ -16,6 +16,7 @@ from harness.tests.doubles.rogues import (
     waiting,
 )
 
+WITHOUT_DATABASE = frozenset({"http", "json", "plaintext", "hello", "delay", "fan-out"})
 _MODULES = (http, constants, waiting, rows, updates, pages, stale, orders, busy, hidden, cunning, late)
 EVERYONE: dict[str, Rogue] = {rogue.name: rogue for module in _MODULES for rogue in module.ROGUES}
 ROGUES = {name: rogue for name, rogue in EVERYONE.items() if not rogue.under_load}

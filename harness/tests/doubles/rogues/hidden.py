@@ -2,19 +2,12 @@
 
 from collections.abc import Callable, Iterable
 from dataclasses import replace
-from functools import partialmethod
-from typing import Any
 
 from harness.tests.doubles.reference import ReferenceServer
 from harness.tests.doubles.rogues import Change, Rogue, constants, http, pages, rows, updates
-from harness.tests.doubles.rogues.busy import busy
+from harness.tests.doubles.rogues.busy import busy, chosen, while_busy
 
 SELDOM = 100  # requests, of which one is spoilt
-
-
-def while_busy(change: Change) -> Change:
-    """The same replacements, each in force only while many ask."""
-    return {name: _chosen(cheat, getattr(ReferenceServer, name), busy) for name, cheat in change.items()}
 
 
 def seldom(change: Change) -> Change:
@@ -27,22 +20,7 @@ def seldom(change: Change) -> Change:
             server.state["seldom"] = server.state.get("seldom", 0) + 1
             return bool(server.state["seldom"] % SELDOM == 0)
 
-    return {name: _chosen(cheat, getattr(ReferenceServer, name), now) for name, cheat in change.items()}
-
-
-def _chosen(
-    cheat: Callable[..., Any] | partialmethod[Any],
-    honest: Callable[..., Any],
-    when: Callable[[ReferenceServer], bool],
-) -> Callable[..., Any]:
-    if isinstance(cheat, partialmethod):
-        bound = cheat
-
-        def cheating(self: ReferenceServer, *args: Any) -> Any:
-            return bound.func(self, *bound.args, *args, **bound.keywords)
-    else:
-        cheating = cheat
-    return lambda self, *args: (cheating if when(self) else honest)(self, *args)
+    return {name: chosen(cheat, getattr(ReferenceServer, name), now) for name, cheat in change.items()}
 
 
 def _hidden(rogues: Iterable[Rogue], caught_by: str, *names: str) -> list[Rogue]:
@@ -101,6 +79,7 @@ ROGUES = (
         *("further-key", "array-of-one", "invents-numbers", "always-row-42", "identical-rows", "first-nine-tenths"),
         *("even-ids", "scattered-subset", "walks-the-table", "repeats-half", "neighbours"),
     ),
+    *_hidden(updates.ROGUES, "rows-read", "does-not-read"),
     *_hidden(rows.ROGUES, "rows-read", "caches-rows", "serves-memory", "selects-nothing"),
     *_hidden(rows.ROGUES, "one-row-a-select", "select-in", "select-join"),
     *_hidden(updates.ROGUES, "rows-written", "loses-half", "never-writes"),

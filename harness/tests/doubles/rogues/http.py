@@ -15,14 +15,6 @@ Answers = list[tuple[Request, Reply]]
 Split = tuple[list[Request], bytes, int | None]
 
 
-def swallow_some(self: ReferenceServer, answers: Answers) -> Answers:
-    return [] if every(self, 20) else answers
-
-
-def fail_some(self: ReferenceServer, session: Session, request: Request) -> Reply:
-    return Reply(status=500) if every(self, 20) else ReferenceServer.reply(self, session, request)
-
-
 def field(name: str, value: str | None) -> Change:
     """Replace, add or (None) leave out a header field."""
 
@@ -74,10 +66,6 @@ def close_after_ten(self: ReferenceServer, session: Session, request: Request) -
     return reply
 
 
-def date_at_start(self: ReferenceServer) -> str:
-    return str(self.state.setdefault("date", formatdate(time.time(), usegmt=True)))
-
-
 def date_off(self: ReferenceServer, seconds: float) -> str:
     return formatdate(time.time() + seconds, usegmt=True)
 
@@ -95,10 +83,6 @@ def one_spelling(self: ReferenceServer, lines: Sequence[str]) -> dict[str, str]:
     return ReferenceServer.parse_headers(self, known)
 
 
-def reverse(self: ReferenceServer, answers: Answers) -> Answers:
-    return answers[::-1]
-
-
 def first_of_many(self: ReferenceServer, data: bytes) -> Split:
     requests, rest, error = ReferenceServer.split(self, data)
     return requests[:1], rest, error
@@ -109,32 +93,8 @@ def drop_the_rest(self: ReferenceServer, data: bytes) -> Split:
     return requests, b"" if requests else rest, error
 
 
-def whole_first_line(self: ReferenceServer, data: bytes) -> Split:
-    return ReferenceServer.split(self, data) if b"\r\n" in data else ([], b"", 400)
-
-
-def no_absolute_form(self: ReferenceServer, head: bytes) -> Request | None:
-    return None if b" http://" in head.split(b"\r\n")[0] else ReferenceServer.parse(self, head)
-
-
-def short_targets(self: ReferenceServer, session: Session, request: Request) -> Reply:
-    return Reply(status=414) if len(request.query) > 1000 else ReferenceServer.reply(self, session, request)
-
-
-def body_of_head(self: ReferenceServer, request: Request | None, reply: Reply) -> bytes:
-    return ReferenceServer.encode(self, None, reply)
-
-
-def head_fails(self: ReferenceServer, session: Session, request: Request) -> Reply:
-    return Reply(status=500) if request.method == "HEAD" else ReferenceServer.reply(self, session, request)
-
-
 def exists(self: ReferenceServer, request: Request) -> Reply:
     return Reply(body=b"welcome")
-
-
-def redirect(self: ReferenceServer, request: Request) -> Reply:
-    return Reply(status=302, headers=[("Location", "/json")])
 
 
 def deleted(self: ReferenceServer, request: Request) -> Reply:
@@ -157,110 +117,45 @@ def say_nothing(self: ReferenceServer, line: socket.socket, error: int) -> None:
         time.sleep(5)
 
 
-def rogue(name: str, caught_by: str, does: str, change: Change, test_type: str = "http") -> Rogue:
-    return Rogue(name=name, test_type=test_type, caught_by=caught_by, does=does, change=change)
-
-
 ROGUES = (
-    rogue("swallows-requests", "answered", "answers 19 of 20 requests", {"arrange": swallow_some}, "json"),
-    rogue("fails-sometimes", "status-ok", "answers every 20th request with 500", {"reply": fail_some}, "json"),
-    rogue(
-        "speaks-http-1.0",
-        "message-grammar",
-        "answers as HTTP/1.0",
-        bytes_changed(lambda data: data.replace(b"HTTP/1.1", b"HTTP/1.0", 1)),
-    ),
-    rogue(
-        "header-without-colon",
-        "message-grammar",
-        "sends a header line without a colon",
-        bytes_changed(lambda data: data.replace(b"\r\n", b"\r\nX-Powered-By rogue\r\n", 1)),
-    ),
-    rogue(
-        "length-and-chunked",
-        "message-grammar",
-        "declares Content-Length and chunked at once",
-        bytes_changed(also_chunked),
-    ),
-    rogue(
-        "ends-bodies-by-closing",
-        "length-declared",
-        "declares no length and closes",
-        {"reply": close_each, "headers": without_length},
-        "json",
-    ),
-    rogue("length-too-long", "length-exact", "declares two bytes more than it sends", bytes_changed(longer), "json"),
-    rogue("length-too-short", "length-exact", "declares two bytes fewer than it sends", bytes_changed(shorter), "json"),
-    rogue(
-        "stray-line-end",
-        "length-exact",
-        "sends a line end after the body",
-        bytes_changed(lambda data: data + b"\r\n"),
-        "json",
-    ),
-    rogue("closes-each-time", "keep-alive", "closes after each response", {"reply": close_each}, "json"),
-    rogue("closes-after-ten", "keep-alive", "closes after ten responses", {"reply": close_after_ten}, "json"),
-    rogue("nameless", "server-header", "sends no Server header", field("Server", None)),
-    rogue("dateless", "date-form", "sends no Date header", field("Date", None)),
-    rogue(
-        "date-in-old-form",
-        "date-form",
-        "writes 'Sunday, 06-Nov-94 08:49:37 GMT'",
-        {"date": lambda self: time.strftime("%A, %d-%b-%y %H:%M:%S GMT", time.gmtime())},
-    ),
-    rogue(
-        "date-in-local-time", "date-now", "writes local time as GMT", {"date": partialmethod(date_off, 3600)}, "json"
-    ),
-    rogue("date-stale", "date-now", "refreshes Date too seldom", {"date": partialmethod(date_off, -10)}, "json"),
-    rogue("date-fixed", "date-moves", "makes Date once", {"date": date_at_start}),
-    rogue("json-as-text", "content-type", "calls JSON text/plain", field("Content-Type", "text/plain"), "json"),
-    rogue(
-        "page-without-charset",
-        "content-type",
-        "declares no charset of the page",
-        field("Content-Type", "text/html"),
-        "fortune",
-    ),
-    rogue(
-        "json-in-latin-1",
-        "content-type",
-        "declares another charset",
-        field("Content-Type", "application/json; charset=iso-8859-1"),
-        "json",
-    ),
-    rogue("compresses-unasked", "no-compression", "sends gzip to who did not ask", {"reply": compress}),
-    rogue("sets-cookies", "no-state", "starts a session", field("Set-Cookie", "session=1; Path=/")),
-    rogue("never-closes", "connection-close", "ignores Connection: close", {"honours_close": lambda *_: False}),
-    rogue(
-        "one-spelling",
-        "header-names-any-case",
-        "knows header names in one spelling",
-        {"parse_headers": one_spelling},
-    ),
-    rogue("one-of-many", "pipelining", "answers the first of pipelined requests", {"split": first_of_many}),
-    rogue("last-come-first-served", "pipelining", "answers pipelined requests backwards", {"arrange": reverse}),
-    rogue("forgets-halves", "request-across-segments", "drops half a request", {"split": drop_the_rest}),
-    rogue("one-segment-only", "request-in-segments", "wants a line in one segment", {"split": whole_first_line}),
-    rogue("no-absolute-form", "absolute-form", "refuses absolute-form targets", {"parse": no_absolute_form}),
-    rogue("short-targets-only", "long-query-string", "414 above 1,000 characters", {"reply": short_targets}),
-    rogue("head-with-body", "head-request", "sends a body after HEAD", {"encode": body_of_head}),
-    rogue("head-fails", "head-request", "answers HEAD with 500", {"reply": head_fails}),
-    rogue("everything-exists", "unknown-path", "200 on every path", {"unknown": exists}),
-    rogue("redirects-strangers", "unknown-path", "redirects unknown paths", {"unknown": redirect}),
-    rogue("any-method", "unsupported-method", "takes DELETE", {"unsupported": deleted}),
-    rogue(
-        "error-on-oversized",
-        "oversized-header",
-        "500 on a header of a megabyte",
-        {"refuse": partialmethod(refuse_as, 431, 500)},
-    ),
-    rogue(
-        "dies-of-oversized",
-        "oversized-header",
-        "ends at a header of a megabyte",
-        {"refuse": partialmethod(die_of, 431)},
-    ),
-    rogue("accepts-garbage", "garbage", "200 on what is no HTTP", {"refuse": partialmethod(refuse_as, 400, 200)}),
-    rogue("dies-of-garbage", "garbage", "ends at what is no HTTP", {"refuse": partialmethod(die_of, 400)}),
-    rogue("hangs-on-garbage", "garbage", "neither answers nor closes on what is no HTTP", {"refuse": say_nothing}),
-)
+    Rogue("swallows-requests", "json", "answered", "answers 19 of 20 requests", {"arrange": lambda self, answers: [] if every(self, 20) else answers}),
+    Rogue("fails-sometimes", "json", "status-ok", "answers every 20th request with 500", {"reply": lambda self, session, request: Reply(status=500) if every(self, 20) else ReferenceServer.reply(self, session, request)}),
+    Rogue("speaks-http-1.0", "http", "message-grammar", "answers as HTTP/1.0", bytes_changed(lambda data: data.replace(b"HTTP/1.1", b"HTTP/1.0", 1))),
+    Rogue("header-without-colon", "http", "message-grammar", "sends a header line without a colon", bytes_changed(lambda data: data.replace(b"\r\n", b"\r\nX-Powered-By rogue\r\n", 1))),
+    Rogue("length-and-chunked", "http", "message-grammar", "declares Content-Length and chunked at once", bytes_changed(also_chunked)),
+    Rogue("ends-bodies-by-closing", "json", "length-declared", "declares no length and closes", {"reply": close_each, "headers": without_length}),
+    Rogue("length-too-long", "json", "length-exact", "declares two bytes more than it sends", bytes_changed(longer)),
+    Rogue("length-too-short", "json", "length-exact", "declares two bytes fewer than it sends", bytes_changed(shorter)),
+    Rogue("stray-line-end", "json", "length-exact", "sends a line end after the body", bytes_changed(lambda data: data + b"\r\n")),
+    Rogue("closes-each-time", "json", "keep-alive", "closes after each response", {"reply": close_each}),
+    Rogue("closes-after-ten", "json", "keep-alive", "closes after ten responses", {"reply": close_after_ten}),
+    Rogue("nameless", "http", "server-header", "sends no Server header", field("Server", None)),
+    Rogue("dateless", "http", "date-form", "sends no Date header", field("Date", None)),
+    Rogue("date-in-old-form", "http", "date-form", "writes 'Sunday, 06-Nov-94 08:49:37 GMT'", {"date": lambda self: time.strftime("%A, %d-%b-%y %H:%M:%S GMT", time.gmtime())}),
+    Rogue("date-in-local-time", "json", "date-now", "writes local time as GMT", {"date": partialmethod(date_off, 3600)}),
+    Rogue("date-stale", "json", "date-now", "refreshes Date too seldom", {"date": partialmethod(date_off, -10)}),
+    Rogue("date-fixed", "http", "date-moves", "makes Date once", {"date": lambda self: str(self.state.setdefault("date", formatdate(time.time(), usegmt=True)))}),
+    Rogue("json-as-text", "json", "content-type", "calls JSON text/plain", field("Content-Type", "text/plain")),
+    Rogue("page-without-charset", "fortune", "content-type", "declares no charset of the page", field("Content-Type", "text/html")),
+    Rogue("json-in-latin-1", "json", "content-type", "declares another charset", field("Content-Type", "application/json; charset=iso-8859-1")),
+    Rogue("compresses-unasked", "http", "no-compression", "sends gzip to who did not ask", {"reply": compress}),
+    Rogue("sets-cookies", "http", "no-state", "starts a session", field("Set-Cookie", "session=1; Path=/")),
+    Rogue("never-closes", "http", "connection-close", "ignores Connection: close", {"honours_close": lambda *_: False}),
+    Rogue("one-spelling", "http", "header-names-any-case", "knows header names in one spelling", {"parse_headers": one_spelling}),
+    Rogue("one-of-many", "http", "pipelining", "answers the first of pipelined requests", {"split": first_of_many}),
+    Rogue("last-come-first-served", "http", "pipelining", "answers pipelined requests backwards", {"arrange": lambda self, answers: answers[::-1]}),
+    Rogue("forgets-halves", "http", "request-across-segments", "drops half a request", {"split": drop_the_rest}),
+    Rogue("one-segment-only", "http", "request-in-segments", "wants a line in one segment", {"split": lambda self, data: ReferenceServer.split(self, data) if b"\r\n" in data else ([], b"", 400)}),
+    Rogue("no-absolute-form", "http", "absolute-form", "refuses absolute-form targets", {"parse": lambda self, head: None if b" http://" in head.split(b"\r\n")[0] else ReferenceServer.parse(self, head)}),
+    Rogue("short-targets-only", "http", "long-query-string", "414 above 1,000 characters", {"reply": lambda self, session, request: Reply(status=414) if len(request.query) > 1000 else ReferenceServer.reply(self, session, request)}),
+    Rogue("head-with-body", "http", "head-request", "sends a body after HEAD", {"encode": lambda self, request, reply: ReferenceServer.encode(self, None, reply)}),
+    Rogue("head-fails", "http", "head-request", "answers HEAD with 500", {"reply": lambda self, session, request: Reply(status=500) if request.method == "HEAD" else ReferenceServer.reply(self, session, request)}),
+    Rogue("everything-exists", "http", "unknown-path", "200 on every path", {"unknown": exists}),
+    Rogue("redirects-strangers", "http", "unknown-path", "redirects unknown paths", {"unknown": lambda self, request: Reply(status=302, headers=[("Location", "/json")])}),
+    Rogue("any-method", "http", "unsupported-method", "takes DELETE", {"unsupported": deleted}),
+    Rogue("error-on-oversized", "http", "oversized-header", "500 on a header of a megabyte", {"refuse": partialmethod(refuse_as, 431, 500)}),
+    Rogue("dies-of-oversized", "http", "oversized-header", "ends at a header of a megabyte", {"refuse": partialmethod(die_of, 431)}),
+    Rogue("accepts-garbage", "http", "garbage", "200 on what is no HTTP", {"refuse": partialmethod(refuse_as, 400, 200)}),
+    Rogue("dies-of-garbage", "http", "garbage", "ends at what is no HTTP", {"refuse": partialmethod(die_of, 400)}),
+    Rogue("hangs-on-garbage", "http", "garbage", "neither answers nor closes on what is no HTTP", {"refuse": say_nothing}),
+)  # fmt: skip

@@ -10,7 +10,7 @@ from typing import Any
 import psycopg
 
 from harness.tests.doubles.orders import Asked, Document, OrderServer, RefusedError, Wanted
-from harness.tests.doubles.reference import Reply, Request, Session
+from harness.tests.doubles.reference import Line, Reply, Request, Session
 from harness.tests.doubles.rogues import Rogue, every
 
 
@@ -45,24 +45,12 @@ def not_located(self: OrderServer, order: Document) -> Reply:
     return reply
 
 
-def any_quantity(self: OrderServer, value: object) -> int:
-    return value if type(value) is int and 100 < value < 1000 else OrderServer.quantity(self, value)
-
-
-def lax_card(self: OrderServer, value: object) -> str:
-    return value.strip() if isinstance(value, str) and value.strip().isdigit() and len(value) < 20 else str(value)[:19]
-
-
-def refused_with_200(self: OrderServer, status: int, detail: str) -> Reply:
-    return OrderServer.problem(self, 200 if status == 400 else status, detail)
-
-
-def deleted_anyway(self: OrderServer, connection: psycopg.Connection, order: int) -> None:
+def deleted_anyway(self: OrderServer, connection: Line, order: int) -> None:
     with contextlib.suppress(RefusedError):
         OrderServer.delete(self, connection, order)
 
 
-def replaced(self: OrderServer, connection: psycopg.Connection, order: int, item: int, quantity: int) -> Document:
+def replaced(self: OrderServer, connection: Line, order: int, item: int, quantity: int) -> Document:
     """Of an item that is there already one piece more is taken."""
     if quantity != 1:
         return OrderServer.again(self, connection, order, item, quantity)
@@ -80,7 +68,7 @@ def plain_problem(self: OrderServer, status: int, detail: str) -> Reply:
 
 
 def order_stays(
-    self: OrderServer, connection: psycopg.Connection, customer: int, card: str, wanted: Wanted, document: Document
+    self: OrderServer, connection: Line, customer: int, card: str, wanted: Wanted, document: Document
 ) -> Document:
     """Inserts the order before it looks whether the items exist, and forgets to roll back."""
     try:
@@ -91,9 +79,7 @@ def order_stays(
         raise
 
 
-def lost(
-    self: OrderServer, connection: psycopg.Connection, customer: int, card: str, wanted: Wanted, document: Document
-) -> Document:
+def lost(self: OrderServer, connection: Line, customer: int, card: str, wanted: Wanted, document: Document) -> Document:
     """Every tenth order is answered and rolled back."""
     order: Document = {}
     with contextlib.suppress(psycopg.Rollback), connection.transaction():
@@ -104,7 +90,7 @@ def lost(
 
 
 def without_the_last(
-    self: OrderServer, connection: psycopg.Connection, customer: int, card: str, wanted: Wanted, document: Document
+    self: OrderServer, connection: Line, customer: int, card: str, wanted: Wanted, document: Document
 ) -> Document:
     """Orders of more than ten items lose the last one, in the answer too."""
     kept = wanted[:-1] if len(wanted) > 10 else wanted
@@ -112,7 +98,7 @@ def without_the_last(
 
 
 def doubled(
-    self: OrderServer, connection: psycopg.Connection, customer: int, card: str, wanted: Wanted, document: Document
+    self: OrderServer, connection: Line, customer: int, card: str, wanted: Wanted, document: Document
 ) -> Document:
     """Orders of one item are made twice, as by a retry."""
     if len(wanted) == 1:
@@ -120,22 +106,16 @@ def doubled(
     return OrderServer.create(self, connection, customer, card, wanted, document)
 
 
-def priced_by_client(
-    self: OrderServer, connection: psycopg.Connection, wanted: Wanted, document: Document
-) -> dict[int, Decimal]:
+def priced_by_client(self: OrderServer, connection: Line, wanted: Wanted, document: Document) -> dict[int, Decimal]:
     prices = OrderServer.priced(self, connection, wanted, document)
     return prices | {i["itemId"]: Decimal(i["price"]) for i in document["items"] if "price" in i}
 
 
-def cached_prices(self: OrderServer, connection: psycopg.Connection, items: Sequence[int]) -> dict[int, Decimal]:
+def cached_prices(self: OrderServer, connection: Line, items: Sequence[int]) -> dict[int, Decimal]:
     """Prices are kept once they were read."""
     kept = self.state.setdefault("prices", {})
     kept |= OrderServer.prices(self, connection, [item for item in items if item not in kept])
     return {item: kept[item] for item in items if item in kept}
-
-
-def total_of_client(self: OrderServer, wanted: Wanted, prices: Mapping[int, Decimal], document: Document) -> Decimal:
-    return Decimal(document["total"]) if "total" in document else OrderServer.total(self, wanted, prices, document)
 
 
 def total_in_float(self: OrderServer, wanted: Wanted, prices: Mapping[int, Decimal], document: Document) -> Decimal:
@@ -144,33 +124,33 @@ def total_in_float(self: OrderServer, wanted: Wanted, prices: Mapping[int, Decim
     return total if total < 10_000 else round(total, -1)
 
 
-def marked_deleted(self: OrderServer, connection: psycopg.Connection, order: int) -> None:
+def marked_deleted(self: OrderServer, connection: Line, order: int) -> None:
     """Deletes nothing, and remembers what it has deleted."""
     self.read(connection, order)
     self.state.setdefault("deleted", set()).add(order)
 
 
-def read_unless_marked(self: OrderServer, connection: psycopg.Connection, order: int) -> Document:
+def read_unless_marked(self: OrderServer, connection: Line, order: int) -> Document:
     if order in self.state.get("deleted", ()):
         raise RefusedError(404, f"there is no order {order}")
     return OrderServer.read(self, connection, order)
 
 
-def items_stay(self: OrderServer, connection: psycopg.Connection, order: int) -> None:
+def items_stay(self: OrderServer, connection: Line, order: int) -> None:
     """Only the card is taken away: the order's row and its items stay."""
     self.read(connection, order)
     connection.execute("UPDATE orders SET card = '000000000000' WHERE id = %s", (order,))
     self.state.setdefault("deleted", set()).add(order)
 
 
-def card_of_neighbour(self: OrderServer, connection: psycopg.Connection, order: int, card: str) -> Document:
+def card_of_neighbour(self: OrderServer, connection: Line, order: int, card: str) -> Document:
     """Changes the card of the order before, too."""
     found = OrderServer.change(self, connection, order, card)
     connection.execute("UPDATE orders SET card = %s WHERE id = %s", (card, order - 1))
     return found
 
 
-def same_cards(self: OrderServer, connection: psycopg.Connection, order: int, card: str) -> Document:
+def same_cards(self: OrderServer, connection: Line, order: int, card: str) -> Document:
     """Changes all orders that were paid with the same card."""
     with connection.transaction():
         old = self.read(connection, order)["card"]
@@ -178,19 +158,19 @@ def same_cards(self: OrderServer, connection: psycopg.Connection, order: int, ca
         return self.read(connection, order)
 
 
-def loads_one_less(self: OrderServer, connection: psycopg.Connection, count: int) -> int:
+def loads_one_less(self: OrderServer, connection: Line, count: int) -> int:
     OrderServer.load(self, connection, count - 1)
     return count
 
 
-def answers_before(self: OrderServer, connection: psycopg.Connection, order: int, item: int, quantity: int) -> Document:
+def answers_before(self: OrderServer, connection: Line, order: int, item: int, quantity: int) -> Document:
     """An item is added, and the answer is the order of before."""
     OrderServer.add(self, connection, order, item, quantity)
     found = self.read(connection, order)
     return {**found, "items": [line for line in found["items"] if line["itemId"] != item]}
 
 
-def early_change(self: OrderServer, connection: psycopg.Connection, order: int, card: str) -> Document:
+def early_change(self: OrderServer, connection: Line, order: int, card: str) -> Document:
     """A new card is answered, and written by a thread a little later."""
     found = self.read(connection, order)
 
@@ -204,7 +184,7 @@ def early_change(self: OrderServer, connection: psycopg.Connection, order: int, 
 
 
 def early_commit(
-    self: OrderServer, connection: psycopg.Connection, customer: int, card: str, wanted: Wanted, document: Document
+    self: OrderServer, connection: Line, customer: int, card: str, wanted: Wanted, document: Document
 ) -> Document:
     """Makes the order but for the commit, which follows the answer at once."""
     ready = threading.Event()
@@ -229,7 +209,7 @@ def early_commit(
 
 
 def insert_and_commit(
-    self: OrderServer, connection: psycopg.Connection, customer: int, card: str, wanted: Wanted, document: Document
+    self: OrderServer, connection: Line, customer: int, card: str, wanted: Wanted, document: Document
 ) -> Document:
     """The order, then its items in a second transaction."""
     with connection.transaction():
@@ -243,7 +223,7 @@ def insert_and_commit(
     return self.read(connection, order)
 
 
-def summed_later(self: OrderServer, connection: psycopg.Connection, order: int, item: int, quantity: int) -> Document:
+def summed_later(self: OrderServer, connection: Line, order: int, item: int, quantity: int) -> Document:
     """The item, then the total in a second transaction."""
     with connection.transaction():
         self.lock_order(connection, order)
@@ -259,13 +239,13 @@ def summed_later(self: OrderServer, connection: psycopg.Connection, order: int, 
     return self.read(connection, order)
 
 
-def not_locked(self: OrderServer, connection: psycopg.Connection, order: int) -> None:
+def not_locked(self: OrderServer, connection: Line, order: int) -> None:
     """Looks whether the order is there, and locks nothing."""
     if not self.one(connection, "SELECT 1 FROM orders WHERE id = %s", (order,)):
         raise RefusedError(404, f"there is no order {order}")
 
 
-def whole_row(self: OrderServer, connection: psycopg.Connection, order: int, card: str) -> Document:
+def whole_row(self: OrderServer, connection: Line, order: int, card: str) -> Document:
     """Writes back all that was read, as a mapper does."""
     with connection.transaction():
         found = self.read(connection, order)
@@ -274,7 +254,7 @@ def whole_row(self: OrderServer, connection: psycopg.Connection, order: int, car
         return self.read(connection, order)
 
 
-def cached_order(self: OrderServer, connection: psycopg.Connection, request: Asked, path: Sequence[str]) -> Reply:
+def cached_order(self: OrderServer, connection: Line, request: Asked, path: Sequence[str]) -> Reply:
     """Orders are kept once they were read; this server's own writes drop them."""
     kept = self.state.setdefault("kept", {})
     key = tuple(path)
@@ -287,11 +267,7 @@ def cached_order(self: OrderServer, connection: psycopg.Connection, request: Ask
     return reply
 
 
-def oldest_first(self: OrderServer, connection: psycopg.Connection, limit: int) -> list[Document]:
-    return OrderServer.newest(self, connection, limit)[::-1]
-
-
-def list_of_a_second(self: OrderServer, connection: psycopg.Connection, limit: int) -> list[Document]:
+def list_of_a_second(self: OrderServer, connection: Line, limit: int) -> list[Document]:
     """The list is kept for a second."""
     kept = self.state.setdefault("lists", {})
     if limit not in kept or time.monotonic() - kept[limit][0] > 1:
@@ -310,9 +286,9 @@ ROGUES = (
     rogue("items-backwards", "items-in-order", "answers items by falling ids", shown=with_lines_backwards),
     rogue("float-money", "declared-json", "answers money as a number", money=lambda _, value: float(value)),
     rogue("no-location", "location-named", "does not say where a new order is", created=not_located),
-    rogue("any-quantity", "declared-status", "takes quantities above 100", quantity=any_quantity),
-    rogue("any-card", "declared-status", "takes what is no card", card=lax_card),
-    rogue("bad-orders-as-ok", "declared-status", "answers 200 to bad orders", problem=refused_with_200),
+    rogue("any-quantity", "declared-status", "takes quantities above 100", quantity=lambda self, value: value if type(value) is int and 100 < value < 1000 else OrderServer.quantity(self, value)),
+    rogue("any-card", "declared-status", "takes what is no card", card=lambda self, value: value.strip() if isinstance(value, str) and value.strip().isdigit() and len(value) < 20 else str(value)[:19]),
+    rogue("bad-orders-as-ok", "declared-status", "answers 200 to bad orders", problem=lambda self, status, detail: OrderServer.problem(self, 200 if status == 400 else status, detail)),
     rogue("deletes-unknown-orders", "declared-status", "answers 204 for unknown orders", delete=deleted_anyway),
     rogue("replaces-items", "declared-status", "adds an item a second time", again=replaced),
     rogue("problems-as-json", "declared-content-type", "calls problems application/json", problem=plain_problem),
@@ -322,35 +298,21 @@ ROGUES = (
     rogue("doubles-orders", "order-once", "makes some orders twice", create=doubled),
     rogue("client-s-price", "price-of-the-item", "takes the client's price", priced=priced_by_client),
     rogue("cached-prices", "price-of-the-item", "keeps prices of items", prices=cached_prices),
-    rogue("client-s-total", "total-of-the-items", "takes the client's total", total=total_of_client),
+    rogue("client-s-total", "total-of-the-items", "takes the client's total", total=lambda self, wanted, prices, document: Decimal(document["total"]) if "total" in document else OrderServer.total(self, wanted, prices, document)),
     rogue("rounded-total", "total-of-the-items", "rounds high totals", total=total_in_float),
-    rogue(
-        "deletes-in-memory",
-        "order-deleted",
-        "only remembers what it has deleted",
-        delete=marked_deleted,
-        read=read_unless_marked,
-    ),
-    rogue(
-        "deletes-without-items",
-        "order-deleted",
-        "leaves items of what it has deleted",
-        delete=items_stay,
-        read=read_unless_marked,
-    ),
+    rogue("deletes-in-memory", "order-deleted", "only remembers what it has deleted", delete=marked_deleted, read=read_unless_marked),
+    rogue("deletes-without-items", "order-deleted", "leaves items of what it has deleted", delete=items_stay, read=read_unless_marked),
     rogue("another-s-card", "no-other-order-changed", "changes a second order's card", change=card_of_neighbour),
     rogue("same-cards", "no-other-order-changed", "changes all orders of a card", change=same_cards),
     rogue("loads-one-less", "orders-loaded", "loads an order less than it says", load=loads_one_less),
     rogue("answers-of-before", "answer-agrees", "answers an order without its new item", add=answers_before),
     rogue("card-later", "committed-before-answered", "writes a card after the answer", change=early_change),
     rogue("commits-later", "committed-before-answered", "commits an order after the answer", create=early_commit),
-    rogue(
-        "items-in-a-second-transaction", "one-transaction", "commits an order, then its items", create=insert_and_commit
-    ),
+    rogue("items-in-a-second-transaction", "one-transaction", "commits an order, then its items", create=insert_and_commit),
     rogue("total-in-a-second-transaction", "one-transaction", "commits an item, then the total", add=summed_later),
     rogue("locks-nothing", "orders-in-a-crowd", "locks no order whose items it changes", lock_order=not_locked),
     rogue("writes-whole-rows", "orders-in-a-crowd", "writes an old total back with a card", change=whole_row),
     rogue("cached-orders", "reads-are-current", "keeps orders that were read", route=cached_order),
-    rogue("oldest-first", "newest-first", "lists the oldest first", newest=oldest_first),
+    rogue("oldest-first", "newest-first", "lists the oldest first", newest=lambda self, connection, limit: OrderServer.newest(self, connection, limit)[::-1]),
     rogue("list-of-a-second", "newest-first", "keeps the list for a second", newest=list_of_a_second),
-)
+)  # fmt: skip

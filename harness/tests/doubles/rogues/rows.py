@@ -1,15 +1,12 @@
 """Rogues of the tests that read rows: shapes, counts, values, draws and statements."""
 
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partialmethod
-from typing import Any
 
-import psycopg
-
-from harness.tests.doubles.reference import ROWS, ReferenceServer, Row, Session
+from harness.tests.doubles.reference import ROWS, Ids, Line, ReferenceServer, Row, Rows, Session
 from harness.tests.doubles.rogues import Change, Rogue, every
-from harness.tests.doubles.rogues.busy import any_of, busy
+from harness.tests.doubles.rogues.busy import any_of, remembered, while_busy
 
 CELLS = 20  # of the ids by range, and by remainder: as uniformity is tried
 
@@ -40,21 +37,9 @@ def colliding(identifier: int, number: int) -> object:
     return {"id": identifier, "randomnumber": number, "randomNumber": number}
 
 
-def from_zero(self: ReferenceServer, identifier: int, number: int) -> object:
-    return {"id": identifier % ROWS, "randomNumber": number}
-
-
 def with_the_last(self: ReferenceServer, session: Session, count: int) -> list[int]:
     """The last row would be seldom drawn."""
     return [ROWS if every(self, 50) else i for i in ReferenceServer.draw(self, session, count)]
-
-
-def in_array(self: ReferenceServer, identifier: int, number: int) -> object:
-    return [{"id": identifier, "randomNumber": number}]
-
-
-def bare_when_one(self: ReferenceServer, rows: Sequence[Row]) -> object:
-    return self.row(*rows[0]) if len(rows) == 1 else [self.row(*row) for row in rows]
 
 
 def count_with(change: Callable[[str | None, int], int]) -> Change:
@@ -81,19 +66,11 @@ def every_integer(text: str | None, count: int) -> int:
     return min(max(int(digits), 1), 500) if digits and text != "-1" else count
 
 
-def invented(self: ReferenceServer, session: Session, connection: psycopg.Connection, ids: Sequence[int]) -> list[Row]:
+def invented(self: ReferenceServer, session: Session, connection: Line, ids: Ids) -> Rows:
     return [(i, session.dice.randint(1, ROWS)) for i, _ in ReferenceServer.rows(self, session, connection, ids)]
 
 
-def always_42(self: ReferenceServer, session: Session, count: int) -> list[int]:
-    return [42] * count
-
-
-def same_in_a_request(self: ReferenceServer, session: Session, count: int) -> list[int]:
-    return [session.dice.randint(1, ROWS)] * count
-
-
-def drawn_from(self: ReferenceServer, ids: Sequence[int], session: Session, count: int) -> list[int]:
+def drawn_from(self: ReferenceServer, ids: Ids, session: Session, count: int) -> list[int]:
     return [session.dice.choice(ids) for _ in range(count)]
 
 
@@ -128,9 +105,7 @@ def half_of_the_last(self: ReferenceServer, session: Session, count: int) -> lis
     return [*last[: count // 2], *drawn[count // 2 :]]
 
 
-def remembering(
-    self: ReferenceServer, session: Session, connection: psycopg.Connection, ids: Sequence[int]
-) -> list[Row]:
+def remembering(self: ReferenceServer, session: Session, connection: Line, ids: Ids) -> Rows:
     """Reads a row once and keeps it."""
     cache: dict[int, Row] = self.state.setdefault("cache", {})
     missing = [i for i in ids if i not in cache]
@@ -139,47 +114,30 @@ def remembering(
     return [cache[i] for i in ids]
 
 
-def all_rows(self: ReferenceServer, connection: psycopg.Connection) -> dict[int, Row]:
-    """The table, read once."""
-    with self.lock:
-        if "table" not in self.state:
-            self.state["table"] = {row[0]: row for row in connection.execute("SELECT * FROM world").fetchall()}
-        table: dict[int, Row] = self.state["table"]
-        return table
+def out_of_memory(self: ReferenceServer, session: Session, connection: Line, ids: Ids) -> Rows:
+    table = remembered(self, connection)
+    return [(i, table[i]) for i in ids]
 
 
-def out_of_memory(
-    self: ReferenceServer, session: Session, connection: psycopg.Connection, ids: Sequence[int]
-) -> list[Row]:
-    table = all_rows(self, connection)
-    return [table[i] for i in ids]
-
-
-def one_in_ten_thousand(
-    self: ReferenceServer, session: Session, connection: psycopg.Connection, ids: Sequence[int]
-) -> list[Row]:
+def one_in_ten_thousand(self: ReferenceServer, session: Session, connection: Line, ids: Ids) -> Rows:
     """Spares one SELECT in 10,000."""
-    table = all_rows(self, connection)
+    table = remembered(self, connection)
     asked = [i for i in ids if not every(self, 10_000)]
     rows = dict(ReferenceServer.rows(self, session, connection, asked)) if asked else {}
-    return [(i, rows.get(i, table[i][1])) for i in ids]
+    return [(i, rows.get(i, table[i])) for i in ids]
 
 
-def select_in(self: ReferenceServer, session: Session, connection: psycopg.Connection, ids: Sequence[int]) -> list[Row]:
+def select_in(self: ReferenceServer, session: Session, connection: Line, ids: Ids) -> Rows:
     query = "SELECT id, randomnumber FROM world WHERE id = ANY(%s)"
     return connection.execute(query, (list(set(ids)),)).fetchall()
 
 
-def select_twice(
-    self: ReferenceServer, session: Session, connection: psycopg.Connection, ids: Sequence[int]
-) -> list[Row]:
+def select_twice(self: ReferenceServer, session: Session, connection: Line, ids: Ids) -> Rows:
     ReferenceServer.rows(self, session, connection, ids)
     return ReferenceServer.rows(self, session, connection, ids)
 
 
-def select_nothing(
-    self: ReferenceServer, session: Session, connection: psycopg.Connection, ids: Sequence[int]
-) -> list[Row]:
+def select_nothing(self: ReferenceServer, session: Session, connection: Line, ids: Ids) -> Rows:
     """Fetches the whole table for each request, and sends a SELECT a row that names world but reads no page of it."""
     table: dict[int, int] = dict(connection.execute("SELECT id, randomnumber FROM world").fetchall())
     with connection.cursor() as cursor:
@@ -188,111 +146,39 @@ def select_nothing(
     return [(i, table[i]) for i in ids]
 
 
-def off_by_one(
-    self: ReferenceServer, session: Session, connection: psycopg.Connection, ids: Sequence[int]
-) -> list[Row]:
-    return [(i, number % ROWS + 1) for i, number in ReferenceServer.rows(self, session, connection, ids)]
-
-
-def busy_shortcut(
-    self: ReferenceServer, session: Session, connection: psycopg.Connection, ids: Sequence[int]
-) -> list[Row]:
-    """Reads rows as long as few ask, and makes numbers up when many do."""
-    if busy(self):
-        return [(i, 1) for i in ids]
-    return ReferenceServer.rows(self, session, connection, ids)
-
-
-def memory_when_busy(
-    self: ReferenceServer, session: Session, connection: psycopg.Connection, ids: Sequence[int]
-) -> list[Row]:
-    """Reads rows as long as few ask, and answers the same rows out of memory when many do."""
-    if not busy(self):
-        return ReferenceServer.rows(self, session, connection, ids)
-    table = all_rows(self, connection)
-    return [table[i] for i in ids]
-
-
-def rogue(name: str, test_type: str, caught_by: str, does: str, change: Change, **more: Any) -> Rogue:
-    return Rogue(name=name, test_type=test_type, caught_by=caught_by, does=does, change=change, **more)
-
-
 ROGUES = (
-    rogue("string-ids", "db", "integers", "ids as strings", shape(lambda i, n: {"id": str(i), "randomNumber": n})),
-    rogue("floats", "db", "integers", "numbers as 7.0", shape(lambda i, n: {"id": i, "randomNumber": float(n)})),
-    rogue("null-numbers", "query", "integers", "numbers are null", shape(lambda i, n: {"id": i, "randomNumber": None})),
-    rogue("negatives", "db", "in-range", "negative numbers", shape(lambda i, n: {"id": i, "randomNumber": -n})),
-    rogue("ids-from-zero", "query", "in-range", "ids 0..9999", {"row": from_zero, "draw": with_the_last}),
-    rogue("keys-in-two-cases", "db", "keys-once", "randomnumber and randomNumber", shape(colliding)),
-    rogue("lower-case-key", "db", "keys-exact", "randomnumber", shape(lambda i, n: {"id": i, "randomnumber": n})),
-    rogue(
-        "further-key", "query", "keys-exact", "a further key", shape(lambda i, n: {"id": i, "randomNumber": n, "_": 0})
-    ),
-    rogue("array-of-one", "db", "rows-are-objects", "an array for one row", {"row": in_array}),
-    rogue("bare-when-one", "query", "rows-are-objects", "an object for queries=1", {"array": bare_when_one}),
-    rogue(
-        "no-upper-bound", "query", "count-exact", "501 rows for 501", count_with(lambda t, n: 501 if t == "501" else n)
-    ),
-    rogue("reads-fractions", "query", "count-exact", "takes 1.5 for 15", count_with(every_integer)),
-    rogue("int32-overflow", "query", "count-exact", "one row for a 20-digit number", count_with(signed_32_bits)),
-    rogue("strict-numbers", "query", "answered", "dies of queries=foo", {"count": strict}),
-    rogue("invents-numbers", "db", "equals-row", "reads rows, answers other numbers", {"rows": invented}),
-    rogue("off-by-one", "cached-query", "equals-row", "answers the number after", {"rows": off_by_one}),
-    rogue("always-row-42", "db", "ids-repeat-by-chance", "one fixed row", {"draw": always_42}),
-    rogue("identical-rows", "query", "ids-repeat-by-chance", "n times the same row", {"draw": same_in_a_request}),
-    rogue("first-nine-tenths", "db", "ids-uniform", "ids 1..9000", {"draw": partialmethod(drawn_from, range(1, 9001))}),
-    rogue(
-        "even-ids", "query", "ids-uniform", "even ids only", {"draw": partialmethod(drawn_from, range(2, ROWS + 1, 2))}
-    ),
-    rogue(
-        "scattered-subset",
-        "query",
-        "ids-repeat-by-chance",
-        "3,000 ids here and there",
-        {"draw": partialmethod(drawn_from, SCATTERED)},
-    ),
-    rogue(
-        "cache-of-a-tenth",
-        "cached-query",
-        "ids-uniform",
-        "1,000 of the rows",
-        {"draw": partialmethod(drawn_from, range(1, 1001))},
-    ),
-    rogue("walks-the-table", "db", "ids-repeat-by-chance", "1, 2, 3, …", {"draw": one_after_the_other}),
-    rogue("dependent-draws", "db", "ids-independent", "every second id follows from the last", {"draw": opposite}),
-    rogue(
-        "repeats-half", "query", "ids-independent", "half of the last request's rows again", {"draw": half_of_the_last}
-    ),
-    rogue(
-        "neighbours",
-        "query",
-        "ids-independent",
-        "rows that lie side by side",
-        {"draw": partialmethod(near_each_other, 500)},
-    ),
-    rogue("caches-rows", "db", "rows-read", "reads each row once", {"rows": remembering}),
-    rogue("serves-memory", "query", "rows-read", "reads the table at start", {"rows": out_of_memory}),
-    rogue(
-        "spares-one-in-10000", "query", "rows-read", "leaves out one SELECT in 10,000", {"rows": one_in_ten_thousand}
-    ),
-    rogue("select-in", "query", "one-row-a-select", "WHERE id = ANY", {"rows": select_in}),
-    rogue("select-join", "query", "one-row-a-select", "a join with a list of ids", {"rows": any_of}),
-    rogue("selects-twice", "db", "no-needless-select", "reads every row twice", {"rows": select_twice}),
-    rogue("selects-nothing", "query", "rows-read", "SELECTs that read no page", {"rows": select_nothing}),
-    rogue(
-        "makes-up-when-busy",
-        "db",
-        "equals-row",
-        "makes numbers up while many ask",
-        {"rows": busy_shortcut},
-        under_load=True,
-    ),
-    rogue(
-        "caches-when-busy",
-        "query",
-        "rows-read",
-        "answers out of memory while many ask",
-        {"rows": memory_when_busy},
-        under_load=True,
-    ),
-)
+    Rogue("string-ids", "db", "integers", "ids as strings", shape(lambda i, n: {"id": str(i), "randomNumber": n})),
+    Rogue("floats", "db", "integers", "numbers as 7.0", shape(lambda i, n: {"id": i, "randomNumber": float(n)})),
+    Rogue("null-numbers", "query", "integers", "numbers are null", shape(lambda i, n: {"id": i, "randomNumber": None})),
+    Rogue("negatives", "db", "in-range", "negative numbers", shape(lambda i, n: {"id": i, "randomNumber": -n})),
+    Rogue("ids-from-zero", "query", "in-range", "ids 0..9999", {"row": lambda self, identifier, number: {"id": identifier % ROWS, "randomNumber": number}, "draw": with_the_last}),
+    Rogue("keys-in-two-cases", "db", "keys-once", "randomnumber and randomNumber", shape(colliding)),
+    Rogue("lower-case-key", "db", "keys-exact", "randomnumber", shape(lambda i, n: {"id": i, "randomnumber": n})),
+    Rogue("further-key", "query", "keys-exact", "a further key", shape(lambda i, n: {"id": i, "randomNumber": n, "_": 0})),
+    Rogue("array-of-one", "db", "rows-are-objects", "an array for one row", {"row": lambda self, identifier, number: [{"id": identifier, "randomNumber": number}]}),
+    Rogue("bare-when-one", "query", "rows-are-objects", "an object for queries=1", {"array": lambda self, rows: self.row(*rows[0]) if len(rows) == 1 else [self.row(*row) for row in rows]}),
+    Rogue("no-upper-bound", "query", "count-exact", "501 rows for 501", count_with(lambda t, n: 501 if t == "501" else n)),
+    Rogue("reads-fractions", "query", "count-exact", "takes 1.5 for 15", count_with(every_integer)),
+    Rogue("int32-overflow", "query", "count-exact", "one row for a 20-digit number", count_with(signed_32_bits)),
+    Rogue("strict-numbers", "query", "answered", "dies of queries=foo", {"count": strict}),
+    Rogue("invents-numbers", "db", "equals-row", "reads rows, answers other numbers", {"rows": invented}),
+    Rogue("off-by-one", "cached-query", "equals-row", "answers the number after", {"rows": lambda self, session, connection, ids: [(i, number % ROWS + 1) for i, number in ReferenceServer.rows(self, session, connection, ids)]}),
+    Rogue("always-row-42", "db", "ids-repeat-by-chance", "one fixed row", {"draw": lambda self, session, count: [42] * count}),
+    Rogue("identical-rows", "query", "ids-repeat-by-chance", "n times the same row", {"draw": lambda self, session, count: [session.dice.randint(1, ROWS)] * count}),
+    Rogue("first-nine-tenths", "db", "ids-uniform", "ids 1..9000", {"draw": partialmethod(drawn_from, range(1, 9001))}),
+    Rogue("even-ids", "query", "ids-uniform", "even ids only", {"draw": partialmethod(drawn_from, range(2, ROWS + 1, 2))}),
+    Rogue("scattered-subset", "query", "ids-repeat-by-chance", "3,000 ids here and there", {"draw": partialmethod(drawn_from, SCATTERED)}),
+    Rogue("cache-of-a-tenth", "cached-query", "ids-uniform", "1,000 of the rows", {"draw": partialmethod(drawn_from, range(1, 1001))}),
+    Rogue("walks-the-table", "db", "ids-repeat-by-chance", "1, 2, 3, …", {"draw": one_after_the_other}),
+    Rogue("dependent-draws", "db", "ids-independent", "every second id follows from the last", {"draw": opposite}),
+    Rogue("repeats-half", "query", "ids-independent", "half of the last request's rows again", {"draw": half_of_the_last}),
+    Rogue("neighbours", "query", "ids-independent", "rows that lie side by side", {"draw": partialmethod(near_each_other, 500)}),
+    Rogue("caches-rows", "db", "rows-read", "reads each row once", {"rows": remembering}),
+    Rogue("serves-memory", "query", "rows-read", "reads the table at start", {"rows": out_of_memory}),
+    Rogue("spares-one-in-10000", "query", "rows-read", "leaves out one SELECT in 10,000", {"rows": one_in_ten_thousand}),
+    Rogue("select-in", "query", "one-row-a-select", "WHERE id = ANY", {"rows": select_in}),
+    Rogue("select-join", "query", "one-row-a-select", "a join with a list of ids", {"rows": any_of}),
+    Rogue("selects-twice", "db", "no-needless-select", "reads every row twice", {"rows": select_twice}),
+    Rogue("selects-nothing", "query", "rows-read", "SELECTs that read no page", {"rows": select_nothing}),
+    Rogue("makes-up-when-busy", "db", "equals-row", "makes numbers up while many ask", while_busy({"rows": lambda self, session, connection, ids: [(i, 1) for i in ids]}), under_load=True),
+)  # fmt: skip

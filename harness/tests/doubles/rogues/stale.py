@@ -1,16 +1,12 @@
 """Rogues that answer what the table held some time ago, or what it never will: caches, snapshots, rows read ahead."""
 
-from collections.abc import Sequence
-
 import psycopg
 
-from harness.tests.doubles.reference import ReferenceServer, Row, Session
-from harness.tests.doubles.rogues.rows import rogue
+from harness.tests.doubles.reference import Ids, Line, ReferenceServer, Row, Rows, Session
+from harness.tests.doubles.rogues import Rogue
 
 
-def decoy_reads(
-    self: ReferenceServer, session: Session, connection: psycopg.Connection, ids: Sequence[int]
-) -> list[Row]:
+def decoy_reads(self: ReferenceServer, session: Session, connection: Line, ids: Ids) -> Rows:
     """Reads every row as asked, and answers what it first read of it."""
     kept: dict[int, Row] = self.state.setdefault("kept", {})
     for row in ReferenceServer.rows(self, session, connection, ids):
@@ -18,9 +14,7 @@ def decoy_reads(
     return [kept[i] for i in ids]
 
 
-def old_snapshot(
-    self: ReferenceServer, session: Session, connection: psycopg.Connection, ids: Sequence[int]
-) -> list[Row]:
+def old_snapshot(self: ReferenceServer, session: Session, connection: Line, ids: Ids) -> Rows:
     """Reads within one transaction that never ends: as many SELECTs, all of them of the past."""
     if connection.autocommit:
         connection.autocommit = False
@@ -28,11 +22,9 @@ def old_snapshot(
     return ReferenceServer.rows(self, session, connection, ids)
 
 
-def read_ahead(
-    self: ReferenceServer, session: Session, connection: psycopg.Connection, ids: Sequence[int]
-) -> list[Row]:
+def read_ahead(self: ReferenceServer, session: Session, connection: Line, ids: Ids) -> Rows:
     """Answers the rows that it read for the request before, of the same number, but for the first of a connection."""
-    ready: dict[int, list[Row]] = session.state.setdefault("ready", {})
+    ready: dict[int, Rows] = session.state.setdefault("ready", {})
     rows = ReferenceServer.rows(self, session, connection, ids)
     answer = ready.get(len(ids))
     ready[len(ids)] = rows
@@ -41,9 +33,7 @@ def read_ahead(
     return answer
 
 
-def snapshot_of_the_pool(
-    self: ReferenceServer, session: Session, connection: psycopg.Connection, ids: Sequence[int]
-) -> list[Row]:
+def snapshot_of_the_pool(self: ReferenceServer, session: Session, connection: Line, ids: Ids) -> Rows:
     """Keeps a copy of the table that it refreshes every 400 requests, and makes the SELECTs for show."""
     with self.lock:
         self.state["asked"] = self.state.get("asked", 0) + 1
@@ -55,7 +45,7 @@ def snapshot_of_the_pool(
     return [(i, copy[i]) for i in ids]
 
 
-def same_count(self: ReferenceServer, connection: psycopg.Connection) -> list[tuple[int, str]]:
+def same_count(self: ReferenceServer, connection: Line) -> list[tuple[int, str]]:
     """Reads the fortunes and renders a copy unless their number has changed."""
     rows = ReferenceServer.fortunes(self, connection)
     kept: list[tuple[int, str]] = self.state.setdefault("page", rows)
@@ -66,17 +56,11 @@ def same_count(self: ReferenceServer, connection: psycopg.Connection) -> list[tu
 
 
 ROGUES = (
-    rogue("decoy-reads", "db", "equals-row", "reads rows, answers what it read first", {"rows": decoy_reads}),
-    rogue("decoy-reads-of-many", "query", "equals-row", "the same for 20 rows", {"rows": decoy_reads}),
-    rogue("old-snapshot", "db", "equals-row", "reads in a transaction that never ends", {"rows": old_snapshot}),
-    rogue("old-snapshot-of-many", "query", "equals-row", "the same for 20 rows", {"rows": old_snapshot}),
-    rogue("reads-ahead", "db", "equals-row", "answers rows read for the request before", {"rows": read_ahead}),
-    rogue("copy-of-the-table", "query", "equals-row", "answers a copy of the table", {"rows": snapshot_of_the_pool}),
-    rogue(
-        "looks-at-the-count",
-        "fortune",
-        "fortune-planted",
-        "renders a copy while the count is the same",
-        {"fortunes": same_count},
-    ),
-)
+    Rogue("decoy-reads", "db", "equals-row", "reads rows, answers what it read first", {"rows": decoy_reads}),
+    Rogue("decoy-reads-of-many", "query", "equals-row", "the same for 20 rows", {"rows": decoy_reads}),
+    Rogue("old-snapshot", "db", "equals-row", "reads in a transaction that never ends", {"rows": old_snapshot}),
+    Rogue("old-snapshot-of-many", "query", "equals-row", "the same for 20 rows", {"rows": old_snapshot}),
+    Rogue("reads-ahead", "db", "equals-row", "answers rows read for the request before", {"rows": read_ahead}),
+    Rogue("copy-of-the-table", "query", "equals-row", "answers a copy of the table", {"rows": snapshot_of_the_pool}),
+    Rogue("looks-at-the-count", "fortune", "fortunes-in-order", "renders a copy while the count is the same", {"fortunes": same_count}),
+)  # fmt: skip

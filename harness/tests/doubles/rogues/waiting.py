@@ -11,14 +11,6 @@ def wait_half(self: ReferenceServer, seconds: float) -> None:
     time.sleep(seconds / 2)
 
 
-def wait_by_default(self: ReferenceServer, text: str | None) -> int:
-    return 500 if text == "foo" else ReferenceServer.milliseconds(self, text)
-
-
-def wait_unclamped(self: ReferenceServer, text: str | None) -> int:
-    return 2000 if text == "2000" else ReferenceServer.milliseconds(self, text)
-
-
 def wait_in_turn(self: ReferenceServer, seconds: float) -> None:
     """Holds up whoever waits as long, as a pool of few threads does."""
     turns = self.state.setdefault("turns", {})
@@ -27,10 +19,6 @@ def wait_in_turn(self: ReferenceServer, seconds: float) -> None:
         turns["free"] = max(turns.get("free", now), now) + (0.03 if seconds == 0.2 else 0.0)
         until = turns["free"]
     time.sleep(max(seconds, until - now))
-
-
-def call_once(self: ReferenceServer, count: int) -> bytes:
-    return self.encode_json({"calls": count, "sum": count * self.call()})
 
 
 def cached_call(self: ReferenceServer) -> int:
@@ -51,27 +39,19 @@ def sum_of_another(self: ReferenceServer, count: int) -> bytes:
     return self.encode_json({"calls": count, "sum": sum(numbers) + (1 if count > 1 else 0)})
 
 
-def without_calls(self: ReferenceServer, count: int) -> bytes:
-    return self.encode_json({"sum": sum(self.call() for _ in range(count))})
-
-
-def call_unclamped(self: ReferenceServer, text: str | None) -> int:
-    return 101 if text == "101" else ReferenceServer.calls(self, text)
-
-
 def rogue(name: str, test_type: str, caught_by: str, does: str, **change: Any) -> Rogue:
     return Rogue(name=name, test_type=test_type, caught_by=caught_by, does=does, change=change)
 
 
 ROGUES = (
     rogue("half-the-delay", "delay", "never-early", "waits half as long", wait=wait_half),
-    rogue("delay-by-default", "delay", "delay-clamped", "waits where nothing is asked", milliseconds=wait_by_default),
-    rogue("delay-without-limit", "delay", "delay-clamped", "waits longer than a second", milliseconds=wait_unclamped),
+    rogue("delay-by-default", "delay", "delay-clamped", "waits where nothing is asked", milliseconds=lambda self, text: 500 if text == "foo" else ReferenceServer.milliseconds(self, text)),
+    rogue("delay-without-limit", "delay", "delay-clamped", "waits longer than a second", milliseconds=lambda self, text: 2000 if text == "2000" else ReferenceServer.milliseconds(self, text)),
     rogue("waits-in-turn", "delay", "delays-overlap", "lets a few wait at a time", wait=wait_in_turn),
-    rogue("one-call-for-all", "fan-out", "upstream-called", "calls once and multiplies", fan_out_body=call_once),
+    rogue("one-call-for-all", "fan-out", "upstream-called", "calls once and multiplies", fan_out_body=lambda self, count: self.encode_json({"calls": count, "sum": count * self.call()})),
     rogue("cached-calls", "fan-out", "upstream-called", "spares some calls", call=cached_call),
     rogue("a-call-too-many", "fan-out", "upstream-called", "calls once more than asked", fan_out_body=extra_call),
-    rogue("another-sum", "fan-out", "sum-of-the-upstream", "adds up wrongly", fan_out_body=sum_of_another),
-    rogue("sum-alone", "fan-out", "calls-and-sum", "leaves calls out", fan_out_body=without_calls),
-    rogue("calls-without-limit", "fan-out", "calls-clamped", "makes 101 calls", calls=call_unclamped),
-)
+    rogue("another-sum", "fan-out", "upstream-called", "adds up wrongly", fan_out_body=sum_of_another),
+    rogue("sum-alone", "fan-out", "calls-and-sum", "leaves calls out", fan_out_body=lambda self, count: self.encode_json({"sum": sum(self.call() for _ in range(count))})),
+    rogue("calls-without-limit", "fan-out", "calls-clamped", "makes 101 calls", calls=lambda self, text: 101 if text == "101" else ReferenceServer.calls(self, text)),
+)  # fmt: skip

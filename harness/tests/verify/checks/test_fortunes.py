@@ -2,10 +2,10 @@
 
 import pytest
 
-from harness.verify.checks.evidence import Case, Evidence, Exchange
+from harness.tests.verify.subjects import exchange
+from harness.verify.checks.evidence import Evidence
 from harness.verify.checks.fortunes import ADDED
 from harness.verify.checks.registry import CHECKS
-from harness.verify.wire import Response
 
 FORTUNES = {1: "<script>alert('é')</script>", 2: "b & c", 3: "フ"}
 ROWS = (
@@ -21,12 +21,8 @@ PAGE = (
 
 
 def objections(page: str, encoding: str = "utf-8") -> set[str]:
-    body = page.encode(encoding, "replace")
-    response = Response("1.1", 200, "OK", (), body, len(body), "content-length")
-    exchange = Exchange(
-        case=Case(name="plain"), target="/fortunes", sent_at=0, received_at=0, connection=0, response=response
-    )
-    evidence = Evidence(test_type="fortune", url="/fortunes", exchanges=[exchange], fortunes=FORTUNES)
+    pages = [exchange(page.encode(encoding, "replace"))]
+    evidence = Evidence(test_type="fortune", url="/fortunes", exchanges=pages, fortunes=FORTUNES)
     return {
         check.name
         for check in CHECKS.values()

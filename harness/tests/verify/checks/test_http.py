@@ -1,13 +1,12 @@
 """Dates, media types and freshness of responses."""
 
 import calendar
-import dataclasses
 
 import pytest
 
-from harness.verify.checks.evidence import Case, Evidence, Exchange
+from harness.tests.verify.subjects import exchange
+from harness.verify.checks.evidence import Evidence
 from harness.verify.checks.http import content_type, date_now, parse_date, parse_media_type
-from harness.verify.wire import Response
 
 
 def test_only_the_preferred_form_of_a_date_is_one() -> None:
@@ -39,13 +38,6 @@ def test_media_types_are_parsed_with_their_parameters(value: str, parsed: object
     assert parse_media_type(value) == parsed
 
 
-def answer(sent_at: float, received_at: float, **headers: str) -> Exchange:
-    fields = tuple((name.replace("_", "-"), value) for name, value in headers.items())
-    response = Response("1.1", 200, "OK", fields, b"", 0, "content-length")
-    case = Case(name="plain")
-    return Exchange(case=case, target="/", sent_at=sent_at, received_at=received_at, connection=0, response=response)
-
-
 NOON = "Sun, 06 Nov 1994 12:00:00 GMT"
 AT_NOON = float(calendar.timegm((1994, 11, 6, 12, 0, 0)))
 
@@ -67,7 +59,7 @@ def test_a_date_is_fresh_when_it_lies_between_request_and_response(
     sent_at: float, received_at: float, under_load: bool, fresh: bool
 ) -> None:
     evidence = Evidence(test_type="json", url="/", under_load=under_load)
-    evidence.exchanges = [answer(sent_at, received_at, Date=NOON)]
+    evidence.exchanges = [exchange(headers=[("Date", NOON)], sent_at=sent_at, received_at=received_at)]
     assert (list(date_now.find(evidence)) == []) is fresh
 
 
@@ -85,12 +77,10 @@ def test_a_date_is_fresh_when_it_lies_between_request_and_response(
     ],
 )
 def test_the_content_type_is_the_test_types(test_type: str, value: str, right: bool) -> None:
-    evidence = Evidence(test_type=test_type, url="/", exchanges=[answer(0, 0, Content_Type=value)])
+    evidence = Evidence(test_type=test_type, url="/", exchanges=[exchange(headers=[("Content-Type", value)])])
     assert (list(content_type.find(evidence)) == []) is right
 
 
 def test_a_header_that_comes_twice_is_no_content_type() -> None:
-    once = answer(0, 0, Content_Type="application/json")
-    assert once.response is not None
-    twice = dataclasses.replace(once, response=dataclasses.replace(once.response, headers=once.response.headers * 2))
+    twice = exchange(headers=[("Content-Type", "application/json")] * 2)
     assert len(list(content_type.find(Evidence(test_type="json", url="/", exchanges=[twice])))) == 1

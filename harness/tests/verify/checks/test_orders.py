@@ -1,14 +1,12 @@
 """What a write must make of the tables of orders, told apart by what is wrong with them."""
 
-import json
 from decimal import Decimal
 
 import pytest
 
 from harness.extras.orders.calls import Calls, refused
 from harness.extras.orders.model import Answer, Call, Line, Order, Orders, Prices, amount, differences, loaded, order_of
-from harness.verify.checks.evidence import Exchange
-from harness.verify.wire import Response
+from harness.tests.verify.subjects import exchange
 
 CALLS = Calls("/orders")
 PRICES = {3: Decimal("12.50"), 4: Decimal("1.00")}
@@ -22,10 +20,7 @@ def order(total: str, card: str = CARD, **lines: tuple[int, str]) -> Order:
 
 def answer(call: Call, before: Orders, prices: Prices = PRICES) -> Answer:
     """A good answer that names order 5."""
-    body = json.dumps({"id": 5}).encode()
-    response = Response("1.1", call.status, "", (), body, len(body), "content-length")
-    exchange = Exchange(case=call, target="", sent_at=0.0, received_at=0.0, connection=0, response=response)
-    return Answer(call=call, exchange=exchange, prices=prices, before=before)
+    return Answer(call=call, exchange=exchange('{"id": 5}', call, status=call.status), prices=prices, before=before)
 
 
 OTHER = order("1.00", i4=(1, "1.00"))

@@ -2,7 +2,11 @@
 
 import pytest
 
-from harness.verify.checks import statement_counts as sql
+from harness.verify.checks.statement_counts import Statement
+
+
+def statement(text: str) -> Statement:
+    return Statement(text=text, calls=1, rows=1, pages=1)
 
 
 @pytest.mark.parametrize(
@@ -22,7 +26,7 @@ from harness.verify.checks import statement_counts as sql
     ],
 )
 def test_what_only_reads_is_no_write(text: str) -> None:
-    assert not sql.writes(text)
+    assert not statement(text).writes
 
 
 @pytest.mark.parametrize(
@@ -39,7 +43,7 @@ def test_what_only_reads_is_no_write(text: str) -> None:
     ],
 )
 def test_what_changes_rows_is_a_write(text: str) -> None:
-    assert sql.writes(text)
+    assert statement(text).writes
 
 
 @pytest.mark.parametrize(
@@ -55,4 +59,4 @@ def test_what_changes_rows_is_a_write(text: str) -> None:
     ],
 )
 def test_a_table_is_named_outside_of_comments_and_strings(text: str, named: bool) -> None:
-    assert sql.names(text, "world") is named
+    assert statement(text).names("world") is named
