@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Literal
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import special
 
 from harness.records.models import NoiseFloor, ProcessRecord, RunInfo, RunRecords, Trial
@@ -139,7 +140,7 @@ def _of_separate_runs(a: Cells, b: Cells, metric: Metric) -> dict[Key, Differenc
     for cells in (a, b):
         tables = Tables.of(cells, metric)
         drift, free = _drift(list(tables.fits.values()))
-        found: dict[Key, Means] = {}
+        found: dict[Key, tuple[Means, NDArray[np.intp]]] = {}
         for kind, load in dict.fromkeys(key[1:] for key in cells):
             table, compared = tables.fits[kind, load], tables.means((kind, load))
             common = drift / table.processes
@@ -148,10 +149,14 @@ def _of_separate_runs(a: Cells, b: Cells, metric: Metric) -> dict[Key, Differenc
                 joint = error**2 / (compared.squared_error**2 / compared.freedom + common**2 / free)
             freedom = np.where(error > 0, joint, 0.0)
             whole = replace(compared, mean=np.nanmean(table.values, axis=1), squared_error=error, freedom=freedom)
-            found |= {(name, kind, load): whole.row(row) for row, name in enumerate(table.names)}
+            found |= {(name, kind, load): (whole, np.asarray([row])) for row, name in enumerate(table.names)}
         sides.append(found)
-    first = np.zeros(1, dtype=np.intp)
-    return {key: pairs.differences(sides[1][key], sides[0][key], first, first) for key in sides[0] if key in sides[1]}
+    first, second = sides
+    return {
+        key: pairs.differences(second[key][0], table, second[key][1], row)
+        for key, (table, row) in first.items()
+        if key in second
+    }
 
 
 def _drift(tables: Sequence[Fitted]) -> tuple[float, float]:

@@ -58,7 +58,7 @@ class Tables:
     def fit(self, rows: Values) -> Fitted:
         """A further table, which teaches nothing."""
         if not self.deployments:
-            return fit.fit(fit.Observed.of(rows))
+            return fit.of_values(rows)
         most = 1 + max((number for own in rows.values() for _, number in own), default=0)
         moved = {
             name: {
@@ -68,7 +68,7 @@ class Tables:
             }
             for name, own in rows.items()
         }
-        return fit.fit(fit.Observed.of(moved, merged=True))
+        return fit.of_values(moved, merged=True)
 
     def means(self, spot: Hashable = ONLY) -> Means:
         """The rows of a table, ready to be compared."""

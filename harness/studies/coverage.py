@@ -68,7 +68,7 @@ def compared(run: Sequence[Logs]) -> Means:
     """The first table of a run, by what all of them teach."""
     names = [f"s{server}" for server in range(len(run[0]))]
     columns = range(run[0].shape[1])
-    fits = [fit.fit(fit.Observed(names=names, logs=logs, columns=columns)) for logs in run]
+    fits = [fit.fit(names, logs, columns) for logs in run]
     return fit.means(fits[0], fit.prior(fits))
 
 
