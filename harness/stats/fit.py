@@ -23,6 +23,8 @@ Matrix = NDArray[np.float64]
 Moderated = tuple[Matrix, Matrix]  # variances, degrees of freedom
 Place = tuple[int, int]  # process or deployment; round within it
 
+CONFIDENCE = 0.95  # of intervals; what is left is the error of a table's decisions
+MOST_WIDTH = 300.0  # on logs: what is wider is not known at all
 ASSUMED = 0.05  # standard deviation between processes where none has a second one: docs/method.md says from what
 ASSUMED_FREEDOM = 3.0  # degrees of freedom of that: what few second processes lack of them, the assumed one has
 CERTAIN = 100.0  # degrees of freedom of what is assumed, and the most of variances that look all the same
@@ -285,11 +287,16 @@ class Means:
     freedom: Matrix
     moderated: bool  # rows have a say in their variance; else one estimate stands for all
 
-    def half_width(self, confidence: float) -> Matrix:
+    def half_width(self, confidence: float = CONFIDENCE) -> Matrix:
         """Half-width on logs of the interval of each mean."""
-        with np.errstate(invalid="ignore"):
-            quantile = special.stdtrit(np.maximum(self.freedom, 1e-9), 0.5 + confidence / 2)
-            return np.asarray(quantile * np.sqrt(self.squared_error))
+        return half_width(self.squared_error, self.freedom, confidence)
+
+
+def half_width(squared_error: Matrix, freedom: Matrix, confidence: float) -> Matrix:
+    """Of Student's intervals."""
+    with np.errstate(invalid="ignore"):
+        quantile = special.stdtrit(np.maximum(freedom, 1e-9), 0.5 + confidence / 2)
+        return np.asarray(quantile * np.sqrt(squared_error))
 
 
 def means(table: Fitted, known: Prior) -> Means:

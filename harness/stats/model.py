@@ -68,12 +68,12 @@ class Row(Record):
     """One implementation in one table."""
 
     implementation: str
-    load: Load | None  # that the row's figures come from; None when it has none
-    throughput: Annotated[Standing | None, Field(alias="requests_per_second")]
-    cpu_per_request: Annotated[Standing | None, Field(alias="cpu_seconds_per_request")]
-    rss_peak: Annotated[float | None, Field(alias="rss_peak_bytes")]  # median over processes
-    startup_time: Annotated[float | None, Field(alias="startup_time_seconds")]  # median over processes
-    errors: int  # over all its trials of this table, ranked or not
+    load: Load | None = None  # that the row's figures come from; None when it has none
+    throughput: Annotated[Standing | None, Field(alias="requests_per_second")] = None
+    cpu_per_request: Annotated[Standing | None, Field(alias="cpu_seconds_per_request")] = None
+    rss_peak: Annotated[float | None, Field(alias="rss_peak_bytes")] = None  # median over processes
+    startup_time: Annotated[float | None, Field(alias="startup_time_seconds")] = None  # median over processes
+    errors: int = 0  # over all its trials of this table, ranked or not
     flags: tuple[str, ...] = ()  # of gates, and "not warmed up", "provisional", ...
     ranked: bool = True
     reason: str = ""  # why it is not ranked: "verification failed", "missing", "kept out by its gates: ..."
@@ -264,5 +264,5 @@ class MetricRanking(Record):
     metric: str
     title: str
     unit: str
-    confidence: float
+    confidence: float = 0.95
     tables: tuple[MetricTable, ...]

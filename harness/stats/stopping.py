@@ -13,6 +13,7 @@ from pydantic import ValidationError
 from harness.plan.profile import Processes, Section
 from harness.records.models import RunInfo, Trial, Undecided
 from harness.stats import fit, pairs
+from harness.stats.fit import CONFIDENCE
 from harness.stats.tables import Tables
 from harness.stats.values import CPU, THROUGHPUT, Cell, Key, Metric, best_load, by_type, collect, headline_load
 
@@ -27,14 +28,12 @@ def processes_of(info: RunInfo) -> Processes:
 
 
 def section(info: RunInfo, name: str, kind: type[AnySection]) -> AnySection | None:
-    """``settings[name]``, or ``settings["profile"][name]``; None when absent or of other keys than today's."""
-    for place in (info.settings, info.settings.get("profile")):
-        if isinstance(place, dict) and name in place:
-            try:
-                return kind.model_validate(place[name])
-            except ValidationError:
-                return None
-    return None
+    """A section of the run's profile; None when absent or of other keys than today's."""
+    profile = info.settings.get("profile")
+    try:
+        return kind.model_validate(profile[name]) if isinstance(profile, dict) and name in profile else None
+    except ValidationError:
+        return None
 
 
 def looks(rules: Processes) -> tuple[int, ...]:
@@ -52,7 +51,7 @@ def alpha_at(rules: Processes, processes: int) -> float:
     counts = looks(rules)
     index = next((i for i, look in enumerate(counts) if look >= processes), len(counts) - 1)
     before = (counts[index - 1] / counts[-1]) ** 2 if index else 0.0
-    return (1 - rules.confidence) * ((counts[index] / counts[-1]) ** 2 - before)
+    return (1 - CONFIDENCE) * ((counts[index] / counts[-1]) ** 2 - before)
 
 
 def undecided(trials: Sequence[Trial], expected: Sequence[tuple[str, str]], rules: Processes) -> tuple[Undecided, ...]:
@@ -106,18 +105,15 @@ def headlines(cells: Mapping[Key, Cell], expected: Sequence[tuple[str, str]]) ->
 def _open(table: fit.Means, metric: Metric, rules: Processes, alpha: float) -> dict[str, str]:
     """Rows whose order against a neighbour is neither decided nor known to be a tie within the half-width."""
     found: dict[str, str] = {}
-    wanted = f"wanted ±{rules.half_width:.1%}"
+    narrow, wanted = np.log1p(rules.half_width), f"wanted ±{rules.half_width:.1%}"
     order = np.argsort(table.mean)
     if len(order) == 1:
-        half = float(table.half_width(rules.confidence)[0])
-        if not half <= np.log1p(rules.half_width):
-            found[table.names[0]] = f"{metric.title}: {_known(half)}, {wanted}"
-        return found
+        (half,) = table.half_width()
+        return {} if half <= narrow else {table.names[0]: f"{metric.title}: {_known(half)}, {wanted}"}
     differ = pairs.significant(table, alpha)
     for one, other in pairwise(order):
-        places = np.asarray([one]), np.asarray([other])
-        half = float(pairs.differences(table, table, *places).half_width(rules.confidence)[0])
-        if differ[one, other] or half <= np.log1p(rules.half_width):
+        (half,) = pairs.differences(table, table, np.asarray([one]), np.asarray([other])).half_width()
+        if differ[one, other] or half <= narrow:
             continue
         for row, against in ((one, other), (other, one)):
             name = table.names[against]

@@ -106,7 +106,7 @@ def run_info(
         profile="simulated",
         runtime="local",
         seed=0,
-        settings={"processes": rules.model_dump()},
+        settings={"profile": {"processes": rules.model_dump()}},
         reference=reference,
         machine=MACHINE,
         tools={},
