@@ -7,6 +7,7 @@ import re
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 from harness.errors import EnvironmentLacksError, StoreError, UsageError
@@ -18,7 +19,7 @@ from harness.plan.discovery import CONFIG_FILE, Implementation, Scan, scan, sele
 from harness.plan.plan import Candidate, Plan, all_waiting
 from harness.plan.words import suggest
 from harness.records import store
-from harness.records.models import Load, Machine, RunInfo, Trial
+from harness.records.models import Load, Machine, RunInfo
 from harness.records.store import RunStore
 from harness.report.tables import counted
 from harness.runtime import Runtime, upstream
@@ -122,10 +123,6 @@ def make_plan(
 ) -> Plan:
     """The plan of this selection. ``sizes``: resident bytes by implementation, as earlier runs measured them."""
     rules = settings.profile.processes
-
-    def waiting(trials: Sequence[Trial], expected: Sequence[tuple[str, str]]) -> Sequence[tuple[str, str]]:
-        return [(item.implementation, item.test_type) for item in undecided(trials, expected, rules)]
-
     return Plan(
         candidates=selected.candidates,
         profile=settings.profile,
@@ -134,7 +131,7 @@ def make_plan(
         room=0.7 * free_memory,
         side_by_side=side_by_side,
         reverse=settings.reverse_order,
-        undecided=waiting if rules.looks else all_waiting,
+        undecided=partial(undecided, rules=rules) if rules.looks else all_waiting,
     )
 
 

@@ -519,14 +519,6 @@ class Problem(Record):
     message: str
 
 
-class Undecided(Record):
-    """A cell that asks for more processes, and why."""
-
-    implementation: str
-    test_type: str
-    reason: str = ""
-
-
 class Progress(Record):
     """progress.json: where a run in progress stands. Seconds; unknown is None."""
 
@@ -541,7 +533,6 @@ class Progress(Record):
     remaining: Annotated[float | None, Field(alias="remaining_seconds")] = None
     done: int | None = None
     total: int | None = None
-    undecided: tuple[Undecided, ...] = ()
     windows: tuple[Window, ...] = ()  # of the load that is on
 
 

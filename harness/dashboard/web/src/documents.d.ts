@@ -491,16 +491,7 @@ export interface Progress {
   remaining: number | null;
   done: number | null;
   total: number | null;
-  undecided: Undecided[];
   windows: Window[];
-}
-/**
- * A cell that asks for more processes, and why.
- */
-export interface Undecided {
-  implementation: string;
-  test_type: string;
-  reason: string;
 }
 /**
  * About one second of a load: offsets from the start of the sample.

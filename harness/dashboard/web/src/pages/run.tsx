@@ -29,11 +29,7 @@ export function RunPage() {
       <Heading doc={run} status={live.status || run.run.status} />
       {(run.run.status === "running" || live.status) && <Live live={live} progress={progress} />}
       <Problems problems={run.problems} />
-      {route.view === "cell" ? (
-        <CellPage doc={run} />
-      ) : (
-        <Results doc={run} version={live.version} undecided={progress?.undecided ?? []} />
-      )}
+      {route.view === "cell" ? <CellPage doc={run} /> : <Results doc={run} version={live.version} />}
     </Provider>
   );
 }
