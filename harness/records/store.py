@@ -5,7 +5,6 @@ import itertools
 import json
 import os
 import shutil
-import stat
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -83,11 +82,15 @@ class RunStore:
     @contextmanager
     def locked(self) -> Iterator[None]:
         """Hold the folder's lock, which the kernel releases however this process ends."""
-        with _lock(self.folder, os.O_RDONLY | os.O_CREAT) as file:
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                raise UsageError(f"run {self.run_id} is still going on in another process") from None
+        path, how = (
+            self.folder / LOCK,
+            os.O_RDONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK,
+        )  # not what a link leads to
+        with _written(path, "locked", "it is an empty file: remove what is there"):
+            descriptor = os.open(path, how, 0o666)
+        with os.fdopen(descriptor, "rb") as file:
+            if not _lock(file):
+                raise UsageError(f"run {self.run_id} is still going on in another process")
             yield
 
     def discard_if_empty(self) -> None:
@@ -164,36 +167,21 @@ def read_whole(folder: Path) -> RunRecords:
     return records
 
 
-def is_locked(folder: Path) -> bool:
-    """Whether a live harness works in this folder; none does behind what is no lock."""
+def _lock(file: IO[bytes]) -> bool:
     try:
-        with _lock(folder, os.O_RDONLY) as file:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except (FileNotFoundError, StoreError):
-        return False
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
-        return True
-    return False
+        return False
+    return True
 
 
-def _lock(folder: Path, how: int) -> IO[bytes]:
-    """The file that is locked: nothing is written to it, nor to what a link there leads to.
-
-    Raises FileNotFoundError where there is none, StoreError where something else is in its place.
-    """
-    path = folder / LOCK
+def is_locked(folder: Path) -> bool:
+    """Whether a live harness works in this folder."""
     try:
-        file = os.fdopen(os.open(path, how | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0o666), "rb")
-    except FileNotFoundError:
-        raise
-    except OSError as error:
-        raise StoreError(
-            f"{path}: cannot be locked: {error.strerror}; it is an empty file: remove what is there"
-        ) from None
-    if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-        file.close()
-        raise StoreError(f"{path}: is no regular file: remove what is there")
-    return file
+        with open_regular(folder / LOCK) as file:
+            return not _lock(file)
+    except OSError:
+        return False  # there is none
 
 
 def require_unlocked(folder: Path) -> None:

@@ -14,7 +14,6 @@ from harness.stats.model import Ratio
 Decisions = NDArray[np.bool_]
 Places = NDArray[np.intp]
 PATIL = 4.5  # degrees of freedom
-LEAST_T = 1.9  # below the normal quantile of 5 %: no pair with a smaller t is ever significant
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,23 +74,14 @@ def significant(table: Means, alpha: float) -> Decisions:
     differ = np.zeros((len(table.mean), len(table.mean)), dtype=bool)
     known = np.flatnonzero(np.isfinite(table.squared_error))
     first, second = (known[each] for each in np.triu_indices(len(known), 1))
-    size = len(first)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        square = (table.mean[first] - table.mean[second]) ** 2 / (
-            table.squared_error[first] + table.squared_error[second]
-        )
-    near = square > LEAST_T**2
-    first, second = first[near], second[near]
-    chosen = holm(differences(table, table, first, second).p_values(), alpha, size=size)
-    differ[first[chosen], second[chosen]] = True
+    differ[first, second] = holm(differences(table, table, first, second).p_values(), alpha)
     return differ | differ.T
 
 
-def holm(p_values: Matrix, alpha: float, *, size: int | None = None) -> Decisions:
-    """Holm's step-down (1979): reject in ascending order while p ≤ alpha / (hypotheses left), of ``size`` in all."""
-    total = len(p_values) if size is None else size
+def holm(p_values: Matrix, alpha: float) -> Decisions:
+    """Holm's step-down (1979): reject in ascending order while p ≤ alpha / (hypotheses left)."""
     order = np.argsort(p_values, kind="stable")
-    failures = np.flatnonzero(~(p_values[order] <= alpha / (total - np.arange(len(p_values)))))
+    failures = np.flatnonzero(~(p_values[order] <= alpha / np.arange(len(p_values), 0, -1)))
     rejected = np.zeros(len(p_values), dtype=bool)
     rejected[order[: failures[0] if len(failures) else len(order)]] = True
     return rejected
