@@ -13,21 +13,10 @@ from statistics import median
 
 from scipy import stats
 
-from harness.plan.profile import OpenLoop
-from harness.plan.profile import Orders as OrderRules
+from harness.plan.profile import OpenLoop, Orders
 from harness.records.models import Closed, Latency, LatencyGoal, Open, Outcome, RunInfo, Scenario, Trial
+from harness.stats import model
 from harness.stats.fit import CONFIDENCE
-from harness.stats.model import (
-    GoalRow,
-    LatencyTable,
-    OrderPoint,
-    OrderRow,
-    Orders,
-    OrderTable,
-    RatePoint,
-    Table,
-    TestTypeRanking,
-)
 from harness.stats.stopping import section
 from harness.stats.tables import ONLY, Tables, alone, best_first, percentiles
 from harness.stats.values import (
@@ -154,7 +143,7 @@ def next_load(trials: Sequence[Trial], goal: LatencyGoal, *, start: float, secon
 # ---- tables ----------------------------------------------------------------------------------------------------------
 
 
-def tables(info: RunInfo, trials: Sequence[Trial], reasons: Reasons) -> dict[str, LatencyTable]:
+def tables(info: RunInfo, trials: Sequence[Trial], reasons: Reasons) -> dict[str, model.LatencyTable]:
     """By test type, of those with loads at given rates."""
     goal, found = (section(info, "open_loop", OpenLoop) or OpenLoop()).goal, {}
     for kind in info.loads:
@@ -176,7 +165,7 @@ def tables(info: RunInfo, trials: Sequence[Trial], reasons: Reasons) -> dict[str
             )
             for row in _capacities(info, kind, at_rate, goal, reasons)
         ]
-        found[kind] = LatencyTable(test_type=kind, goal=goal, rows=tuple(rows))
+        found[kind] = model.LatencyTable(test_type=kind, goal=goal, rows=tuple(rows))
     return found
 
 
@@ -186,7 +175,7 @@ def _middle(values: Sequence[float]) -> float | None:
 
 def _capacities(
     info: RunInfo, kind: str, loads: Mapping[str, Sequence[Trial]], goal: LatencyGoal, reasons: Reasons
-) -> tuple[GoalRow, ...]:
+) -> tuple[model.GoalRow, ...]:
     """Ranked rows first, best first, of loads by implementation.
 
     Only who met the goal in every process has a capacity: to leave out the others would flatter.
@@ -207,7 +196,9 @@ def _capacities(
         flags += ["provisional"] if 0 < len(own) < PROVISIONAL_BELOW else []
         above = _middle([each.high.rate for each in ends if each.high])
         rows.append(
-            GoalRow(implementation=name, capacity=None, above=above, ranked=not why, reason=why, flags=tuple(flags))
+            model.GoalRow(
+                implementation=name, capacity=None, above=above, ranked=not why, reason=why, flags=tuple(flags)
+            )
         )
         if not why:
             values[name] = {(process, 0): each.low.rate for process, each in own.items() if each.low}
@@ -216,7 +207,7 @@ def _capacities(
     return best_first(rows, lambda row: row.capacity)
 
 
-def _points(trials: Sequence[Trial]) -> tuple[RatePoint, ...]:
+def _points(trials: Sequence[Trial]) -> tuple[model.RatePoint, ...]:
     """Latency at each share of the throughput and at each common rate, by rate."""
     groups: defaultdict[tuple[str, float], list[Trial]] = defaultdict(list)
     for trial in trials:
@@ -230,7 +221,7 @@ def _points(trials: Sequence[Trial]) -> tuple[RatePoint, ...]:
         held = [] if lost else valid
         first = members[0]
         made.append(
-            RatePoint(
+            model.RatePoint(
                 purpose="share" if first.purpose == "share" else "common",
                 share=first.share,
                 rate=median(trial.load.rate for trial in members if isinstance(trial.load, Open)),
@@ -249,8 +240,8 @@ def _points(trials: Sequence[Trial]) -> tuple[RatePoint, ...]:
 
 
 def orders(
-    info: RunInfo, trials: Sequence[Trial], test_types: Mapping[str, TestTypeRanking], reasons: Reasons
-) -> Orders | None:
+    info: RunInfo, trials: Sequence[Trial], test_types: Mapping[str, model.TestTypeRanking], reasons: Reasons
+) -> model.Orders | None:
     """None for a run without it."""
     if ORDER not in test_types:
         return None
@@ -261,11 +252,11 @@ def orders(
             tried[trial.implementation].append(trial)
             if trial.purpose == "measure":
                 measured[trial.implementation, trial.load.factor].append(trial)
-    goal = (section(info, "orders", OrderRules) or OrderRules()).goal
+    goal = (section(info, "orders", Orders) or Orders()).goal
     searched = any(trial.purpose == "search" for own in tried.values() for trial in own)
     found = [(table.load.factor, table) for table in test_types[ORDER].tables if isinstance(table.load, Scenario)]
     names = [one.name for one in info.implementations if ORDER in one.test_types]
-    return Orders(
+    return model.Orders(
         tables=tuple(
             _of_factor(info, table, factor, measured) for factor, table in sorted(found, key=lambda each: each[0])
         ),
@@ -279,8 +270,8 @@ def orders(
 
 
 def _of_factor(
-    info: RunInfo, table: Table, factor: float, measured: Mapping[tuple[str, float], Sequence[Trial]]
-) -> OrderTable:
+    info: RunInfo, table: model.Table, factor: float, measured: Mapping[tuple[str, float], Sequence[Trial]]
+) -> model.OrderTable:
     """One factor: who answers "create order" soonest, and at what cost."""
     cells = {row.implementation: Cell(measured.get((row.implementation, factor), ())) for row in table.rows}
     response = METRICS["response-time-p50"]
@@ -293,7 +284,7 @@ def _of_factor(
         database = {t.process: t.database_cpu_seconds / t.arrivals.due for t in kept
                     if t.database_cpu_seconds and t.arrivals and t.arrivals.due}  # fmt: skip
         rows.append(
-            OrderRow(
+            model.OrderRow(
                 implementation=row.implementation,
                 response=found.get(row.implementation),
                 percentiles=percentiles(times),
@@ -305,10 +296,10 @@ def _of_factor(
                 flags=row.flags,
             )
         )
-    return OrderTable(factor=factor, rows=best_first(rows, lambda row: row.response))
+    return model.OrderTable(factor=factor, rows=best_first(rows, lambda row: row.response))
 
 
-def _operations(factor: float, loads: Sequence[Trial]) -> Iterable[OrderPoint]:
+def _operations(factor: float, loads: Sequence[Trial]) -> Iterable[model.OrderPoint]:
     """Every operation of every use case, and every arrival as a whole."""
     seen: defaultdict[tuple[str, str], list[tuple[Trial, Latency | None, int, int]]] = defaultdict(list)
     for load in loads:
@@ -318,7 +309,7 @@ def _operations(factor: float, loads: Sequence[Trial]) -> Iterable[OrderPoint]:
             seen[each.use_case, ""].append((load, each.latency, each.done, each.due))
     for (use_case, operation), found in seen.items():
         valid = [(load.process, times.percentiles, done) for load, times, done, _ in found if load.rankable and times]
-        yield OrderPoint(
+        yield model.OrderPoint(
             factor=factor,
             use_case=use_case,
             operation=operation,

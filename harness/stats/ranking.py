@@ -4,27 +4,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import median
 
-import numpy as np
-
 from harness.records.models import Load, ProcessRecord, RunInfo, RunRecords, Scenario, Trial, Verdict
-from harness.stats import capacity, fit
+from harness.stats import capacity, fit, model
 from harness.stats.fit import Fitted
-from harness.stats.model import (
-    ClosedLoopLatency,
-    Estimate,
-    MetricRanking,
-    MetricRow,
-    MetricTable,
-    Quantity,
-    Ranking,
-    Row,
-    Score,
-    Standing,
-    Table,
-    TestTypeRanking,
-)
 from harness.stats.stopping import alpha_at, processes_of
-from harness.stats.tables import ONLY, Tables, alone, best_first, percentiles, placed
+from harness.stats.tables import ONLY, Tables, alone, best_first, percentiles, placed, ratios_to
 from harness.stats.values import (
     CPU,
     METRICS,
@@ -79,7 +63,7 @@ class _Run:
 
 def rank(
     info: RunInfo, trials: Sequence[Trial], processes: Sequence[ProcessRecord], verdicts: Sequence[Verdict]
-) -> Ranking:
+) -> model.Ranking:
     """Rank every test type at every load and at its headline one, overall, by latency goals and arrivals."""
     floor, merged, collected = info.noise_floor, deployments_of(info), collect(trials)
     refused, limits = unranked(info, trials, processes, verdicts), _limits(info)
@@ -99,7 +83,7 @@ def rank(
     )
     test_types = {kind: _test_type(kind, run) for kind in info.loads}
     reasons = {(kind, row.implementation): row.reason for kind, r in test_types.items() for row in r.headline.rows}
-    return Ranking(
+    return model.Ranking(
         run_id=info.run_id,
         reference=info.reference,
         leading=leading(info),
@@ -112,7 +96,7 @@ def rank(
     )
 
 
-def leading(info: RunInfo) -> Quantity:
+def leading(info: RunInfo) -> model.Quantity:
     """CPU per request where the machine is shared or busy: it is the steadier figure there."""
     return "cpu" if info.machine.grade in ("C", "D") else "throughput"
 
@@ -126,14 +110,14 @@ def _limits(info: RunInfo) -> list[str]:
 # ---- tables ----------------------------------------------------------------------------------------------------------
 
 
-def _test_type(kind: str, run: _Run) -> TestTypeRanking:
+def _test_type(kind: str, run: _Run) -> model.TestTypeRanking:
     tables = {load: _table(kind, load, run) for load in run.loads(kind)}
     chosen = next(iter(tables)) if len(tables) == 1 else headline_load(run.cells[kind])
     headline = tables[chosen] if chosen in tables else _table(kind, None, run)
-    return TestTypeRanking(test_type=kind, headline=headline, tables=tuple(tables.values()))
+    return model.TestTypeRanking(test_type=kind, headline=headline, tables=tuple(tables.values()))
 
 
-def _table(kind: str, load: Load | None, run: _Run) -> Table:
+def _table(kind: str, load: Load | None, run: _Run) -> model.Table:
     processes = {trial.process for own in run.cells[kind].values() for cell in own.values() for trial in cell.trials}
     alpha = alpha_at(processes_of(run.info), len(processes))
     found = [
@@ -143,10 +127,12 @@ def _table(kind: str, load: Load | None, run: _Run) -> Table:
         for metric, tables, floor in run.tables
     ]
     rows = [_row(one.name, kind, load, run, found) for one in run.info.implementations if kind in one.test_types]
-    return Table(test_type=kind, load=load, rows=best_first(rows, lambda row: row.throughput))
+    return model.Table(test_type=kind, load=load, rows=best_first(rows, lambda row: row.throughput))
 
 
-def _row(name: str, kind: str, load: Load | None, run: _Run, found: Sequence[Mapping[str, Standing]]) -> Row:
+def _row(
+    name: str, kind: str, load: Load | None, run: _Run, found: Sequence[Mapping[str, model.Standing]]
+) -> model.Row:
     at, cell = run.at(kind, name, load)
     reason, flags, startup = (
         run.unranked.get((name, kind), ""),
@@ -155,10 +141,10 @@ def _row(name: str, kind: str, load: Load | None, run: _Run, found: Sequence[Map
     )
     if cell is None or at is None:
         why = reason or "missing"
-        return Row(implementation=name, startup_time=startup, flags=flags, ranked=False, reason=why)
+        return model.Row(implementation=name, startup_time=startup, flags=flags, ranked=False, reason=why)
     above, floor = _beside_the_limit(name, kind, at, run)
     reason = reason or (floor if cell.kept else f"kept out by its gates: {cell.why_empty}")
-    return Row(
+    return model.Row(
         implementation=name,
         load=at,
         throughput=found[0].get(name),
@@ -190,7 +176,7 @@ def _beside_the_limit(name: str, kind: str, load: Load, run: _Run) -> tuple[list
     return [f"CPU {cpu / min(known):.3g}× the floor"] if cpu and known else [], reason
 
 
-def _latency(cell: Cell) -> ClosedLoopLatency | None:
+def _latency(cell: Cell) -> model.ClosedLoopLatency | None:
     """Of the closed loop; none where any process's generator told none."""
     found = [
         (trial.process, trial.latency, trial.requests)
@@ -200,7 +186,7 @@ def _latency(cell: Cell) -> ClosedLoopLatency | None:
     means = cell.by_process(METRICS["response-time"])
     if not found or len(means) < len(cell.processes):
         return None
-    return ClosedLoopLatency(
+    return model.ClosedLoopLatency(
         mean=alone(means),
         percentiles=percentiles([(process, times.percentiles, n) for process, times, n in found], PERCENTILES),
         maximum=max(times.max for _, times, _ in found),
@@ -210,7 +196,7 @@ def _latency(cell: Cell) -> ClosedLoopLatency | None:
 # ---- overall ---------------------------------------------------------------------------------------------------------
 
 
-def _overall(run: _Run, test_types: Mapping[str, TestTypeRanking]) -> tuple[Score, ...]:
+def _overall(run: _Run, test_types: Mapping[str, model.TestTypeRanking]) -> tuple[model.Score, ...]:
     """Geometric means of ratios to the reference over the test types in which it has a figure; empty without one.
 
     A score depends on the run and its reference only, so filtering a view never changes it (an arithmetic mean of
@@ -234,7 +220,7 @@ def _overall(run: _Run, test_types: Mapping[str, TestTypeRanking]) -> tuple[Scor
         for metric, tables, floor in run.tables
     )
     scores = [
-        Score(
+        model.Score(
             implementation=one.name,
             throughput=throughput.get(one.name),
             cpu=cpu.get(one.name),
@@ -245,7 +231,7 @@ def _overall(run: _Run, test_types: Mapping[str, TestTypeRanking]) -> tuple[Scor
         if one.name not in run.limits
     ]
 
-    def place(score: Score) -> tuple[int | str, ...]:
+    def place(score: model.Score) -> tuple[int | str, ...]:
         """By the leading figure, then by the other one."""
         both = (score.cpu, score.throughput) if leading(run.info) == "cpu" else (score.throughput, score.cpu)
         return *(each.position if each else len(scores) + 1 for each in both), score.implementation
@@ -253,28 +239,25 @@ def _overall(run: _Run, test_types: Mapping[str, TestTypeRanking]) -> tuple[Scor
     return tuple(sorted(scores, key=place))
 
 
-def _scores(run: _Run, metric: Metric, tables: Tables, fits: Sequence[Fitted], floor: float) -> dict[str, Standing]:
+def _scores(
+    run: _Run, metric: Metric, tables: Tables, fits: Sequence[Fitted], floor: float
+) -> dict[str, model.Standing]:
+    """A score's interval is that of its ratio to the reference; of a cost the reference's over one's own."""
     reference = run.info.reference
     names = [name for name in fits[0].names if all(name in table.names for table in fits)]
     if reference not in names:
         return {}
     joint = fit.together(fits, names, tables.prior)
-    logs = joint.mean - joint.mean[names.index(reference)]
-    joint = replace(joint, mean=logs if metric.higher else -logs)  # of a cost the reference's over one's own
+    joint = joint if metric.higher else replace(joint, mean=-joint.mean)
     counts = [min(int(table.processes[list(table.names).index(name)]) for table in fits) for name in names]
-    plain = [
-        Estimate(median=float(np.exp(log)), low=None, high=None, processes=count, values=())
-        for log, count in zip(joint.mean, counts, strict=True)
+    shown = [
+        model.Estimate(median=ratio.value, low=ratio.low, high=ratio.high, processes=count, values=())
+        for ratio, count in zip(ratios_to(joint, reference), counts, strict=True)
     ]
-    alpha, scores = alpha_at(processes_of(run.info), max(counts)), {}
-    for name, standing in placed(joint, plain, reference, alpha, floor, higher=True).items():
-        of = standing.to_reference  # a score's interval is that of its ratio to the reference
-        bounds = {"low": of.low, "high": of.high} if of else {}
-        scores[name] = standing.model_copy(update={"estimate": standing.estimate.model_copy(update=bounds)})
-    return scores
+    return placed(joint, shown, reference, alpha_at(processes_of(run.info), max(counts)), floor, higher=True)
 
 
-def _notes(run: _Run, test_types: Mapping[str, TestTypeRanking]) -> Iterator[str]:
+def _notes(run: _Run, test_types: Mapping[str, model.TestTypeRanking]) -> Iterator[str]:
     info = run.info
     for kind, ranking in test_types.items():
         for table in ranking.tables:
@@ -308,7 +291,7 @@ def _notes(run: _Run, test_types: Mapping[str, TestTypeRanking]) -> Iterator[str
 # ---- by one metric ---------------------------------------------------------------------------------------------------
 
 
-def rank_by(records: RunRecords, name: str) -> MetricRanking:
+def rank_by(records: RunRecords, name: str) -> model.MetricRanking:
     """All tables of a run by the metric of this name, one of ``METRICS``."""
     metric, info = METRICS[name], records.info
     reasons: dict[tuple[str, Load] | None, dict[str, str]] = {}  # by table why a row has no figure
@@ -323,7 +306,7 @@ def rank_by(records: RunRecords, name: str) -> MetricRanking:
         for one, kind, load in cells:
             why = refused.get((one, kind), f"no {metric.title} of a valid trial")
             reasons.setdefault((kind, load), {})[one] = why
-    return MetricRanking(
+    return model.MetricRanking(
         run_id=info.run_id,
         metric=name,
         title=metric.title,
@@ -334,14 +317,14 @@ def rank_by(records: RunRecords, name: str) -> MetricRanking:
 
 def _metric_table(
     info: RunInfo, metric: Metric, tables: Tables, spot: tuple[str, Load] | None, reasons: Mapping[str, str]
-) -> MetricTable:
+) -> model.MetricTable:
     """Best first; then who has no figure, and why."""
     table = tables.fits.get(spot or ONLY) or tables.fit({})
     alpha = alpha_at(processes_of(info), int(max(table.processes, default=0)))
     found = tables.standings(info.reference, table, alpha=alpha, higher=metric.higher)
     rows = [
-        MetricRow(implementation=name, standing=found.get(name), reason="" if name in found else why)
+        model.MetricRow(implementation=name, standing=found.get(name), reason="" if name in found else why)
         for name, why in reasons.items()
     ]
     kind, load = spot or (None, None)
-    return MetricTable(test_type=kind, load=load, rows=best_first(rows, lambda row: row.standing))
+    return model.MetricTable(test_type=kind, load=load, rows=best_first(rows, lambda row: row.standing))

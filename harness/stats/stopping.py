@@ -86,8 +86,8 @@ def _at_look(
     found = {(name, kind) for name, kind in expected if name not in tables[kind]}
     for metric in (THROUGHPUT, CPU):
         fitted = Tables({k: {n: c.values(metric) for n, c in rows.items()} for k, rows in tables.items() if rows})
-        for kind in fitted.fits:
-            found |= {(name, str(kind)) for name in _open(fitted.means(kind), rules, alpha)}
+        for spot in fitted.fits:
+            found |= {(name, str(spot)) for name in _open(fitted.means(spot), rules, alpha)}
     return found
 
 

@@ -144,8 +144,10 @@ def placed(
     if not names:
         return {}
     places = list(pairs.ranks(compared, np.asarray([each.median for each in shown]), alpha, floor, higher=higher))
-    to_best = _ratios(compared, places.index(min(places)))
-    to_reference = _ratios(compared, names.index(reference)) if reference in names else [None] * len(names)
+    to_best = ratios_to(compared, names[places.index(min(places))])
+    to_reference: Sequence[Ratio | None] = [None] * len(names)
+    if reference in names:
+        to_reference = ratios_to(compared, reference)
     return {
         name: Standing(
             estimate=estimate, position=position, rank=RankInterval(low=low, high=high), tie_group=group,
@@ -157,9 +159,9 @@ def placed(
     }  # fmt: skip
 
 
-def _ratios(compared: Means, to: int) -> Sequence[Ratio | None]:
+def ratios_to(compared: Means, name: str) -> Sequence[Ratio]:
     """Every row over this one; itself is 1."""
-    rows = np.arange(len(compared.mean))
+    rows, to = np.arange(len(compared.mean)), list(compared.names).index(name)
     found = pairs.differences(compared, compared, rows, np.full_like(rows, to)).ratios()
     found[to] = Ratio(value=1.0, low=1.0, high=1.0)
     return found
