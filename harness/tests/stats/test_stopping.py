@@ -26,26 +26,25 @@ def test_the_looks_share_out_the_error() -> None:
     assert alpha_at(RULES, 4) == alpha_at(RULES, 5)
 
 
-def test_all_wait_until_the_first_look() -> None:
-    assert undecided(measured((0, 1, 2), 2), EXPECTED, RULES) == EXPECTED
+@pytest.mark.parametrize(
+    ("truth", "processes", "noise", "waiting"),
+    [
+        ((0, 1, 2), 2, 0.02, EXPECTED),  # all wait until the first look
+        ((0, 1, 2), 3, 0.02, []),  # where a clear order is decided
+        ((0.0, 0.0, 2.0), 3, 0.02, EXPECTED[:2]),  # and neighbours that are not told apart need more
+        ((0.0, 0.0, 2.0), 5, 0.001, []),  # but for a tie that is known narrowly enough
+        ((0.0, 0.0, 0.0), 10, 0.02, []),  # and the maximum ends it
+    ],
+)
+def test_what_is_not_decided_at_a_look_waits(
+    truth: tuple[float, ...], processes: int, noise: float, waiting: list[tuple[str, str]]
+) -> None:
+    assert list(undecided(measured(truth, processes, noise), EXPECTED, RULES)) == waiting
 
 
-def test_a_clear_order_is_decided_at_the_first_look() -> None:
-    assert not undecided(measured((0, 1, 2), 3), EXPECTED, RULES)
-
-
-def test_neighbours_that_are_not_told_apart_need_more() -> None:
-    assert undecided(measured((0.0, 0.0, 2.0), 3), EXPECTED, RULES) == EXPECTED[:2]
-
-
-def test_a_tie_known_narrowly_enough_is_done() -> None:
-    assert not undecided(measured((0.0, 0.0, 2.0), 5, noise=0.001), EXPECTED, RULES)
-
-
-def test_what_was_decided_at_a_look_stays_decided_and_the_maximum_ends_it() -> None:
+def test_what_was_decided_at_a_look_stays_decided() -> None:
     made = [t for t in measured((0.0, 0.0, 2.0), 5) if t.implementation != "c" or t.process < 3]
     assert undecided(made, EXPECTED, RULES) == EXPECTED[:2]
-    assert not undecided(measured((0.0, 0.0, 0.0), 10), EXPECTED, RULES)
 
 
 def test_a_cell_without_a_figure_waits() -> None:
