@@ -1,7 +1,7 @@
 """Two runs cell by cell, the ratio of any two cells, and the noise floor of a machine: each from the one fit."""
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Literal
 
@@ -52,7 +52,7 @@ def compare(a: RunRecords, b: RunRecords, fail_over: float) -> Comparison:
         interleaved=interleaved,
         cells=tuple(sorted(made, key=_place)),
         noise_floor=floor,
-        notes=tuple(f"the runs differ in {name}: A {one}, B {other}" for name, one, other in differing(a.info, b.info)),
+        notes=tuple(_differing(a.info, b.info)),
     )
 
 
@@ -199,9 +199,9 @@ def _larger(one: NoiseFloor | None, other: NoiseFloor | None) -> NoiseFloor | No
     return one.model_copy(update=larger)
 
 
-def differing(a: RunInfo, b: RunInfo) -> tuple[tuple[str, str, str], ...]:
-    """Facts in which two runs differ beside the code, with both sides: the one list for command line and page."""
-    facts = (
+def _differing(a: RunInfo, b: RunInfo) -> Iterator[str]:
+    """Facts in which two runs differ beside the code, with both sides."""
+    for name, left, right in (
         ("machine", a.machine.hostname, b.machine.hostname),
         ("CPU", a.machine.cpu_model, b.machine.cpu_model),
         ("kernel", a.machine.kernel, b.machine.kernel),
@@ -214,9 +214,7 @@ def differing(a: RunInfo, b: RunInfo) -> tuple[tuple[str, str, str], ...]:
         ("design", a.design, b.design),
         ("generator", a.generator, b.generator),
         *((f"tool {tool}", a.tools.get(tool), b.tools.get(tool)) for tool in sorted({*a.tools, *b.tools})),
-    )
-    return tuple((name, _shown(left), _shown(right)) for name, left, right in facts if left != right)
-
-
-def _shown(value: object) -> str:
-    return "unknown" if value is None else str(value)
+    ):
+        if left != right:
+            one, other = ("unknown" if value is None else value for value in (left, right))
+            yield f"the runs differ in {name}: A {one}, B {other}"
