@@ -156,16 +156,8 @@ def tables(info: RunInfo, trials: Sequence[Trial], reasons: Reasons) -> dict[str
                 at_rate[trial.implementation].append(trial)
             elif isinstance(trial.load, Closed) and trial.rankable:
                 closed[trial.implementation].append(trial.throughput)
-        rows = [
-            row.model_copy(
-                update={
-                    "closed_loop": _middle(closed[row.implementation]),
-                    "points": _points(at_rate[row.implementation]),
-                }
-            )
-            for row in _capacities(info, kind, at_rate, goal, reasons)
-        ]
-        found[kind] = model.LatencyTable(test_type=kind, goal=goal, rows=tuple(rows))
+        rows = _capacities(info, kind, at_rate, goal, reasons, closed)
+        found[kind] = model.LatencyTable(test_type=kind, goal=goal, rows=rows)
     return found
 
 
@@ -174,9 +166,10 @@ def _middle(values: Sequence[float]) -> float | None:
 
 
 def _capacities(
-    info: RunInfo, kind: str, loads: Mapping[str, Sequence[Trial]], goal: LatencyGoal, reasons: Reasons
-) -> tuple[model.GoalRow, ...]:
-    """Ranked rows first, best first, of loads by implementation.
+    info: RunInfo, kind: str, loads: Mapping[str, Sequence[Trial]], goal: LatencyGoal, reasons: Reasons,
+    closed: Mapping[str, Sequence[float]],
+) -> tuple[model.GoalRow, ...]:  # fmt: skip
+    """Ranked rows first, best first, of loads and closed-loop throughputs by implementation.
 
     Only who met the goal in every process has a capacity: to leave out the others would flatter.
     """
@@ -194,10 +187,16 @@ def _capacities(
         flags = ["lower bound"] if any(each.low and not each.high for each in ends) else []
         flags += [f"{undecided} of {len(own)} brackets not decided"] if undecided else []
         flags += ["provisional"] if 0 < len(own) < PROVISIONAL_BELOW else []
-        above = _middle([each.high.rate for each in ends if each.high])
         rows.append(
             model.GoalRow(
-                implementation=name, capacity=None, above=above, ranked=not why, reason=why, flags=tuple(flags)
+                implementation=name,
+                capacity=None,
+                above=_middle([each.high.rate for each in ends if each.high]),
+                closed_loop=_middle(closed.get(name, ())),
+                ranked=not why,
+                reason=why,
+                flags=tuple(flags),
+                points=_points(loads.get(name, ())),
             )
         )
         if not why:
@@ -261,7 +260,7 @@ def orders(
             _of_factor(info, table, factor, measured) for factor, table in sorted(found, key=lambda each: each[0])
         ),
         goal=goal if searched else None,
-        capacities=_capacities(info, ORDER, tried, goal, reasons) if searched else (),
+        capacities=_capacities(info, ORDER, tried, goal, reasons, {}) if searched else (),
         points={
             name: tuple(point for factor, _ in found for point in _operations(factor, measured[name, factor]))
             for name in names
