@@ -70,7 +70,7 @@ def search(load: Callable[[float], Trial], start: float, first: list[Trial] | No
 
 def ends(trials: list[Trial], goal: LatencyGoal = GOAL) -> tuple[float | None, float | None]:
     found = bracket(trials, goal)
-    return found.low and found.low.rate, found.high and found.high.rate
+    return found.low.rate if found.low else None, found.high.rate if found.high else None
 
 
 @pytest.mark.parametrize("capacity", [700.0, 4000.0, 9000.0, 11_000.0])
