@@ -322,8 +322,6 @@ def _rates(up: Up) -> Design:
                 ],
                 profile.orders.goal if arrivals else rules.goal,
                 start=base[cell],
-                width=rules.bracket,
-                confidence=rules.confidence,
                 seconds=0.9 * seconds,  # arrivals are drawn: by chance there are fewer
             )
             if found is not None:

@@ -6,6 +6,7 @@ import re
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from harness.errors import EnvironmentLacksError, StoreError, UsageError
@@ -17,7 +18,7 @@ from harness.plan.discovery import CONFIG_FILE, Implementation, Scan, scan, sele
 from harness.plan.plan import Candidate, Plan, all_waiting
 from harness.plan.words import suggest
 from harness.records import store
-from harness.records.models import Load, Machine, RunInfo, Trial
+from harness.records.models import Load, Machine, RunInfo
 from harness.records.store import RunStore
 from harness.report.tables import counted
 from harness.runtime import Runtime, upstream
@@ -38,9 +39,6 @@ Revision = tuple[str | None, bool | None]  # the commit, and whether the tree di
 def choose_work(settings: Settings) -> Plan:
     """Select the implementations and their cells; raises UsageError when nothing is left."""
     rules = settings.profile.processes
-
-    def waiting(trials: Sequence[Trial], expected: Sequence[tuple[str, str]]) -> Sequence[tuple[str, str]]:
-        return [(item.implementation, item.test_type) for item in undecided(trials, expected, rules)]
 
     found = scan(*settings.frameworks) if not settings.services else Scan(implementations=(), problems=())
     try:
@@ -82,7 +80,7 @@ def choose_work(settings: Settings) -> Plan:
         implementations=tuple(i for i in chosen if i.name in named),
         problems=refused if by_name else (*refused, *found.problems),
         reverse=settings.reverse_order,
-        undecided=waiting if rules.looks else all_waiting,
+        undecided=partial(undecided, rules=rules) if rules.looks else all_waiting,
     )
 
 

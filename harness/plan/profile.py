@@ -2,7 +2,7 @@
 
 import tomllib
 from pathlib import Path
-from typing import Annotated, ClassVar, Literal, Self
+from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
@@ -59,7 +59,6 @@ class Processes(Section):
     minimum: Count = 2
     maximum: Count = 2
     looks: tuple[Count, ...] = ()  # numbers of processes at which the stopping rule looks; empty: no early stop
-    confidence: ClassVar[float] = 0.95
     half_width: float = Field(default=0.025, gt=0, lt=10)  # stop when the relative half-width of the interval is below
 
     @model_validator(mode="after")
@@ -83,8 +82,6 @@ class OpenLoop(Section):
     """What holds for every load at a rate: of an open loop and of a scenario."""
 
     goal: LatencyGoal = LatencyGoal()
-    confidence: ClassVar[float] = 0.95  # of the binomial interval that decides one load
-    bracket: ClassVar[float] = 0.05  # the search ends when its two rates are this close, relative
     search_loads: int = Field(default=0, ge=0, le=1000)  # of the search for the capacity at the goal; 0: no search
     rate_tolerance: Share = 0.01  # responses in time against requests due
     lag_share: float = Field(default=0.2, ge=0, le=100)  # send lag p99 / latency p99: more, and it was the generator

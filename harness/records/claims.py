@@ -3,12 +3,13 @@
 from pathlib import Path
 from typing import Literal, get_args
 
-from pydantic import Field, ValidationError
+from pydantic import Field
 
 from harness.errors import StoreError
 from harness.paths import RESULTS
 from harness.records import bounded
 from harness.records.models import Record
+from harness.records.reader import first_complaint
 
 FILE = "claims.json"
 FILE_BYTES = 16 << 20
@@ -86,14 +87,10 @@ def read(results: Path) -> ClaimsRecord:
         return ClaimsRecord.model_validate_json(bounded.text(path, FILE_BYTES))
     except FileNotFoundError:
         return ClaimsRecord()
-    except ValidationError as error:
-        first = error.errors()[0]
-        place = ".".join(str(part) for part in first["loc"])
-        why = f"{place or 'the file'}: {first['msg']}"
     except OSError as error:
         why = f"cannot be read: {error.strerror}"
     except ValueError as error:
-        why = str(error)
+        why = first_complaint(error)
     raise StoreError(f"{path}: {why}; move it away to begin anew")
 
 

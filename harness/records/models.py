@@ -3,7 +3,7 @@
 All numbers are SI floats (seconds, bytes, requests per second). An unknown is ``None``, never 0 or -1. The models
 ignore keys that they do not know, so that an older reader shows what it can of a newer file.
 
-In files a figure is called with its unit (``in_files``); the page's documents call it as the field here is called.
+In files a figure is called with its unit, its alias; the page's documents call it as the field here is called.
 """
 
 from collections.abc import Iterable, Sequence
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Annotated, Literal, Self
 
-from pydantic import AliasChoices, AliasGenerator, BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field
 
 SCHEMA_VERSION = 3
 
@@ -24,17 +24,6 @@ class Record(BaseModel):
     def recorded(self, indent: int | None = None) -> str:
         """As it stands in files, and in what commands print for programs: figures called with their units."""
         return self.model_dump_json(indent=indent, by_alias=True)
-
-
-def in_files(**names: str) -> ConfigDict:
-    """What fields are called in files, by their own names; the others are called the same there."""
-
-    def read(field: str) -> str | AliasChoices:
-        return AliasChoices(names[field], field) if field in names else field
-
-    return ConfigDict(
-        alias_generator=AliasGenerator(validation_alias=read, serialization_alias=lambda field: names.get(field, field))
-    )
 
 
 class Outcome(StrEnum):
@@ -125,15 +114,13 @@ class CheckResult(Record):
 class Verdict(Record):
     """All check results of one implementation x test type in one process; the last one written counts."""
 
-    model_config = in_files(duration="duration_seconds")
-
     implementation: str
     test_type: str
     process: int
     thorough: bool  # True in the first process; later ones check briefly
     outcome: Outcome
     results: tuple[CheckResult, ...]
-    duration: float
+    duration: Annotated[float, Field(alias="duration_seconds")]
     # Size of one response on the wire, headers included: the range that verified responses showed, at the level's query
     # count; bytes / requests of a sample is held against it. Keys: str(queries) or "" where the test has none.
     response_bytes: dict[str, tuple[float, float]] = Field(default_factory=dict)
@@ -164,47 +151,33 @@ LatencyBasis = Literal["closed-loop, service time", "open-loop, intended send ti
 class Latency(Record):
     """A latency distribution in seconds, with what kind of latency it is."""
 
-    model_config = in_files(
-        mean="mean_seconds",
-        stdev="stdev_seconds",
-        min="min_seconds",
-        max="max_seconds",
-        percentiles="percentiles_seconds",
-        histogram="histogram_seconds",
-    )
-
     basis: LatencyBasis
-    mean: float
-    stdev: float
-    min: float
-    max: float
-    percentiles: dict[str, float]  # "50", "75", "90", "99", "99.9", "99.99" -> seconds
-    histogram: tuple[tuple[float, int], ...] = ()  # (seconds, count), ascending; empty when it was too large to dump
+    mean: Annotated[float, Field(alias="mean_seconds")]
+    stdev: Annotated[float, Field(alias="stdev_seconds")]
+    min: Annotated[float, Field(alias="min_seconds")]
+    max: Annotated[float, Field(alias="max_seconds")]
+    percentiles: Annotated[dict[str, float], Field(alias="percentiles_seconds")]  # "50" to "99.99"
+    # (seconds, count), ascending; empty when it was too large to dump
+    histogram: Annotated[tuple[tuple[float, int], ...], Field(alias="histogram_seconds")] = ()
 
 
 class Window(Record):
     """About one second of a load: offsets from the start of the sample."""
 
-    model_config = in_files(
-        start="start_seconds", duration="duration_seconds", server_cpu="server_cpu_seconds", rss="rss_bytes"
-    )
-
-    start: float
-    duration: float
+    start: Annotated[float, Field(alias="start_seconds")]
+    duration: Annotated[float, Field(alias="duration_seconds")]
     responses: float | None  # from the sockets' byte counters / the verified response size; None where unreadable
-    server_cpu: float | None  # CPU seconds of the server's process tree within the window
+    server_cpu: Annotated[float | None, Field(alias="server_cpu_seconds")]  # of the server's process tree
     wait_share: float | None  # run-queue wait / (run-queue wait + on-CPU) of the server's threads, 0..1
-    rss: float | None  # resident bytes of the server's process tree at the window's end
+    rss: Annotated[float | None, Field(alias="rss_bytes")]  # resident, at the window's end
     connections: int | None  # established connections at the window's end
 
 
 class ServerUse(Record):
     """What the server's process tree used during a sample."""
 
-    model_config = in_files(rss_peak="rss_peak_bytes")
-
     cpu_seconds: float
-    rss_peak: float | None  # bytes
+    rss_peak: Annotated[float | None, Field(alias="rss_peak_bytes")]
     wait_share: float | None  # run-queue wait / (wait + run), 0..1
     throttled_seconds: float | None  # cgroup CPU throttling; None where there is no cgroup of its own
     pids: tuple[int, ...] = ()
@@ -224,31 +197,27 @@ class Gate(Record):
 class WarmUp(Record):
     """What the warm-up of one test type showed."""
 
-    model_config = in_files(duration="duration_seconds", worst_latency="worst_latency_seconds")
-
-    duration: float
+    duration: Annotated[float, Field(alias="duration_seconds")]
     requests: int
     steady: bool | None  # None: a fixed-time warm-up that does not decide
     seconds_to_steady: float | None
-    worst_latency: float | None  # seconds, the slowest response while cold; None when pipelined
+    worst_latency: Annotated[float | None, Field(alias="worst_latency_seconds")]  # while cold; None when pipelined
     windows: tuple[Window, ...] = ()
 
 
 class ClientUse(Record):
     """One client's part of a load that several made together."""
 
-    model_config = in_files(duration="duration_seconds", begun="begun_seconds", begun_within="begun_within_seconds")
-
     client: str
     connections: int
     threads: int
     requests: int
     bytes: int
-    duration: float  # as its generator measured it
+    duration: Annotated[float, Field(alias="duration_seconds")]  # as its generator measured it
     cpu_seconds: float
     wait_seconds: float | None = None  # that its generator's threads were ready and had no CPU; wrk does not tell
-    begun: float  # seconds after the first client was sent its word; the middle of what is known
-    begun_within: float  # seconds on either side of that
+    begun: Annotated[float, Field(alias="begun_seconds")]  # after the first client's word; the middle of what is known
+    begun_within: Annotated[float, Field(alias="begun_within_seconds")]  # seconds on either side of that
 
 
 class LatencyGoal(Record):
@@ -320,14 +289,6 @@ class Trial(Record):
     ``answered`` and ``unfinished`` count requests whose intended send time came, those answered after its end included.
     """
 
-    model_config = in_files(
-        duration="duration_seconds",
-        asked_duration="asked_duration_seconds",
-        throughput="requests_per_second",
-        cpu_per_request="cpu_seconds_per_request",
-        lag_p99="lag_p99_seconds",
-    )
-
     id: str
     implementation: str
     test_type: str
@@ -339,20 +300,20 @@ class Trial(Record):
     generator: str = "loadgen"  # or "wrk"
     started_at: float  # epoch seconds
     command: tuple[str, ...] = ()  # the generator's command line; paths of the repository are relative to its root
-    duration: float  # as the generator measured it
-    asked_duration: float
+    duration: Annotated[float, Field(alias="duration_seconds")]  # as the generator measured it
+    asked_duration: Annotated[float, Field(alias="asked_duration_seconds")]
     requests: int  # completed responses of any status, within the duration
     bytes: int
     errors: Errors
-    throughput: float  # completed 2xx responses / duration; of a scenario whole arrivals / duration
-    cpu_per_request: float | None  # server CPU seconds / responses; of a scenario / arrivals due
+    throughput: Annotated[float, Field(alias="requests_per_second")]  # only 2xx; of a scenario whole arrivals
+    cpu_per_request: Annotated[float | None, Field(alias="cpu_seconds_per_request")]  # of a scenario per arrival due
     latency: Latency | None  # closed: service time; else from the intended send time; None if pipelined, or by wrk
     service: Latency | None = None  # open and scenario: from the actual send
     due: int | None = None
     answered: int | None = None
     unfinished: int | None = None
     late: int | None = None  # of those due: answered later than the profile's latency goal, badly, or never
-    lag_p99: float | None = None  # seconds that the generator itself was late by
+    lag_p99: Annotated[float | None, Field(alias="lag_p99_seconds")] = None  # that the generator was late by
     sent_late: int | None = None  # requests that it sent later than the gate of its lag allows
     arrivals: Arrivals | None = None  # of a scenario
     server: ServerUse
@@ -390,12 +351,10 @@ class Trial(Record):
 class ProcessRecord(Record):
     """One fresh start of an implementation: a line of processes.jsonl."""
 
-    model_config = in_files(startup_time="startup_time_seconds")
-
     implementation: str
     process: int
     started_at: float
-    startup_time: float | None  # seconds from start to the first good answer
+    startup_time: Annotated[float | None, Field(alias="startup_time_seconds")]  # to the first good answer
     status: Literal["ok", "failed", "interrupted"]
     reason: str = ""
     log: str | None = None  # path relative to the run's folder
@@ -405,11 +364,9 @@ class ProcessRecord(Record):
 class Build(Record):
     """How an implementation was built."""
 
-    model_config = in_files(duration="duration_seconds")
-
     status: Literal["ok", "failed", "skipped"]
     reason: str = ""
-    duration: float | None = None
+    duration: Annotated[float | None, Field(alias="duration_seconds")] = None
     log: str | None = None  # path relative to the run's folder
     commands: tuple[str, ...] = ()
     tools: dict[str, str] = Field(default_factory=dict)  # "java": "25.0.3 (/path)", as used
@@ -452,8 +409,6 @@ class ImplementationInfo(Record):
 class Machine(Record):
     """Facts of the machine, and its grade: what would disturb a measurement."""
 
-    model_config = in_files(pressure_cpu="pressure_cpu_percent")
-
     hostname: str
     os: str
     kernel: str
@@ -468,7 +423,7 @@ class Machine(Record):
     nofile_soft: int | None = None
     nofile_hard: int | None = None
     load_average: float | None = None
-    pressure_cpu: float | None = None  # PSI "some avg10", per cent
+    pressure_cpu: Annotated[float | None, Field(alias="pressure_cpu_percent")] = None  # PSI "some avg10", per cent
     steal_share: float | None = None
     cpu_quota: float | None = None  # CPUs that the container's quota allows
     grade: str = ""  # "A" quiet and fixed-clock .. "D" shared and busy
@@ -478,14 +433,12 @@ class Machine(Record):
 class NoiseFloor(Record):
     """The A/A difference of this machine and profile: no smaller difference is called one (``./tfb calibrate``)."""
 
-    model_config = in_files(throughput="throughput_relative", cpu_per_request="cpu_per_request_relative")
-
     implementation: str
     profile: str
     measured_at: float
     pairs: int
-    throughput: float  # relative, e.g. 0.03
-    cpu_per_request: float
+    throughput: Annotated[float, Field(alias="throughput_relative")]  # relative, e.g. 0.03
+    cpu_per_request: Annotated[float, Field(alias="cpu_per_request_relative")]
 
 
 Moment = Annotated[float, Field(ge=-1e11, le=1e11)]  # epoch seconds; a calendar knows no later ones
@@ -513,12 +466,10 @@ class RoleMachine(Record):
 class MachineLink(Record):
     """Between two roles' machines, measured by TCP before the run."""
 
-    model_config = in_files(round_trip="round_trip_seconds", throughput="bytes_per_second")
-
     of: str
     to: str
-    round_trip: float  # seconds, median
-    throughput: float  # bytes a second, towards ``to``
+    round_trip: Annotated[float, Field(alias="round_trip_seconds")]  # seconds, median
+    throughput: Annotated[float, Field(alias="bytes_per_second")]  # bytes a second, towards ``to``
 
 
 class RunInfo(Record):
@@ -567,18 +518,8 @@ class Problem(Record):
     message: str
 
 
-class Undecided(Record):
-    """A cell that asks for more processes, and why."""
-
-    implementation: str
-    test_type: str
-    reason: str = ""
-
-
 class Progress(Record):
     """progress.json: where a run in progress stands. Seconds; unknown is None."""
-
-    model_config = in_files(elapsed="elapsed_seconds", remaining="remaining_seconds")
 
     status: str = ""
     stage: str = ""
@@ -587,11 +528,10 @@ class Progress(Record):
     implementation: str | None = None
     test_type: str | None = None
     level: str | None = None
-    elapsed: float | None = None
-    remaining: float | None = None
+    elapsed: Annotated[float | None, Field(alias="elapsed_seconds")] = None
+    remaining: Annotated[float | None, Field(alias="remaining_seconds")] = None
     done: int | None = None
     total: int | None = None
-    undecided: tuple[Undecided, ...] = ()
     windows: tuple[Window, ...] = ()  # of the load that is on
 
 

@@ -9,7 +9,7 @@ import json
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import BinaryIO, TypeVar
+from typing import TypeVar
 
 from pydantic import ValidationError
 
@@ -29,7 +29,6 @@ from harness.records.models import (
 
 FILE_BYTES = 64 * 2**20  # of a file that is one document
 RANKING_OPENED = 400_000  # arrays and objects of a ranking.json; one of 31 MB has 280,000
-MOST_VALUES = 10_000_000
 LINE_BYTES = 16 * 2**20  # of one record; a trial with all its windows and its histogram takes some 100 KiB
 LINE_OPENED = 100_000  # arrays and objects in it: 80 MB once read, even when empty; a histogram has some thousand
 MOST_PROBLEMS = 200  # that are named; a file of other bytes has one in each line
@@ -113,9 +112,8 @@ def bounded(path: Path, opened: int = LINE_OPENED) -> bytes:
 
     ``opened``: most arrays and objects, each of which takes some hundred bytes once it is read.
     """
-    data = files.read(path, FILE_BYTES)
     try:
-        return files.require_few(data, opened, MOST_VALUES)
+        return files.require_few(files.read(path, FILE_BYTES), opened)
     except ValueError as error:
         raise OSError(errno.EFBIG, str(error), str(path)) from error
 
@@ -142,17 +140,19 @@ def grown(path: Path, lines: Lines, model: type[AnyRecord], having: Collection[b
         with files.open_regular(path) as file:
             file.seek(lines.offset)
             while line := file.readline(LINE_BYTES):
-                if len(line) == LINE_BYTES and not line.endswith(b"\n"):
-                    line += _rest_of(file)  # passed over: no record is so long
+                too_long = False
+                while len(line) == LINE_BYTES and not line.endswith(b"\n"):  # passed over: no record is so long
+                    line, too_long = file.readline(LINE_BYTES), True
                 if not line.endswith(b"\n"):
                     return  # still being written
-                lines.offset += len(line)
+                lines.offset = file.tell()
                 lines.number += 1
+                if too_long:
+                    lines.complain(path.name, f"line {lines.number}: longer than {LINE_BYTES // 2**20} MiB")
+                    continue
                 if not all(part in line for part in having) and line.startswith(b"{") and line.endswith(b"}\n"):
                     continue
                 try:
-                    if len(line) > LINE_BYTES:
-                        raise ValueError(f"longer than {LINE_BYTES // 2**20} MiB")  # noqa: TRY301 - said as the others
                     record = model.model_validate_json(files.require_few(line, LINE_OPENED))
                 except ValueError as error:
                     lines.complain(path.name, f"line {lines.number}: {first_complaint(error)}")
@@ -162,16 +162,6 @@ def grown(path: Path, lines: Lines, model: type[AnyRecord], having: Collection[b
         return
     except OSError as error:
         lines.complain(path.name, f"cannot be read: {error.strerror}")
-
-
-def _rest_of(file: BinaryIO) -> bytes:
-    """The end of a line that is too long: only as much as tells how long it is and whether it ends."""
-    length, last = 0, b""
-    while part := file.readline(LINE_BYTES):
-        length, last = length + len(part), part
-        if part.endswith(b"\n"):
-            break
-    return bytes(max(0, length - 1)) + last[-1:]
 
 
 def first_complaint(error: ValueError) -> str:

@@ -5,10 +5,9 @@ import itertools
 import json
 import os
 import shutil
-import stat
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from datetime import datetime
 from pathlib import Path
 from typing import IO, Self, TypeVar
@@ -32,7 +31,21 @@ from harness.records.reader import LINE_BYTES, RunReader, bounded
 
 LOCK = ".lock"
 LINES = ("trials", "processes", "verdicts")  # .jsonl, whose records belong to a process each
+KEPT = "what was measured before is kept: --resume continues"
 OfProcess = TypeVar("OfProcess", Trial, ProcessRecord, Verdict)
+
+
+@contextmanager
+def _written(path: Path, what: str = "written", step: str = KEPT) -> Iterator[None]:
+    """An OSError of the block as a StoreError that names the file or folder, and the next step."""
+    try:
+        yield
+    except OSError as error:
+        raise StoreError(f"{path}: cannot be {what}: {error.strerror}; {step}") from error
+
+
+def _made(folder: Path) -> AbstractContextManager[None]:
+    return _written(folder, "made", "free space or choose another folder")
 
 
 class RunStore:
@@ -40,19 +53,18 @@ class RunStore:
 
     def __init__(self, folder: Path, *, started_at: float) -> None:
         self.folder = folder
+        self.run_id = folder.name
         self.started_at = started_at  # epoch seconds
         self._trials: Counter[tuple[str, int]] = Counter()  # that this object has written, by process
-        try:
+        with _made(folder):
             (folder / "logs").mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise _cannot_make(folder, error) from error
 
     @classmethod
     def new(cls, results: Path, *, started_at: float) -> Self:
         """A folder of its own, called by the time; of runs that start in the same second each gets another."""
         name = datetime.fromtimestamp(started_at).strftime("%Y%m%d-%H%M%S")
         folder = results / name
-        try:
+        with _made(folder):
             results.mkdir(parents=True, exist_ok=True)
             for number in itertools.count(2):
                 try:
@@ -60,14 +72,7 @@ class RunStore:
                     break
                 except FileExistsError:
                     folder = results / f"{name}-{number}"
-        except OSError as error:
-            raise _cannot_make(folder, error) from error
         return cls(folder, started_at=started_at)
-
-    @property
-    def run_id(self) -> str:
-        """The folder's name."""
-        return self.folder.name
 
     @property
     def begun(self) -> bool:
@@ -77,25 +82,27 @@ class RunStore:
     @contextmanager
     def locked(self) -> Iterator[None]:
         """Hold the folder's lock, which the kernel releases however this process ends."""
-        with _lock(self.folder, os.O_RDONLY | os.O_CREAT) as file:
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                raise UsageError(f"run {self.run_id} is still going on in another process") from None
+        path, how = (
+            self.folder / LOCK,
+            os.O_RDONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK,
+        )  # not what a link leads to
+        with _written(path, "locked", "it is an empty file: remove what is there"):
+            descriptor = os.open(path, how, 0o666)
+        with os.fdopen(descriptor, "rb") as file:
+            if not _lock(file):
+                raise UsageError(f"run {self.run_id} is still going on in another process")
             yield
 
     def discard_if_empty(self) -> None:
         """Remove the folder of a run that never began, unless it holds the log of an installation."""
-        if not self.begun and not any(self.folder.glob("logs/install.log")):
+        if not self.begun and not (self.folder / "logs" / "install.log").exists():
             shutil.rmtree(self.folder, ignore_errors=True)
 
     def log(self, implementation: str, name: str) -> Path:
         """Path of a log below logs/."""
         path = self.folder / "logs" / implementation
-        try:
+        with _written(path):
             path.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise _cannot_write(path, error) from error
         return path / f"{name}.log"
 
     def write_info(self, info: RunInfo) -> None:
@@ -106,12 +113,13 @@ class RunStore:
         """Replace a file by rename, so that a reader never sees half of it."""
         target = self.folder / name
         temporary = target.with_name(f".{target.name}.new")
-        try:
-            temporary.write_text(text + "\n", encoding="utf-8")
-            temporary.replace(target)
-        except OSError as error:
-            temporary.unlink(missing_ok=True)  # half of it would take room that the records need
-            raise _cannot_write(target, error) from error
+        with _written(target):
+            try:
+                temporary.write_text(text + "\n", encoding="utf-8")
+                temporary.replace(target)
+            except OSError:
+                temporary.unlink(missing_ok=True)  # half of it would take room that the records need
+                raise
 
     def add_trial(self, trial: Trial) -> None:
         """Append to trials.jsonl."""
@@ -129,28 +137,16 @@ class RunStore:
 
     def _append(self, name: str, record: Record) -> None:
         path = self.folder / name
-        try:
-            with path.open("ab", buffering=0) as file:  # a buffer would be written once more when the file is closed
-                size, line = file.tell(), memoryview(record.recorded().encode() + b"\n")
-                try:
-                    while line:
-                        line = line[file.write(line) :]
-                    os.fsync(file.fileno())
-                except OSError:
-                    os.ftruncate(file.fileno(), size)  # no half line: the file stays readable
-                    raise
-        except OSError as error:
-            raise _cannot_write(path, error) from error
-
-
-def _cannot_make(folder: Path, error: OSError) -> StoreError:
-    return StoreError(f"{folder}: cannot be made: {error.strerror}; free space or choose another folder")
-
-
-def _cannot_write(path: Path, error: OSError) -> StoreError:
-    return StoreError(
-        f"{path}: cannot be written: {error.strerror}; what was measured before is kept: --resume continues"
-    )
+        # A buffer would be written once more when the file is closed.
+        with _written(path), path.open("ab", buffering=0) as file:
+            size, line = file.tell(), memoryview(record.recorded().encode() + b"\n")
+            try:
+                while line:
+                    line = line[file.write(line) :]
+                os.fsync(file.fileno())
+            except OSError:
+                os.ftruncate(file.fileno(), size)  # no half line: the file stays readable
+                raise
 
 
 def read(folder: Path) -> RunRecords:
@@ -171,36 +167,21 @@ def read_whole(folder: Path) -> RunRecords:
     return records
 
 
-def is_locked(folder: Path) -> bool:
-    """Whether a live harness works in this folder; none does behind what is no lock."""
+def _lock(file: IO[bytes]) -> bool:
     try:
-        with _lock(folder, os.O_RDONLY) as file:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
-        return True
-    except (FileNotFoundError, StoreError):
         return False
-    return False
+    return True
 
 
-def _lock(folder: Path, how: int) -> IO[bytes]:
-    """The file that is locked: nothing is written to it, nor to what a link there leads to.
-
-    Raises FileNotFoundError where there is none, StoreError where something else is in its place.
-    """
-    path = folder / LOCK
+def is_locked(folder: Path) -> bool:
+    """Whether a live harness works in this folder."""
     try:
-        descriptor = os.open(path, how | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0o666)
-    except FileNotFoundError:
-        raise
-    except OSError as error:
-        raise StoreError(
-            f"{path}: cannot be locked: {error.strerror}; it is an empty file: remove what is there"
-        ) from error
-    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-        os.close(descriptor)
-        raise StoreError(f"{path}: is no regular file: remove what is there")
-    return os.fdopen(descriptor, "rb")
+        with open_regular(folder / LOCK) as file:
+            return not _lock(file)
+    except OSError:
+        return False  # there is none
 
 
 def require_unlocked(folder: Path) -> None:

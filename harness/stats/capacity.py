@@ -7,20 +7,32 @@ late. A percentile is taken within each load, and its interval over processes: r
 
 import math
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 
 from scipy import stats
 
-from harness.plan.profile import OpenLoop
-from harness.records.models import Closed, LatencyGoal, Open, Outcome, RunInfo, Scenario, Trial
-from harness.stats.model import GoalRow, LatencyTable, RatePoint
+from harness.plan.profile import OpenLoop, Orders
+from harness.records.models import Closed, Latency, LatencyGoal, Open, Outcome, RunInfo, Scenario, Trial
+from harness.stats import model
+from harness.stats.fit import CONFIDENCE
 from harness.stats.stopping import section
-from harness.stats.tables import ONLY, Rules, Tables, best_first, percentiles
-from harness.stats.values import PROVISIONAL_BELOW, create_times, deployments_of
+from harness.stats.tables import ONLY, Tables, alone, best_first, percentiles
+from harness.stats.values import (
+    METRICS,
+    PERCENTILES,
+    PROVISIONAL_BELOW,
+    Cell,
+    create_times,
+    deployments_of,
+    percentile,
+)
 
-LOST = frozenset({"errors", "achieved-rate", "unfinished", "response-size"})  # gates that a server fails
+BRACKET = 0.05  # the search ends when its two loads are this close, relative
+SATURATED = frozenset({"errors", "achieved-rate", "unfinished"})  # gates that a server fails which does not hold a rate
+LOST = SATURATED | {"response-size"}
+ORDER = "order"  # the test type of the order service
 Reasons = Mapping[tuple[str, str], str]  # test type, implementation -> why it is not ranked
 
 
@@ -36,14 +48,14 @@ class Tried:
         """Whether no more than the goal's share of the requests were late."""
         return self.due > 0 and self.late <= goal.late_share * self.due
 
-    def decided(self, goal: LatencyGoal, confidence: float) -> bool:
+    def decided(self, goal: LatencyGoal) -> bool:
         """Whether the interval of the late share (Clopper & Pearson 1934) lies on one side of the goal.
 
         Lateness comes in bursts, so that it is narrower than the truth's: the load was long enough, not more.
         """
         if self.due <= 0:
             return False
-        low, high = stats.binomtest(self.late, self.due).proportion_ci(confidence)
+        low, high = stats.binomtest(self.late, self.due).proportion_ci(CONFIDENCE)
         return bool(high <= goal.late_share or low > goal.late_share)
 
 
@@ -54,21 +66,20 @@ class Bracket:
     low: Tried | None = None
     high: Tried | None = None
 
-    def decided(self, goal: LatencyGoal, confidence: float) -> bool:
+    def decided(self, goal: LatencyGoal) -> bool:
         """Whether the loads at both ends were long enough."""
-        return all(end is not None and end.decided(goal, confidence) for end in (self.low, self.high))
+        return all(end is not None and end.decided(goal) for end in (self.low, self.high))
 
 
-def _enough(goal: LatencyGoal, confidence: float) -> int:
+def _enough(goal: LatencyGoal) -> int:
     """Requests without which not even a load without a late one shows that a goal was met: 368 for p99 at 95 %."""
-    return math.ceil(math.log((1 - confidence) / 2) / math.log1p(-goal.late_share))
+    return math.ceil(math.log((1 - CONFIDENCE) / 2) / math.log1p(-goal.late_share))
 
 
 def _tried(trial: Trial, goal: LatencyGoal) -> Tried | None:
     """What counts of a load; none where the goal was missed while the generator was late itself."""
-    failed = {gate.name for gate in trial.gates if gate.outcome is Outcome.FAIL}
     lagged = any(gate.name == "generator-lag" and gate.outcome is not Outcome.PASS for gate in trial.gates)
-    saturated = bool(failed & {"errors", "achieved-rate", "unfinished"})
+    saturated = any(gate.name in SATURATED and gate.outcome is Outcome.FAIL for gate in trial.gates)
     rate, due, late = 0.0, trial.due or 0, trial.late or 0
     if isinstance(trial.load, Open):
         rate = trial.load.rate
@@ -84,7 +95,7 @@ def _tried(trial: Trial, goal: LatencyGoal) -> Tried | None:
     return Tried(rate=rate, due=due, late=due if saturated else late)
 
 
-def bracket(trials: Sequence[Trial], goal: LatencyGoal, confidence: float) -> Bracket:
+def bracket(trials: Sequence[Trial], goal: LatencyGoal) -> Bracket:
     """Of one process: the cut between loads that contradicts the fewest of them; the lowest of equals.
 
     One stall of the machine at a low rate would otherwise pass for the server's capacity.
@@ -93,7 +104,7 @@ def bracket(trials: Sequence[Trial], goal: LatencyGoal, confidence: float) -> Br
     for one in filter(None, (_tried(trial, goal) for trial in trials)):
         old = pooled.get(one.rate, Tried(rate=one.rate, due=0, late=0))
         pooled[one.rate] = Tried(rate=one.rate, due=old.due + one.due, late=old.late + one.late)
-    enough = _enough(goal, confidence)
+    enough = _enough(goal)
     ordered = [one for _, one in sorted(pooled.items()) if one.due >= enough or (one.due and not one.met(goal))]
     met = [one.met(goal) for one in ordered]
     costs = [met[:cut].count(False) + met[cut:].count(True) for cut in range(len(ordered) + 1)]
@@ -104,44 +115,40 @@ def bracket(trials: Sequence[Trial], goal: LatencyGoal, confidence: float) -> Br
     )
 
 
-def next_load(
-    trials: Sequence[Trial], goal: LatencyGoal, *, start: float, width: float, confidence: float, seconds: float
-) -> float | None:
+def next_load(trials: Sequence[Trial], goal: LatencyGoal, *, start: float, seconds: float) -> float | None:
     """The rate of an open loop, or factor of arrivals, to try next on a process; None when the search is over.
 
     ``trials``: of this process and cell so far. ``start``: its closed-loop throughput, or the factor that it was
-    measured at; ``seconds``: of a load. Outwards while one end is missing, then halving on logarithms down to ``width``
-    (relative), then again at an end whose loads were too short to decide.
+    measured at; ``seconds``: of a load. Outwards while one end is missing, then halving on logarithms down to
+    ``BRACKET``, then again at an end whose loads were too short to decide.
     """
-    found = bracket(trials, goal, confidence)
+    found = bracket(trials, goal)
     low, high = found.low, found.high
     arrivals = any(isinstance(trial.load, Scenario) for trial in trials)
-    if low is None and high is None:
-        return start if arrivals else start / 2
-    if high is None:
-        assert low is not None  # noqa: S101 - one of both is there
+    if low and high:
+        if high.rate / low.rate > 1 + BRACKET:
+            return math.sqrt(low.rate * high.rate)
+        return next((end.rate for end in (low, high) if not end.decided(goal)), None)
+    if low:
         return low.rate * 2 if arrivals else min(low.rate * 2, max(low.rate, start) * 1.1)
-    if low is None:
+    if high:
         # Enough requests must come: as many a factor as came before, or as many a rate as it says.
-        least = _enough(goal, confidence) * (high.rate / max(high.due, 1) if arrivals else 1 / seconds)
+        least = _enough(goal) * (high.rate / max(high.due, 1) if arrivals else 1 / seconds)
         # Below a hundredth of the load that it starts from the search gives up.
         lower = max(high.rate / 2, 0.01 * start, least)
         return lower if lower < high.rate else None
-    if high.rate / low.rate > 1 + width:
-        return math.sqrt(low.rate * high.rate)
-    return next((end.rate for end in (low, high) if not end.decided(goal, confidence)), None)
+    return start if arrivals else start / 2
 
 
 # ---- tables ----------------------------------------------------------------------------------------------------------
 
 
-def tables(info: RunInfo, trials: Sequence[Trial], reasons: Reasons, rules: Rules) -> dict[str, LatencyTable]:
+def tables(info: RunInfo, trials: Sequence[Trial], reasons: Reasons) -> dict[str, model.LatencyTable]:
     """By test type, of those with loads at given rates."""
-    goal, found = _open_loop(info).goal, {}
+    goal, found = (section(info, "open_loop", OpenLoop) or OpenLoop()).goal, {}
     for kind in info.loads:
         mine = [trial for trial in trials if trial.test_type == kind and trial.purpose != "witness"]
-        given = [trial for trial in mine if isinstance(trial.load, Open)]
-        if not given:
+        if not any(isinstance(trial.load, Open) for trial in mine):
             continue
         at_rate, closed = defaultdict[str, list[Trial]](list), defaultdict[str, list[float]](list)
         for trial in mine:
@@ -149,58 +156,57 @@ def tables(info: RunInfo, trials: Sequence[Trial], reasons: Reasons, rules: Rule
                 at_rate[trial.implementation].append(trial)
             elif isinstance(trial.load, Closed) and trial.rankable:
                 closed[trial.implementation].append(trial.throughput)
-        rows = [
-            row.model_copy(
-                update={
-                    "closed_loop": _middle(closed[row.implementation]),
-                    "points": _points(at_rate[row.implementation], rules),
-                }
-            )
-            for row in capacities(info, kind, given, goal, reasons, rules)
-        ]
-        found[kind] = LatencyTable(test_type=kind, goal=goal, rows=tuple(rows))
+        rows = _capacities(info, kind, at_rate, goal, reasons, closed)
+        found[kind] = model.LatencyTable(test_type=kind, goal=goal, rows=rows)
     return found
-
-
-def _open_loop(info: RunInfo) -> OpenLoop:
-    return section(info, "open_loop", OpenLoop) or OpenLoop()
 
 
 def _middle(values: Sequence[float]) -> float | None:
     return median(values) if values else None
 
 
-def capacities(
-    info: RunInfo, kind: str, trials: Sequence[Trial], goal: LatencyGoal, reasons: Reasons, rules: Rules
-) -> tuple[GoalRow, ...]:
-    """Ranked rows first, best first. Only who met the goal in every process has a capacity: to leave out the others
-    would flatter."""
-    confidence, by_process = _open_loop(info).confidence, defaultdict[str, dict[int, list[Trial]]](dict)
-    for trial in trials:
-        by_process[trial.implementation].setdefault(trial.process, []).append(trial)
+def _capacities(
+    info: RunInfo, kind: str, loads: Mapping[str, Sequence[Trial]], goal: LatencyGoal, reasons: Reasons,
+    closed: Mapping[str, Sequence[float]],
+) -> tuple[model.GoalRow, ...]:  # fmt: skip
+    """Ranked rows first, best first, of loads and closed-loop throughputs by implementation.
+
+    Only who met the goal in every process has a capacity: to leave out the others would flatter.
+    """
     rows, values = [], {}
     for name in (one.name for one in info.implementations if kind in one.test_types):
-        own = {process: bracket(loads, goal, confidence) for process, loads in sorted(by_process[name].items())}
+        by_process = defaultdict[int, list[Trial]](list)
+        for trial in loads.get(name, ()):
+            by_process[trial.process].append(trial)
+        own = {process: bracket(tried, goal) for process, tried in sorted(by_process.items())}
         ends = own.values()
         missed = sum(each.low is None for each in ends)
         why = reasons.get((kind, name), "") or ("" if own else "missing")
         why = why or (f"{goal.label} shown at no load in {missed} of {len(own)} processes" if missed else "")
-        undecided = sum(not each.decided(goal, confidence) for each in ends)
+        undecided = sum(not each.decided(goal) for each in ends)
         flags = ["lower bound"] if any(each.low and not each.high for each in ends) else []
         flags += [f"{undecided} of {len(own)} brackets not decided"] if undecided else []
         flags += ["provisional"] if 0 < len(own) < PROVISIONAL_BELOW else []
-        above = _middle([each.high.rate for each in ends if each.high])
         rows.append(
-            GoalRow(implementation=name, capacity=None, above=above, ranked=not why, reason=why, flags=tuple(flags))
+            model.GoalRow(
+                implementation=name,
+                capacity=None,
+                above=_middle([each.high.rate for each in ends if each.high]),
+                closed_loop=_middle(closed.get(name, ())),
+                ranked=not why,
+                reason=why,
+                flags=tuple(flags),
+                points=_points(loads.get(name, ())),
+            )
         )
         if not why:
             values[name] = {(process, 0): each.low.rate for process, each in own.items() if each.low}
-    found = Tables({ONLY: values}, deployments_of(info)).standings(rules, higher=True)
+    found = Tables({ONLY: values}, deployments_of(info)).standings(info.reference, higher=True)
     rows = [row.model_copy(update={"capacity": found.get(row.implementation)}) for row in rows]
     return best_first(rows, lambda row: row.capacity)
 
 
-def _points(trials: Sequence[Trial], rules: Rules) -> tuple[RatePoint, ...]:
+def _points(trials: Sequence[Trial]) -> tuple[model.RatePoint, ...]:
     """Latency at each share of the throughput and at each common rate, by rate."""
     groups: defaultdict[tuple[str, float], list[Trial]] = defaultdict(list)
     for trial in trials:
@@ -208,25 +214,106 @@ def _points(trials: Sequence[Trial], rules: Rules) -> tuple[RatePoint, ...]:
             groups[trial.purpose, trial.load.rate if trial.share is None else trial.share].append(trial)
     made = []
     for members in groups.values():
-        valid = [trial for trial in members if trial.rankable and trial.latency]
+        valid = [(trial, trial.latency) for trial in members if trial.rankable and trial.latency]
         # Had the server failed to hold the rate in one process, the others alone would be those in which it did.
         lost = any(g.outcome is Outcome.FAIL and g.name in LOST for trial in members for g in trial.gates)
         held = [] if lost else valid
-        first, lags = members[0], [trial.lag_p99 for trial in members if trial.lag_p99 is not None]
-        flags = dict.fromkeys(g.word for t in members for g in t.gates if g.outcome is not Outcome.PASS and g.word)
+        first = members[0]
         made.append(
-            RatePoint(
+            model.RatePoint(
                 purpose="share" if first.purpose == "share" else "common",
                 share=first.share,
                 rate=median(trial.load.rate for trial in members if isinstance(trial.load, Open)),
-                percentiles=percentiles(
-                    [(t.process, t.latency.percentiles, t.answered or 0) for t in held if t.latency], rules.confidence
-                ),
-                maximum=max((trial.latency.max for trial in held if trial.latency), default=None),
-                lag_p99=_middle(lags),
+                percentiles=percentiles([(t.process, times.percentiles, t.answered or 0) for t, times in held]),
+                maximum=max((times.max for _, times in held), default=None),
+                lag_p99=_middle([trial.lag_p99 for trial in members if trial.lag_p99 is not None]),
                 processes=len(valid),
                 dropped=len(members) - len(valid),
-                flags=tuple(flags),
+                flags=tuple(dict.fromkeys(gate.word for trial in members for gate in trial.gates if gate.word)),
             )
         )
     return tuple(sorted(made, key=lambda point: point.rate))
+
+
+# ---- the order service: response times from the due time, CPU per arrival, capacity at a goal ------------------------
+
+
+def orders(
+    info: RunInfo, trials: Sequence[Trial], test_types: Mapping[str, model.TestTypeRanking], reasons: Reasons
+) -> model.Orders | None:
+    """None for a run without it."""
+    if ORDER not in test_types:
+        return None
+    measured: defaultdict[tuple[str, float], list[Trial]] = defaultdict(list)  # by implementation and factor
+    tried: defaultdict[str, list[Trial]] = defaultdict(list)
+    for trial in trials:
+        if trial.test_type == ORDER and isinstance(trial.load, Scenario):
+            tried[trial.implementation].append(trial)
+            if trial.purpose == "measure":
+                measured[trial.implementation, trial.load.factor].append(trial)
+    goal = (section(info, "orders", Orders) or Orders()).goal
+    searched = any(trial.purpose == "search" for own in tried.values() for trial in own)
+    found = [(table.load.factor, table) for table in test_types[ORDER].tables if isinstance(table.load, Scenario)]
+    names = [one.name for one in info.implementations if ORDER in one.test_types]
+    return model.Orders(
+        tables=tuple(
+            _of_factor(info, table, factor, measured) for factor, table in sorted(found, key=lambda each: each[0])
+        ),
+        goal=goal if searched else None,
+        capacities=_capacities(info, ORDER, tried, goal, reasons, {}) if searched else (),
+        points={
+            name: tuple(point for factor, _ in found for point in _operations(factor, measured[name, factor]))
+            for name in names
+        },
+    )
+
+
+def _of_factor(
+    info: RunInfo, table: model.Table, factor: float, measured: Mapping[tuple[str, float], Sequence[Trial]]
+) -> model.OrderTable:
+    """One factor: who answers "create order" soonest, and at what cost."""
+    cells = {row.implementation: Cell(measured.get((row.implementation, factor), ())) for row in table.rows}
+    response = METRICS["response-time-p50"]
+    values = {row.implementation: cells[row.implementation].values(response) for row in table.rows if row.ranked}
+    found = Tables({ONLY: values}, deployments_of(info)).standings(info.reference, higher=False)
+    rows = []
+    for row in table.rows:
+        kept = cells[row.implementation].kept
+        times = [(t.process, {point: percentile(t, point) or 0.0 for point in PERCENTILES}, t.requests) for t in kept]
+        database = {t.process: t.database_cpu_seconds / t.arrivals.due for t in kept
+                    if t.database_cpu_seconds and t.arrivals and t.arrivals.due}  # fmt: skip
+        rows.append(
+            model.OrderRow(
+                implementation=row.implementation,
+                response=found.get(row.implementation),
+                percentiles=percentiles(times),
+                cpu_per_arrival=row.cpu_per_request,
+                database_cpu_per_arrival=alone(database) if database else None,
+                rss_peak=row.rss_peak,
+                ranked=row.ranked,
+                reason=row.reason,
+                flags=row.flags,
+            )
+        )
+    return model.OrderTable(factor=factor, rows=best_first(rows, lambda row: row.response))
+
+
+def _operations(factor: float, loads: Sequence[Trial]) -> Iterable[model.OrderPoint]:
+    """Every operation of every use case, and every arrival as a whole."""
+    seen: defaultdict[tuple[str, str], list[tuple[Trial, Latency | None, int, int]]] = defaultdict(list)
+    for load in loads:
+        for one in load.arrivals.operations if load.arrivals else ():
+            seen[one.use_case, one.operation].append((load, one.latency, one.answered, one.due))
+        for each in load.arrivals.use_cases if load.arrivals else ():
+            seen[each.use_case, ""].append((load, each.latency, each.done, each.due))
+    for (use_case, operation), found in seen.items():
+        valid = [(load.process, times.percentiles, done) for load, times, done, _ in found if load.rankable and times]
+        yield model.OrderPoint(
+            factor=factor,
+            use_case=use_case,
+            operation=operation,
+            percentiles=percentiles(valid, PERCENTILES),
+            answered=sum(done for _, _, done, _ in found),
+            failed=sum(due - done for _, _, done, due in found),
+            processes=len({process for process, _, _ in valid}),
+        )

@@ -1,20 +1,19 @@
 """Two runs cell by cell, the ratio of any two cells, and the noise floor of a machine: each from the one fit."""
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Literal
 
 import numpy as np
-from scipy import special
+from numpy.typing import NDArray
 
 from harness.records.models import NoiseFloor, ProcessRecord, RunInfo, RunRecords, Trial
 from harness.stats import pairs
-from harness.stats.fit import Fitted, Means
+from harness.stats.fit import CONFIDENCE, Fitted, Means, half_width
 from harness.stats.model import CellComparison, Comparison, Effect, Ratio
 from harness.stats.pairs import Differences
-from harness.stats.stopping import processes_of
-from harness.stats.tables import ONLY, Tables, as_ratios
+from harness.stats.tables import ONLY, Tables
 from harness.stats.values import CPU, METRICS, THROUGHPUT, Cell, Key, Metric, by_start, collect
 from harness.stats.verdicts import unranked
 
@@ -29,7 +28,6 @@ def compare(a: RunRecords, b: RunRecords, fail_over: float) -> Comparison:
     runs have nothing in common. Holm's correction covers all cells of a metric. The slower come first, then the
     faster, ties, and what is missing.
     """
-    confidence = min(processes_of(a.info).confidence, processes_of(b.info).confidence)
     cells = collect(a.trials), collect(b.trials)
     reasons = [unranked(side.info, side.trials, side.processes, side.verdicts) for side in (a, b)]
     why = {key: _why_missing(key, cells, reasons) for key in (*cells[0], *cells[1])}
@@ -39,7 +37,7 @@ def compare(a: RunRecords, b: RunRecords, fail_over: float) -> Comparison:
     effects = []
     for metric, least in ((THROUGHPUT, floor and floor.throughput), (CPU, floor and floor.cpu_per_request)):
         found = (_within_rounds if interleaved else _of_separate_runs)(one, other, metric)
-        effects.append(_effects(found, metric, confidence, least or 0.0))
+        effects.append(_effects(found, metric, least or 0.0))
     made = [
         CellComparison(
             implementation=key[0], test_type=key[1], load=key[2], reason=reason,
@@ -52,10 +50,9 @@ def compare(a: RunRecords, b: RunRecords, fail_over: float) -> Comparison:
         run_b=b.info.run_id,
         fail_over=fail_over,
         interleaved=interleaved,
-        confidence=confidence,
         cells=tuple(sorted(made, key=_place)),
         noise_floor=floor,
-        notes=tuple(f"the runs differ in {name}: A {one}, B {other}" for name, one, other in differing(a.info, b.info)),
+        notes=tuple(_differing(a.info, b.info)),
     )
 
 
@@ -88,31 +85,28 @@ def ratio_of_values(a: Sequence[float], b: Sequence[float], confidence: float) -
     return Tables({ONLY: values}).ratio("a", "b", confidence)
 
 
-def noise_floor(
-    trials: Sequence[Trial], names: tuple[str, str], *, profile: str, measured_at: float, confidence: float = 0.95
-) -> NoiseFloor:
+def noise_floor(trials: Sequence[Trial], names: tuple[str, str], *, profile: str, measured_at: float) -> NoiseFloor:
     """The largest difference of two copies of one implementation (A/A) that the pairs do not exclude.
 
     A pair is a process number of both, over all cells that both have: cells of one process share its luck. More pairs
     lower the part that is chance; a lasting advantage of one copy (start order, placement, memory layout) stays, and is
     what the floor is for. Raises ValueError with fewer than two pairs.
     """
-    cells, floors, counts = collect(trials), [], []
+    cells, floors, logs = collect(trials), [], np.empty(0)
     for metric in (THROUGHPUT, CPU):
         found: defaultdict[int, list[float]] = defaultdict(list)
         for (name, kind, load), cell in cells.items():
-            twin = cells.get((names[1], kind, load))
-            own, other = (each.by_process(metric) for each in (cell, twin or Cell(())))
-            for process in own.keys() & other.keys() if name == names[0] else ():
-                found[process].append(float(np.log(own[process] / other[process])))
+            if name == names[0] and (twin := cells.get((names[1], kind, load))):
+                own, other = (each.by_process(metric) for each in (cell, twin))
+                for process in own.keys() & other.keys():
+                    found[process].append(float(np.log(own[process] / other[process])))
         logs = np.asarray([np.mean(found[process]) for process in sorted(found)])
         if len(logs) < 2:
             raise ValueError(f"a noise floor needs at least two A/A pairs, there are {len(logs)}")
-        half = special.stdtrit(len(logs) - 1, 0.5 + confidence / 2) * logs.std(ddof=1) / np.sqrt(len(logs))
+        half = half_width(logs.var(ddof=1) / len(logs), np.asarray(len(logs) - 1), CONFIDENCE)
         floors.append(float(np.expm1(abs(logs.mean()) + half)))
-        counts.append(len(logs))
     return NoiseFloor(
-        implementation=names[0], profile=profile, measured_at=measured_at, pairs=counts[0], throughput=floors[0],
+        implementation=names[0], profile=profile, measured_at=measured_at, pairs=len(logs), throughput=floors[0],
         cpu_per_request=floors[1],
     )  # fmt: skip
 
@@ -139,7 +133,7 @@ def _of_separate_runs(a: Cells, b: Cells, metric: Metric) -> dict[Key, Differenc
     for cells in (a, b):
         tables = Tables.of(cells, metric)
         drift, free = _drift(list(tables.fits.values()))
-        found: dict[Key, Means] = {}
+        found: dict[Key, tuple[Means, NDArray[np.intp]]] = {}
         for kind, load in dict.fromkeys(key[1:] for key in cells):
             table, compared = tables.fits[kind, load], tables.means((kind, load))
             common = drift / table.processes
@@ -148,10 +142,14 @@ def _of_separate_runs(a: Cells, b: Cells, metric: Metric) -> dict[Key, Differenc
                 joint = error**2 / (compared.squared_error**2 / compared.freedom + common**2 / free)
             freedom = np.where(error > 0, joint, 0.0)
             whole = replace(compared, mean=np.nanmean(table.values, axis=1), squared_error=error, freedom=freedom)
-            found |= {(name, kind, load): whole.row(row) for row, name in enumerate(table.names)}
+            found |= {(name, kind, load): (whole, np.asarray([row])) for row, name in enumerate(table.names)}
         sides.append(found)
-    first = np.zeros(1, dtype=np.intp)
-    return {key: pairs.differences(sides[1][key], sides[0][key], first, first) for key in sides[0] if key in sides[1]}
+    first, second = sides
+    return {
+        key: pairs.differences(second[key][0], table, second[key][1], row)
+        for key, (table, row) in first.items()
+        if key in second
+    }
 
 
 def _drift(tables: Sequence[Fitted]) -> tuple[float, float]:
@@ -162,13 +160,13 @@ def _drift(tables: Sequence[Fitted]) -> tuple[float, float]:
     return (float(np.mean(squares)), most - 1.0) if squares else (np.nan, 0.0)
 
 
-def _effects(found: Mapping[Key, Differences], metric: Metric, confidence: float, floor: float) -> dict[Key, Effect]:
+def _effects(found: Mapping[Key, Differences], metric: Metric, floor: float) -> dict[Key, Effect]:
     p_values = {key: float(each.p_values()[0]) for key, each in found.items()}
     tested = [key for key, p in p_values.items() if np.isfinite(p)]
-    rejected = dict(zip(tested, pairs.holm(np.asarray([p_values[key] for key in tested]), 1 - confidence), strict=True))
+    rejected = dict(zip(tested, pairs.holm(np.asarray([p_values[key] for key in tested]), 1 - CONFIDENCE), strict=True))
     effects = {}
     for key, each in found.items():
-        value = as_ratios(each, confidence)[0]
+        (value,) = each.ratios()
         verdict: Literal["faster", "slower", "tie"] = "tie"
         if rejected.get(key) and abs(np.log(value.value)) >= np.log1p(floor):
             verdict = "faster" if (value.value > 1) == metric.higher else "slower"
@@ -201,9 +199,9 @@ def _larger(one: NoiseFloor | None, other: NoiseFloor | None) -> NoiseFloor | No
     return one.model_copy(update=larger)
 
 
-def differing(a: RunInfo, b: RunInfo) -> tuple[tuple[str, str, str], ...]:
-    """Facts in which two runs differ beside the code, with both sides: the one list for command line and page."""
-    facts = (
+def _differing(a: RunInfo, b: RunInfo) -> Iterator[str]:
+    """Facts in which two runs differ beside the code, with both sides."""
+    for name, left, right in (
         ("machine", a.machine.hostname, b.machine.hostname),
         ("CPU", a.machine.cpu_model, b.machine.cpu_model),
         ("kernel", a.machine.kernel, b.machine.kernel),
@@ -216,9 +214,7 @@ def differing(a: RunInfo, b: RunInfo) -> tuple[tuple[str, str, str], ...]:
         ("design", a.design, b.design),
         ("generator", a.generator, b.generator),
         *((f"tool {tool}", a.tools.get(tool), b.tools.get(tool)) for tool in sorted({*a.tools, *b.tools})),
-    )
-    return tuple((name, _shown(left), _shown(right)) for name, left, right in facts if left != right)
-
-
-def _shown(value: object) -> str:
-    return "unknown" if value is None else str(value)
+    ):
+        if left != right:
+            one, other = ("unknown" if value is None else value for value in (left, right))
+            yield f"the runs differ in {name}: A {one}, B {other}"

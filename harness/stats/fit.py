@@ -23,6 +23,8 @@ Matrix = NDArray[np.float64]
 Moderated = tuple[Matrix, Matrix]  # variances, degrees of freedom
 Place = tuple[int, int]  # process or deployment; round within it
 
+CONFIDENCE = 0.95  # of intervals; what is left is the error of a table's decisions
+MOST_WIDTH = 300.0  # on logs: what is wider is not known at all
 ASSUMED = 0.05  # standard deviation between processes where none has a second one: docs/method.md says from what
 ASSUMED_FREEDOM = 3.0  # degrees of freedom of that: what few second processes lack of them, the assumed one has
 CERTAIN = 100.0  # degrees of freedom of what is assumed, and the most of variances that look all the same
@@ -109,37 +111,11 @@ def _columns_differ(plain: Additive, fitted: Additive) -> bool:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Observed:
-    """One table of one figure: by row the natural logarithms, by process (or deployment) and round."""
-
-    names: Sequence[str]
-    logs: Matrix  # rows x processes x rounds, NaN where there is no value
-    columns: Sequence[int]  # numbers of the processes
-    merged: bool = False  # they are deployments: figures of several stand beside one another at their average
-
-    @classmethod
-    def of(cls, values: Mapping[str, Mapping[Place, float]], *, merged: bool = False) -> "Observed":
-        """From positive values; a row without any is left out."""
-        names = [name for name, found in values.items() if found]
-        rounds: defaultdict[int, set[int]] = defaultdict(set)
-        for name in names:
-            for process, number in values[name]:
-                rounds[process].add(number)
-        processes = {process: index for index, process in enumerate(sorted(rounds))}
-        at = {process: {number: index for index, number in enumerate(sorted(own))} for process, own in rounds.items()}
-        logs = np.full((len(names), max(len(processes), 1), max(map(len, rounds.values()), default=1)), np.nan)
-        for row, name in enumerate(names):
-            for (process, number), value in values[name].items():
-                logs[row, processes[process], at[process][number]] = value
-        return cls(names=names, logs=np.log(logs), columns=list(processes), merged=merged)
-
-
-@dataclass(frozen=True, kw_only=True)
 class Fitted:
-    """A table before its run's variances are known; all by row."""
+    """A table of one figure's natural logarithms before its run's variances are known; all by row."""
 
     names: Sequence[str]
-    columns: Sequence[int]
+    columns: Sequence[int]  # numbers of the processes, or of deployments
     values: Matrix  # rows x processes: what is left of each process
     figures: Matrix  # the same, to show; without what deployments have in common
     processes: NDArray[np.int64]  # how many
@@ -147,23 +123,37 @@ class Fitted:
     within: Spread  # of windows; the leverage is a process's value's
 
 
-def fit(observed: Observed) -> Fitted:
-    """Effects of rounds, then of process numbers, removed."""
-    logs = observed.logs
-    rows, processes, rounds = logs.shape
-    if rounds <= 1 or not processes:  # none of either where nothing was measured
-        values = logs.sum(axis=2)
-        within = Spread(variance=np.full(rows, np.nan), freedom=np.zeros(rows), leverage=np.ones(rows))
-        return _of_processes(observed.names, observed.columns, values, within, merged=observed.merged)
-    inner = [additive(logs[:, process, :]) for process in range(processes)]
+def of_values(values: Mapping[str, Mapping[Place, float]], *, merged: bool = False) -> Fitted:
+    """Of positive values by row; a row without any is left out.
+
+    ``merged``: deployments stand for processes, and figures of several are shown beside one another at their average.
+    """
+    names = [name for name, found in values.items() if found]
+    rounds: defaultdict[int, set[int]] = defaultdict(set)
+    for name in names:
+        for process, number in values[name]:
+            rounds[process].add(number)
+    columns = sorted(rounds)
+    at = {(process, number): (column, index) for column, process in enumerate(columns)
+          for index, number in enumerate(sorted(rounds[process]))}  # fmt: skip
+    logs = np.full((len(names), max(len(columns), 1), max(map(len, rounds.values()), default=1)), np.nan)
+    for row, name in enumerate(names):
+        for place, value in values[name].items():
+            logs[(row, *at[place])] = value
+    return fit(names, np.log(logs), columns, merged=merged)
+
+
+def fit(names: Sequence[str], logs: Matrix, columns: Sequence[int], *, merged: bool = False) -> Fitted:
+    """Effects of rounds, then of process numbers, removed; ``logs``: rows x processes x rounds, NaN where missing."""
+    inner = [additive(logs[:, process, :]) for process in range(logs.shape[1])]
     values = np.stack([each.mean for each in inner], axis=1)
     freedom = np.sum([each.freedom for each in inner], axis=0)
     squares = np.nansum([each.variance * each.freedom for each in inner], axis=0)
+    levers = np.where(np.isnan(values), np.nan, np.stack([each.leverage for each in inner], axis=1))
     with np.errstate(invalid="ignore", divide="ignore"):
         variance = np.where(freedom > 0, squares / freedom, np.nan)
-    levers = np.where(np.isnan(values), np.nan, np.stack([each.leverage for each in inner], axis=1))
     within = Spread(variance=variance, freedom=freedom, leverage=np.nanmean(levers, axis=1))
-    return _of_processes(observed.names, observed.columns, values, within, merged=observed.merged)
+    return _of_processes(names, columns, values, within, merged=merged)
 
 
 def _of_processes(
@@ -174,11 +164,9 @@ def _of_processes(
     if len(names) >= TEACHERS and not within.freedom.any():
         plain = additive(values, columns=False)
         between = between if _columns_differ(plain, between) else plain
-    figures = between.adjusted if merged else values
-    processes = (~np.isnan(values)).sum(axis=1)
     return Fitted(
-        names=names, columns=columns, values=values, figures=figures, processes=processes, between=between,
-        within=within,
+        names=names, columns=columns, values=values, figures=between.adjusted if merged else values,
+        processes=(~np.isnan(values)).sum(axis=1), between=between, within=within,
     )  # fmt: skip
 
 
@@ -299,19 +287,16 @@ class Means:
     freedom: Matrix
     moderated: bool  # rows have a say in their variance; else one estimate stands for all
 
-    def half_width(self, confidence: float) -> Matrix:
+    def half_width(self, confidence: float = CONFIDENCE) -> Matrix:
         """Half-width on logs of the interval of each mean."""
-        with np.errstate(invalid="ignore"):
-            quantile = special.stdtrit(np.maximum(self.freedom, 1e-9), 0.5 + confidence / 2)
-            return np.asarray(quantile * np.sqrt(self.squared_error))
+        return half_width(self.squared_error, self.freedom, confidence)
 
-    def row(self, index: int) -> "Means":
-        """One of them."""
-        own = slice(index, index + 1)
-        return replace(
-            self, names=self.names[own], mean=self.mean[own], squared_error=self.squared_error[own],
-            freedom=self.freedom[own],
-        )  # fmt: skip
+
+def half_width(squared_error: Matrix, freedom: Matrix, confidence: float) -> Matrix:
+    """Of Student's intervals."""
+    with np.errstate(invalid="ignore"):
+        quantile = special.stdtrit(np.maximum(freedom, 1e-9), 0.5 + confidence / 2)
+        return np.asarray(quantile * np.sqrt(squared_error))
 
 
 def means(table: Fitted, known: Prior) -> Means:

@@ -1,10 +1,10 @@
 """What the ranking says: pure data, rendered by report/ and the dashboard."""
 
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
-from harness.records.models import LatencyGoal, Load, NoiseFloor, Record, in_files
+from harness.records.models import LatencyGoal, Load, NoiseFloor, Record
 
 SCORING_VERSION = 4
 
@@ -59,32 +59,21 @@ class Standing(Record):
 class ClosedLoopLatency(Record):
     """Service times of a closed loop at the row's load, in seconds."""
 
-    model_config = in_files(mean="mean_seconds", percentiles="percentiles_seconds", maximum="maximum_seconds")
-
-    mean: Estimate
-    percentiles: dict[str, Estimate]  # "50", "90", "99", as far as enough requests were slower
-    maximum: float  # the slowest request of all processes
+    mean: Annotated[Estimate, Field(alias="mean_seconds")]
+    percentiles: Annotated[dict[str, Estimate], Field(alias="percentiles_seconds")]  # those with enough requests
+    maximum: Annotated[float, Field(alias="maximum_seconds")]  # the slowest request of all processes
 
 
 class Row(Record):
     """One implementation in one table."""
 
-    model_config = in_files(
-        throughput="requests_per_second",
-        cpu_per_request="cpu_seconds_per_request",
-        rss_peak="rss_peak_bytes",
-        startup_time="startup_time_seconds",
-        response_time="response_time_seconds",
-        throughput_per_memory="requests_per_second_per_megabyte",
-    )
-
     implementation: str
-    load: Load | None  # that the row's figures come from; None when it has none
-    throughput: Standing | None
-    cpu_per_request: Standing | None
-    rss_peak: float | None  # bytes, median over processes
-    startup_time: float | None  # seconds, median over processes
-    errors: int  # over all its trials of this table, ranked or not
+    load: Load | None = None  # that the row's figures come from; None when it has none
+    throughput: Annotated[Standing | None, Field(alias="requests_per_second")] = None
+    cpu_per_request: Annotated[Standing | None, Field(alias="cpu_seconds_per_request")] = None
+    rss_peak: Annotated[float | None, Field(alias="rss_peak_bytes")] = None  # median over processes
+    startup_time: Annotated[float | None, Field(alias="startup_time_seconds")] = None  # median over processes
+    errors: int = 0  # over all its trials of this table, ranked or not
     flags: tuple[str, ...] = ()  # of gates, and "not warmed up", "provisional", ...
     ranked: bool = True
     reason: str = ""  # why it is not ranked: "verification failed", "missing", "kept out by its gates: ..."
@@ -92,8 +81,8 @@ class Row(Record):
     dropped: int = 0  # trials that a gate kept out
     latency: ClosedLoopLatency | None = None
     # Medians over processes; by intervals and ranks: ./tfb report --metric.
-    response_time: float | None = None  # seconds, mean of the closed loop; None where requests were pipelined
-    throughput_per_memory: float | None = None  # requests/s per megabyte of the peak
+    response_time: Annotated[float | None, Field(alias="response_time_seconds")] = None  # None: pipelined
+    throughput_per_memory: Annotated[float | None, Field(alias="requests_per_second_per_megabyte")] = None
     threads: float | None = None  # most seen at once
 
 
@@ -131,19 +120,12 @@ class Score(Record):
 class RatePoint(Record):
     """One implementation at one rate: a share of its own capacity, or the same rate for all."""
 
-    model_config = in_files(
-        rate="requests_per_second_asked",
-        percentiles="percentiles_seconds",
-        maximum="maximum_seconds",
-        lag_p99="lag_p99_seconds",
-    )
-
     purpose: Literal["share", "common"]
     share: float | None  # of the closed-loop throughput of each process
-    rate: float  # requests/s asked for, median over processes
-    percentiles: dict[str, Estimate]  # "99" -> seconds from the intended send time; only those with enough requests
-    maximum: float | None  # seconds, the slowest request of all valid loads; it grows with their number
-    lag_p99: float | None  # seconds that the generator was late by, median over processes
+    rate: Annotated[float, Field(alias="requests_per_second_asked")]  # median over processes
+    percentiles: Annotated[dict[str, Estimate], Field(alias="percentiles_seconds")]  # from the intended send time
+    maximum: Annotated[float | None, Field(alias="maximum_seconds")]  # of all valid loads; grows with their number
+    lag_p99: Annotated[float | None, Field(alias="lag_p99_seconds")]  # of the generator, median over processes
     processes: int  # whose load passed its gates
     dropped: int
     flags: tuple[str, ...] = ()
@@ -152,12 +134,10 @@ class RatePoint(Record):
 class GoalRow(Record):
     """One implementation's capacity at the latency goal, and its latency over load."""
 
-    model_config = in_files(closed_loop="closed_loop_requests_per_second")
-
     implementation: str
     capacity: Standing | None  # requests/s, or the factor of the arrivals
     above: float | None  # median of the lowest rates, or factors, that missed the goal
-    closed_loop: float | None = None  # requests/s, median over processes
+    closed_loop: Annotated[float | None, Field(alias="closed_loop_requests_per_second")] = None  # median over processes
     ranked: bool = True
     reason: str = ""
     flags: tuple[str, ...] = ()
@@ -175,12 +155,10 @@ class LatencyTable(Record):
 class OrderPoint(Record):
     """What one implementation's customers waited for one operation of one use case, at one factor of the arrivals."""
 
-    model_config = in_files(percentiles="percentiles_seconds")
-
     factor: float
     use_case: str
     operation: str  # empty: the whole arrival, from its coming to its last answer
-    percentiles: dict[str, Estimate]  # "99" -> seconds from the due time; only those with enough requests
+    percentiles: Annotated[dict[str, Estimate], Field(alias="percentiles_seconds")]  # from the due time
     answered: int  # of all processes
     failed: int
     processes: int
@@ -189,20 +167,12 @@ class OrderPoint(Record):
 class OrderRow(Record):
     """One implementation of the order service at one factor."""
 
-    model_config = in_files(
-        response="response_seconds",
-        percentiles="percentiles_seconds",
-        cpu_per_arrival="cpu_seconds_per_arrival",
-        database_cpu_per_arrival="database_cpu_seconds_per_arrival",
-        rss_peak="rss_peak_bytes",
-    )
-
     implementation: str
-    response: Standing | None  # seconds, the median of "create order" from the due time; less is better
-    percentiles: dict[str, Estimate]  # of the same
-    cpu_per_arrival: Standing | None  # CPU seconds of the server
-    database_cpu_per_arrival: Estimate | None  # CPU seconds of PostgreSQL
-    rss_peak: float | None  # bytes
+    response: Annotated[Standing | None, Field(alias="response_seconds")]  # median of "create order"
+    percentiles: Annotated[dict[str, Estimate], Field(alias="percentiles_seconds")]  # of the same
+    cpu_per_arrival: Annotated[Standing | None, Field(alias="cpu_seconds_per_arrival")]  # the server's
+    database_cpu_per_arrival: Annotated[Estimate | None, Field(alias="database_cpu_seconds_per_arrival")]
+    rss_peak: Annotated[float | None, Field(alias="rss_peak_bytes")]
     ranked: bool = True
     reason: str = ""
     flags: tuple[str, ...] = ()
@@ -294,5 +264,5 @@ class MetricRanking(Record):
     metric: str
     title: str
     unit: str
-    confidence: float
+    confidence: float = 0.95
     tables: tuple[MetricTable, ...]

@@ -1,17 +1,19 @@
 """The pairs of a table: which differ after Holm's correction, and the ranks and ties that follow. All vectorised."""
 
+import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from harness.stats.fit import Matrix, Means
+from harness.stats.fit import CONFIDENCE, MOST_WIDTH, Matrix, Means, half_width
+from harness.stats.model import Ratio
 
 Decisions = NDArray[np.bool_]
 Places = NDArray[np.intp]
 PATIL = 4.5  # degrees of freedom
-LEAST_T = 1.9  # below the normal quantile of 5 %: no pair with a smaller t is ever significant
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,11 +25,19 @@ class Differences:
     freedom: Matrix
     scale: Matrix
 
-    def half_width(self, confidence: float) -> Matrix:
+    def half_width(self, confidence: float = CONFIDENCE) -> Matrix:
         """Half-width of the interval of each, on logs."""
-        with np.errstate(invalid="ignore"):
-            quantile = special.stdtrit(np.maximum(self.freedom, 1e-9), 0.5 + confidence / 2)
-            return np.asarray(quantile * self.scale * np.sqrt(self.squared_error))
+        return self.scale * half_width(self.squared_error, self.freedom, confidence)
+
+    def ratios(self, confidence: float = CONFIDENCE) -> list[Ratio]:
+        """With their intervals; without where these are wider than anything that can be said."""
+        half = self.half_width(confidence)
+        found = []
+        for value, width in zip(self.value.tolist(), half.tolist(), strict=True):
+            known = width < MOST_WIDTH
+            low, high = (math.exp(value - width), math.exp(value + width)) if known else (None, None)
+            found.append(Ratio(value=math.exp(value), low=low, high=high))
+        return found
 
     def p_values(self) -> Matrix:
         """Of no difference, two-sided."""
@@ -64,68 +74,41 @@ def significant(table: Means, alpha: float) -> Decisions:
     differ = np.zeros((len(table.mean), len(table.mean)), dtype=bool)
     known = np.flatnonzero(np.isfinite(table.squared_error))
     first, second = (known[each] for each in np.triu_indices(len(known), 1))
-    size = len(first)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        square = (table.mean[first] - table.mean[second]) ** 2 / (
-            table.squared_error[first] + table.squared_error[second]
-        )
-    near = square > LEAST_T**2
-    first, second = first[near], second[near]
-    chosen = holm(differences(table, table, first, second).p_values(), alpha, size=size)
-    differ[first[chosen], second[chosen]] = True
+    differ[first, second] = holm(differences(table, table, first, second).p_values(), alpha)
     return differ | differ.T
 
 
-def holm(p_values: Matrix, alpha: float, *, size: int | None = None) -> Decisions:
-    """Holm's step-down (1979): reject in ascending order while p ≤ alpha / (hypotheses left), of ``size`` in all."""
-    total = len(p_values) if size is None else size
+def holm(p_values: Matrix, alpha: float) -> Decisions:
+    """Holm's step-down (1979): reject in ascending order while p ≤ alpha / (hypotheses left)."""
     order = np.argsort(p_values, kind="stable")
-    failures = np.flatnonzero(~(p_values[order] <= alpha / (total - np.arange(len(p_values)))))
+    failures = np.flatnonzero(~(p_values[order] <= alpha / np.arange(len(p_values), 0, -1)))
     rejected = np.zeros(len(p_values), dtype=bool)
     rejected[order[: failures[0] if len(failures) else len(order)]] = True
     return rejected
 
 
-def better(table: Means, differ: Decisions, floor: float, *, higher: bool) -> Decisions:
-    """``[i, j]``: row i is better than row j, decided and by no less than the machine's noise floor (0.03: 3 %)."""
-    best = table.mean if higher else -table.mean
-    with np.errstate(invalid="ignore"):
-        return np.asarray(differ & (best[:, None] - best >= np.log1p(floor)) & (best[:, None] > best))
+def ranks(
+    table: Means, medians: Matrix, alpha: float, floor: float = 0.0, *, higher: bool
+) -> Iterator[tuple[int, int, int, int]]:
+    """By row its place by median, the best and the worst rank that are not excluded, and its tie group; all 1-based.
 
-
-@dataclass(frozen=True, kw_only=True)
-class Ranks:
-    """By row: place of the point estimate, interval of ranks that is not excluded, and tie group; all 1-based."""
-
-    position: NDArray[np.int64]
-    low: NDArray[np.int64]
-    high: NDArray[np.int64]
-    tie_group: NDArray[np.int64]
-
-
-def ranks(score: Matrix, decided: Decisions) -> Ranks:
-    """Rank rows by ``score`` (higher is better); ties in score keep their order.
-
-    The interval of row i is [1 + rows decided better than i, rows - rows decided worse than i]: with a family-wise
-    error of 5 % all true ranks lie inside their intervals at once with 95 % (Mogstad, Romano, Shaikh & Wilhelm 2024).
-    It holds the place of the point estimate, which orders by median where the test compares mean logs. A tie group ends
-    before the first row that its leader is decided better than.
+    A row is better than another that it differs from at ``alpha``, by no less than the machine's noise floor (0.03:
+    3 %). The interval of row i is [1 + rows better than i, rows - rows worse than i]: with a family-wise error of 5 %
+    all true ranks lie inside their intervals at once with 95 % (Mogstad, Romano, Shaikh & Wilhelm 2024). It holds the
+    place of the point estimate, which orders by median where the test compares mean logs. A tie group ends before the
+    first row that its leader is better than.
     """
-    size = len(score)
-    order = np.argsort(-score, kind="stable")
-    position = np.empty(size, dtype=np.int64)
-    position[order] = np.arange(1, size + 1)
-    groups = np.empty(size, dtype=np.int64)
-    start, group = 0, 0
-    while start < size:
-        group += 1
-        behind = decided[order[start], order[start:]]
-        end = start + int(np.argmax(behind)) if behind.any() else size
-        groups[order[start:end]] = group
-        start = end
-    return Ranks(
-        position=position,
-        low=np.minimum(1 + decided.sum(axis=0), position),
-        high=np.maximum(size - decided.sum(axis=1), position),
-        tie_group=groups,
-    )
+    sign, size = (1 if higher else -1), len(medians)
+    with np.errstate(invalid="ignore"):
+        ahead = sign * (table.mean[:, None] - table.mean)
+        better = significant(table, alpha) & (ahead >= np.log1p(floor)) & (ahead > 0)
+    order = np.argsort(-sign * medians, kind="stable").tolist()
+    groups, leader, group = {}, order[0] if order else 0, 1
+    for row in order:
+        if better[leader, row]:
+            leader, group = row, group + 1
+        groups[row] = group
+    places = {row: place for place, row in enumerate(order, 1)}
+    before, behind = better.sum(axis=0).tolist(), better.sum(axis=1).tolist()
+    for row, place in sorted(places.items()):
+        yield place, min(1 + before[row], place), max(size - behind[row], place), groups[row]

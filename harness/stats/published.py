@@ -7,14 +7,14 @@ which of two is the faster.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from itertools import permutations
+from itertools import combinations
 from pathlib import Path
 from statistics import geometric_mean
 from typing import Any
 
 from harness.errors import UsageError
 from harness.records import bounded
-from harness.stats.model import Ranking, Row, Standing
+from harness.stats.model import Ranking
 
 FILE_BYTES = 64 << 20  # of a results.json
 SWEEPS_QUERIES = ("query", "update", "cached-query")  # shown at their last level, the others at their best one
@@ -66,15 +66,12 @@ def read_round(path: Path) -> Round:
     try:
         document: Any = bounded.parse(bounded.read(path, FILE_BYTES))
         seconds = float(document.get("duration") or 15)
-        rates = {
-            (kind := TYPES.get(name, name)): {
-                str(one): rate
-                for one, entries in found.items()
-                if isinstance(entries, list) and (rate := _rate(kind, entries, seconds)) is not None
-            }
-            for name, found in document["rawData"].items()
-            if isinstance(found, dict)
-        }
+        rates: dict[str, dict[str, float]] = {}
+        for name, found in document["rawData"].items():
+            kind = TYPES.get(name, name)
+            for one, entries in found.items() if isinstance(found, dict) else ():
+                if isinstance(entries, list) and (rate := _rate(kind, entries, seconds)) is not None:
+                    rates.setdefault(kind, {})[one] = rate
     except OSError as error:
         raise UsageError(f"{path}: cannot be read: {error.strerror}") from error
     except (ValueError, KeyError, TypeError, AttributeError) as error:
@@ -82,25 +79,20 @@ def read_round(path: Path) -> Round:
     return Round(
         name=str(document.get("name") or path.stem),
         environment=str(document.get("environmentDescription") or "a machine that it does not name"),
-        rates={kind: found for kind, found in rates.items() if found},
+        rates=rates,
     )
 
 
-def _rate(kind: str, entries: list[object], seconds: float) -> float | None:
+def _rate(kind: str, entries: list[Any], seconds: float) -> float | None:
     """Requests per second without errors, at the level that a table shows; None without a figure."""
-    found = [_one(entry, seconds) for entry in entries]
+    found = []
+    for entry in entries:
+        total = float(entry.get("totalRequests") or 0) - float(entry.get("5xx") or 0)
+        took = float(entry.get("endTime") or 0) - float(entry.get("startTime") or 0)
+        found.append(total / (took if took > 0 else seconds) if total > 0 else None)
     if kind in SWEEPS_QUERIES:
         return found[-1] if found else None
     return max((rate for rate in found if rate), default=None)
-
-
-def _one(entry: object, seconds: float) -> float | None:
-    if not isinstance(entry, dict):
-        return None
-    total = float(entry.get("totalRequests") or 0) - float(entry.get("5xx") or 0)
-    begun, ended = entry.get("startTime"), entry.get("endTime")
-    took = float(ended) - float(begun) if begun and ended and float(ended) > float(begun) else seconds
-    return total / took if total > 0 else None
 
 
 def hold(round_: Round, ranking: Ranking) -> Held:
@@ -114,27 +106,26 @@ def hold(round_: Round, ranking: Ranking) -> Held:
     only_run: set[str] = set()
     by_cpu = ranking.leading == "cpu"
     for kind, found in ranking.test_types.items():
-        own = {row.implementation: one for row in found.headline.rows if row.ranked and (one := _leading(row, by_cpu))}
-        theirs, names = round_.rates.get(kind, {}), {name: name.partition("@")[0] for name in own}
-        both = [name for name in own if names[name] in theirs]
-        only_run |= own.keys() - set(both)
-        if not both:
+        theirs, own = round_.rates.get(kind, {}), {}
+        for row in found.headline.rows:
+            standing = row.cpu_per_request if by_cpu else row.throughput
+            if standing and row.ranked:
+                own[row.implementation] = standing
+        in_round = {name: theirs[plain] for name in own if (plain := name.partition("@")[0]) in theirs}
+        only_run |= own.keys() - in_round.keys()
+        if not in_round:
             continue
-        in_round = {name: theirs[names[name]] for name in both}
-        in_run = {name: own[name].estimate.median ** (-1 if by_cpu else 1) for name in both}
-        (round_ranks, round_shares), (run_ranks, run_shares) = _placed(in_round), _placed(in_run)
+        in_run = {name: own[name].estimate.median ** (-1 if by_cpu else 1) for name in in_round}
+        here, there = (sorted(rates, key=lambda name: -rates[name]) for rates in (in_run, in_round))
+        means = geometric_mean(in_run.values()), geometric_mean(in_round.values())
         rows += [
             Beside(
-                test_type=kind,
-                implementation=name,
-                round_rank=round_ranks[name],
-                run_rank=run_ranks[name],
-                round_share=round_shares[name],
-                run_share=run_shares[name],
+                test_type=kind, implementation=name, round_rank=there.index(name) + 1, run_rank=place,
+                round_share=in_round[name] / means[1], run_share=in_run[name] / means[0],
             )
-            for name in sorted(both, key=run_ranks.__getitem__)
-        ]
-        pairs = [(fast, slow) for fast, slow in permutations(both, 2) if run_ranks[fast] < run_ranks[slow]]
+            for place, name in enumerate(here, 1)
+        ]  # fmt: skip
+        pairs = list(combinations(here, 2))
         against = [(fast, slow) for fast, slow in pairs if in_round[fast] < in_round[slow]]
         decided = tuple(sorted((a, b) for a, b in against if own[a].rank.high < own[b].rank.low))
         agreements.append(
@@ -142,14 +133,3 @@ def hold(round_: Round, ranking: Ranking) -> Held:
         )
     only_run -= {row.implementation for row in rows}
     return Held(rows=tuple(rows), agreements=tuple(agreements), only_run=tuple(sorted(only_run)))
-
-
-def _leading(row: Row, by_cpu: bool) -> Standing | None:
-    return row.cpu_per_request if by_cpu else row.throughput
-
-
-def _placed(rates: Mapping[str, float]) -> tuple[dict[str, int], dict[str, float]]:
-    """The rank of each, and its share of the geometric mean of all."""
-    mean = geometric_mean(rates.values())
-    ranks = {name: place for place, name in enumerate(sorted(rates, key=lambda name: -rates[name]), 1)}
-    return ranks, {name: rate / mean for name, rate in rates.items()}

@@ -11,23 +11,13 @@ from typing import TypeVar
 import numpy as np
 
 from harness.stats import fit, pairs
-from harness.stats.fit import Fitted, Means, Place, Prior
+from harness.stats.fit import CONFIDENCE, MOST_WIDTH, Fitted, Means, Place, Prior
 from harness.stats.model import Estimate, GoalRow, MetricRow, OrderRow, RankInterval, Ratio, Row, Standing
 from harness.stats.values import Cell, Key, Metric, shown
 
-MOST_WIDTH = 300.0  # on logs: what is wider is not known at all
 ONLY = ""  # the table of a metric that has one
 AnyRow = TypeVar("AnyRow", Row, GoalRow, OrderRow, MetricRow)
 Values = Mapping[str, Mapping[Place, float]]  # of a table: by row, by process and round
-
-
-@dataclass(frozen=True, kw_only=True)
-class Rules:
-    """What decides a difference: the error of this look, confidence of intervals, and whom ratios are relative to."""
-
-    alpha: float
-    confidence: float
-    reference: str | None = None
 
 
 @dataclass(frozen=True)
@@ -58,7 +48,7 @@ class Tables:
     def fit(self, rows: Values) -> Fitted:
         """A further table, which teaches nothing."""
         if not self.deployments:
-            return fit.fit(fit.Observed.of(rows))
+            return fit.of_values(rows)
         most = 1 + max((number for own in rows.values() for _, number in own), default=0)
         moved = {
             name: {
@@ -68,7 +58,7 @@ class Tables:
             }
             for name, own in rows.items()
         }
-        return fit.fit(fit.Observed.of(moved, merged=True))
+        return fit.of_values(moved, merged=True)
 
     def means(self, spot: Hashable = ONLY) -> Means:
         """The rows of a table, ready to be compared."""
@@ -81,43 +71,42 @@ class Tables:
             return None
         compared = fit.means(fitted, self.prior)
         one, other = (np.asarray([list(fitted.names).index(name)]) for name in (a, b))
-        return as_ratios(pairs.differences(compared, compared, one, other), confidence)[0]
+        return pairs.differences(compared, compared, one, other).ratios(confidence)[0]
 
     def standings(
-        self, rules: Rules, table: Fitted | None = None, *, floor: float = 0.0, higher: bool
-    ) -> dict[str, Standing]:
-        """By row of the only table or another one; below ``floor``, the machine's relative noise, no pair differs."""
+        self, reference: str | None, table: Fitted | None = None, *,
+        alpha: float = 1 - CONFIDENCE, floor: float = 0.0, higher: bool,
+    ) -> dict[str, Standing]:  # fmt: skip
+        """By row of the only table or another one.
+
+        ``alpha``: the error of all its decisions; below ``floor``, the machine's relative noise, no pair differs.
+        """
         table = table or self.fits[ONLY]
-        if not table.names:
-            return {}
         compared = fit.means(table, self.prior)
-        return placed(compared, estimates(table, compared, rules.confidence), rules, floor=floor, higher=higher)
+        return placed(compared, estimates(table, compared), reference, alpha, floor, higher=higher)
 
 
-def estimates(table: Fitted, compared: Means, confidence: float) -> list[Estimate]:
+def estimates(table: Fitted, compared: Means) -> list[Estimate]:
     """Medians over processes; their intervals are about the geometric mean, widened where that misses the median."""
-    values = np.exp(table.figures)
-    centers, medians = (each.tolist() for each in (np.nanmean(table.figures, axis=1), np.nanmedian(values, axis=1)))
     found = []
-    for own, width, center, middle in zip(
-        values, compared.half_width(confidence).tolist(), centers, medians, strict=True
-    ):
-        low = high = None
+    for own, width in zip(table.figures, compared.half_width().tolist(), strict=True):
+        logs = own[~np.isnan(own)]
+        values, center = np.exp(logs), float(logs.mean())
+        middle, low, high = float(np.median(values)), None, None
         if width < MOST_WIDTH:
             low, high = min(math.exp(center - width), middle), max(math.exp(center + width), middle)
-        known = own[~np.isnan(own)].tolist()
-        found.append(Estimate(median=middle, low=low, high=high, processes=len(known), values=tuple(known)))
+        found.append(Estimate(median=middle, low=low, high=high, processes=len(values), values=tuple(values.tolist())))
     return found
 
 
-def alone(values: Mapping[int, float], confidence: float) -> Estimate:
+def alone(values: Mapping[int, float]) -> Estimate:
     """The median of values by process with Student's interval of these alone."""
     tables = Tables({ONLY: {"": {(process, 0): value for process, value in values.items()}}})
-    return estimates(tables.fits[ONLY], tables.means(), confidence)[0]
+    return estimates(tables.fits[ONLY], tables.means())[0]
 
 
 def percentiles(
-    loads: Iterable[tuple[int, Mapping[str, float], int]], confidence: float, points: Collection[str] | None = None
+    loads: Iterable[tuple[int, Mapping[str, float], int]], points: Collection[str] | None = None
 ) -> dict[str, Estimate]:
     """Over processes, of loads as (process, percentiles, answers): all or those ``points``.
 
@@ -131,7 +120,7 @@ def percentiles(
             if seconds > 0 and (points is None or point in points) and shown(point, answers):
                 values[point][process].append(seconds)
     return {
-        point: alone({process: geometric_mean(each) for process, each in own.items()}, confidence)
+        point: alone({process: geometric_mean(each) for process, each in own.items()})
         for point, own in values.items()
         if len(own) == len(processes)
     }
@@ -148,46 +137,31 @@ def best_first(rows: Iterable[AnyRow], standing: Callable[[AnyRow], Standing | N
 
 
 def placed(
-    compared: Means, shown: Sequence[Estimate], rules: Rules, *, floor: float, higher: bool
+    compared: Means, shown: Sequence[Estimate], reference: str | None, alpha: float, floor: float, *, higher: bool
 ) -> dict[str, Standing]:
     """Rows ranked by their shown medians, decided by their means."""
-    better = pairs.better(compared, pairs.significant(compared, rules.alpha), floor, higher=higher)
-    medians = np.asarray([each.median for each in shown])
-    places = pairs.ranks(medians if higher else -medians, better)
     names = list(compared.names)
-    to_best = _ratios(compared, int(np.argmin(places.position)), rules.confidence)
+    if not names:
+        return {}
+    places = list(pairs.ranks(compared, np.asarray([each.median for each in shown]), alpha, floor, higher=higher))
+    to_best = ratios_to(compared, names[places.index(min(places))])
     to_reference: Sequence[Ratio | None] = [None] * len(names)
-    if rules.reference in names:
-        to_reference = _ratios(compared, names.index(rules.reference), rules.confidence)
-    columns = (each.tolist() for each in (places.position, places.low, places.high, places.tie_group))
+    if reference in names:
+        to_reference = ratios_to(compared, reference)
     return {
         name: Standing(
             estimate=estimate, position=position, rank=RankInterval(low=low, high=high), tie_group=group,
-            to_reference=reference, to_best=best,
+            to_reference=of_reference, to_best=best,
         )
-        for name, estimate, position, low, high, group, reference, best in zip(
-            names, shown, *columns, to_reference, to_best, strict=True
+        for name, estimate, (position, low, high, group), of_reference, best in zip(
+            names, shown, places, to_reference, to_best, strict=True
         )
     }  # fmt: skip
 
 
-def _ratios(compared: Means, to: int, confidence: float) -> list[Ratio]:
+def ratios_to(compared: Means, name: str) -> Sequence[Ratio]:
     """Every row over this one; itself is 1."""
-    rows = np.arange(len(compared.mean))
-    found = as_ratios(pairs.differences(compared, compared, rows, np.full_like(rows, to)), confidence)
+    rows, to = np.arange(len(compared.mean)), list(compared.names).index(name)
+    found = pairs.differences(compared, compared, rows, np.full_like(rows, to)).ratios()
     found[to] = Ratio(value=1.0, low=1.0, high=1.0)
     return found
-
-
-def as_ratios(differences: pairs.Differences, confidence: float) -> list[Ratio]:
-    """With their intervals; without where these are wider than anything that can be said."""
-    half = differences.half_width(confidence)
-    width = np.where(half < MOST_WIDTH, half, np.nan)
-    value = differences.value
-    columns = (np.exp(each).tolist() for each in (value, value - width, value + width))
-    return [Ratio(value=v, low=_finite(low), high=_finite(high)) for v, low, high in zip(*columns, strict=True)]
-
-
-def _finite(value: float) -> float | None:
-    """None for what is no number."""
-    return value if math.isfinite(value) else None

@@ -13,6 +13,7 @@ from harness.stats.fit import Place
 
 PROVISIONAL_BELOW = 5  # processes: with fewer, intervals cover their nominal share but are wide (docs/method.md)
 WARM = 1.10  # of CPU per request: a process's figure against that of the later half of its trials
+PERCENTILES = ("50", "90", "99")  # of a row; all that there are stand with the trials
 BEYOND = 5  # requests that must be slower than a percentile for it to be shown
 
 Key = tuple[str, str, Load]  # implementation, test type, load
@@ -129,6 +130,11 @@ class Cell:
         words += [gate.word for trial in self.kept for gate in trial.gates if gate.word]
         words += ["provisional"] if 0 < len(self.processes) < PROVISIONAL_BELOW else []
         return tuple(dict.fromkeys(words))
+
+    @property
+    def bound(self) -> bool:
+        """Whether most of its trials saturated the generator."""
+        return 2 * sum(gate.name == "generator-bound" for gate in self.objections) > len(self.trials)
 
     @property
     def why_empty(self) -> str:

@@ -1,11 +1,10 @@
 """Why an implementation x test type is not ranked, whatever it measured, and what else to know of it. Pure."""
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from harness.records.models import CheckResult, Outcome, ProcessRecord, RunInfo, Trial, Verdict
 
-UNAUDITED = "not audited"
 SERVER = "http"  # verdicts of a server as a whole, not of one test type
 Key = tuple[str, str]  # implementation, test type
 
@@ -15,20 +14,19 @@ def unranked(
 ) -> dict[Key, str]:
     """The reasons; absent where nothing speaks against it."""
     reasons: dict[Key, str] = {}
-    for key, results in _objections(trials).items():
-        failed = [result.check for result in results if result.outcome is Outcome.FAIL]
-        if failed:
-            reasons[key] = f"wrong answers under load: {failed[-1]}"
+    for key, result in _objections(trials):
+        if result.outcome is Outcome.FAIL:
+            reasons[key] = f"wrong answers under load: {result.check}"
     for verdict in _last(verdicts):
         if verdict.outcome is Outcome.FAIL:
-            failed = [result.check for result in verdict.results if result.outcome is Outcome.FAIL]
-            reasons[verdict.implementation, verdict.test_type] = _with("verification failed", "".join(failed[:1]))
+            failed = [f": {result.check}" for result in verdict.results if result.outcome is Outcome.FAIL]
+            reasons[verdict.implementation, verdict.test_type] = "".join(("verification failed", *failed[:1]))
     measured = {trial.implementation for trial in trials}
     for one in info.implementations:
         starts = [record for record in processes if record.implementation == one.name]
         why = ""
         if one.build is not None and one.build.status != "ok":
-            why = _with(f"build {one.build.status}", one.build.reason)
+            why = f"build {one.build.status}" + (f": {one.build.reason}" if one.build.reason else "")
         elif starts and all(record.status == "failed" for record in starts):
             why = starts[-1].reason or "every start failed"
         if why and one.name not in measured:
@@ -43,14 +41,14 @@ def caveats(info: RunInfo, trials: Sequence[Trial], verdicts: Sequence[Verdict])
     Violations of its rules that TechEmpower's do not ask for (each check once), base images that are stand-ins,
     privileges beyond a container's usual ones, and answers of which none was looked at under load.
     """
+    found = [*_objections(trials)]
+    found += [((one.implementation, one.test_type), result) for one in _last(verdicts) for result in one.results]
     waived: defaultdict[Key, set[str]] = defaultdict(set)
-    for verdict in _last(verdicts):
-        found = {result.check for result in verdict.results if result.waived}
-        waived[verdict.implementation, verdict.test_type] |= found
-    for key, results in _objections(trials).items():
-        waived[key] |= {result.check for result in results if result.waived}
-    measured = {(trial.implementation, trial.test_type) for trial in trials}
-    measured -= {(trial.implementation, trial.test_type) for trial in trials if trial.evidence is not None}
+    for key, result in found:
+        if result.waived:
+            waived[key].add(result.check)
+    looked_at = {(trial.implementation, trial.test_type): False for trial in trials}
+    looked_at |= {(t.implementation, t.test_type): True for t in trials if t.evidence is not None}
     flags: dict[Key, tuple[str, ...]] = {}
     for one in info.implementations:
         own = [f"built on stand-ins for {', '.join(one.build.stand_ins)}"] if one.build and one.build.stand_ins else []
@@ -58,25 +56,20 @@ def caveats(info: RunInfo, trials: Sequence[Trial], verdicts: Sequence[Verdict])
         for kind in one.test_types:
             broken = len(waived[one.name, kind] | waived[one.name, SERVER])
             rules = "TechEmpower's rules" + (f": {broken} of ours broken" if broken else "")
-            trust = [UNAUDITED] if (one.name, kind) in measured and info.status != "running" else []
-            told = (*([rules] if one.rules == "techempower" else []), *own, *trust)
+            told = [rules, *own] if one.rules == "techempower" else own
+            if info.status != "running" and not looked_at.get((one.name, kind), True):
+                told = [*told, "not audited"]
             if told:
-                flags[one.name, kind] = told
+                flags[one.name, kind] = tuple(told)
     return flags
 
 
-def _objections(trials: Sequence[Trial]) -> dict[Key, list[CheckResult]]:
-    found: defaultdict[Key, list[CheckResult]] = defaultdict(list)
+def _objections(trials: Sequence[Trial]) -> Iterator[tuple[Key, CheckResult]]:
     for trial in trials:
-        if trial.evidence is not None and trial.evidence.objections:
-            found[trial.implementation, trial.test_type].extend(trial.evidence.objections)
-    return found
+        for result in trial.evidence.objections if trial.evidence else ():
+            yield (trial.implementation, trial.test_type), result
 
 
 def _last(verdicts: Sequence[Verdict]) -> Sequence[Verdict]:
     """The one that counts of each implementation x test type and process."""
     return list({(one.implementation, one.test_type, one.process): one for one in verdicts}.values())
-
-
-def _with(reason: str, detail: str) -> str:
-    return f"{reason}: {detail}" if detail else reason

@@ -1,7 +1,7 @@
 """``python -m harness.studies.beside RUN OURS=THEIRS…``: CPU per request of one over another's, by test type.
 
 TechEmpower gives a framework several tests with a few URLs each: ``vertx-web=vertx-web@TREE+vertx-web-postgres`` takes
-such tests together as one implementation. Each test type at its headline load, with the run's confidence.
+such tests together as one implementation. Each test type at its headline load.
 """
 
 import argparse
@@ -14,9 +14,9 @@ import numpy as np
 from harness.records import store
 from harness.records.models import RunRecords
 from harness.stats import fit, pairs
+from harness.stats.fit import CONFIDENCE
 from harness.stats.model import Ratio
-from harness.stats.stopping import processes_of
-from harness.stats.tables import Tables, as_ratios
+from harness.stats.tables import Tables
 from harness.stats.values import CPU, by_type, collect, headline_load
 
 TYPES = ("json", "plaintext", "db", "query", "fortune", "update")
@@ -30,17 +30,17 @@ def beside(records: RunRecords, ours: str, theirs: Sequence[str]) -> Mapping[str
     ]
     cells = collect(renamed)
     tables = Tables.of(cells, CPU)
-    names, confidence = (ours, "+".join(theirs)), processes_of(records.info).confidence
+    names = ours, "+".join(theirs)
     found, fits, measured = {}, [], by_type(cells)
     for kind in TYPES:
         spot = kind, headline_load(measured.get(kind, {}))
-        if both := tables.ratio(*names, confidence, spot):
+        if both := tables.ratio(*names, CONFIDENCE, spot):
             found[kind] = both
             fits.append(tables.fits[spot])
     if fits:
         joint = fit.together(fits, names, tables.prior)
         first, second = (np.asarray([index]) for index in (0, 1))
-        found["geometric mean"] = as_ratios(pairs.differences(joint, joint, first, second), confidence)[0]
+        found["geometric mean"] = pairs.differences(joint, joint, first, second).ratios()[0]
     return found
 
 

@@ -7,7 +7,7 @@ half-width. Holm at 5 % over the table.
 
 import argparse
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -68,46 +68,40 @@ def compared(run: Sequence[Logs]) -> Means:
     """The first table of a run, by what all of them teach."""
     names = [f"s{server}" for server in range(len(run[0]))]
     columns = range(run[0].shape[1])
-    fits = [fit.fit(fit.Observed(names=names, logs=logs, columns=columns)) for logs in run]
+    fits = [fit.fit(names, logs, columns) for logs in run]
     return fit.means(fits[0], fit.prior(fits))
 
 
 def judge(world: World, runs: int, seed: int) -> Result:
     """Play the world so many times, and once more with all servers equal."""
-    equal = replace(world, truth=(0.0,) * len(world.truth))
-    unequal, alike = (list(_played(each, runs, seed)) for each in (world, equal))
+    held, false, told_10, told_20, half_width = _played(world, runs, seed)
+    _, false_of_equal, *_ = _played(replace(world, truth=(0.0,) * len(world.truth)), runs, seed)
     return Result(
-        held=_mean([each.held for each in unequal]),
-        false=_mean([each.false for each in unequal]),
-        false_of_equal=_mean([each.false for each in alike]),
-        told_10=_mean([each.told_10 for each in unequal]),
-        told_20=_mean([each.told_20 for each in unequal]),
-        half_width=float(np.expm1(_mean([each.half_width for each in unequal]))),
-    )
+        held=held, false=false, false_of_equal=false_of_equal, told_10=told_10, told_20=told_20,
+        half_width=float(np.expm1(half_width)),
+    )  # fmt: skip
 
 
-def _played(world: World, runs: int, seed: int) -> Iterator[Result]:
+def _played(world: World, runs: int, seed: int) -> list[float]:
+    """Means over runs of what each shows."""
     generator, truth = np.random.default_rng(seed), np.asarray(world.truth)
     first, second = np.triu_indices(len(truth), 1)
     apart = truth[first] - truth[second]
+    shown = []
     for _ in range(runs):
         table = compared(draw(world, generator))
         found = pairs.differences(table, table, first, second)
         half, differ = found.half_width(1 - LEVEL), pairs.significant(table, LEVEL)[first, second]
         known = np.isfinite(half)
-        yield Result(
-            held=_mean((np.abs(found.value - apart) <= half)[known]),
-            false=float(differ[apart == 0].any()),
-            false_of_equal=np.nan,
-            told_10=_mean(differ[np.isclose(np.abs(apart), np.log(1.1))]),
-            told_20=_mean(differ[np.isclose(np.abs(apart), np.log(1.2))]),
-            half_width=float(np.median(half[known])) if known.any() else np.nan,
-        )
+        told = [_mean(differ[np.isclose(np.abs(apart), np.log(ratio))]) for ratio in (1.1, 1.2)]
+        held = _mean((np.abs(found.value - apart) <= half)[known])
+        shown.append((held, differ[apart == 0].any(), *told, np.median(half[known]) if known.any() else np.nan))
+    return [_mean(column) for column in np.asarray(shown, dtype=float).T]
 
 
-def _mean(values: Sequence[float] | Logs) -> float:
-    found = np.asarray(values, dtype=float)
-    return float(found[~np.isnan(found)].mean()) if (~np.isnan(found)).any() else np.nan
+def _mean(values: Logs) -> float:
+    known = ~np.isnan(values)
+    return float(values[known].mean()) if known.any() else np.nan
 
 
 def main(argv: Sequence[str]) -> int:

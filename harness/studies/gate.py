@@ -5,11 +5,11 @@ measures. Each session is one of ``./tfb compare`` and one line of FILE: the sam
 """
 
 import argparse
-import json
 import random
 import shutil
 import subprocess
 import sys
+import tempfile
 import tomllib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -20,6 +20,7 @@ from harness.paths import REPOSITORY
 from harness.plan.service import FILE
 from harness.records.models import Record
 
+WORK = Path(tempfile.gettempdir()) / "tfb-gate-study"  # where services are built, once
 SERVICES = REPOSITORY / "harness" / "studies" / "services"
 # Turns that about double what the request costs.
 STACKS = {"express": 50_000, "fastify": 30_000, "fastapi": 5_000, "go": 30_000, "spring": 60_000}
@@ -54,31 +55,29 @@ class Session(Record):
         return False
 
 
-def measured(stack: str, share: int, number: int, turns: int, work: Path, words: Sequence[str]) -> Session:
+def measured(stack: str, share: int, number: int, turns: int, time: str) -> Session:
     """One session."""
-    base, head = built(stack, work), work / f"{stack}-head"
+    base, head = built(stack), WORK / f"{stack}-head"
     if not head.is_dir():
         shutil.copytree(base, head, symlinks=True)
     described(stack, base, 0)
     described(stack, head, turns)
     sides = ("--base", f"dir:{base}", "--head", f"dir:{head}", "--service", str(base))
-    command = [sys.executable, "-m", "harness", "compare", *sides, "--json", "--yes", "--quiet", *words]
+    command = [sys.executable, "-m", "harness", "compare", *sides, "--json", "--yes", "--quiet", "--time", time]
     done = subprocess.run(command, check=False, capture_output=True, text=True, cwd=REPOSITORY)
+    result, error = None, ""
     try:
-        return Session(
-            stack=stack, share=share, number=number, turns=turns, result=GateResult.model_validate_json(done.stdout)
-        )
+        result = GateResult.model_validate_json(done.stdout)
     except ValueError:
-        return Session(
-            stack=stack, share=share, number=number, turns=turns, result=None, error=done.stderr.strip()[-500:]
-        )
+        error = done.stderr.strip()[-500:]
+    return Session(stack=stack, share=share, number=number, turns=turns, result=result, error=error)
 
 
-def built(stack: str, work: Path) -> Path:
+def built(stack: str) -> Path:
     """A service, built once."""
-    folder = work / stack
+    folder = WORK / stack
     if not folder.is_dir():
-        place = shutil.copytree(SERVICES / stack, work / f"{stack}.new", dirs_exist_ok=True)
+        place = shutil.copytree(SERVICES / stack, WORK / f"{stack}.new", dirs_exist_ok=True)
         build = tomllib.loads((place / FILE).read_text(encoding="utf-8"))["service"]["build"]
         print(f"{stack}: {build}", file=sys.stderr)
         subprocess.run(["sh", "-c", build], check=True, cwd=place, timeout=1800)
@@ -130,36 +129,31 @@ def table(sessions: Sequence[Session]) -> Iterator[str]:
 
 
 def main() -> None:
-    """Sessions in random order, until all are in the file."""
+    """Sessions in random order, until all are in the file; then the table of what is there."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("file", type=Path, help="one line a session; a session that is in it is not done again")
     parser.add_argument("--stacks", nargs="+", default=list(STACKS), choices=STACKS)
-    parser.add_argument("--shares", nargs="+", type=int, default=list(SHARES), metavar="PERCENT")
-    parser.add_argument("--sessions", type=int, default=20, help="of each stack and share")
+    parser.add_argument("--sessions", type=int, default=20, help="of each stack and share; 0: only the table")
     parser.add_argument("--time", default="5m")
-    parser.add_argument("--work", type=Path, default=Path("/tmp/tfb-gate-study"), help="where services are built")  # noqa: S108
-    parser.add_argument("--table", action="store_true", help="print the table of what is there")
     asked = parser.parse_args()
-    asked.work.mkdir(parents=True, exist_ok=True)
+    WORK.mkdir(parents=True, exist_ok=True)
     sessions = read(asked.file)
 
-    def session(stack: str, share: int, number: int, turns: int, *words: str) -> Session:
-        one = measured(stack, share, number, turns, asked.work, words)
+    def session(stack: str, share: int, number: int, turns: int, time: str) -> Session:
+        one = measured(stack, share, number, turns, time)
         with asked.file.open("a", encoding="utf-8") as file:
             file.write(one.model_dump_json() + "\n")
         sessions.append(one)
-        said = one.error or f"{one.found} {json.dumps([r.ratio and r.ratio.value for r in one.result.requests])}"  # type: ignore[union-attr]
-        print(f"{stack} {share} % {number}: {said}", file=sys.stderr, flush=True)
+        print(f"{stack} {share} % {number}: {one.error or one.found}", file=sys.stderr, flush=True)
         return one
 
-    rows = [(n, stack, share) for n in range(asked.sessions) for stack in asked.stacks for share in asked.shares]
+    rows = [(n, stack, share) for n in range(asked.sessions) for stack in asked.stacks for share in SHARES]
     rows.sort(key=lambda row: (row[0], random.Random(str(row)).random()))
-    for number, stack, share in [] if asked.table else rows:
-        if any((one.number, one.stack, one.share) == (number, stack, share) for one in sessions):
-            continue
+    done = {(one.number, one.stack, one.share) for one in sessions}
+    for number, stack, share in (row for row in rows if row not in done):
         known = next((one for one in sessions if (one.stack, one.share) == (stack, CALIBRATION) and one.result), None)
-        known = known or session(stack, CALIBRATION, 0, STACKS[stack], "--time", "2m")
-        session(stack, share, number, turns_of(known, share), "--time", asked.time)
+        known = known or session(stack, CALIBRATION, 0, STACKS[stack], "2m")
+        session(stack, share, number, turns_of(known, share), asked.time)
     print("\n".join(table(sessions)))
 
 

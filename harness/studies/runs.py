@@ -1,11 +1,5 @@
-"""Simulated runs as records, so that the whole ranking can be asked: figures of worlds, or any given.
+"""Simulated runs as records, so that the whole ranking can be asked: figures of worlds, or any given."""
 
-``python -m harness.studies.runs [implementations] [processes]``: how long the ranking of a large run takes.
-"""
-
-import argparse
-import sys
-import time
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -23,23 +17,12 @@ from harness.records.models import (
     ServerUse,
     Trial,
 )
-from harness.stats.ranking import rank
-from harness.studies.worlds import Logs, World, draw
+from harness.studies.worlds import Logs
 
 LOAD = Closed(connections=64)
 MACHINE = Machine(
     hostname="simulated", os="", kernel="", cpu_model="", cpus_online=2, cpus_usable=(0, 1), memory_bytes=1
 )
-# Of a large run.
-LOADS: dict[str, tuple[Load, ...]] = {
-    "json": tuple(Closed(connections=c) for c in (64, 256, 512)),
-    "plaintext": tuple(Closed(connections=c, depth=16) for c in (256, 1024)),
-    "db": tuple(Closed(connections=c) for c in (64, 256, 512)),
-    "query": tuple(Closed(connections=512, queries=q) for q in (1, 10, 20)),
-    "cached-query": tuple(Closed(connections=512, queries=q) for q in (1, 20, 100)),
-    "fortune": tuple(Closed(connections=c) for c in (64, 256, 512)),
-    "update": tuple(Closed(connections=512, queries=q) for q in (1, 10, 20)),
-}
 
 
 def trial(
@@ -106,7 +89,7 @@ def run_info(
         profile="simulated",
         runtime="local",
         seed=0,
-        settings={"processes": rules.model_dump()},
+        settings={"profile": {"processes": rules.model_dump()}},
         reference=reference,
         machine=MACHINE,
         tools={},
@@ -120,32 +103,3 @@ def run_info(
         processes_expected=rules.minimum,
         processes_maximum=rules.maximum,
     )
-
-
-def measure(implementations: int, processes: int) -> float:
-    """CPU seconds that ranking takes, records to tables; speeds spread evenly over a factor of e to the fourth."""
-    spots = [(kind, load) for kind, loads in LOADS.items() for load in loads]
-    truth = tuple(np.linspace(0, 4, implementations))
-    world = World(truth=truth, processes=processes, tables=len(spots), window=0.02)
-    names = [f"s{server}" for server in range(implementations)]
-    made = trials(dict(zip(spots, draw(world, np.random.default_rng(1)), strict=True)), names)
-    info = run_info(names, Processes(minimum=processes, maximum=processes), reference="s0", loads=LOADS)
-    began = time.process_time()
-    rank(info, made, [], [])
-    return time.process_time() - began
-
-
-def main(argv: Sequence[str]) -> int:
-    """Print the seconds of one ranking."""
-    parser = argparse.ArgumentParser(prog="python -m harness.studies.runs", description=__doc__)
-    parser.add_argument("implementations", nargs="?", type=int, default=500)
-    parser.add_argument("processes", nargs="?", type=int, default=3)
-    options = parser.parse_args(list(argv))
-    seconds = measure(options.implementations, options.processes)
-    cells = sum(map(len, LOADS.values()))
-    print(f"{options.implementations} implementations x {options.processes} processes x {cells} cells: {seconds:.1f} s")
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))

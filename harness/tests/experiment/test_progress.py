@@ -51,7 +51,6 @@ def test_progress_json_has_every_key_that_the_dashboard_reads(tmp_path: Path) ->
         "level": "c64 q20",
         "done": None,
         "total": None,
-        "undecided": [],
         "windows": [],
     }
     assert elapsed + remaining == pytest.approx(100, abs=0.1)

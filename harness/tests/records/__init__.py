@@ -3,92 +3,39 @@
 from pathlib import Path
 from typing import Literal
 
+from harness.plan.profile import Processes
 from harness.records.models import (
     CheckResult,
     Closed,
     Errors,
     Gate,
-    ImplementationInfo,
-    Latency,
     Load,
-    Machine,
     Outcome,
     ProcessRecord,
     RunInfo,
-    ServerUse,
     Trial,
     Verdict,
 )
 from harness.records.store import RunStore
+from harness.studies import runs
 
 JSON = Closed(connections=64)
 QUERIES = (Closed(connections=64, queries=1), Closed(connections=64, queries=20))
 LOADS: dict[str, tuple[Load, ...]] = {"json": (JSON,), "query": QUERIES}
 PROCESSES = 2
-LATENCY = Latency(
-    basis="closed-loop, service time",
-    mean=0.0005,
-    stdev=0.002,
-    min=0.0001,
-    max=1.5,
-    percentiles={"50": 0.0004, "99": 0.002},
-)
-MACHINE = Machine(
-    hostname="invented", os="", kernel="", cpu_model="", cpus_online=2, cpus_usable=(0, 1), memory_bytes=1
-)
 BROKEN = Gate(name="errors", outcome=Outcome.FAIL, value=3.0, threshold=0.0, word="errors")
 
 
 def info(run_id: str = "20260101-000000") -> RunInfo:
     """Two implementations, two processes of each, ``fast`` being the reference."""
-    return RunInfo(
-        run_id=run_id,
-        name="invented",
-        environment="invented",
-        status="complete",
-        started_at=0.0,
-        completed_at=61.0,
-        command=(),
-        profile="invented",
-        runtime="local",
-        seed=0,
-        settings={"profile": {"processes": {"minimum": PROCESSES, "maximum": PROCESSES}}},
-        reference="fast",
-        machine=MACHINE,
-        tools={},
-        implementations=tuple(
-            ImplementationInfo(
-                name=name, framework=name, language="", folder="", display_name=name, test_types=tuple(LOADS)
-            )
-            for name in ("fast", "slow")
-        ),
-        loads=LOADS,
-        processes_expected=PROCESSES,
-        processes_maximum=PROCESSES,
-    )
+    rules = Processes(minimum=PROCESSES, maximum=PROCESSES)
+    found = runs.run_info(("fast", "slow"), rules, reference="fast", loads=LOADS)
+    return found.model_copy(update={"run_id": run_id, "name": "invented", "completed_at": 61.0})
 
 
 def trial(implementation: str, process: int, throughput: float, *, test_type: str = "json", load: Load = JSON) -> Trial:
-    """Ten seconds at this throughput, with a saturated core."""
-    return Trial(
-        id=f"{implementation}-{test_type}-{load.label}-{process}",
-        implementation=implementation,
-        test_type=test_type,
-        load=load,
-        process=process,
-        started_at=float(process),
-        duration=10.0,
-        asked_duration=10.0,
-        requests=int(throughput * 10),
-        bytes=int(throughput * 10) * 150,
-        errors=Errors(),
-        throughput=throughput,
-        cpu_per_request=1 / throughput,
-        latency=LATENCY,
-        server=ServerUse(cpu_seconds=10.0, rss_peak=5e7, wait_share=0.01, throttled_seconds=0.0),
-        generator_cpu_seconds=3.0,
-        generator_threads=1,
-    )
+    """A second at this throughput."""
+    return runs.trial(implementation, throughput, process, test_type=test_type, load=load)
 
 
 def trials() -> list[Trial]:

@@ -45,10 +45,8 @@ def test_a_file_of_more_bytes_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_document_of_few_megabytes_that_would_fill_memory_is_not_parsed() -> None:
-    with pytest.raises(ValueError, match="holds 6 arrays and objects, more than 5"):
+    with pytest.raises(ValueError, match="holds more than 5 arrays and objects"):
         bounded.require_few(b"[" * 6, opened=5)
-    with pytest.raises(ValueError, match="more than 3 values"):
-        bounded.require_few(b"[1,2,3,4]", values=3)
     assert bounded.require_few(b'{"a": [1]}') == b'{"a": [1]}'
     with pytest.raises(ValueError, match="arrays and objects"):
         bounded.parse(b"[" + b"[]," * bounded.MOST_OPENED + b"[]]")

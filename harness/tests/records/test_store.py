@@ -1,7 +1,6 @@
 """The files of a run: what is written can be read, and what is broken is named."""
 
 import json
-import os
 import resource
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -159,12 +158,6 @@ def test_processes_that_did_not_finish_are_set_aside(written: RunStore) -> None:
     assert aside.count("\n") == 6
 
 
-def test_nothing_is_set_aside_of_a_run_that_is_whole(written: RunStore) -> None:
-    store.set_aside(written.folder, lambda process: False)
-    assert list(store.read(written.folder).trials) == records.trials()
-    assert not list(written.folder.glob("*.unfinished.jsonl"))
-
-
 def test_runs_that_start_in_the_same_instant_get_a_folder_each(tmp_path: Path) -> None:
     with ThreadPoolExecutor(8) as pool:
         made = list(pool.map(lambda _: RunStore.new(tmp_path / "results", started_at=1e9), range(8)))
@@ -181,22 +174,6 @@ def test_a_live_run_holds_its_lock_and_a_dead_one_does_not(written: RunStore) ->
         with pytest.raises(UsageError, match="still going on"), RunStore(written.folder, started_at=0).locked():
             pass
     store.require_unlocked(written.folder)
-
-
-def test_a_lock_that_is_a_link_or_a_pipe_is_refused_and_nothing_behind_it_changes(tmp_path: Path) -> None:
-    made = RunStore(tmp_path / "run", started_at=0.0)
-    victim = tmp_path / "victim"
-    victim.write_text("precious")
-    lock = made.folder / store.LOCK
-    lock.symlink_to(victim)
-    with pytest.raises(StoreError, match="cannot be locked"), made.locked():
-        pass
-    lock.unlink()
-    os.mkfifo(lock)
-    with pytest.raises(StoreError, match="no regular file"), made.locked():
-        pass
-    assert not store.is_locked(made.folder)
-    assert victim.read_text() == "precious"
 
 
 def test_a_run_is_found_by_id_beginning_or_path(tmp_path: Path) -> None:

@@ -21,13 +21,12 @@ from harness.records.models import (
     Trial,
     UseCaseTimes,
 )  # fmt: skip
-from harness.stats.capacity import bracket, next_load
-from harness.stats.orders import TYPE as ORDER
+from harness.stats.capacity import ORDER, bracket, next_load
 from harness.stats.ranking import rank
 from harness.stats.tables import percentiles
 from harness.studies.runs import LOAD, run_info, trial
 
-GOAL = LatencyGoal(percentile=99, seconds=0.01)
+GOAL, SLOW = LatencyGoal(percentile=99, seconds=0.01), LatencyGoal(percentile=99, seconds=0.1)
 LAG = Gate(name="generator-lag", outcome=Outcome.FAIL, value=1.0, threshold=0.2, word="generator lag")
 SHORT = Gate(name="achieved-rate", outcome=Outcome.FAIL, value=0.5, threshold=0.01, word="rate not achieved")
 
@@ -63,66 +62,61 @@ def arrivals(factor: float, late: float, *, name: str = "a", process: int = 0, p
 
 def search(load: Callable[[float], Trial], start: float, first: list[Trial] | None = None) -> tuple[list[Trial], int]:
     tried, loads = list(first or []), 0
-    while (found := next_load(tried, GOAL, start=start, width=0.05, confidence=0.95, seconds=2.0)) and loads < 40:
+    while (found := next_load(tried, GOAL if first is None else SLOW, start=start, seconds=2.0)) and loads < 40:
         tried.append(load(found))
         loads += 1
     return tried, loads
 
 
+def ends(trials: list[Trial], goal: LatencyGoal = GOAL) -> tuple[float | None, float | None]:
+    found = bracket(trials, goal)
+    return found.low.rate if found.low else None, found.high.rate if found.high else None
+
+
 @pytest.mark.parametrize("capacity", [700.0, 4000.0, 9000.0, 11_000.0])
 def test_the_search_ends_around_the_true_capacity(capacity: float) -> None:
     tried, loads = search(lambda rate: at(rate, 0.0 if rate <= capacity else 0.5), 10_000.0)
-    found = bracket(tried, GOAL, 0.95)
-    assert found.low
-    assert found.high
-    assert found.low.rate <= capacity < found.high.rate <= found.low.rate * 1.05
+    low, high = ends(tried)
+    assert low is not None
+    assert low <= capacity < (high or 0.0) <= low * 1.05
     assert loads < 14
 
 
 def test_the_same_search_finds_a_factor_of_the_arrivals() -> None:
     first = [arrivals(8.0, 0.0, purpose="measure")]
-    goal = LatencyGoal(percentile=99, seconds=0.1)
-    tried = list(first)
-    while found := next_load(tried, goal, start=8.0, width=0.05, confidence=0.95, seconds=4.0):
-        tried.append(arrivals(found, 0.0 if found <= 100 else 0.3))
-    ends = bracket(tried, goal, 0.95)
-    assert ends.low
-    assert ends.high
-    assert ends.low.rate <= 100 < ends.high.rate <= ends.low.rate * 1.05
+    tried, _ = search(lambda factor: arrivals(factor, 0.0 if factor <= 100 else 0.3), 8.0, first)
+    low, high = ends(tried, SLOW)
+    assert low is not None
+    assert low <= 100 < (high or 0.0) <= low * 1.05
 
 
 def test_a_server_that_never_meets_the_goal_ends_the_search() -> None:
     tried, loads = search(lambda rate: at(rate, 0.5), 10_000.0)
-    assert bracket(tried, GOAL, 0.95).low is None
+    assert ends(tried)[0] is None
     assert loads < 10
 
 
 def test_a_miss_while_the_generator_was_late_itself_counts_for_nothing() -> None:
     missed = at(1000, 0.5, gates=(LAG,))
-    assert next_load([missed], GOAL, start=2000, width=0.05, confidence=0.95, seconds=2.0) == 1000
-    assert bracket([missed, at(1000, 0.0)], GOAL, 0.95).low
-    saturated = bracket([at(1000, 0.0, gates=(SHORT,)), at(500, 0.0)], GOAL, 0.95)
-    assert saturated.high
-    assert saturated.high.rate == 1000
+    assert next_load([missed], GOAL, start=2000, seconds=2.0) == 1000
+    assert ends([missed, at(1000, 0.0)]) == (1000, None)
+    assert ends([at(1000, 0.0, gates=(SHORT,)), at(500, 0.0)]) == (500, 1000)
 
 
 def test_one_stall_at_a_low_rate_is_not_the_capacity() -> None:
-    found = bracket([at(100, 0.5), at(200, 0.0), at(400, 0.0), at(800, 0.0), at(1600, 0.5)], GOAL, 0.95)
-    assert found.low
-    assert found.high
-    assert (found.low.rate, found.high.rate) == (800, 1600)
+    assert ends([at(100, 0.5), at(200, 0.0), at(400, 0.0), at(800, 0.0), at(1600, 0.5)]) == (800, 1600)
 
 
 def test_a_load_too_short_to_show_the_goal_is_repeated() -> None:
     tried = [at(1000, 0.0, due=1000), at(1040, 0.012, due=1000)]
-    assert next_load(tried, GOAL, start=2000, width=0.05, confidence=0.95, seconds=2.0) == 1040
-    assert bracket([at(1000, 0.0, due=300)], GOAL, 0.95).low is None  # not one late shows nothing yet
+    assert next_load(tried, GOAL, start=2000, seconds=2.0) == 1040
+    assert ends([at(1000, 0.0, due=300)])[0] is None  # not one late shows nothing yet
 
 
 def test_capacities_rank_and_stand_beside_latency_over_load() -> None:
     loads: dict[str, tuple[Load, ...]] = {"json": (LOAD,)}
     info = run_info(["a", "b", "c"], Processes(minimum=3, maximum=3), reference="a", loads=loads)
-    info = info.model_copy(update={"settings": {"open_loop": OpenLoop(goal=GOAL).model_dump()}})
+    info = info.model_copy(update={"settings": {"profile": {"open_loop": OpenLoop(goal=GOAL).model_dump()}}})
     made = []
     for name, capacity in (("a", 1000.0), ("b", 2000.0), ("c", 10.0)):
         for process in range(3):
@@ -149,16 +143,16 @@ def test_capacities_rank_and_stand_beside_latency_over_load() -> None:
 
 def test_a_percentile_is_that_of_all_loads_of_each_process() -> None:
     loads = [(0, {"50": 0.01}, 1000), (0, {"50": 0.04}, 1000), (1, {"50": 0.02, "99": 0.1}, 1000)]
-    found = percentiles(loads, 0.95)
+    found = percentiles(loads)
     assert found.keys() == {"50"}  # no load of process 0 has a p99
     assert found["50"].values == pytest.approx((0.02, 0.02))
-    assert percentiles([(0, {"99": 0.1}, 100)], 0.95) == {}  # one slower request is no percentile
+    assert percentiles([(0, {"99": 0.1}, 100)]) == {}  # one slower request is no percentile
 
 
 def test_the_order_service_is_ranked_by_its_answers_and_keeps_every_operation() -> None:
     loads: dict[str, tuple[Load, ...]] = {ORDER: (Scenario(factor=8.0, connections=64),)}
     info = run_info(["a", "b"], Processes(minimum=2, maximum=2), reference="a", loads=loads)
-    info = info.model_copy(update={"settings": {"orders": Orders().model_dump()}})
+    info = info.model_copy(update={"settings": {"profile": {"orders": Orders().model_dump()}}})
     made = []
     for name, slow in (("a", 0.6), ("b", 0.0)):
         for process in range(3):

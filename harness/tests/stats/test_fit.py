@@ -140,7 +140,7 @@ def test_the_mean_of_several_tables_knows_that_they_share_processes() -> None:
         generator, held = np.random.default_rng(6), []
         for _ in range(60):
             run = draw(world, generator)
-            fits = [fit.fit(fit.Observed(names=list("abcd"), logs=logs, columns=range(5))) for logs in run]
+            fits = [fit.fit(list("abcd"), logs, range(5)) for logs in run]
             joint = fit.together(fits, list("abcd"), fit.prior(fits))
             found = difference(joint, "a", "b")
             held.append(float(abs(found.value[0]) <= found.half_width(0.95)[0]))

@@ -24,26 +24,11 @@ def ranking(kind: str, rates: dict[str, float]) -> Ranking:
     rows = []
     for place, (name, rate) in enumerate(sorted(rates.items(), key=lambda item: -item[1]), 1):
         estimate = Estimate(median=rate, low=None, high=None, processes=3, values=(rate,))
+        rank = RankInterval(low=place, high=place)
         standing = Standing(
-            estimate=estimate,
-            position=place,
-            rank=RankInterval(low=place, high=place),
-            tie_group=place,
-            to_reference=None,
-            to_best=None,
+            estimate=estimate, position=place, rank=rank, tie_group=place, to_reference=None, to_best=None
         )
-        rows.append(
-            Row(
-                implementation=name,
-                load=None,
-                throughput=standing,
-                cpu_per_request=None,
-                rss_peak=None,
-                startup_time=None,
-                errors=0,
-                ranked=True,
-            )
-        )
+        rows.append(Row(implementation=name, throughput=standing))
     table = Table(test_type=kind, load=None, rows=tuple(rows))
     kinds = {kind: TestTypeRanking(test_type=kind, headline=table, tables=(table,))}
     return Ranking(run_id="r", reference=None, test_types=kinds)

@@ -16,16 +16,18 @@ from harness.records.models import (
     MachineSet,
     NoiseFloor,
     Outcome,
-    ProcessRecord,
     RunInfo,
+    RunRecords,
     Trial,
     Verdict,
 )  # fmt: skip
 from harness.stats.compare import noise_floor
 from harness.stats.model import Quantity, Ranking, Table
-from harness.stats.ranking import rank
+from harness.stats.ranking import rank, rank_by
+from harness.stats.values import METRICS
 from harness.studies.runs import LOAD, MACHINE, run_info, trial, trials
 from harness.studies.worlds import Logs, World, draw
+from harness.tests.records import process, verdict
 
 NAMES = ["vertx", "es4x", "resteasy", "express"]
 LOADS: dict[str, tuple[Load, ...]] = dict.fromkeys(("json", "db", "query"), (LOAD,))
@@ -95,23 +97,14 @@ def test_what_failed_verification_or_answered_wrongly_under_load_has_no_rank() -
     made = [
         t.model_copy(update={"evidence": lie}) if (t.implementation, t.test_type) == ("es4x", "db") else t for t in made
     ]
-    passed = Verdict(
-        implementation="vertx",
-        test_type="json",
-        process=0,
-        thorough=True,
-        outcome=Outcome.PASS,
-        results=(),
-        duration=1.0,
-    )
-    failed = passed.model_copy(update={"outcome": Outcome.FAIL, "results": (objection,)})
-    ranking = ranked(info, made, [failed, passed, failed.model_copy(update={"test_type": "query"})])
+    failed, passed = verdict("vertx", "json", Outcome.FAIL), verdict("vertx", "json")
+    ranking = ranked(info, made, [failed, passed, verdict("vertx", "query", Outcome.FAIL)])
     reasons = {
         (k, r.implementation): r.reason for k, t in ranking.test_types.items() for r in t.headline.rows if r.reason
     }
     assert reasons == {
         ("db", "es4x"): "wrong answers under load: rows",
-        ("query", "vertx"): "verification failed: rows",
+        ("query", "vertx"): "verification failed: status-ok",
     }
     assert {score.implementation: score.missing for score in ranking.overall if score.missing} == {
         "vertx": ("query",),
@@ -187,17 +180,10 @@ def test_a_difference_below_the_noise_floor_ties() -> None:
 def test_latency_and_startup_stand_beside_the_row() -> None:
     info, made = played()
     latency = Latency(
-        basis="closed-loop, service time",
-        mean=0.002,
-        stdev=0.001,
-        min=0.001,
-        max=0.5,
+        basis="closed-loop, service time", mean=0.002, stdev=0.001, min=0.001, max=0.5,
         percentiles={"50": 0.002, "99": 0.01},
-    )
-    started = [
-        ProcessRecord(implementation="es4x", process=p, started_at=0.0, startup_time=1.0 + p, status="ok")
-        for p in range(2)
-    ]
+    )  # fmt: skip
+    started = [process("es4x", number).model_copy(update={"startup_time": 1.0 + number}) for number in range(2)]
     made = [t.model_copy(update={"latency": latency}) if t.implementation == "es4x" else t for t in made]
     row = next(r for r in rank(info, made, started, []).test_types["db"].headline.rows if r.implementation == "es4x")
     assert row.latency
@@ -240,3 +226,43 @@ def test_the_noise_floor_holds_what_two_copies_seem_to_differ_by() -> None:
     assert floor.throughput == pytest.approx(0.03, abs=1e-9)
     with pytest.raises(ValueError, match="at least two"):
         noise_floor(made[:1], ("a", "a~twin"), profile="quick", measured_at=1.0)
+
+
+# ---- by one metric ---------------------------------------------------------------------------------------------------
+
+
+def by_metric() -> RunRecords:
+    made = []
+    for name, megabytes in (("small", 20), ("large", 200), ("same", 200)):
+        for number in range(5):
+            one = trial(name, 1000.0, number)
+            server = one.server.model_copy(update={"rss_peak": megabytes * 1e6 * (1 + number / 100)})
+            made.append(one.model_copy(update={"server": server}))
+    started = [process("small", number).model_copy(update={"startup_time": 0.5 + number / 100}) for number in range(3)]
+    info = run_info(["small", "large", "same"], Processes(minimum=5, maximum=5), reference="large")
+    return RunRecords(info=info, trials=made, processes=started)
+
+
+def test_less_memory_is_better_and_throughput_per_memory_follows() -> None:
+    for name, value in (("memory", 20.4e6), ("throughput-per-memory", 1000 / 20.4)):
+        (table,) = rank_by(by_metric(), name).tables
+        first = table.rows[0]
+        assert first.implementation == "small"
+        assert first.standing
+        assert first.standing.rank.label == "1"
+        assert first.standing.estimate.median == pytest.approx(value)
+        assert {row.standing.rank.label for row in table.rows[1:] if row.standing} == {"2–3"}
+
+
+def test_a_metric_of_processes_has_one_table_and_what_was_not_recorded_is_named() -> None:
+    (table,) = rank_by(by_metric(), "startup-time").tables
+    assert (table.test_type, table.load) == (None, None)
+    assert table.rows[0].standing
+    assert table.rows[0].standing.estimate.median == pytest.approx(0.51)
+    (table,) = rank_by(by_metric(), "response-time").tables
+    assert {row.reason for row in table.rows} == {"no response time, mean of a valid trial"}
+
+
+@pytest.mark.parametrize("name", METRICS)
+def test_every_metric_can_be_asked_for(name: str) -> None:
+    assert rank_by(by_metric(), name).tables

@@ -18,7 +18,6 @@ const MEANINGS: Record<string, string> = {
   "limited by the network": "The network between clients and server was full: the server may be faster than this.",
   throttled: "The control group throttled the server's CPU.",
   steal: "The hypervisor took CPU time away.",
-  undecided: "This place is still open: the run goes on to decide it.",
   "at the generator's ceiling":
     "Several implementations tie at what the load generator can do: their order says little.",
   "delayed ack": "Throughput sits where delayed acknowledgements (40 ms) put it, with idle CPU.",

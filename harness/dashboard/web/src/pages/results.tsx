@@ -1,6 +1,6 @@
 // The results of a run: tabs of test types, views of each, and what the route chooses of them.
 import { useMemo } from "preact/hooks";
-import type { RunDocument, Undecided } from "../documents";
+import type { RunDocument } from "../documents";
 import { usePage, useWanted } from "../hooks";
 import { label, testName } from "../load";
 import { Answer } from "../parts/answer";
@@ -19,10 +19,9 @@ const PLACE = 2; // the part of an answer that the heading above says already
 interface Props {
   doc: RunDocument;
   version: number;
-  undecided: readonly Undecided[];
 }
 
-export function Results({ doc, version, undecided }: Props) {
+export function Results({ doc, version }: Props) {
   const { source, route, go } = usePage();
   const { run, ranking } = doc;
   const tabs = testTabs(doc);
@@ -93,7 +92,6 @@ export function Results({ doc, version, undecided }: Props) {
               view={view}
               details={details.state === "ready" ? details.value : null}
               version={version}
-              undecided={undecided}
             />
           ) : (
             <Waiting

@@ -29,11 +29,7 @@ export function RunPage() {
       <Heading doc={run} status={told?.status ?? run.run.status} />
       {told && <Live told={told} connected={live.connected} />}
       <Problems problems={run.problems} />
-      {route.view === "cell" ? (
-        <CellPage doc={run} />
-      ) : (
-        <Results doc={run} version={live.version} undecided={told?.progress?.undecided ?? []} />
-      )}
+      {route.view === "cell" ? <CellPage doc={run} /> : <Results doc={run} version={live.version} />}
     </Provider>
   );
 }

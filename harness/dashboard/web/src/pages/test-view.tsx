@@ -1,6 +1,6 @@
 // One test type: its toolbar, and its table or charts.
 import { useMemo } from "preact/hooks";
-import type { ImplementationInfo, RunDocument, Table, TestDocument, Undecided } from "../documents";
+import type { ImplementationInfo, RunDocument, Table, TestDocument } from "../documents";
 import { rankingBars, rankingCells } from "../exported";
 import { usePage } from "../hooks";
 import { label, name as loadName, testName } from "../load";
@@ -24,10 +24,9 @@ interface Props {
   view: View;
   details: TestDocument | null;
   version: number;
-  undecided: readonly Undecided[];
 }
 
-export function TestView({ doc, infos, table, test, view, details, version, undecided }: Props) {
+export function TestView({ doc, infos, table, test, view, details, version }: Props) {
   const { route } = usePage();
   const { run, ranking } = doc;
   const all = useMemo(
@@ -68,16 +67,7 @@ export function TestView({ doc, infos, table, test, view, details, version, unde
         )}
       </Toolbar>
       {view === "table" ? (
-        <Ranked
-          list={list}
-          all={all}
-          said={said}
-          columns={columns}
-          doc={doc}
-          table={table}
-          test={test}
-          undecided={undecided}
-        />
+        <Ranked list={list} all={all} said={said} columns={columns} doc={doc} table={table} test={test} />
       ) : view === "groups" ? (
         <Groups
           members={list.flatMap((line) =>
@@ -105,18 +95,13 @@ interface RankedProps {
   doc: RunDocument;
   table: Table;
   test: string;
-  undecided: readonly Undecided[];
 }
 
-function Ranked({ list, all, said, columns, doc: { ranking }, table, test, undecided }: RankedProps) {
+function Ranked({ list, all, said, columns, doc: { ranking }, table, test }: RankedProps) {
   const { route } = usePage();
   const loadsDiffer = useMemo(
     () => table.load === null && new Set(table.rows.flatMap((row) => (row.load ? [label(row.load)] : []))).size > 1,
     [table],
-  );
-  const open = useMemo(
-    () => new Set(undecided.filter((item) => item.test_type === test).map((item) => item.implementation)),
-    [undecided, test],
   );
   // The same element while what it shows is the same: its rows are then not compared again.
   const ranked = useMemo(
@@ -130,10 +115,9 @@ function Ranked({ list, all, said, columns, doc: { ranking }, table, test, undec
         testType={test}
         loadsDiffer={loadsDiffer}
         said={said}
-        undecided={open}
       />
     ),
-    [test, route.load, route.text, route.facets, list, all, columns, loadsDiffer, said, open],
+    [test, route.load, route.text, route.facets, list, all, columns, loadsDiffer, said],
   );
   return (
     <>

@@ -1,4 +1,4 @@
-// The live view: where a run stands, the trial that is running, its last trials, and what is undecided.
+// The live view: where a run stands, the trial that is running, and its last trials.
 import type { LiveDocument, Progress, Trial } from "../documents";
 import { LineChart } from "../charts/lines";
 import { look } from "../charts/palette";
@@ -16,18 +16,6 @@ export function Live({ told, connected }: { told: LiveDocument; connected: boole
       {!ended && <Done progress={progress} />}
       {!ended && (progress?.windows.length ?? 0) > 1 && <Running progress={progress} />}
       {trials.length > 0 && !ended && <LastTrials trials={trials} />}
-      {(progress?.undecided.length ?? 0) > 0 && (
-        <details>
-          <summary>{progress?.undecided.length} still undecided</summary>
-          <ul>
-            {progress?.undecided.map((item) => (
-              <li key={`${item.implementation} ${item.test_type}`}>
-                <bdi>{item.implementation}</bdi>, {testName(item.test_type)}: {item.reason}
-              </li>
-            ))}
-          </ul>
-        </details>
-      )}
     </section>
   );
 }

@@ -20,7 +20,6 @@ interface Props {
   testType: string;
   showLoad: boolean;
   said: string[];
-  undecided: boolean;
   pinned: boolean;
 }
 
@@ -90,7 +89,7 @@ export function RankingRow({ line, index, tie, best, columns, testType, said, ..
               <bdi>{row.reason}</bdi>
             </span>
           )}
-          {[...row.flags, ...(state.undecided ? ["undecided"] : [])]
+          {row.flags
             .filter((word) => !said.includes(word))
             .map((word) => (
               <Word key={word} word={word} />

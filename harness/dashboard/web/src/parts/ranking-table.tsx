@@ -16,7 +16,6 @@ interface Props {
   testType: string;
   loadsDiffer: boolean;
   said: string[]; // words that hold for every row and stand above the table
-  undecided: ReadonlySet<string>; // of a run in progress
 }
 
 export function RankingTable({ subject, list, all, columns, caption, ...more }: Props) {
@@ -46,7 +45,6 @@ export function RankingTable({ subject, list, all, columns, caption, ...more }: 
               testType={more.testType}
               showLoad={more.loadsDiffer}
               said={more.said}
-              undecided={more.undecided.has(line.name)}
               pinned={route.pinned.includes(line.name)}
             />
           ))}

@@ -27,7 +27,6 @@ const progress = (values: object): void =>
       remaining: 300,
       done: 1,
       total: 20,
-      undecided: [],
       ...values,
     }),
   );
