@@ -20,7 +20,7 @@ from harness.experiment.progress import beats, still
 from harness.experiment.workflow import open_database
 from harness.paths import REPOSITORY
 from harness.plan.config import Settings
-from harness.plan.discovery import CONFIG_FILE, ROUTES, Implementation
+from harness.plan.discovery import Implementation
 from harness.records.models import Load, Outcome, Verdict
 from harness.report import terminal
 from harness.report.verdicts import FORMATS, REQUIREMENTS, Verified, place
@@ -89,19 +89,7 @@ def _tell_one(
         ended = "failed verification" if failed else "verified"
         took = format_seconds(time.monotonic() - began)
         console.print(f"{implementation.name}: {ended}; its start and the checks took {took}")
-        if ended == "verified" and implementation.own and (left := _unfinished(implementation)):
-            console.print(Text(f"{implementation.name}: still to do: {left}", "dim"))
         console.print()
-
-
-def _unfinished(implementation: Implementation) -> str:
-    """What ``./tfb new`` left to its author: shown once the code passes, with what comes next."""
-    left = ["README.md"] if implementation.begun or not (implementation.folder / "README.md").is_file() else []
-    left += [f"removing {ROUTES}"] if (implementation.folder / ROUTES).is_file() else []
-    if not left:
-        return ""
-    left += [] if implementation.maintainers else [f"maintainers and what else is yours in {CONFIG_FILE}"]
-    return f"{', '.join(left)}; then ./tfb run {implementation.name} NAME beside another one, and CONTRIBUTING.md"
 
 
 def _watch(settings: Settings, runtime: Runtime, database: Database, logs: Path, console: SafeConsole) -> None:

@@ -78,12 +78,6 @@ class Implementation:
         return CORE in (tag.lower() for tag in self.entry.tags)
 
     @property
-    def begun(self) -> bool:
-        """Whether ``./tfb new`` made its folder, and nobody has written its README.md since."""
-        path = self.folder / "README.md"
-        return path.is_file() and BEGUN in path.read_text(encoding="utf-8", errors="replace")
-
-    @property
     def declared(self) -> str:
         """The name that its file gives it, whatever it is called in a run."""
         return self.framework if self.variant == "default" else f"{self.framework}-{self.variant}"
@@ -269,8 +263,6 @@ def read(path: Path) -> tuple[Implementation, ...]:
 
 
 ANTIPATTERN = "antipattern"  # tag of what is measured to show its cost
-BEGUN = "What it shows: …"  # in the README.md that ./tfb new begins
-ROUTES = "ROUTES.md"  # of a blank one: what each route must do
 CORE = "core"  # tag of the implementations that --test run takes
 
 
