@@ -29,30 +29,28 @@ WHAT, HOW, WHERE, OUTPUT = (
 # ---- what a shell completes ------------------------------------------------------------------------------------------
 
 
-def _entries() -> Iterator[tuple[str, str, Any]]:
-    """Language, name and entry of every implementation; a broken configuration is told by every other command."""
+def _entries() -> Iterator[tuple[str, Any]]:
+    """Name and entry of every implementation; a broken configuration is told by every other command."""
     for path in sorted(FRAMEWORKS.glob("*/*/benchmark_config.json")):
         with contextlib.suppress(OSError, ValueError, AttributeError, KeyError, TypeError):
             document: Any = bounded.parse(bounded.read(path, 1 << 20))
             for variant, entry in ((v, e) for tests in document["tests"] for v, e in tests.items()):
-                framework = str(document["framework"])
-                name = framework if variant == "default" else f"{framework}-{variant}"
-                yield path.parent.parent.name, name, entry
+                yield document["framework"] + ("" if variant == "default" else f"-{variant}"), entry
 
 
 def names(*_: object) -> list[str]:
     """Implementations, and the names of many."""
-    return ["all", "run", *(name for _, name, _ in _entries())]
+    return ["all", "run", *(name for name, _ in _entries())]
 
 
 def languages(*_: object) -> list[str]:
     """The folders of frameworks/."""
-    return sorted({language for language, _, _ in _entries()})
+    return sorted({path.parent.name for path in FRAMEWORKS.glob("*/*")})
 
 
 def tags(*_: object) -> list[str]:
     """All tags."""
-    return sorted({str(tag) for _, _, entry in _entries() for tag in (entry.get("tags") or [])})
+    return sorted({str(tag) for _, entry in _entries() for tag in (entry.get("tags") or [])})
 
 
 def runs(*_: object) -> list[str]:
@@ -78,12 +76,10 @@ def known_types(*_: object) -> list[str]:
 def span(_: object, tokens: Sequence[Token]) -> float:
     """Seconds of a time such as ``90s``, ``10m``, ``1h`` or ``1h30m``."""
     text = tokens[0].value
-    match = re.fullmatch(r"(?:(\d{1,8})h)?(?:(\d{1,8})m)?(?:(\d{1,8})s?)?", text, re.ASCII)
-    found = (
-        sum(int(number or 0) * unit for number, unit in zip(match.groups(), (3600, 60, 1), strict=True)) if match else 0
-    )
-    if 0 < found <= LONGEST_SECONDS:
-        return float(found)
+    if match := re.fullmatch(r"(?:(\d{1,8})h)?(?:(\d{1,8})m)?(?:(\d{1,8})s?)?", text, re.ASCII):
+        hours, minutes, seconds = (int(number or 0) for number in match.groups())
+        if 0 < (found := 3600 * hours + 60 * minutes + seconds) <= LONGEST_SECONDS:
+            return float(found)
     raise ValueError(f"{text[:40]!r} is not a time such as 90s, 10m or 1h30m, at most 720h")
 
 
@@ -116,8 +112,11 @@ def _flag(group: Group, text: str, **more: Any) -> Parameter:  # noqa: ANN401 - 
     return Parameter(group=group, help=text, **more)
 
 
+def _number(group: Group, text: str, least: int, most: int, metavar: str = "N") -> Parameter:
+    return _flag(group, text, metavar=metavar, converter=whole, validator=Number(gte=least, lte=most))
+
+
 Texts = tuple[str, ...]
-Seconds = Annotated[int | None, Parameter(converter=whole, validator=Number(gte=1, lte=LONGEST_SECONDS))]
 
 
 @Parameter(name="*")
@@ -171,14 +170,7 @@ class Flags(Machines):
         str | None, _flag(WHERE, "memory limit of the server's container: 2g, 512m", metavar="SIZE")
     ] = None
     server_port: Annotated[
-        int | None,
-        _flag(
-            WHERE,
-            "fixed port; default: a free one",
-            metavar="PORT",
-            converter=whole,
-            validator=Number(gte=1, lte=65535),
-        ),
+        int | None, _number(WHERE, "fixed port; default: a free one", 1, 65535, metavar="PORT")
     ] = None
     server_user: Annotated[
         str | None,
@@ -216,17 +208,12 @@ class RunFlags(VerifyFlags):
     profile: Annotated[
         str | None, _flag(HOW, "a file of config/profiles, or a path; default quick", completer=profiles)
     ] = None
-    duration: Annotated[Seconds, _flag(HOW, "of a trial", metavar="SECONDS")] = None
+    duration: Annotated[int | None, _number(HOW, "of a trial", 1, LONGEST_SECONDS, metavar="SECONDS")] = None
     time: Annotated[
         float | None,
         _flag(HOW, "what measuring may take: 90s, 10m, 1h30m", metavar="TIME", converter=span, n_tokens=1),
     ] = None
-    processes: Annotated[
-        int | None,
-        _flag(
-            HOW, "fresh processes of each, exactly", metavar="N", converter=whole, validator=Number(gte=1, lte=10_000)
-        ),
-    ] = None
+    processes: Annotated[int | None, _number(HOW, "fresh processes of each, exactly", 1, 10_000)] = None
     concurrency_levels: Annotated[
         Texts, _flag(HOW, "connections of json, db and fortune; also start:step:end", metavar="N")
     ] = ()
@@ -237,18 +224,9 @@ class RunFlags(VerifyFlags):
     generator: Annotated[Literal["loadgen", "wrk"] | None, _flag(HOW, "of all loads; default: the profile's")] = None
     latency_goal: Annotated[str | None, _flag(HOW, "what a capacity must hold: p99=10ms", metavar="GOAL")] = None
     seed: Annotated[
-        int | None,
-        _flag(
-            HOW,
-            "of the random order; default: a new one, recorded",
-            converter=whole,
-            validator=Number(gt=-(10**18), lt=10**18),
-        ),
+        int | None, _number(HOW, "of the random order; default: a new one, recorded", -(10**18) + 1, 10**18 - 1)
     ] = None
     reverse_order: Annotated[bool, _flag(HOW, "by name from the end instead of random order")] = False
-    reference: Annotated[
-        str | None, _flag(HOW, "implementation that scores are relative to", metavar="NAME", completer=names)
-    ] = None
     resume: Annotated[
         str | bool | None,
         _flag(HOW, "go on with a run, by default the newest interrupted", metavar="RUN", completer=runs),

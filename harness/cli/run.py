@@ -20,7 +20,7 @@ from harness.host import interruption
 from harness.paths import RESULTS
 from harness.plain_text import printable
 from harness.plan.config import Settings
-from harness.plan.discovery import beside_core, scan, select, waits
+from harness.plan.discovery import scan, select
 from harness.plan.testtypes.registry import TEST_TYPES
 from harness.records import store
 from harness.runtime import upstream
@@ -31,14 +31,6 @@ if TYPE_CHECKING:
 
 def execute(asked: Asked, arguments: Sequence[str]) -> int:
     """Carry out one parsed command line; returns the exit code."""
-    if asked.new:
-        from harness.cli.new import command as new
-
-        return new()
-    if asked.listed:
-        from harness.cli.look import list_tests
-
-        return list_tests(asked)
     chosen = settings(asked, arguments)
     if lab := getattr(asked.flags, "lab", None):
         command = importlib.import_module(extras.MODES["lab"]).command
@@ -162,7 +154,7 @@ def _show(chosen: Settings, outcome: "RunOutcome") -> None:
 
 
 def _say_what_else(chosen: Settings) -> None:
-    """Name the implementations beside the core, and what was set aside of those selected, where a person reads."""
+    """Name what was set aside, and what is skipped or left out, where a person reads."""
     from harness.experiment.preparation import sees_upstream
 
     if chosen.quiet or chosen.json:
@@ -171,12 +163,9 @@ def _say_what_else(chosen: Settings) -> None:
     selected = select(found.implementations, chosen.selection)
     folders = tuple(f"{i.folder}/" for i in selected)
     notes = [f"warning: {warning}" for warning in found.warnings if warning.startswith(folders)]
-    notes += waits(selected)
     containers = ", ".join(i.name for i in selected if not i.local)
     if containers and chosen.runtime != "docker":
         notes.append(f'need Docker, having no "local" block, and are skipped where no engine answers: {containers}')
-    if others := beside_core(found.implementations, chosen.selection):
-        notes.append(f"also here, beside the core: {', '.join(others)} (--test all, or by name)")
     left_out = [name for name in chosen.test_types if TEST_TYPES[name].calls_upstream]
     if left_out and not sees_upstream(selected, chosen):
         cargo = "cargo builds its upstream: apt-get install cargo"

@@ -89,9 +89,6 @@ class Asked:
     mode: Literal["benchmark", "verify", "debug"]
     test: Texts
     flags: Flags
-    listed: bool = False  # --list-tests, --list-tag
-    tag: str | None = None
-    new: bool = False
 
 
 @Parameter(name="*")
@@ -132,8 +129,11 @@ def flags_alone(*, flags: _Alone = _Alone()) -> Asked | int:
     if flags.completion:
         print(application().generate_completion(prog_name="tfb", shell=flags.completion))
         return Exit.OK
-    listed = flags.list_tests or flags.list_tag is not None
-    return Asked(mode=flags.mode, test=flags.test, flags=flags, listed=listed, tag=flags.list_tag, new=flags.new)
+    if flags.new or flags.list_tests or flags.list_tag is not None:
+        with interruption.loading():
+            from harness.cli import look, new
+        return new.command() if flags.new else look.list_tests(flags, flags.list_tag)
+    return Asked(mode=flags.mode, test=flags.test, flags=flags)
 
 
 # ---- the command line ------------------------------------------------------------------------------------------------

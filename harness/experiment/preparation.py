@@ -253,15 +253,11 @@ def describe(
 
 
 def reference(settings: Settings, selected: Selected) -> str:
-    """The implementation that scores are relative to: the one asked for, the profile's, else the first by name.
+    """The implementation that scores are relative to: the profile's, else the first by name.
 
     It is recorded with the run, so that filtering a table never changes a score.
     """
     names = {i.name for i in selected.implementations}
-    if settings.reference:
-        if settings.reference not in names:
-            raise UsageError(f"--reference: {settings.reference!r} is not among {', '.join(sorted(names))}")
-        return settings.reference
     if settings.profile.reference in names:
         return str(settings.profile.reference)
     return min(selected.candidates, key=lambda c: (-len(c.test_types), c.implementation)).implementation

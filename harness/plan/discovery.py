@@ -20,7 +20,6 @@ from harness.plan.testtypes.registry import TEST_TYPES
 from harness.plan.words import explain, suggest
 from harness.records import bounded
 from harness.records.models import Build, ImplementationInfo
-from harness.units import format_seconds
 
 CONFIG_FILE = "benchmark_config.json"
 CONFIG_BYTES = 1 << 20  # of the file; the longest of TechEmpower's has some 30 KiB
@@ -316,23 +315,6 @@ def select(implementations: Sequence[Implementation], wanted: Selection) -> tupl
 def _place(implementation: Implementation) -> str:
     """Its folder below the tree, in lower case: ``java/vertx-web``."""
     return implementation.folder.relative_to(implementation.folder.parent.parent).as_posix().lower()
-
-
-def beside_core(implementations: Sequence[Implementation], wanted: Selection) -> tuple[str, ...]:
-    """The implementations that ``--test run`` leaves to ``--test all``."""
-    if "run" not in wanted.test:
-        return ()
-    chosen = select(implementations, wanted)
-    return tuple(i.name for i in implementations if i not in chosen and not i.broken and i.name not in wanted.exclude)
-
-
-def waits(implementations: Sequence[Implementation]) -> tuple[str, ...]:
-    """A sentence for each that asks for a pause after every start, which the plan's time does not hold."""
-    return tuple(
-        f"{i.name} waits {format_seconds(wait)} after every start of a process (wait_before_sending_requests)"
-        for i in implementations
-        if (wait := i.entry.wait_before_sending_requests or 0) >= 5
-    )
 
 
 def _folder(path: str) -> str:

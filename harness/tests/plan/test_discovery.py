@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from harness.errors import ConfigError, UsageError
-from harness.plan.discovery import Implementation, Selection, beside_core, read, scan, select
+from harness.plan.discovery import Implementation, Selection, read, scan, select
 
 ENTRY = {"language": "C", "json_url": "/json", "db_url": "/db"}
 
@@ -169,8 +169,6 @@ def test_run_takes_the_core_and_all_takes_everything(tmp_path: Path) -> None:
     assert [i.name for i in select(known, Selection())] == ["one", "three"]
     assert [i.name for i in select(known, Selection(test=("run", "two")))] == ["one", "three", "two"]
     assert [i.name for i in select(known, Selection(test=("all",)))] == ["one", "three", "two"]
-    assert beside_core(known, Selection(test=("run",))) == ("two",)
-    assert beside_core(known, Selection(test=("all",))) == ()
 
 
 def test_in_a_folder_without_the_tag_all_are_core(tmp_path: Path) -> None:
