@@ -169,9 +169,9 @@ class Flags(Machines):
     test_container_memory: Annotated[
         str | None, _flag(WHERE, "memory limit of the server's container: 2g, 512m", metavar="SIZE")
     ] = None
-    server_port: Annotated[
-        int | None, _number(WHERE, "fixed port; default: a free one", 1, 65535, metavar="PORT")
-    ] = None
+    server_port: Annotated[int | None, _number(WHERE, "fixed port; default: a free one", 1, 65535, metavar="PORT")] = (
+        None
+    )
     server_user: Annotated[
         str | None,
         _flag(WHERE, "account of local builds and servers, as root; default: no one's for servers", metavar="NAME"),

@@ -94,7 +94,7 @@ def twins(chosen: Sequence[Implementation], wanted: Twins) -> tuple[Implementati
     if absent := [i.name for i in chosen if i.name not in others]:
         where = ", ".join(map(str, wanted.frameworks))
         raise UsageError(f"{where} holds no {', '.join(absent)}: leave it out with --exclude")
-    return tuple(replace(others[i.name], name=i.name + wanted.suffix, twin_of=i.name) for i in chosen)
+    return tuple(replace(others[i.name], name=i.name + wanted.suffix) for i in chosen)
 
 
 def sees_upstream(chosen: Sequence[Implementation], settings: Settings) -> bool:

@@ -3,7 +3,7 @@
 import hashlib
 import json
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -14,7 +14,7 @@ from pydantic import ValidationError
 from harness.errors import ConfigError, UsageError
 from harness.paths import FRAMEWORKS, REPOSITORY
 from harness.plan.benchmark_config import BenchmarkConfig, Local, TestEntry, known_keys
-from harness.plan.foreign import lacking, tolerate
+from harness.plan.foreign import tolerate
 from harness.plan.testtypes import TestType
 from harness.plan.testtypes.registry import TEST_TYPES
 from harness.plan.words import explain, suggest
@@ -36,10 +36,7 @@ class Implementation:
     folder: Path
     maintainers: tuple[str, ...]
     entry: TestEntry
-    twin_of: str | None = None  # the name that this copy is measured against, under one of its own
-    own: bool = True  # of this repository's tree, or one in which everything is written for us
     rules: Rules = "tfb"  # by which it is verified
-    mistyped: tuple[str, ...] = ()  # values of a wrong type that were set aside, of another tree's: file, key, found
     allowed: tuple[str, ...] = ()  # privileges beyond a container's usual ones, consented to by name
     ready: str | None = None  # path that answers 200 once it is up; None: that of its first test type
     requests: Mapping[str, TestType] = field(default_factory=dict)  # of a service that declares its own test types
@@ -89,7 +86,11 @@ class Implementation:
     @property
     def lacking(self) -> str | None:
         """Why it cannot be run here although it can be read: the database that it asks for; None: it can."""
-        return lacking(self.entry.database, self.urls)
+        database = self.entry.database
+        if database in ("postgres", "none"):
+            return None
+        name = {"mysql": "MySQL", "mongodb": "MongoDB"}.get(database, database)
+        return f"asks for {name}, and only PostgreSQL is served: a variant of it that declares no database would run"
 
     @property
     def local(self) -> Local | None:
@@ -118,36 +119,25 @@ class Implementation:
         return size.lines(self.folder, self.local.sources if self.local else ())
 
     def info(self, build: Build | None = None) -> ImplementationInfo:
-        """Its record in run.json."""
-        entry = self.entry
-        return ImplementationInfo(
-            name=self.name,
-            framework=entry.framework or self.framework,
-            language=entry.language,
-            folder=self.folder.relative_to(REPOSITORY).as_posix()
-            if self.folder.is_relative_to(REPOSITORY)
-            else f"{self.folder.parent.name}/{self.folder.name}",
-            rules=self.rules,
-            allowed=self.allowed,
-            display_name=entry.display_name or self.name,
-            approach=entry.approach,
-            classification=entry.classification,
-            platform=entry.platform or "",
-            webserver=entry.webserver or "",
-            database=entry.database,
-            orm=entry.orm,
-            os=entry.os,
-            database_os=entry.database_os,
-            flavor=entry.flavor or "",
-            notes=entry.notes or "",
-            versus=entry.versus or "",
-            tags=entry.tags,
-            maintainers=self.maintainers,
-            test_types=tuple(self.urls),
-            lines=self.lines,
-            digest=self.digest,
-            build=build,
-        )
+        """Its record in run.json: what its entry says under the same names, and what follows from its place."""
+        shared = ImplementationInfo.model_fields.keys() & TestEntry.model_fields.keys()
+        said = {key: getattr(self.entry, key) for key in shared}
+        ours = self.folder.is_relative_to(REPOSITORY)
+        place = self.folder.relative_to(REPOSITORY if ours else self.folder.parent.parent)
+        derived = {
+            "name": self.name,
+            "framework": self.entry.framework or self.framework,
+            "folder": place.as_posix(),
+            "rules": self.rules,
+            "allowed": self.allowed,
+            "display_name": self.entry.display_name or self.name,
+            "maintainers": self.maintainers,
+            "test_types": tuple(self.urls),
+            "lines": self.lines,
+            "digest": self.digest,
+            "build": build,
+        }
+        return ImplementationInfo.model_validate({k: v for k, v in (said | derived).items() if v is not None})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -204,26 +194,14 @@ def _label(tree: Path) -> str:
 
 def _read_foreign(path: Path, problems: list[str], warnings: list[str]) -> tuple[Implementation, ...]:
     """All implementations of a file outside of our tree; raises ConfigError for one that holds nothing to read."""
+    document = document_of(path)
     try:
-        found = tolerate(document_of(path), folder=path.parent.name, language=path.parent.parent.name)
+        config, aside, broken = tolerate(document, folder=path.parent.name, language=path.parent.parent.name)
     except ConfigError as error:
-        raise ConfigError(str(error) if str(path) in str(error) else f"{path}: {error}") from error
-    problems += [f"{path}: {problem}" for problem in found.problems]
-    warnings += [f"{path}: {warning}" for warning in found.warnings]
-    return tuple(
-        Implementation(
-            name=found.framework if variant == "default" else f"{found.framework}-{variant}",
-            variant=variant,
-            framework=found.framework,
-            folder=path.parent,
-            maintainers=found.maintainers,
-            entry=entry,
-            own=False,
-            mistyped=tuple(f"{path}: {sentence}" for sentence in found.mistyped[variant]),
-            rules="techempower",
-        )
-        for variant, entry in found.tests
-    )
+        raise ConfigError(f"{path}: {error}") from error
+    problems += [f"{path}: {problem}" for problem in broken]
+    warnings += [f"{path}: {warning}" for warning in aside]
+    return _implementations(path, config, foreign=True)
 
 
 def document_of(path: Path) -> object:
@@ -245,6 +223,10 @@ def read(path: Path) -> tuple[Implementation, ...]:
         raise ConfigError(f"{path}: " + "; ".join(explain(error, BenchmarkConfig, known_keys))) from error
     except ValueError as error:
         raise ConfigError(f"{path}: {error}") from error
+    return _implementations(path, config, foreign=False)
+
+
+def _implementations(path: Path, config: BenchmarkConfig, *, foreign: bool) -> tuple[Implementation, ...]:
     return tuple(
         Implementation(
             name=config.framework if variant == "default" else f"{config.framework}-{variant}",
@@ -254,7 +236,7 @@ def read(path: Path) -> tuple[Implementation, ...]:
             maintainers=config.maintainers,
             entry=entry,
             # What shows what must not be done breaks requirements of ours on purpose: those warn, none is let off.
-            rules="techempower" if ANTIPATTERN in entry.tags else "tfb",
+            rules="techempower" if foreign or ANTIPATTERN in entry.tags else "tfb",
         )
         for tests in config.tests
         for variant, entry in tests.items()
@@ -277,54 +259,44 @@ class Selection:
 
 
 def select(implementations: Sequence[Implementation], wanted: Selection) -> tuple[Implementation, ...]:
-    """The named implementations, broken ones left out; raises UsageError with the nearest names for an unknown one.
-
-    Raises ConfigError where one that was asked for by its own name or folder has values of a wrong type.
-    """
-    by_name = {i.name: i for i in implementations}
-    languages = {i.folder.parent.name.lower() for i in implementations}
-    places = {_place(i) for i in implementations}
-    tags = {tag.lower() for i in implementations for tag in i.entry.tags}
-    for name in (n for n in wanted.test if n not in (*by_name, "run", "all")):
-        if within := [i.name for i in implementations if i.folder.name.lower() == name.lower()]:
+    """The named implementations, broken ones left out; raises UsageError with the nearest names for an unknown one."""
+    by_name = {i.name for i in implementations}
+    for name in wanted.test:
+        within = [i.name for i in implementations if i.folder.name.lower() == name.lower()]
+        if within and name not in (*by_name, "run", "all"):
             raise UsageError(f"--test: {name} is a folder, which holds {', '.join(within)}")
-    _require("--test", (name for name in wanted.test if name not in ("run", "all")), by_name)
+    languages, folders = {lang.lower() for lang in wanted.test_lang}, {_folder(name) for name in wanted.test_dir}
+    tags = {tag.lower() for tag in wanted.tag}
+    known_languages = {i.folder.parent.name.lower() for i in implementations}
+    _require("--test", {*wanted.test} - {"run", "all"}, by_name)
     _require("--exclude", wanted.exclude, by_name)
-    _require("--test-lang", (lang.lower() for lang in wanted.test_lang), languages)
-    _require("--test-dir", (_folder(d) for d in wanted.test_dir), places | languages)
-    _require("--tag", (tag.lower() for tag in wanted.tag), tags)
+    _require("--test-lang", languages, known_languages)
+    _require("--test-dir", folders, {_place(i) for i in implementations} | known_languages)
+    _require("--tag", tags, {tag.lower() for i in implementations for tag in i.entry.tags})
 
-    core = {i.name for i in implementations if i.core} or by_name.keys()  # a folder without the tag is all core
+    core = {i.name for i in implementations if i.core} or by_name  # a folder without the tag is all core
+    takes_core = "run" in wanted.test or not (wanted.test or languages or folders or tags)
 
-    def chosen(i: Implementation) -> bool:
-        folder, language = _place(i), i.folder.parent.name.lower()
-        unrestricted = not any((wanted.test, wanted.test_dir, wanted.test_lang, wanted.tag))
-        named = "all" in wanted.test or (("run" in wanted.test or unrestricted) and i.name in core)
-        named = named or i.name in wanted.test or language in (lang.lower() for lang in wanted.test_lang)
-        named = named or any(_folder(d) in (folder, language) for d in wanted.test_dir)
-        named = named or bool({t.lower() for t in i.entry.tags} & {t.lower() for t in wanted.tag})
-        return named and i.name not in wanted.exclude and not i.broken
+    def named(i: Implementation) -> bool:
+        if "all" in wanted.test or i.name in wanted.test or (takes_core and i.name in core):
+            return True
+        language = i.folder.parent.name.lower()
+        return language in languages | folders or _place(i) in folders or any(t.lower() in tags for t in i.entry.tags)
 
-    found = tuple(i for i in implementations if chosen(i))
-    folders = {_folder(folder) for folder in wanted.test_dir if "/" in folder.strip("/")}
-    if wrong := [w for i in found if i.name in wanted.test or _place(i) in folders for w in i.mistyped]:
-        raise ConfigError("\n".join(wrong))
-    return found
+    return tuple(i for i in implementations if named(i) and i.name not in wanted.exclude and not i.broken)
 
 
 def _place(implementation: Implementation) -> str:
     """Its folder below the tree, in lower case: ``java/vertx-web``."""
-    return implementation.folder.relative_to(implementation.folder.parent.parent).as_posix().lower()
+    return "/".join(implementation.folder.parts[-2:]).lower()
 
 
 def _folder(path: str) -> str:
     return path.removeprefix("frameworks/").strip("/").lower()
 
 
-def _require(flag: str, words: Iterable[str], known: Iterable[str]) -> None:
-    names = set(known)
-    unknown = [word for word in words if word not in names]
-    if unknown:
-        hints = [suggest(word, names, listed_by="./tfb list") if names else "there are none" for word in unknown]
-        lines = (f"{flag}: unknown name {word!r}; {hint}" for word, hint in zip(unknown, hints, strict=True))
-        raise UsageError("\n".join(lines))
+def _require(flag: str, names: Iterable[str], known: Collection[str]) -> None:
+    for name in sorted(names):
+        if name not in known:
+            hint = suggest(name, known) if known else "there are none"
+            raise UsageError(f"{flag}: unknown name {name!r}; {hint}")

@@ -112,7 +112,6 @@ def side(file: ServiceFile, folder: Path, name: str, seed: int) -> Implementatio
         folder=folder,
         maintainers=(),
         entry=entry,
-        own=False,
         ready=own.ready or kinds[plain[0]].requests[0].target,
         requests=kinds,
     )

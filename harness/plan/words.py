@@ -65,8 +65,8 @@ def _inner(annotation: Any) -> type[BaseModel] | None:  # noqa: ANN401 - of a fi
     return next(filter(None, map(_inner, get_args(annotation))), None)
 
 
-def suggest(word: str, known: Iterable[str], *, listed_by: str = "") -> str:
-    """The nearest known word as a question, or the list of all of them, of many the first and what lists the others."""
+def suggest(word: str, known: Iterable[str]) -> str:
+    """The nearest known word as a question, or the list of all of them, of many the first."""
     allowed = sorted(known)
     near = difflib.get_close_matches(word, allowed, n=3, cutoff=0.6)
     if near:
@@ -74,5 +74,4 @@ def suggest(word: str, known: Iterable[str], *, listed_by: str = "") -> str:
     more = len(allowed) - MOST_NAMED
     if more <= 0:
         return f"allowed are {', '.join(allowed)}"
-    command = f" ({listed_by})" if listed_by else ""
-    return f"allowed are {', '.join(allowed[:MOST_NAMED])} and {more} more{command}"
+    return f"allowed are {', '.join(allowed[:MOST_NAMED])} and {more} more"

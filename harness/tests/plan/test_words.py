@@ -12,4 +12,3 @@ def test_a_long_list_is_cut_and_says_where_all_are() -> None:
     names = [f"name-{number:02}" for number in range(50)]
     assert suggest("zzz", names).startswith("allowed are name-00, name-01, ")
     assert suggest("zzz", names).endswith("name-19 and 30 more")
-    assert suggest("zzz", names, listed_by="./tfb list").endswith("name-19 and 30 more (./tfb list)")
