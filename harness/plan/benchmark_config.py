@@ -86,15 +86,13 @@ class Local(Keys):
     ``requires`` maps a tool (``java``, ``maven``, ``node``, ``go``, …: any program) to a version condition such as
     ``>=21``; the chosen tool comes first on PATH (and JAVA_HOME is set). A program is asked for its version by
     ``--version``, ``version``, ``-V`` and ``-version``; one that wants another word is named with it:
-    ``>=1.18 by elixir --short-version``. ``build`` is a command or a list of commands. ``sources`` are the files and
-    folders that its program is made of, where the folder holds several; by them its size in lines is counted.
+    ``>=1.18 by elixir --short-version``. ``build`` is a command or a list of commands.
     """
 
     requires: dict[ToolName, Annotated[Condition, AfterValidator(_quoted)]] = {}
     build: tuple[Command, ...] = ()
     run: Command
     env: dict[EnvironmentKey, Word] = {}
-    sources: Annotated[tuple[RelativePath, ...], Field(max_length=100, exclude=True)] = ()
 
     @field_validator("build", mode="before")
     @classmethod

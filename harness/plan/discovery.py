@@ -109,15 +109,6 @@ class Implementation:
         said = self.entry.model_dump_json() + json.dumps(dict(self.entry.urls), sort_keys=True)
         return hashlib.sha256(said.encode()).hexdigest()[:16]
 
-    @cached_property
-    def lines(self) -> int | None:
-        """Of its program; None where none is found."""
-        from harness.plan import size
-
-        if self.requests:
-            return None
-        return size.lines(self.folder, self.local.sources if self.local else ())
-
     def info(self, build: Build | None = None) -> ImplementationInfo:
         """Its record in run.json: what its entry says under the same names, and what follows from its place."""
         shared = ImplementationInfo.model_fields.keys() & TestEntry.model_fields.keys()
@@ -133,7 +124,6 @@ class Implementation:
             "display_name": self.entry.display_name or self.name,
             "maintainers": self.maintainers,
             "test_types": tuple(self.urls),
-            "lines": self.lines,
             "digest": self.digest,
             "build": build,
         }

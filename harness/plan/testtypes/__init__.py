@@ -23,8 +23,12 @@ ARRIVALS_CONNECTIONS = 64  # at most, that the requests of arrivals go over
 DRAWN = 1_000  # requests of one declared one whose values are drawn
 
 ACCEPT_JSON = "application/json,text/html;q=0.9,application/xhtml+xml;q=0.9,application/xml;q=0.8,*/*;q=0.7"
-ACCEPT_PLAIN = "text/plain,text/html;q=0.9,application/xhtml+xml;q=0.9,application/xml;q=0.8,*/*;q=0.7"
-ACCEPT_HTML = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"
+ACCEPT = {  # header of verification and load, by what an answer is, where it is not JSON's
+    "greeting": "text/plain,text/html;q=0.9,application/xhtml+xml;q=0.9,application/xml;q=0.8,*/*;q=0.7",
+    "page": "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8",
+    "orders": "application/json",
+    "declared": "*/*",
+}
 MEDIA_TYPES = {"greeting": "text/plain", "page": "text/html"}  # of answers that are not JSON
 
 
@@ -52,10 +56,8 @@ class TestType:
     __test__ = False  # not a test class, whatever pytest thinks of its name
 
     name: str  # as in --type and results.json
-    url_key: str  # key of benchmark_config.json
-    accept: str  # Accept header of verification and load
     answer: Answer
-    sweep: Sweep
+    sweep: Sweep = "concurrency"
     concurrency: tuple[int, ...] = ()  # levels of its own instead of the profile's
     reads_database: bool = False
     writes_database: bool = False
@@ -66,6 +68,16 @@ class TestType:
     scored: bool = True  # one of the six of TechEmpower's score: what a run measures unless --type says otherwise
     techempower: bool = True  # one of TechEmpower's: what --type all means
     requests: tuple[Prepared, ...] = ()  # of a service: each one sent is drawn from these
+
+    @property
+    def url_key(self) -> str:
+        """Its key of benchmark_config.json."""
+        return f"{self.name.replace('-', '_')}_url"
+
+    @property
+    def accept(self) -> str:
+        """Accept header of verification and load."""
+        return ACCEPT.get(self.answer, ACCEPT_JSON)
 
     @property
     def checked_as(self) -> str:
@@ -126,17 +138,10 @@ def declared(requests: Sequence[Request], folder: Path, seed: int) -> Mapping[st
 
     Raises ConfigError for files that do not hold what is asked of them.
     """
-    tables = {request.name: prepare(request, folder, seed, DRAWN) for request in requests}
-    return {
-        name: TestType(
-            name=name,
-            url_key="",
-            accept="*/*",
-            answer="declared",
-            sweep="concurrency",
-            scored=False,
-            techempower=False,
-            requests=table,
+    found = {}
+    for request in requests:
+        table = prepare(request, folder, seed, DRAWN)
+        found[request.name] = TestType(
+            name=request.name, answer="declared", scored=False, techempower=False, requests=table
         )
-        for name, table in tables.items()
-    }
+    return found

@@ -1,29 +1,21 @@
 """The test types, in the order in which a process is loaded with them: writes come last."""
 
-from harness.plan.testtypes import ACCEPT_HTML, ACCEPT_JSON, ACCEPT_PLAIN, Crowd, Requests, TestType
+from harness.plan.testtypes import Crowd, Requests, TestType
 
 _KNOWN = (
     TestType(  # one small object a request
         name="json",
-        url_key="json_url",
-        accept=ACCEPT_JSON,
         answer="message",
-        sweep="concurrency",
         crowd=Crowd(thorough=(Requests(times=400),), further=(Requests(times=400),)),
     ),
     TestType(  # a constant body, requested in pipelines of 16
         name="plaintext",
-        url_key="plaintext_url",
-        accept=ACCEPT_PLAIN,
         answer="greeting",
         sweep="pipeline",
     ),
     TestType(  # plaintext's body without pipelining, from one connection to a thousand
         name="hello",
-        url_key="hello_url",
-        accept=ACCEPT_PLAIN,
         answer="greeting",
-        sweep="concurrency",
         concurrency=(1, 100, 1000),
         crowd=Crowd(brief=(Requests(times=40),), thorough=(Requests(times=400),)),
         scored=False,
@@ -31,20 +23,14 @@ _KNOWN = (
     ),
     TestType(  # the greeting after 5 ms of waiting, which holds no other request up
         name="delay",
-        url_key="delay_url",
-        accept=ACCEPT_PLAIN,
         answer="greeting",
-        sweep="concurrency",
         parameter=5,
         scored=False,
         techempower=False,
     ),
     TestType(  # twenty requests to a slow upstream for each answer, which holds their sum
         name="fan-out",
-        url_key="fan_out_url",
-        accept=ACCEPT_JSON,
         answer="sum",
-        sweep="concurrency",
         parameter=20,
         calls_upstream=True,
         scored=False,
@@ -52,17 +38,12 @@ _KNOWN = (
     ),
     TestType(  # one random row a request
         name="db",
-        url_key="db_url",
-        accept=ACCEPT_JSON,
         answer="row",
-        sweep="concurrency",
         reads_database=True,
         crowd=Crowd(brief=(Requests(times=40),), thorough=(Requests(times=800),), further=(Requests(times=800),)),
     ),
     TestType(  # N random rows a request, each fetched by a SELECT of its own
         name="query",
-        url_key="query_url",
-        accept=ACCEPT_JSON,
         answer="rows",
         sweep="query",
         reads_database=True,
@@ -76,8 +57,6 @@ _KNOWN = (
     ),
     TestType(  # N random rows a request out of a cache
         name="cached-query",
-        url_key="cached_query_url",
-        accept=ACCEPT_JSON,
         answer="rows",
         sweep="cached-query",
         reads_database=True,
@@ -91,17 +70,12 @@ _KNOWN = (
     ),
     TestType(  # all rows, one added, sorted, escaped, rendered as a page
         name="fortune",
-        url_key="fortune_url",
-        accept=ACCEPT_HTML,
         answer="page",
-        sweep="concurrency",
         reads_database=True,
         crowd=Crowd(thorough=(Requests(times=32),), further=(Requests(times=32),)),
     ),
     TestType(  # N random rows a request, each read, changed and written back
         name="update",
-        url_key="update_url",
-        accept=ACCEPT_JSON,
         answer="rows",
         sweep="query",
         reads_database=True,
@@ -115,8 +89,6 @@ _KNOWN = (
     ),
     TestType(  # a REST service of orders, asked by arrivals of dependent requests (harness.plan.orders)
         name="order",
-        url_key="order_url",
-        accept="application/json",
         answer="orders",
         sweep="arrivals",
         reads_database=True,

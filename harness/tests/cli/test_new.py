@@ -69,7 +69,7 @@ def test_a_blank_folder_is_whole_but_for_the_code(language: str, spelled: str, t
     assert tuple(implementation.urls) == tuple(kind for kind, known in TEST_TYPES.items() if known.scored)
     assert implementation.local is not None
     assert "USER" in (folder / "mine.dockerfile").read_text()
-    assert implementation.lines is None
+    assert not list(folder.glob("*.js"))
 
 
 def test_a_copy_is_of_one_variant_under_the_new_name_without_the_tags_of_its_source(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from typing import TextIO
 import pytest
 
 from harness.errors import Exit
-from harness.plan.testtypes import ACCEPT_PLAIN, Crowd, Requests, TestType
+from harness.plan.testtypes import Crowd, Requests, TestType
 from harness.plan.testtypes.registry import TEST_TYPES
 from harness.report import Report
 from harness.report.csv import export as csv
@@ -18,10 +18,7 @@ from harness.verify.checks.registry import CHECKS
 
 GREET = TestType(
     name="greet",
-    url_key="greet_url",
-    accept=ACCEPT_PLAIN,
     answer="greeting",
-    sweep="concurrency",
     concurrency=(3, 30),
     crowd=Crowd(thorough=(Requests(times=10),)),
 )
