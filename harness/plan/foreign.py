@@ -8,7 +8,7 @@ for it. What is ours, the ``local`` block, is read as strictly as in our own tre
 from pydantic import ValidationError
 
 from harness.errors import ConfigError
-from harness.plan.benchmark_config import NAME, NAME_LENGTH, BenchmarkConfig, TestEntry, known_keys
+from harness.plan.benchmark_config import NAME, BenchmarkConfig, TestEntry, known_keys
 from harness.plan.words import PLAIN, suggest
 
 ANY_DATABASE = {"any_database": True}  # context of the validation: one that is not served is named, not refused
@@ -33,7 +33,7 @@ def tolerate(document: object, *, folder: str, language: str) -> tuple[Benchmark
         if key not in BenchmarkConfig.model_fields
     ]
     framework = document.get("framework")
-    if not isinstance(framework, str) or not _is_name(framework):
+    if not isinstance(framework, str) or not NAME.fullmatch(framework):
         warnings.append(f"framework: no name (found {framework!r:.40}), taken to be {folder!r}")
         framework = folder
     maintainers = document.get("maintainers", [])
@@ -43,7 +43,7 @@ def tolerate(document: object, *, folder: str, language: str) -> tuple[Benchmark
     tests: dict[str, TestEntry] = {}
     problems = []
     for variant, raw in entries:
-        if not _is_name(variant):
+        if not NAME.fullmatch(variant):
             problems.append(f"tests.{variant!r:.80}: no name: a letter or digit first, no separators of paths")
         elif variant in tests:
             problems.append(f"tests.{variant}: comes twice; the first one is taken")
@@ -55,10 +55,6 @@ def tolerate(document: object, *, folder: str, language: str) -> tuple[Benchmark
                 problems.append(f"tests.{variant}: {error}")
     config = BenchmarkConfig.model_construct(framework=framework, maintainers=tuple(maintainers), tests=(tests,))
     return config, warnings, problems
-
-
-def _is_name(text: str) -> bool:
-    return bool(NAME.fullmatch(text)) and len(text) <= NAME_LENGTH
 
 
 def _test(raw: object, language: str) -> tuple[TestEntry, list[str]]:

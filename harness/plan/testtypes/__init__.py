@@ -65,9 +65,13 @@ class TestType:
     parameter: int | None = None  # number appended to a declared URL that ends in "=", the same at every level
     calls_upstream: bool = False  # needs the upstream server, whose address is in UPSTREAM_URL
     crowd: Crowd = Crowd()
-    scored: bool = True  # one of the six of TechEmpower's score: what a run measures unless --type says otherwise
     techempower: bool = True  # one of TechEmpower's: what --type all means
     requests: tuple[Prepared, ...] = ()  # of a service: each one sent is drawn from these
+
+    @property
+    def scored(self) -> bool:
+        """One of the six of TechEmpower's score: what a run measures unless --type says otherwise."""
+        return self.techempower and not self.cached
 
     @property
     def url_key(self) -> str:
@@ -141,7 +145,5 @@ def declared(requests: Sequence[Request], folder: Path, seed: int) -> Mapping[st
     found = {}
     for request in requests:
         table = prepare(request, folder, seed, DRAWN)
-        found[request.name] = TestType(
-            name=request.name, answer="declared", scored=False, techempower=False, requests=table
-        )
+        found[request.name] = TestType(name=request.name, answer="declared", techempower=False, requests=table)
     return found

@@ -18,14 +18,12 @@ _KNOWN = (
         answer="greeting",
         concurrency=(1, 100, 1000),
         crowd=Crowd(brief=(Requests(times=40),), thorough=(Requests(times=400),)),
-        scored=False,
         techempower=False,
     ),
     TestType(  # the greeting after 5 ms of waiting, which holds no other request up
         name="delay",
         answer="greeting",
         parameter=5,
-        scored=False,
         techempower=False,
     ),
     TestType(  # twenty requests to a slow upstream for each answer, which holds their sum
@@ -33,7 +31,6 @@ _KNOWN = (
         answer="sum",
         parameter=20,
         calls_upstream=True,
-        scored=False,
         techempower=False,
     ),
     TestType(  # one random row a request
@@ -66,7 +63,6 @@ _KNOWN = (
             thorough=(Requests(times=100, rows=20),),
             further=(Requests(times=20, rows=100),),
         ),
-        scored=False,
     ),
     TestType(  # all rows, one added, sorted, escaped, rendered as a page
         name="fortune",
@@ -93,7 +89,6 @@ _KNOWN = (
         sweep="arrivals",
         reads_database=True,
         writes_database=True,
-        scored=False,
         techempower=False,
     ),
 )
