@@ -1,10 +1,10 @@
-"""``./tfb compare``: two runs, or a run beside a published round; or what is measured now beside a commit or a copy."""
+"""``./tfb compare``: two runs, or what is measured now beside a commit or a copy."""
 
 import json
 import shutil
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 from typing import Annotated, TypeVar
@@ -27,18 +27,11 @@ from harness.records import store
 from harness.records.models import ProcessRecord, RunRecords, Trial, Verdict
 from harness.report import comparison as report
 from harness.report import terminal
-from harness.report.tables import Rows
 from harness.stats.compare import compare, noise_floor
 from harness.stats.model import Comparison
-from harness.stats.published import hold, read_round
-from harness.stats.ranking import rank
 
 Of = TypeVar("Of", Trial, ProcessRecord, Verdict)
 BASE, COPY = "@base", "~copy"  # suffixes of the other side's names
-ROUND = (
-    "Other machines, other generator, other network, often other versions: requests per second of the two are not "
-    "divided by each other. × mean: over the geometric mean of those that both have; ranks are among these alone."
-)
 
 
 def percent(_: object, tokens: Sequence[Token]) -> float:
@@ -47,7 +40,7 @@ def percent(_: object, tokens: Sequence[Token]) -> float:
 
 
 def command(
-    *run: Annotated[str, Parameter(help="run A and run B; A may be a results.json of TechEmpower's", completer=runs)],
+    *run: Annotated[str, Parameter(help="run A and run B", completer=runs)],
     base: Annotated[
         str | None, Parameter(help="a commit to measure against, instead of two runs", metavar="REV")
     ] = None,
@@ -96,8 +89,6 @@ def command(
         a, b = _of_copies(chosen) if copy else _of_commits(chosen, str(base))
     elif len(run) != 2:
         raise UsageError("compare takes two runs, or --base REV, or --copy")
-    elif run[0].endswith(".json") and Path(run[0]).is_file():  # runs are folders
-        return beside_round(Path(run[0]), store.find(results, run[1]), as_json=flags.json)
     else:
         a, b = (store.read(store.find(results, name)) for name in run)
     return _show(compare(a, b, fail_over / 100), as_json=flags.json, every=every)
@@ -168,37 +159,3 @@ def _show(comparison: Comparison, *, as_json: bool, every: bool) -> int:
     for note in comparison.notes:
         console.print(Text(f"· {note}", "dim"))
     return code
-
-
-def beside_round(round_: Path, run: Path, *, as_json: bool) -> int:
-    """A run beside a round of TechEmpower's; it decides nothing, so the exit code is 0 where they share something."""
-    published, records = read_round(round_), store.read(run)
-    info = records.info
-    held = hold(published, rank(info, records.trials, records.processes, records.verdicts))
-    if not held.rows:
-        raise UsageError(f"{round_} and {run} have no implementation in common")
-    if as_json:
-        print(json.dumps({"round": published.name, "environment": published.environment, **asdict(held)}))
-        return Exit.OK
-    machine = f"{info.machine.cpu_model}, {len(info.machine.cpus_usable)} CPUs, {info.runtime} runtime"
-    rows = Rows(held.rows)
-    table = rows.table(
-        f"Round {published.name} ({published.environment}) beside run {info.run_id} ({machine})",
-        rows.column("test", lambda row: row.test_type),
-        rows.column("implementation", lambda row: row.implementation),
-        rows.column("rank there", lambda row: str(row.round_rank)),
-        rows.column("rank here", lambda row: str(row.run_rank)),
-        rows.column("× mean there", lambda row: f"{row.round_share:.2f}"),
-        rows.column("× mean here", lambda row: f"{row.run_share:.2f}"),
-        rows.column("here ÷ there", lambda row: f"{row.run_share / row.round_share:.2f}"),
-    )
-    console = terminal.console()
-    terminal.print_table(table, console)
-    for found in held.agreements:
-        against = "; ".join(f"{fast} before {slow}" for fast, slow in found.reversed_decided)
-        told = f", against the round's order and decided here: {against}" if against else ""
-        console.print(f"{found.test_type}: {found.same} of {found.pairs} pairs in the same order{told}")
-    if held.only_run:
-        console.print(f"not in the round: {', '.join(held.only_run)}")
-    console.print(Text(f"· {ROUND}", "dim"))
-    return Exit.OK

@@ -9,7 +9,7 @@ import pytest
 from harness import cli
 from harness.cli.compare import COPY, split
 from harness.errors import Exit
-from harness.records.models import Closed, RunRecords
+from harness.records.models import RunRecords
 from harness.records.store import RunStore
 from harness.tests.report import made
 
@@ -106,16 +106,3 @@ def test_a_report_is_of_any_metric_and_any_format_and_goes_where_it_is_asked_for
     assert cli.main(["report", "--format", "cvs", *at]) == 2
     assert "did you mean csv?" in capsys.readouterr().err
     assert cli.main(["report", "--metric", "memory", "--format", "csv", *at]) == 2
-
-
-def test_a_round_of_techempower_s_is_held_beside_a_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    write(tmp_path, "20260101-a", 1, SPEEDS)
-    entry = {"startTime": 1, "endTime": 16}
-    raw = {"json": {"fast": [{**entry, "totalRequests": 100}], "slow": [{**entry, "totalRequests": 400}]}}
-    published = tmp_path / "round.json"
-    published.write_text(json.dumps({"name": "Round 99", "rawData": raw, "duration": 15}))
-    assert cli.main(["compare", str(published), "20260101", "--results", str(tmp_path)]) == 0
-    text = capsys.readouterr().out
-    assert "Round 99" in text
-    assert "json: 0 of 1 pairs in the same order" in text
-    assert Closed(connections=64).label not in text  # loads of the two are not the same
