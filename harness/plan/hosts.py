@@ -79,12 +79,16 @@ def parse(text: str, flag: str) -> Host:
     raise UsageError(f"{flag} {text}: is not [user@]name[:port][=address] or context:NAME[=address]")
 
 
-def postgres(text: str, flag: str = "--database-host") -> Postgres:
-    """``postgresql://host[:port]``; raises UsageError for anything more in it."""
+def database_of(text: str) -> Host | Postgres:
+    """A HOST, or ``postgresql://host[:port]``; raises UsageError for anything more in it."""
+    if not text.startswith(("postgresql://", "postgres://")):
+        return parse(text, "--database-host")
     match = EXISTING.fullmatch(text)
     port = int(match["port"] or 5432) if match else 0
     if not match or not 0 < port < 1 << 16:
-        raise UsageError(f"{flag} {text}: is not postgresql://host:port (role and database are the benchmark's own)")
+        raise UsageError(
+            f"--database-host {text}: is not postgresql://host:port (role and database are the benchmark's own)"
+        )
     return Postgres(host=match["host"].strip("[]"), port=port)
 
 
@@ -95,7 +99,7 @@ def of_flags(server: str | None, database: str | None, clients: tuple[str, ...])
     """
     named = Hosts(
         server=parse(server, "--server-host") if server else HERE,
-        database=_database(database, alone=not server and not clients),
+        database=database_of(database) if database else HERE,
         clients=tuple(parse(client, "--client-host") for client in clients) or (HERE,),
     )
     if len(set(named.clients)) < len(named.clients):
@@ -103,23 +107,10 @@ def of_flags(server: str | None, database: str | None, clients: tuple[str, ...])
     if HERE in named.machines and named.elsewhere:
         raise UsageError(
             "a machine that is not named would be this machine by its loopback address, which the others cannot reach: "
-            "give --server-host, --database-host and --client-host, this machine too (as name=address)"
+            "give --server-host, --database-host (a PostgreSQL that exists: postgresql://host:port) and --client-host, "
+            "this machine too (as name=address)"
         )
     return named
-
-
-def _database(text: str | None, *, alone: bool) -> Host | Postgres:
-    if text is None:
-        return HERE
-    if text.startswith(("postgresql://", "postgres://")):
-        return postgres(text)
-    host = parse(text, "--database-host")
-    if alone:
-        raise UsageError(
-            f"--database-host {text}: is it a PostgreSQL that exists (write postgresql://{text}:5432), or a machine on "
-            "which the run is to start one (then name --server-host and --client-host as well)?"
-        )
-    return host
 
 
 class Layout(Section):
