@@ -15,9 +15,9 @@ from cyclopts import App, CycloptsError, Group, Parameter
 
 from harness import extras
 from harness.cli.flags import WHAT, Flags, RunFlags, Texts, VerifyFlags, names
-from harness.errors import EnvironmentLacksError, Exit, UsageError
+from harness.errors import Exit, UsageError
 from harness.host import interruption
-from harness.paths import INSTALLED, PROGRAM, REPOSITORY
+from harness.paths import PROGRAM, REPOSITORY
 from harness.plan.words import suggest
 
 
@@ -140,16 +140,9 @@ def flags_alone(*, flags: _Alone = _Alone()) -> Asked | int:
 
 
 def version() -> str:
-    """``tfb 0.1.0, commit 1a2b3c4d5e6f, Python 3.12.1``; without the commit outside a checkout."""
-    from harness.host import process
-
+    """``tfb 0.1.0, Python 3.12.1``."""
     number = tomllib.loads((REPOSITORY / "pyproject.toml").read_text(encoding="utf-8"))["project"]["version"]
-    try:
-        found = process.run(["git", "-C", str(REPOSITORY), "rev-parse", "--short=12", "HEAD"], seconds=10)
-        commit = f", commit {found.stdout.strip()}" if found.status == 0 and not INSTALLED else ""
-    except EnvironmentLacksError:
-        commit = ""
-    return f"tfb {number}{commit}, Python {platform.python_version()}"
+    return f"tfb {number}, Python {platform.python_version()}"
 
 
 def overview() -> str:

@@ -158,12 +158,6 @@ def url_keys() -> tuple[str, ...]:
     return tuple(test_type.url_key for test_type in TEST_TYPES.values())
 
 
-def known_keys(model: type[BaseModel]) -> tuple[str, ...]:
-    """Keys that a model allows, for the message about an unknown one."""
-    fields = tuple(model.model_fields)
-    return (*url_keys(), *(key for key in fields if key != "urls")) if model is TestEntry else fields
-
-
 def json_schema() -> dict[str, Any]:
     """The JSON Schema that config/benchmark_config.schema.json holds."""
     schema = BenchmarkConfig.model_json_schema()

@@ -13,7 +13,7 @@ from pydantic import ValidationError
 
 from harness.errors import ConfigError, UsageError
 from harness.paths import FRAMEWORKS, REPOSITORY
-from harness.plan.benchmark_config import BenchmarkConfig, Local, TestEntry, known_keys
+from harness.plan.benchmark_config import BenchmarkConfig, Local, TestEntry, json_schema
 from harness.plan.foreign import tolerate
 from harness.plan.testtypes import TestType
 from harness.plan.testtypes.registry import TEST_TYPES
@@ -210,7 +210,7 @@ def read(path: Path) -> tuple[Implementation, ...]:
     try:
         config = BenchmarkConfig.model_validate(document)
     except ValidationError as error:
-        raise ConfigError(f"{path}: " + "; ".join(explain(error, BenchmarkConfig, known_keys))) from error
+        raise ConfigError(f"{path}: " + "; ".join(explain(error, json_schema()))) from error
     except ValueError as error:
         raise ConfigError(f"{path}: {error}") from error
     return _implementations(path, config, foreign=False)

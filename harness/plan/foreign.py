@@ -8,8 +8,8 @@ for it. What is ours, the ``local`` block, is read as strictly as in our own tre
 from pydantic import ValidationError
 
 from harness.errors import ConfigError
-from harness.plan.benchmark_config import NAME, BenchmarkConfig, TestEntry, known_keys
-from harness.plan.words import PLAIN, suggest
+from harness.plan.benchmark_config import NAME, BenchmarkConfig, TestEntry, json_schema
+from harness.plan.words import PLAIN, keys_of, suggest
 
 ANY_DATABASE = {"any_database": True}  # context of the validation: one that is not served is named, not refused
 
@@ -28,7 +28,7 @@ def tolerate(document: object, *, folder: str, language: str) -> tuple[Benchmark
     if not entries:
         raise ConfigError("tests: should be a list of objects, each a name and what its test is")
     warnings = [
-        f"{key}: unknown key, set aside; {suggest(key, known_keys(BenchmarkConfig))}"
+        f"{key}: unknown key, set aside; {suggest(key, BenchmarkConfig.model_fields)}"
         for key in document
         if key not in BenchmarkConfig.model_fields
     ]
@@ -91,7 +91,7 @@ def _set_aside(entry: dict[str, object], error: ValidationError) -> list[str]:
                 "is set aside"
             )
         if key in entry and key not in warnings:
-            near = suggest(key, known_keys(TestEntry))
+            near = suggest(key, keys_of(json_schema()))
             if violation["type"] == "extra_forbidden":
                 warnings[key] = f"{key}: unknown key, set aside" + (f"; {near}" if near.endswith("?") else "")
             else:

@@ -155,6 +155,6 @@ def read_toml(path: Path, model: type[Model], **usual: object) -> Model:
     except OSError as error:
         raise ConfigError(f"{path}: cannot be read: {error.strerror}") from error
     except ValidationError as error:
-        raise ConfigError(f"{path}: {'; '.join(explain(error, model))}") from error
+        raise ConfigError(f"{path}: {'; '.join(explain(error, model.model_json_schema()))}") from error
     except ValueError as error:
         raise ConfigError(f"{path}: {error}") from error
