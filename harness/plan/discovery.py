@@ -154,11 +154,13 @@ def scan(*trees: Path) -> Scan:
             if not os.path.lexists(path):
                 continue
             try:
-                implementations = read(path) if _ours(tree) else _read_foreign(path, problems, warnings)
+                config, aside, wrong = _config(path, foreign=not _ours(tree))
             except ConfigError as error:
                 problems.append(str(error))
                 continue
-            for each in implementations:
+            warnings += [f"{path}: {warning}" for warning in aside]
+            problems += [f"{path}: {problem}" for problem in wrong]
+            for each in _implementations(path, config, foreign=not _ours(tree)):
                 implementation = replace(each, name=f"{each.name}@{_label(tree)}") if each.name in before else each
                 if other := found.get(implementation.name):
                     problems.append(
@@ -182,38 +184,25 @@ def _label(tree: Path) -> str:
     return tree.parent.name if tree.name == "frameworks" else tree.name
 
 
-def _read_foreign(path: Path, problems: list[str], warnings: list[str]) -> tuple[Implementation, ...]:
-    """All implementations of a file outside of our tree; raises ConfigError for one that holds nothing to read."""
-    document = document_of(path)
-    try:
-        config, aside, broken = tolerate(document, folder=path.parent.name, language=path.parent.parent.name)
-    except ConfigError as error:
-        raise ConfigError(f"{path}: {error}") from error
-    problems += [f"{path}: {problem}" for problem in broken]
-    warnings += [f"{path}: {warning}" for warning in aside]
-    return _implementations(path, config, foreign=True)
-
-
-def document_of(path: Path) -> object:
-    """The parsed file; raises ConfigError with the line or byte at which it cannot be read."""
-    try:
-        return bounded.parse(bounded.read(path, CONFIG_BYTES))
-    except ValueError as error:
-        raise ConfigError(f"{path}: {error}") from error
-    except OSError as error:
-        raise ConfigError(f"{path}: cannot be read: {error.strerror}") from error
-
-
 def read(path: Path) -> tuple[Implementation, ...]:
-    """All implementations of one file; raises ConfigError that names the file, the key and what is allowed."""
-    document = document_of(path)
+    """All implementations of a file of ours; raises ConfigError that names the file, the key and what is allowed."""
+    return _implementations(path, _config(path, foreign=False)[0], foreign=False)
+
+
+def _config(path: Path, *, foreign: bool) -> tuple[BenchmarkConfig, list[str], list[str]]:
+    """A file with the warnings and problems of a foreign one; raises ConfigError for what cannot be read."""
     try:
-        config = BenchmarkConfig.model_validate(document)
+        document = bounded.parse(bounded.read(path, CONFIG_BYTES))
+        if foreign:
+            return tolerate(document, folder=path.parent.name, language=path.parent.parent.name)
+        return BenchmarkConfig.model_validate(document), [], []
     except ValidationError as error:
-        raise ConfigError(f"{path}: " + "; ".join(explain(error, json_schema()))) from error
-    except ValueError as error:
-        raise ConfigError(f"{path}: {error}") from error
-    return _implementations(path, config, foreign=False)
+        said = "; ".join(explain(error, json_schema()))
+    except OSError as error:
+        said = f"cannot be read: {error.strerror}"
+    except (ConfigError, ValueError) as error:
+        said = str(error)
+    raise ConfigError(f"{path}: {said}")
 
 
 def _implementations(path: Path, config: BenchmarkConfig, *, foreign: bool) -> tuple[Implementation, ...]:
