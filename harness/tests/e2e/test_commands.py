@@ -92,19 +92,6 @@ def test_the_latency_profile_searches_the_capacity_at_a_goal(scene: Scene) -> No
         assert trial.latency is None or trial.latency.basis == "open-loop, intended send time"
 
 
-def test_the_plan_is_printed_and_nothing_is_started(scene: Scene) -> None:
-    for name in ("one", "two"):
-        scene.add(name)
-    scene.measure(*TWO, "--dry-run").ends(0).says("one", "two", "json", "plaintext")
-    assert list(scene.results.iterdir()) == []
-
-
-def test_a_run_of_one_s_own_seed_repeats_its_order(measured: Scene) -> None:
-    first = [(trial.implementation, trial.test_type, trial.process) for trial in trials(measured)]
-    measured.measure(*TWO, "--seed", "2").ends(0)
-    assert [(trial.implementation, trial.test_type, trial.process) for trial in trials(measured)] == first
-
-
 # ---- verify ----------------------------------------------------------------------------------------------------------
 
 

@@ -142,13 +142,6 @@ def test_what_is_no_regular_file_is_named_and_not_waited_for(scene: Scene) -> No
     listed(scene, list(SPECIAL))
 
 
-def test_a_second_folder_of_the_same_name_is_refused_and_names_the_first(scene: Scene) -> None:
-    """Two implementations never share a name."""
-    scene.add("good")
-    scene.write("zz", (scene.frameworks / "Python/good/benchmark_config.json").read_bytes())
-    scene.tfb("--list-tests", "--frameworks", str(scene.frameworks)).ends(1).says("good", "is taken by")
-
-
 def test_a_run_is_planned_beside_a_broken_configuration(scene: Scene) -> None:
     """A broken folder keeps nobody from measuring the good ones."""
     scene.add("good")
