@@ -131,8 +131,9 @@ def flags_alone(*, flags: _Alone = _Alone()) -> Asked | int:
         return Exit.OK
     if flags.new or flags.list_tests or flags.list_tag is not None:
         with interruption.loading():
-            from harness.cli import look, new
-        return new.command() if flags.new else look.list_tests(flags, flags.list_tag)
+            module = import_module("harness.cli.new" if flags.new else "harness.cli.look")
+        code: int = module.command() if flags.new else module.list_tests(flags, flags.list_tag)
+        return code
     return Asked(mode=flags.mode, test=flags.test, flags=flags)
 
 

@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Self
-from urllib.parse import quote
 
 from pydantic import AfterValidator, Field, JsonValue, model_validator
 
@@ -198,7 +197,7 @@ def _prepared(request: Request, expect: Expect, body: bytes | None, drawn: Mappi
     if drawn and (expect.subset is not None or expect.body is not None):
         said = None if expect.body is None else _text(expect.body, drawn)
         expect = expect.model_copy(update={"subset": _filled(expect.subset, drawn), "body": said})
-    target = _text(request.path, {name: quote(_spelt(value), safe="") for name, value in drawn.items()})
+    target = _text(request.path, {name: _escaped(_spelt(value)) for name, value in drawn.items()})
     return Prepared(
         request=request.name,
         target=target,
@@ -227,6 +226,13 @@ def _text(template: str, drawn: Mapping[str, Scalar]) -> str:
 
 def _spelt(value: Scalar) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _escaped(text: str) -> str:
+    """For a path: all but unreserved characters as bytes in percent notation."""
+    return re.sub(
+        r"[^\w.~-]", lambda found: "".join(f"%{byte:02X}" for byte in found[0].encode()), text, flags=re.ASCII
+    )
 
 
 def _file(folder: Path, name: str) -> bytes:
