@@ -36,7 +36,8 @@ def execute(asked: Asked, arguments: Sequence[str]) -> int:
         command = importlib.import_module(extras.MODES["lab"]).command
         return int(command(chosen, arguments, lab, slurm=getattr(asked.flags, "slurm", False)))
     if chosen.resume is not None:
-        chosen = _of_before(chosen, asked)
+        folder = store.find(chosen.results, chosen.resume) if chosen.resume else newest_interrupted(chosen.results)
+        chosen = resumed(replace(chosen, resume=str(folder)), asked, store.read_whole(folder).info)
     _say_what_else(chosen)
     if not chosen.dry_run:
         chosen = settled(chosen)
@@ -67,12 +68,6 @@ def _profile(chosen: Settings) -> int:
     return Exit.OK
 
 
-def _of_before(chosen: Settings, asked: Asked) -> Settings:
-    """The settings of the run that goes on."""
-    folder = store.find(chosen.results, chosen.resume) if chosen.resume else newest_interrupted(chosen.results)
-    return resumed(replace(chosen, resume=str(folder)), asked, store.read_whole(folder).info)
-
-
 def newest_interrupted(results: Path) -> Path:
     """The newest run that was interrupted or killed, and can go on. Raises UsageError where there is none."""
     for folder in reversed(store.runs(results)):
@@ -85,12 +80,8 @@ def newest_interrupted(results: Path) -> Path:
 
 def _benchmark(chosen: Settings) -> int:
     if others := at_work(chosen.results):
-        print(
-            f"tfb: warning: {printable(', '.join(others))} still {'goes' if len(others) == 1 else 'go'} on in another "
-            "process: each takes CPU time from the other, and neither's figures count; Ctrl-C here and wait for its "
-            "end",
-            file=sys.stderr,
-        )
+        told = "each takes CPU time from the other, and neither's figures count; Ctrl-C here and wait for its end"
+        print(f"tfb: warning: still under way: {printable(', '.join(others))}: {told}", file=sys.stderr)
     with resumable(chosen.results, chosen.resume):
         outcome = measured(chosen)
     with contextlib.suppress(BrokenPipeError):  # what is done is done, whether or not its reader stays

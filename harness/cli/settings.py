@@ -150,12 +150,10 @@ def resumed(current: Settings, now: Asked, info: RunInfo) -> Settings:
 def _require_no_other_flag(now: Asked, then: Asked) -> None:
     """Raise UsageError for a flag beside --resume that the run was not begun with: it would be ignored, or mixed in."""
     usual = type(now.flags)()
-    other = {
-        field.name
-        for field in fields(now.flags)
-        if field.name not in WITH_RESUME
-        and getattr(now.flags, field.name) not in (getattr(usual, field.name), getattr(then.flags, field.name, None))
-    }
+    other = set()
+    for name in {field.name for field in fields(usual)} - WITH_RESUME:
+        if getattr(now.flags, name) not in (getattr(usual, name), getattr(then.flags, name, None)):
+            other.add(name)
     if now.test not in ((), ("run",), then.test):
         other.add("test")
     if other:

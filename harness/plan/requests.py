@@ -230,9 +230,7 @@ def _spelt(value: Scalar) -> str:
 
 def _escaped(text: str) -> str:
     """For a path: all but unreserved characters as bytes in percent notation."""
-    return re.sub(
-        r"[^\w.~-]", lambda found: "".join(f"%{byte:02X}" for byte in found[0].encode()), text, flags=re.ASCII
-    )
+    return re.sub(r"(?a)[^\w.~-]", lambda found: "".join(f"%{byte:02X}" for byte in found[0].encode()), text)
 
 
 def _file(folder: Path, name: str) -> bytes:
