@@ -74,7 +74,8 @@ def command(
     if not name:
         if not sys.stdin.isatty():
             raise UsageError("give the name: ./tfb new NAME")
-        name = input("name: ").strip()
+        print("name: ", end="", file=sys.stderr, flush=True)
+        name = sys.stdin.readline().strip()
     target, origin = make(Path(frameworks) if frameworks else FRAMEWORKS, name, source, language, blank=blank)
     print(f"{target}/\nBegun {origin}.\n")
     if blank:
