@@ -117,15 +117,6 @@ def test_a_run_is_reported_in_every_form_as_it_was(measured: Scene, form: str) -
         assert json.loads(text)["run_id"] == measured.folder().name
 
 
-def test_two_runs_of_the_same_servers_are_compared_cell_by_cell(measured: Scene) -> None:
-    first, second = sorted(path.name for path in measured.results.iterdir())[:2]
-    answer = measured.tfb("compare", first, second, "--all", "--json", "--results", str(measured.results)).ends(0, 1, 4)
-    found = json.loads(answer.stdout)
-    assert {(cell["implementation"], cell["test_type"]) for cell in found["cells"]} == {
-        (name, kind) for name in ("one", "two") for kind in ("json", "plaintext")
-    }
-
-
 def listens(port: int) -> bool:
     """Whether it does on this machine's loopback address."""
     with socket.socket() as client:
