@@ -2,6 +2,7 @@
 
 import os
 import sys
+from typing import Any
 
 from harness.errors import Exit
 from harness.host import interruption
@@ -26,7 +27,9 @@ def run() -> int:
     open_streams()
     try:
         try:
-            interruption.install(lambda: _children("ask_all"), lambda: _children("kill_all"), _nothing_runs)
+            interruption.install(
+                lambda: _children("ask_all"), lambda: _children("kill_all"), lambda: not _children("any_lives")
+            )
             with interruption.loading():
                 from harness.cli import main
             return main()
@@ -44,16 +47,10 @@ def _end() -> None:
     interruption.done()
 
 
-def _children(order: str) -> None:
+def _children(order: str) -> Any:  # noqa: ANN401 - what the order returns
     """Give an order to all children; where nothing has loaded all of the door to other programs, there are none."""
-    if give := getattr(sys.modules.get("harness.host.process"), order, None):
-        give()
-
-
-def _nothing_runs() -> bool:
-    """Whether no child was started, or none is left."""
-    lives = getattr(sys.modules.get("harness.host.process"), "any_lives", None)
-    return lives is None or not lives()
+    give = getattr(sys.modules.get("harness.host.process"), order, None)
+    return give() if give else None
 
 
 def script() -> None:

@@ -1,18 +1,17 @@
 """``./tfb check``: the project's own lint, types and tests, and before them what they need of the machine."""
 
-import contextlib
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Annotated, Literal
+from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
@@ -43,7 +42,7 @@ CPUS = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 2
 NOT_JUDGED = "not judged: "
 UNTIL = "TFB_CHECK_UNTIL"  # when tests of other implementations begin no more, in seconds since 1970; unset: never
 SECONDS_OF_ALL = 32 * 60.0  # the last ones that begin by then take some minutes
-TESTS_FAILED, NO_TESTS = 1, 5  # pytest's statuses: all were run and some failed; none was selected
+TESTS_FAILED = 1  # pytest's status where all were run and some failed
 Extent = Literal["fast", "usual", "all"]
 
 
@@ -78,46 +77,44 @@ def command(
     return check(stages(extent), wanted(extent), consent, bring_engine=everything)
 
 
-def stages(extent: Extent) -> tuple[tuple[Stage, ...], ...]:
-    """Those of a check of this extent in their order; those of a group run side by side: they measure nothing."""
+def stages(extent: Extent) -> tuple[Stage, ...]:
+    """Those of a check of this extent, in their order."""
     python = (sys.executable, "-m")
     pytest = (*python, "pytest", "-ra", "--durations=10", "--durations-min=5")
     every_cpu = ("-n", str(CPUS), "--dist", "loadgroup")
     few = ("-n", str(min(CPUS, 4)), "--dist", "loadgroup")  # whole implementations with a database: a gibibyte each
-    npm = ("npm", "run", "--silent")
     cargo = ("cargo", "test", "--release", "--locked", "--quiet")
-
-    def stage(name: str, *arguments: str, needs: tuple[str, ...] = (), cwd: Path = REPOSITORY) -> Stage:
-        return Stage(name=name, command=arguments, needs=needs, cwd=cwd)
+    verified = (*python, "harness", "verify", "--runtime", "local", "--no-install")
 
     def of_page(name: str, script: str, *more: str) -> Stage:
-        return stage(name, *npm, script, needs=("node", "npm", *more), cwd=WEB)
+        return Stage(name=name, command=("npm", "run", "--silent", script), needs=("node", "npm", *more), cwd=WEB)
 
-    def of_servers(name: str, marks: str, *arguments: str) -> tuple[Stage]:
-        return (Stage(name=name, command=(*pytest, "-m", marks, *arguments), again=True),)
+    def of_servers(name: str, marks: str, *arguments: str) -> Stage:
+        return Stage(name=name, command=(*pytest, "-m", marks, *arguments), again=True)
 
     fast = (
-        (stage("page", sys.executable, "-c", BUILD_PAGE, needs=("node", "npm")),),
-        (
-            stage("tests", *pytest, "-m", "not e2e and not docker and not gallery and not fault", *every_cpu),
-            stage("types", *python, "mypy"),
-            stage("lint", *python, "ruff", "check", "."),
-            stage("format", *python, "ruff", "format", "--check", "."),
-            stage("imports", sys.executable, "-c", LINT_IMPORTS),
-            of_page("page tests", "test"),
-            of_page("page lint", "lint"),
-            of_page("page format", "format:check"),
+        Stage(name="page", command=(sys.executable, "-c", BUILD_PAGE), needs=("node", "npm")),
+        Stage(name="lint", command=(*python, "ruff", "check", ".")),
+        Stage(name="format", command=(*python, "ruff", "format", "--check", ".")),
+        Stage(name="imports", command=(sys.executable, "-c", LINT_IMPORTS)),
+        Stage(name="types", command=(*python, "mypy")),
+        of_page("page tests", "test"),
+        of_page("page lint", "lint"),
+        of_page("page format", "format:check"),
+        Stage(
+            name="tests", command=(*pytest, "-m", "not e2e and not docker and not gallery and not fault", *every_cpu)
         ),
     )
-    verified = (*python, "harness", "verify", "--runtime", "local", "--no-install")
     usual = (
-        (of_page("page in a browser", "e2e", "chromium"),),
-        (stage("four servers verified", *verified, needs=("postgres",)),),
+        of_page("page in a browser", "e2e", "chromium"),
+        Stage(name="four servers verified", command=verified, needs=("postgres",)),
     )
-    manifests = sorted(TOOLSET.glob("*/Cargo.toml"))
     everything = (
-        *((stage(f"{path.parent.name} tests", *cargo, needs=("cargo",), cwd=path.parent),) for path in manifests),
-        (stage("base image", str(DOCKER / "bootstrap-base"), needs=(ENGINE,)),),
+        *(
+            Stage(name=f"{path.parent.name} tests", command=cargo, needs=("cargo",), cwd=path.parent)
+            for path in sorted(TOOLSET.glob("*/Cargo.toml"))
+        ),
+        Stage(name="base image", command=(str(DOCKER / "bootstrap-base"),), needs=(ENGINE,)),
         of_servers("gallery", "gallery", *every_cpu),
         of_servers("faults", "fault and not docker", *every_cpu),
         of_servers("tests of real servers", "(e2e or docker) and not machines and not every"),
@@ -141,21 +138,26 @@ def wanted(extent: Extent) -> tuple[Need, ...]:
     return (*found, *provision.needs(chosen, own_database=True))
 
 
-def check(groups: Sequence[Sequence[Stage]], needs: Sequence[Need], consent: Consent, *, bring_engine: bool) -> Exit:
+def check(found: Sequence[Stage], needs: Sequence[Need], consent: Consent, *, bring_engine: bool) -> Exit:
     """Bring what is missing, run what can be run, and say how each stage ended."""
     failed, unsteady = list[str](), list[str]()
+    not_run: list[tuple[str, str]] = []
     with facilities(needs, consent, bring_engine=bring_engine), tempfile.TemporaryDirectory(prefix="tfb-check-") as at:
-        runner = Runner(Path(at))
         missing = _lacking(needs)
-        reasons = {s.name: [missing[name] for name in s.needs if name in missing] for group in groups for s in group}
-        not_run = [(name, "; ".join(why)) for name, why in reasons.items() if why]
-        for group in groups:
-            for stage, status in runner.run([stage for stage in group if not reasons[stage.name]]):
-                if status == TESTS_FAILED and stage.again and runner.passes_again(stage):
-                    unsteady.append(stage.name)
-                elif status not in (0, NO_TESTS if "pytest" in stage.command else 0):
-                    failed.append(stage.name)
-        not_run += runner.skips()
+        skipped = Path(at, "skipped.jsonl")  # tests/conftest.py writes it
+        environment = _environment(Path(at), skipped)
+        for stage in found:
+            if lacks := [missing[name] for name in stage.needs if name in missing]:
+                not_run.append((stage.name, "; ".join(lacks)))
+                continue
+            status = _run(stage, stage.command, environment)
+            if status == TESTS_FAILED and stage.again:
+                last_failed = (*stage.command, "--last-failed", "--last-failed-no-failures=none")
+                status = _run(stage, last_failed, environment)
+                unsteady += [stage.name] * (status == 0)
+            failed += [stage.name] * (status != 0)
+        if skipped.exists():
+            not_run += [(name, reason) for name, reason in map(json.loads, skipped.read_text().splitlines())]
     return conclude(failed, not_run, unsteady)
 
 
@@ -172,102 +174,48 @@ def _lacking(needs: Sequence[Need]) -> Mapping[str, str]:
     return {**missing, ENGINE: f"no container engine answers: {provision.ENGINE_MEND}"}
 
 
-class Runner:
-    """Runs stages; an interruption ends what it has started."""
-
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-        self._children: list[subprocess.Popen[bytes]] = []
-        state = state_folder()
-        chromium = toolchain.find("chromium")
-        self._environment = {
-            **os.environ,
-            **(chromium.env if chromium else {}),
-            # Without a place for compiled Python each process of the tests compiles all of it again: ten seconds each.
-            "PYTHONDONTWRITEBYTECODE": "",
-            "PYTHONPYCACHEPREFIX": str(state / "bytecode"),
-            **_files_in_memory(),
-            "PYTHONPATH": str(REPOSITORY),
-            "TFB_PYTHON": sys.executable,
-            "TFB_STATE": str(state),
-            "TFB_SKIPPED": str(folder / "skipped.jsonl"),
-            UNTIL: str(time.time() + SECONDS_OF_ALL),
-        }
-
-    def run(self, found: Sequence[Stage]) -> Iterator[tuple[Stage, int]]:
-        """Each stage with its exit status, as they end: the output of one as it comes, of several in one piece each."""
-        if len(found) > 1:
-            print(f"== side by side, each shown when it has ended: {', '.join(s.name for s in found)}", flush=True)
-        with ThreadPoolExecutor(max(2, CPUS)) as pool, self._ended_with_this():
-            running = {pool.submit(self._one, stage, whole=len(found) > 1): stage for stage in found}
-            try:
-                for done in as_completed(running):
-                    yield running[done], done.result()
-            finally:
-                pool.shutdown(wait=False, cancel_futures=True)
-
-    def passes_again(self, stage: Stage) -> bool:
-        """Whether the tests that failed pass when they are run again, alone."""
-        arguments = (*stage.command, "--last-failed", "--last-failed-no-failures=none")
-        again = replace(stage, name=f"{stage.name}, failed ones again", command=arguments)
-        return self._one(again, whole=False, kept=stage.name) == 0
-
-    def skips(self) -> list[tuple[str, str]]:
-        """The tests that pytest skipped, with why."""
-        file = self._folder / "skipped.jsonl"
-        lines = file.read_text(encoding="utf-8").splitlines() if file.exists() else []
-        return [(name, reason) for name, reason in map(json.loads, lines)]
-
-    def _one(self, stage: Stage, *, whole: bool, kept: str = "") -> int:
-        """Its exit status; ``whole``: its output is shown when it has ended."""
-        began = time.monotonic()
-        cache = ("-o", f"cache_dir={self._folder / (kept or stage.name)}") if "pytest" in stage.command else ()
-        with contextlib.ExitStack() as stack:
-            output = stack.enter_context(tempfile.TemporaryFile()) if whole else None
-            if output is None:
-                print(f"== {stage.name}", flush=True)
-            try:
-                with interruption.held():
-                    child = subprocess.Popen(
-                        (*stage.command, *cache),
-                        cwd=stage.cwd,
-                        env=self._environment,
-                        stdin=subprocess.DEVNULL,  # a stage asks nothing
-                        stdout=output,
-                        stderr=output,
-                    )
-                    self._children.append(child)
-                status = child.wait()
-            except FileNotFoundError:
-                print(f"{stage.command[0]} is not on this machine: ./tfb doctor", file=sys.stderr)
-                status = 127  # as a shell has it
-            text = f"== {stage.name}\n{_text(output)}" if output else ""
-            word = "ok" if status in (0, NO_TESTS) else "failed"
-            print(f"{text}== {stage.name}: {word} in {time.monotonic() - began:.0f} s", flush=True)
-        return status
-
-    @contextmanager
-    def _ended_with_this(self) -> Iterator[None]:
-        """What runs is asked to end, and waited for, when the block ends early: tests stop the servers they started."""
-        try:
-            yield
-        except BaseException:
-            for child in self._children:
-                child.terminate()
-            for child in self._children:
-                child.wait()
-            raise
+def _environment(folder: Path, skipped: Path) -> Mapping[str, str]:
+    """Of every stage; ``folder`` goes when all of them have ended."""
+    state = state_folder()
+    chromium = toolchain.find("chromium")
+    memory = "/dev/shm"  # noqa: S108 - pytest makes a folder of its own in it, for this user alone
+    roomy = os.access(memory, os.W_OK) and shutil.disk_usage(memory).free > 1 << 30
+    return {
+        **os.environ,
+        **(chromium.env if chromium else {}),
+        # Without a place for compiled Python each process of the tests compiles all of it again: ten seconds each.
+        "PYTHONDONTWRITEBYTECODE": "",
+        "PYTHONPYCACHEPREFIX": str(state / "bytecode"),
+        # On a disk each replacement of a file waits for it.
+        **({"PYTEST_DEBUG_TEMPROOT": memory} if roomy else {}),
+        "PYTEST_ADDOPTS": f"-o cache_dir={folder / 'pytest'}",
+        "PYTHONPATH": str(REPOSITORY),
+        "TFB_PYTHON": sys.executable,
+        "TFB_STATE": str(state),
+        "TFB_SKIPPED": str(skipped),
+        UNTIL: str(time.time() + SECONDS_OF_ALL),
+    }
 
 
-def _files_in_memory() -> Mapping[str, str]:
-    """Where pytest keeps files: in memory, where there is room; on a disk each of their replacements waits for it."""
-    memory = Path("/dev/shm")  # noqa: S108 - pytest makes a folder of its own in it, for this user alone
+def _run(stage: Stage, command: Sequence[str], environment: Mapping[str, str]) -> int:
+    """Its exit status; interrupted, it is asked to end and waited for: tests stop the servers that they started."""
+    began = time.monotonic()
+    print(f"== {stage.name}", flush=True)
+    child = None
     try:
-        room = os.statvfs(memory)
-    except OSError:
-        return {}
-    roomy = os.access(memory, os.W_OK) and room.f_bavail * room.f_frsize > 1 << 30
-    return {"PYTEST_DEBUG_TEMPROOT": str(memory)} if roomy else {}
+        with interruption.held():  # a stage asks nothing: it has no stdin
+            child = subprocess.Popen(command, cwd=stage.cwd, env=environment, stdin=subprocess.DEVNULL)
+        status = child.wait()
+    except FileNotFoundError:
+        print(f"{command[0]} is not on this machine: ./tfb doctor", file=sys.stderr)
+        status = 127  # as a shell has it
+    except BaseException:
+        if child:
+            child.terminate()
+            child.wait()
+        raise
+    print(f"== {stage.name}: {'failed' if status else 'ok'} in {time.monotonic() - began:.0f} s", flush=True)
+    return status
 
 
 @contextmanager
@@ -313,8 +261,3 @@ def conclude(failed: Sequence[str], not_run: Sequence[tuple[str, str]], unsteady
     wrong = bool(failed or missing)
     print(f"tfb check: {'; '.join(parts)}", file=sys.stderr if wrong else sys.stdout, flush=True)
     return Exit.FAILED if failed else Exit.ENVIRONMENT if missing else Exit.OK
-
-
-def _text(output: IO[bytes]) -> str:
-    output.seek(0)
-    return output.read().decode(errors="replace")

@@ -24,7 +24,7 @@ from harness.paths import REPOSITORY
 from harness.plan.config import Settings, Twins
 from harness.plan.service import FILE
 from harness.records import store
-from harness.records.models import ProcessRecord, RunRecords, Trial, Verdict
+from harness.records.models import Record, RunRecords
 from harness.report import comparison as report
 from harness.report import terminal
 from harness.report.tables import Rows
@@ -33,7 +33,7 @@ from harness.stats.model import Comparison
 from harness.stats.published import hold, read_round
 from harness.stats.ranking import rank
 
-Of = TypeVar("Of", Trial, ProcessRecord, Verdict)
+Of = TypeVar("Of", bound=Record)
 BASE, COPY = "@base", "~copy"  # suffixes of the other side's names
 ROUND = (
     "Other machines, other generator, other network, often other versions: requests per second of the two are not "
@@ -132,19 +132,15 @@ def split(records: RunRecords, suffix: str) -> tuple[RunRecords, RunRecords]:
     """The records of names with the suffix, under those without it, and of the others."""
 
     def side(*, other: bool) -> RunRecords:
-        def own(of: Sequence[Of]) -> list[Of]:
-            mine = [one for one in of if one.implementation.endswith(suffix) == other]
-            return [one.model_copy(update={"implementation": one.implementation.removesuffix(suffix)}) for one in mine]
+        def own(of: Sequence[Of], key: str = "implementation") -> list[Of]:
+            names = [(one, str(getattr(one, key))) for one in of]
+            mine = ((one, name) for one, name in names if name.endswith(suffix) == other)
+            return [one.model_copy(update={key: name.removesuffix(suffix)}) for one, name in mine]
 
-        known = [i for i in records.info.implementations if i.name.endswith(suffix) == other]
-        info = records.info.model_copy(
-            update={
-                "run_id": records.info.run_id + (suffix if other else ""),
-                "implementations": tuple(i.model_copy(update={"name": i.name.removesuffix(suffix)}) for i in known),
-            }
-        )
+        run_id = records.info.run_id + (suffix if other else "")
+        known = tuple(own(records.info.implementations, "name"))
         return RunRecords(
-            info=info,
+            info=records.info.model_copy(update={"run_id": run_id, "implementations": known}),
             trials=own(records.trials),
             processes=own(records.processes),
             verdicts=own(records.verdicts),

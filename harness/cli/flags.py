@@ -29,30 +29,28 @@ WHAT, HOW, WHERE, OUTPUT = (
 # ---- what a shell completes ------------------------------------------------------------------------------------------
 
 
-def _entries() -> Iterator[tuple[str, str, Any]]:
-    """Language, name and entry of every implementation; a broken configuration is told by every other command."""
+def _entries() -> Iterator[tuple[str, Any]]:
+    """Name and entry of every implementation; a broken configuration is told by every other command."""
     for path in sorted(FRAMEWORKS.glob("*/*/benchmark_config.json")):
         with contextlib.suppress(OSError, ValueError, AttributeError, KeyError, TypeError):
             document: Any = bounded.parse(bounded.read(path, 1 << 20))
             for variant, entry in ((v, e) for tests in document["tests"] for v, e in tests.items()):
-                framework = str(document["framework"])
-                name = framework if variant == "default" else f"{framework}-{variant}"
-                yield path.parent.parent.name, name, entry
+                yield document["framework"] + ("" if variant == "default" else f"-{variant}"), entry
 
 
 def names(*_: object) -> list[str]:
     """Implementations, and the names of many."""
-    return ["all", "run", *(name for _, name, _ in _entries())]
+    return ["all", "run", *(name for name, _ in _entries())]
 
 
 def languages(*_: object) -> list[str]:
     """The folders of frameworks/."""
-    return sorted({language for language, _, _ in _entries()})
+    return sorted({path.parent.name for path in FRAMEWORKS.glob("*/*")})
 
 
 def tags(*_: object) -> list[str]:
     """All tags."""
-    return sorted({str(tag) for _, _, entry in _entries() for tag in (entry.get("tags") or [])})
+    return sorted({str(tag) for _, entry in _entries() for tag in (entry.get("tags") or [])})
 
 
 def runs(*_: object) -> list[str]:
@@ -78,12 +76,10 @@ def known_types(*_: object) -> list[str]:
 def span(_: object, tokens: Sequence[Token]) -> float:
     """Seconds of a time such as ``90s``, ``10m``, ``1h`` or ``1h30m``."""
     text = tokens[0].value
-    match = re.fullmatch(r"(?:(\d{1,8})h)?(?:(\d{1,8})m)?(?:(\d{1,8})s?)?", text, re.ASCII)
-    found = (
-        sum(int(number or 0) * unit for number, unit in zip(match.groups(), (3600, 60, 1), strict=True)) if match else 0
-    )
-    if 0 < found <= LONGEST_SECONDS:
-        return float(found)
+    if match := re.fullmatch(r"(?:(\d{1,8})h)?(?:(\d{1,8})m)?(?:(\d{1,8})s?)?", text, re.ASCII):
+        hours, minutes, seconds = (int(number or 0) for number in match.groups())
+        if 0 < (found := 3600 * hours + 60 * minutes + seconds) <= LONGEST_SECONDS:
+            return float(found)
     raise ValueError(f"{text[:40]!r} is not a time such as 90s, 10m or 1h30m, at most 720h")
 
 
@@ -112,12 +108,15 @@ def levels(flag: str, texts: Sequence[str]) -> tuple[int, ...]:
 # ---- the flags -------------------------------------------------------------------------------------------------------
 
 
-def _flag(group: Group, text: str, **more: Any) -> Parameter:  # noqa: ANN401 - the library's own options
-    return Parameter(group=group, help=text, **more)
+def _flag(group: Group, text: str, metavar: str | None = None, **more: Any) -> Parameter:  # noqa: ANN401 - the library's
+    return Parameter(group=group, help=text, metavar=metavar, **more)
+
+
+def _number(group: Group, text: str, least: int, most: int, metavar: str = "N") -> Parameter:
+    return _flag(group, text, metavar, converter=whole, validator=Number(gte=least, lte=most))
 
 
 Texts = tuple[str, ...]
-Seconds = Annotated[int | None, Parameter(converter=whole, validator=Number(gte=1, lte=LONGEST_SECONDS))]
 
 
 @Parameter(name="*")
@@ -126,17 +125,14 @@ class Machines:
     """The machines of a run."""
 
     server_host: Annotated[
-        str | None,
-        _flag(WHERE, "machine of the implementations: [user@]name[:port][=address], context:NAME", metavar="HOST"),
+        str | None, _flag(WHERE, "machine of the implementations: [user@]name[:port][=address], context:NAME", "HOST")
     ] = None
     database_host: Annotated[
-        str | None, _flag(WHERE, "machine of PostgreSQL, or postgresql://host:port: one that exists", metavar="HOST")
+        str | None, _flag(WHERE, "machine of PostgreSQL, or postgresql://host:port: one that exists", "HOST")
     ] = None
-    client_host: Annotated[
-        Texts, _flag(WHERE, "machine of the load generator; several share each load", metavar="HOST")
-    ] = ()
+    client_host: Annotated[Texts, _flag(WHERE, "machine of the load generator; several share each load", "HOST")] = ()
     hosts: Annotated[
-        str | None, _flag(WHERE, "these machines from config/hosts/NAME.toml, or a .toml file", metavar="NAME")
+        str | None, _flag(WHERE, "these machines from config/hosts/NAME.toml, or a .toml file", "NAME")
     ] = None
 
 
@@ -145,17 +141,14 @@ class Machines:
 class Flags(Machines):
     """What every mode takes."""
 
-    test_dir: Annotated[Texts, _flag(WHAT, "folders: Java, Java/vertx-web", metavar="DIR")] = ()
-    test_lang: Annotated[
-        Texts, _flag(WHAT, "languages: folders of frameworks/", metavar="LANG", completer=languages)
-    ] = ()
-    tag: Annotated[Texts, _flag(WHAT, "with one of these tags", metavar="TAG", completer=tags)] = ()
-    exclude: Annotated[Texts, _flag(WHAT, "leave these out", metavar="NAME", completer=names)] = ()
+    test_dir: Annotated[Texts, _flag(WHAT, "folders: Java, Java/vertx-web", "DIR")] = ()
+    test_lang: Annotated[Texts, _flag(WHAT, "languages: folders of frameworks/", "LANG", completer=languages)] = ()
+    tag: Annotated[Texts, _flag(WHAT, "with one of these tags", "TAG", completer=tags)] = ()
+    exclude: Annotated[Texts, _flag(WHAT, "leave these out", "NAME", completer=names)] = ()
     type: Annotated[
-        Texts,
-        _flag(WHAT, "json db fortune …, or all; default: the profile's", metavar="TYPE", completer=known_types),
+        Texts, _flag(WHAT, "json db fortune …, or all; default: the profile's", "TYPE", completer=known_types)
     ] = ()
-    frameworks: Annotated[Texts, _flag(WHAT, "other folders of implementations, TechEmpower's too", metavar="DIR")] = ()
+    frameworks: Annotated[Texts, _flag(WHAT, "other folders of implementations, TechEmpower's too", "DIR")] = ()
     rules: Annotated[Literal["techempower", "tfb"] | None, _flag(WHAT, "of verification; default: by the folder")] = (
         None
     )
@@ -163,38 +156,25 @@ class Flags(Machines):
     network_mode: Annotated[
         Literal["host", "bridge"] | None, _flag(WHERE, "of the containers; default: host on Linux")
     ] = None
-    cpuset_cpus: Annotated[
-        str | None,
-        _flag(WHERE, "CPUs of the server, such as 0-3; others get the rest", metavar="CPUS"),
-    ] = None
+    cpuset_cpus: Annotated[str | None, _flag(WHERE, "CPUs of the server, such as 0-3; others get the rest", "CPUS")] = (
+        None
+    )
     test_container_memory: Annotated[
-        str | None, _flag(WHERE, "memory limit of the server's container: 2g, 512m", metavar="SIZE")
+        str | None, _flag(WHERE, "memory limit of the server's container: 2g, 512m", "SIZE")
     ] = None
-    server_port: Annotated[
-        int | None,
-        _flag(
-            WHERE,
-            "fixed port; default: a free one",
-            metavar="PORT",
-            converter=whole,
-            validator=Number(gte=1, lte=65535),
-        ),
-    ] = None
+    server_port: Annotated[int | None, _number(WHERE, "fixed port; default: a free one", 1, 65535, "PORT")] = None
     server_user: Annotated[
-        str | None,
-        _flag(WHERE, "account of local builds and servers, as root; default: no one's for servers", metavar="NAME"),
+        str | None, _flag(WHERE, "account of local builds and servers, as root; default: no one's for servers", "NAME")
     ] = None
-    allow: Annotated[
-        Texts, _flag(WHERE, "of its container: io_uring, sysctl, rtprio, privileged", metavar="NAME=WHAT")
-    ] = ()
+    allow: Annotated[Texts, _flag(WHERE, "of its container: io_uring, sysctl, rtprio, privileged", "NAME=WHAT")] = ()
     force_rm: Annotated[bool, _flag(WHERE, "remove the images that this run built")] = False
     yes: Annotated[bool, _flag(WHERE, "install missing packages, build as root: without asking")] = False
     no_install: Annotated[bool, _flag(WHERE, "never install packages")] = False
-    results_name: Annotated[str, _flag(OUTPUT, "may hold strftime fields", metavar="NAME")] = "%Y-%m-%d %H:%M:%S"
-    results_environment: Annotated[str, _flag(OUTPUT, "default: the host's name", metavar="TEXT")] = field(
+    results_name: Annotated[str, _flag(OUTPUT, "may hold strftime fields", "NAME")] = "%Y-%m-%d %H:%M:%S"
+    results_environment: Annotated[str, _flag(OUTPUT, "default: the host's name", "TEXT")] = field(
         default_factory=socket.gethostname
     )
-    results: Annotated[str | None, _flag(OUTPUT, "another results folder; default: results/", metavar="DIR")] = None
+    results: Annotated[str | None, _flag(OUTPUT, "another results folder; default: results/", "DIR")] = None
     quiet: Annotated[bool, _flag(OUTPUT, "no progress, problems only")] = False
     json: Annotated[bool, _flag(OUTPUT, "machine-readable output on stdout")] = False
 
@@ -216,46 +196,30 @@ class RunFlags(VerifyFlags):
     profile: Annotated[
         str | None, _flag(HOW, "a file of config/profiles, or a path; default quick", completer=profiles)
     ] = None
-    duration: Annotated[Seconds, _flag(HOW, "of a trial", metavar="SECONDS")] = None
+    duration: Annotated[int | None, _number(HOW, "of a trial", 1, LONGEST_SECONDS, "SECONDS")] = None
     time: Annotated[
-        float | None,
-        _flag(HOW, "what measuring may take: 90s, 10m, 1h30m", metavar="TIME", converter=span, n_tokens=1),
+        float | None, _flag(HOW, "what measuring may take: 90s, 10m, 1h30m", "TIME", converter=span, n_tokens=1)
     ] = None
-    processes: Annotated[
-        int | None,
-        _flag(
-            HOW, "fresh processes of each, exactly", metavar="N", converter=whole, validator=Number(gte=1, lte=10_000)
-        ),
-    ] = None
+    processes: Annotated[int | None, _number(HOW, "fresh processes of each, exactly", 1, 10_000)] = None
     concurrency_levels: Annotated[
-        Texts, _flag(HOW, "connections of json, db and fortune; also start:step:end", metavar="N")
+        Texts, _flag(HOW, "connections of json, db and fortune; also start:step:end", "N")
     ] = ()
-    pipeline_concurrency_levels: Annotated[Texts, _flag(HOW, "connections of plaintext", metavar="N")] = ()
-    query_levels: Annotated[Texts, _flag(HOW, "queries a request of query and update", metavar="N")] = ()
-    cached_query_levels: Annotated[Texts, _flag(HOW, "queries a request of cached-query", metavar="N")] = ()
-    order_factors: Annotated[Texts, _flag(HOW, "factors of the order service's arrivals", metavar="N")] = ()
+    pipeline_concurrency_levels: Annotated[Texts, _flag(HOW, "connections of plaintext", "N")] = ()
+    query_levels: Annotated[Texts, _flag(HOW, "queries a request of query and update", "N")] = ()
+    cached_query_levels: Annotated[Texts, _flag(HOW, "queries a request of cached-query", "N")] = ()
+    order_factors: Annotated[Texts, _flag(HOW, "factors of the order service's arrivals", "N")] = ()
     generator: Annotated[Literal["loadgen", "wrk"] | None, _flag(HOW, "of all loads; default: the profile's")] = None
-    latency_goal: Annotated[str | None, _flag(HOW, "what a capacity must hold: p99=10ms", metavar="GOAL")] = None
+    latency_goal: Annotated[str | None, _flag(HOW, "what a capacity must hold: p99=10ms", "GOAL")] = None
     seed: Annotated[
-        int | None,
-        _flag(
-            HOW,
-            "of the random order; default: a new one, recorded",
-            converter=whole,
-            validator=Number(gt=-(10**18), lt=10**18),
-        ),
+        int | None, _number(HOW, "of the random order; default: a new one, recorded", -(10**18) + 1, 10**18 - 1)
     ] = None
     reverse_order: Annotated[bool, _flag(HOW, "by name from the end instead of random order")] = False
-    reference: Annotated[
-        str | None, _flag(HOW, "implementation that scores are relative to", metavar="NAME", completer=names)
-    ] = None
     resume: Annotated[
-        str | bool | None,
-        _flag(HOW, "go on with a run, by default the newest interrupted", metavar="RUN", completer=runs),
+        str | bool | None, _flag(HOW, "go on with a run, by default the newest interrupted", "RUN", completer=runs)
     ] = None
     dry_run: Annotated[bool, _flag(HOW, "print the plan and how long it takes")] = False
     lab: Annotated[
-        Path | None, _flag(WHERE, "the same run on each deployment that FILE names, and one run of all", metavar="FILE")
+        Path | None, _flag(WHERE, "the same run on each deployment that FILE names, and one run of all", "FILE")
     ] = None
     slurm: Annotated[bool, _flag(WHERE, "of --lab: each as a job of Slurm instead of over ssh")] = False
     profiler: Annotated[bool, _flag(HOW, "a flame graph of one implementation under one test type's load")] = False

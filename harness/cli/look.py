@@ -4,8 +4,7 @@ import io
 import json
 import sys
 import time
-from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import Annotated
@@ -18,7 +17,7 @@ from harness.cli import flags
 from harness.cli.flags import Texts
 from harness.cli.output import put
 from harness.cli.settings import frameworks_folders, results_folder
-from harness.cli.verbs import Asked, Names
+from harness.cli.verbs import Names
 from harness.errors import Exit, UsageError
 from harness.plain_text import printable
 from harness.plan.discovery import Implementation, Scan, Selection, scan, select
@@ -41,16 +40,15 @@ def listing(
     if as_json:
         print(_as_json(shown))
     else:
-        _print_list([(i.name, "/".join(i.folder.parts[-2:]), " ".join((*i.urls, *_limits(i)))) for i in shown])
+        _print_list([(i.name, "/".join(i.folder.parts[-2:]), " ".join((*i.urls, _limit(i))).rstrip()) for i in shown])
     return _problems(found)
 
 
-def _limits(implementation: Implementation) -> Iterator[str]:
+def _limit(implementation: Implementation) -> str:
     """What it takes to run it, in parentheses."""
     if implementation.lacking:
-        yield f"({implementation.entry.database}: not run here)"
-    elif not implementation.local:
-        yield "(Docker)"
+        return f"({implementation.entry.database}: not run here)"
+    return "" if implementation.local else "(Docker)"
 
 
 def _print_list(rows: Sequence[tuple[str, str, str]]) -> None:
@@ -65,16 +63,13 @@ def _print_list(rows: Sequence[tuple[str, str, str]]) -> None:
         print(line if len(line) <= width else f"{line[: width - 1]}…")
 
 
-def list_tests(asked: Asked) -> int:
+def list_tests(asked: flags.Flags, tag: str | None) -> int:
     """TechEmpower's ``--list-tests``: the names alone, or with ``--json`` what the configurations say."""
-    found = scan(*frameworks_folders(asked.flags.frameworks))
+    found = scan(*frameworks_folders(asked.frameworks))
     known = [i for i in found.implementations if not i.broken]
-    shown = [i for i in known if asked.tag is None or asked.tag.lower() in map(str.lower, i.entry.tags)]
-    print(_as_json(shown) if asked.flags.json else "\n".join(i.name for i in shown))
-    status = _problems(found)
-    if any(not i.own for i in found.implementations):
-        print(f"tfb: {'; '.join(_counts(shown, found.implementations))}", file=sys.stderr)
-    return status
+    shown = [i for i in known if tag is None or tag.lower() in map(str.lower, i.entry.tags)]
+    print(_as_json(shown) if asked.json else "\n".join(i.name for i in shown))
+    return _problems(found)
 
 
 def _as_json(shown: Sequence[Implementation]) -> str:
@@ -85,16 +80,6 @@ def _problems(found: Scan) -> Exit:
     for line in (*found.problems, *(f"warning: {warning}" for warning in found.warnings)):
         print(f"tfb: {printable(line)}", file=sys.stderr)
     return Exit.FAILED if found.problems else Exit.OK
-
-
-def _counts(shown: Sequence[Implementation], everything: Sequence[Implementation]) -> Iterator[str]:
-    """How many are listed, how many are marked as broken, and how many are refused, by what they ask for."""
-    yield f"{len(shown)} listed"
-    if broken := sum(i.broken for i in everything):
-        yield f"{broken} marked as broken, not listed and never run"
-    if refused := Counter(i.entry.database for i in shown if i.lacking):
-        told = ", ".join(f"{count} for {name}" for name, count in sorted(refused.items()))
-        yield f"{refused.total()} listed, refused when they are to run, since their database is not served: {told}"
 
 
 def report(

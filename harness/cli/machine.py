@@ -15,6 +15,7 @@ from harness.errors import EnvironmentLacksError, Exit
 from harness.host import leftovers as killed
 from harness.host import machine, provision, toolchain
 from harness.host.provision import Need
+from harness.paths import INSTALLED
 from harness.plain_text import printable
 from harness.plan.config import Consent
 from harness.plan.discovery import scan
@@ -25,7 +26,7 @@ from harness.runtime.choice import over_machines
 from harness.units import format_bytes
 
 MANY = 6  # implementations that want a tool: more are counted
-RUST = "1.85"  # the oldest that builds toolset/loadgen
+RUST = ">=1.85"  # builds toolset/loadgen, the generator of every profile but techempower
 NO_MACHINES = Machines()
 
 
@@ -40,6 +41,8 @@ def doctor(
         return status
     facts, found = machine.facts(), scan()
     needs = provision.needs(found.implementations, own_database=True)
+    if not INSTALLED:  # a wheel brings the load generator
+        needs += (Need(kind="cargo", condition=RUST, wanted_by=(), tool=toolchain.find("cargo", RUST)),)
     try:
         docker = f"engine {compose.engine()}"
     except EnvironmentLacksError as error:
@@ -48,7 +51,7 @@ def doctor(
     if as_json:
         tools = [{"tool": n.missing, "wanted_by": n.wanted_by, "found": str(n.tool) if n.tool else None} for n in needs]
         document = {"machine": facts.model_dump(mode="json"), "tools": tools, "problems": found.problems}
-        document |= {"leftovers": [*map(str, left)], "load_generator": _generator(), "docker": docker}
+        document |= {"leftovers": [*map(str, left)], "docker": docker}
         print(json.dumps(document))
     else:
         show_tools(needs)
@@ -67,15 +70,6 @@ def doctor(
     return Exit.ENVIRONMENT if any(need.tool is None for need in needs) else Exit.OK
 
 
-def _generator() -> str:
-    """Whether the project's own load generator can be built; every profile but techempower needs it."""
-    if tool := toolchain.find("cargo", f">={RUST}"):
-        return f"the generator of this project, built by cargo {tool}"
-    older = toolchain.find("cargo")
-    found = f"cargo {older} is too old" if older else "cargo is missing"
-    return f"{found}: the project's own needs {RUST} (Debian: apt-get install cargo); --generator wrk does without"
-
-
 def show_tools(needs: Sequence[Need]) -> None:
     """What the local runtime needs, who wants it, and what was found."""
     table = Table(box=None, padding=(0, 2), title="Tools of the local runtime", title_justify="left")
@@ -88,9 +82,7 @@ def show_tools(needs: Sequence[Need]) -> None:
         many = f"{len(need.wanted_by)} implementations"
         wanted_by = ", ".join(need.wanted_by or ["the harness"]) if len(need.wanted_by) <= MANY else many
         table.add_row(need.missing, wanted_by, str(need.tool) if need.tool else unread or missing)
-    console = terminal.console()
-    console.print(table)
-    console.print(f"load generator: {_generator()}\n")
+    terminal.console().print(table)
 
 
 def show_facts(facts: Machine) -> None:
@@ -100,8 +92,9 @@ def show_facts(facts: Machine) -> None:
     load = "unknown" if facts.load_average is None else f"{facts.load_average:.1f}"
     pressure = "unknown" if facts.pressure_cpu is None else f"{facts.pressure_cpu:.1f} %"
     steal = "unknown" if facts.steal_share is None else f"{facts.steal_share:.1%}"
-    title = f"Machine, grade {facts.grade}"
-    table = Table(box=None, padding=(0, 2), title=title, title_justify="left", show_header=False)
+    table = Table(
+        box=None, padding=(0, 2), title=f"\nMachine, grade {facts.grade}", title_justify="left", show_header=False
+    )
     for name, value in (
         ("CPU", facts.cpu_model),
         ("CPUs that may be used", f"{cpus} ({len(facts.cpus_usable)} of {facts.cpus_online})"),

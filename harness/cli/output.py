@@ -18,44 +18,36 @@ if TYPE_CHECKING:
 WRONG_PLACE = (errno.ENOENT, errno.ENOTDIR, errno.EISDIR)  # the command line names it
 
 
-class _Results(io.FileIO):
-    """stdout: what it does not take is told once, and what comes later goes nowhere, as at Python's own end."""
+class _Stream(io.FileIO):
+    """stdout or stderr. What stdout does not take is told once, and what comes later goes nowhere, as at Python's end.
 
+    A run is not given up because nobody hears of it: stderr takes all, as far as the caller can tell.
+    """
+
+    essential = False
     broken = False
 
     def write(self, data: "Buffer", /) -> int:
-        """All of it. Raises BrokenPipeError where the reader has left, OutputError where the place is full or shut."""
+        """All of it; raises BrokenPipeError where the reader has left, OutputError where the place is full or shut."""
         size = memoryview(data).nbytes
         if self.broken:
             return size
         try:
-            written = super().write(data)
-        except BrokenPipeError:
-            self.broken = True
-            raise
+            return super().write(data) or size
         except OSError as error:
+            if not self.essential:
+                return size
             self.broken = True
+            if isinstance(error, BrokenPipeError):
+                raise
             raise OutputError(f"stdout: {_reason(error)}") from error
-        return size if written is None else written
-
-
-class _Messages(io.FileIO):
-    """stderr: a run is not given up because nobody hears of it."""
-
-    def write(self, data: "Buffer", /) -> int:
-        """All of it, as far as the caller can tell."""
-        try:
-            written = super().write(data)
-        except OSError:
-            written = None
-        return memoryview(data).nbytes if written is None else written
 
 
 @contextlib.contextmanager
 def guarded_streams() -> Iterator[None]:
     """Both streams as the block sees them; stdout is flushed at its end, with the same errors."""
     before = sys.stdout, sys.stderr
-    sys.stdout, sys.stderr = _stream(sys.stdout, _Results), _stream(sys.stderr, _Messages)
+    sys.stdout, sys.stderr = _stream(sys.stdout, essential=True), _stream(sys.stderr, essential=False)
     try:
         yield
         sys.stdout.flush()
@@ -67,19 +59,20 @@ def guarded_streams() -> Iterator[None]:
         sys.stdout, sys.stderr = before
 
 
-def _stream(stream: TextIO, kind: type[io.FileIO]) -> TextIO:
-    """The stream over a file of this kind; one that is no file, as a test's, stays what it is."""
+def _stream(stream: TextIO, *, essential: bool) -> TextIO:
+    """The stream with its errors told or swallowed; one that is no file, as a test's, stays what it is."""
     try:
         number = stream.fileno()
     except (OSError, ValueError):
         return stream
     stream.flush()
-    raw = kind(number, "w", closefd=False)
+    raw = _Stream(number, "w", closefd=False)
+    raw.essential = essential
     return io.TextIOWrapper(
         io.BufferedWriter(raw),
         encoding=stream.encoding,
         errors="backslashreplace",  # what the terminal's encoding lacks is spelled out
-        line_buffering=kind is _Messages or stream.isatty(),
+        line_buffering=not essential or stream.isatty(),
     )
 
 

@@ -20,7 +20,7 @@ from harness.host import interruption
 from harness.paths import RESULTS
 from harness.plain_text import printable
 from harness.plan.config import Settings
-from harness.plan.discovery import beside_core, scan, select, waits
+from harness.plan.discovery import scan, select
 from harness.plan.testtypes.registry import TEST_TYPES
 from harness.records import store
 from harness.runtime import upstream
@@ -31,20 +31,13 @@ if TYPE_CHECKING:
 
 def execute(asked: Asked, arguments: Sequence[str]) -> int:
     """Carry out one parsed command line; returns the exit code."""
-    if asked.new:
-        from harness.cli.new import command as new
-
-        return new()
-    if asked.listed:
-        from harness.cli.look import list_tests
-
-        return list_tests(asked)
     chosen = settings(asked, arguments)
     if lab := getattr(asked.flags, "lab", None):
         command = importlib.import_module(extras.MODES["lab"]).command
         return int(command(chosen, arguments, lab, slurm=getattr(asked.flags, "slurm", False)))
     if chosen.resume is not None:
-        chosen = _of_before(chosen, asked)
+        folder = store.find(chosen.results, chosen.resume) if chosen.resume else newest_interrupted(chosen.results)
+        chosen = resumed(replace(chosen, resume=str(folder)), asked, store.read_whole(folder).info)
     _say_what_else(chosen)
     if not chosen.dry_run:
         chosen = settled(chosen)
@@ -70,12 +63,6 @@ def _profile(chosen: Settings) -> int:
     return Exit.OK
 
 
-def _of_before(chosen: Settings, asked: Asked) -> Settings:
-    """The settings of the run that goes on."""
-    folder = store.find(chosen.results, chosen.resume) if chosen.resume else newest_interrupted(chosen.results)
-    return resumed(replace(chosen, resume=str(folder)), asked, store.read_whole(folder).info)
-
-
 def newest_interrupted(results: Path) -> Path:
     """The newest run that was interrupted or killed, and can go on. Raises UsageError where there is none."""
     for folder in reversed(store.runs(results)):
@@ -88,12 +75,8 @@ def newest_interrupted(results: Path) -> Path:
 
 def _benchmark(chosen: Settings) -> int:
     if others := at_work(chosen.results):
-        print(
-            f"tfb: warning: {printable(', '.join(others))} still {'goes' if len(others) == 1 else 'go'} on in another "
-            "process: each takes CPU time from the other, and neither's figures count; Ctrl-C here and wait for its "
-            "end",
-            file=sys.stderr,
-        )
+        told = "each takes CPU time from the other, and neither's figures count; Ctrl-C here and wait for its end"
+        print(f"tfb: warning: still under way: {printable(', '.join(others))}: {told}", file=sys.stderr)
     with resumable(chosen.results, chosen.resume):
         outcome = measured(chosen)
     with contextlib.suppress(BrokenPipeError):  # what is done is done, whether or not its reader stays
@@ -157,7 +140,7 @@ def _show(chosen: Settings, outcome: "RunOutcome") -> None:
 
 
 def _say_what_else(chosen: Settings) -> None:
-    """Name the implementations beside the core, and what was set aside of those selected, where a person reads."""
+    """Name what was set aside, and what is skipped or left out, where a person reads."""
     from harness.experiment.preparation import sees_upstream
 
     if chosen.quiet or chosen.json:
@@ -166,12 +149,9 @@ def _say_what_else(chosen: Settings) -> None:
     selected = select(found.implementations, chosen.selection)
     folders = tuple(f"{i.folder}/" for i in selected)
     notes = [f"warning: {warning}" for warning in found.warnings if warning.startswith(folders)]
-    notes += waits(selected)
     containers = ", ".join(i.name for i in selected if not i.local)
     if containers and chosen.runtime != "docker":
         notes.append(f'need Docker, having no "local" block, and are skipped where no engine answers: {containers}')
-    if others := beside_core(found.implementations, chosen.selection):
-        notes.append(f"also here, beside the core: {', '.join(others)} (--test all, or by name)")
     left_out = [name for name in chosen.test_types if TEST_TYPES[name].calls_upstream]
     if left_out and not sees_upstream(selected, chosen):
         cargo = "cargo builds its upstream: apt-get install cargo"

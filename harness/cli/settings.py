@@ -1,25 +1,27 @@
 """What was asked for: flags over the profile over defaults, as a run's settings; and those of a run that is resumed."""
 
-from __future__ import annotations
-
 import random
 import time
 from collections.abc import Sequence
 from dataclasses import fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from harness.cli.flags import Machines, RunFlags, VerifyFlags, levels
 from harness.cli.verbs import Asked
 from harness.cli.verbs import asked as asked_by
 from harness.errors import UsageError
+from harness.host import machine
 from harness.paths import FRAMEWORKS, INSTALLED, RESULTS
-
-if TYPE_CHECKING:  # what a quick start does without
-    from harness.plan.config import Settings
-    from harness.plan.hosts import Hosts
-    from harness.plan.profile import Profile
-    from harness.records.models import RunInfo
+from harness.plan import hosts
+from harness.plan import profile as profiles
+from harness.plan.config import DEFAULT_PROFILE, Settings, parse_cpus, parse_goal
+from harness.plan.discovery import CONFIG_FILE, Selection
+from harness.plan.hosts import Hosts
+from harness.plan.profile import Profile
+from harness.plan.testtypes.registry import TEST_TYPES
+from harness.plan.words import suggest
+from harness.records.models import RunInfo
+from harness.runtime.techempower import parse_allow
 
 # Flags that --resume goes together with.
 WITH_RESUME = frozenset({"resume", "results", "quiet", "json", "yes", "no_install", "dry_run", "mode", "test"})
@@ -27,11 +29,6 @@ WITH_RESUME = frozenset({"resume", "results", "quiet", "json", "yes", "no_instal
 
 def settings(asked: Asked, command: Sequence[str]) -> Settings:
     """Flags over profile over defaults; raises UsageError."""
-    from harness.host import machine
-    from harness.plan.config import Settings, parse_cpus
-    from harness.plan.discovery import Selection
-    from harness.runtime.techempower import parse_allow
-
     flags = asked.flags
     run = flags if isinstance(flags, RunFlags) else RunFlags()
     verify = flags if isinstance(flags, VerifyFlags) else VerifyFlags()
@@ -51,7 +48,6 @@ def settings(asked: Asked, command: Sequence[str]) -> Settings:
         profile=profile,
         runtime=flags.runtime,
         seed=run.seed if run.seed is not None else random.SystemRandom().randrange(1 << 31),
-        reference=run.reference,
         results_name=time.strftime(flags.results_name, time.localtime()),
         results_environment=flags.results_environment,
         results=results_folder(flags.results),
@@ -78,8 +74,6 @@ def settings(asked: Asked, command: Sequence[str]) -> Settings:
 
 def hosts_of(flags: Machines) -> Hosts:
     """The machines, by the flags or by a layout file."""
-    from harness.plan import hosts
-
     named = (flags.server_host, flags.database_host, flags.client_host)
     if flags.hosts and any(named):
         raise UsageError("--hosts names all machines: leave out --server-host, --database-host and --client-host")
@@ -88,9 +82,6 @@ def hosts_of(flags: Machines) -> Hosts:
 
 def _types(names: Sequence[str], profile: Profile, *, every: bool) -> tuple[str, ...]:
     """Those asked for, in the order of a process; without a word the profile's, or ``every`` one that is declared."""
-    from harness.plan.testtypes.registry import TEST_TYPES
-    from harness.plan.words import suggest
-
     names = names or (tuple(TEST_TYPES) if every else profile.test_types)
     for name in names:
         if name != "all" and name not in TEST_TYPES:
@@ -104,10 +95,6 @@ def _types(names: Sequence[str], profile: Profile, *, every: bool) -> tuple[str,
 
 def _profile(flags: RunFlags, types: Sequence[str]) -> Profile:
     """The profile with what the flags change."""
-    from harness.plan import profile as profiles
-    from harness.plan.config import DEFAULT_PROFILE, parse_goal
-    from harness.plan.testtypes.registry import TEST_TYPES
-
     profile = profiles.load(flags.profile or DEFAULT_PROFILE)
     sweeps = {
         name: levels(f"--{name.replace('_', '-')}-levels", texts)
@@ -163,12 +150,10 @@ def resumed(current: Settings, now: Asked, info: RunInfo) -> Settings:
 def _require_no_other_flag(now: Asked, then: Asked) -> None:
     """Raise UsageError for a flag beside --resume that the run was not begun with: it would be ignored, or mixed in."""
     usual = type(now.flags)()
-    other = {
-        field.name
-        for field in fields(now.flags)
-        if field.name not in WITH_RESUME
-        and getattr(now.flags, field.name) not in (getattr(usual, field.name), getattr(then.flags, field.name, None))
-    }
+    other = set()
+    for name in {field.name for field in fields(usual)} - WITH_RESUME:
+        if getattr(now.flags, name) not in (getattr(usual, name), getattr(then.flags, name, None)):
+            other.add(name)
     if now.test not in ((), ("run",), then.test):
         other.add("test")
     if other:
@@ -180,8 +165,6 @@ def _require_no_other_flag(now: Asked, then: Asked) -> None:
 
 def frameworks_folders(names: Sequence[str]) -> tuple[Path, ...]:
     """Other folders of implementations, of a checkout its ``frameworks/``; raises UsageError for one that is none."""
-    from harness.plan.discovery import CONFIG_FILE
-
     if not names and INSTALLED:  # a wheel brings none
         return ()
     folders = []

@@ -15,9 +15,9 @@ from cyclopts import App, CycloptsError, Group, Parameter
 
 from harness import extras
 from harness.cli.flags import WHAT, Flags, RunFlags, Texts, VerifyFlags, names
-from harness.errors import EnvironmentLacksError, Exit, UsageError
+from harness.errors import Exit, UsageError
 from harness.host import interruption
-from harness.paths import INSTALLED, PROGRAM, REPOSITORY
+from harness.paths import PROGRAM, REPOSITORY
 from harness.plan.words import suggest
 
 
@@ -89,9 +89,6 @@ class Asked:
     mode: Literal["benchmark", "verify", "debug"]
     test: Texts
     flags: Flags
-    listed: bool = False  # --list-tests, --list-tag
-    tag: str | None = None
-    new: bool = False
 
 
 @Parameter(name="*")
@@ -132,24 +129,21 @@ def flags_alone(*, flags: _Alone = _Alone()) -> Asked | int:
     if flags.completion:
         print(application().generate_completion(prog_name="tfb", shell=flags.completion))
         return Exit.OK
-    listed = flags.list_tests or flags.list_tag is not None
-    return Asked(mode=flags.mode, test=flags.test, flags=flags, listed=listed, tag=flags.list_tag, new=flags.new)
+    if flags.new or flags.list_tests or flags.list_tag is not None:
+        with interruption.loading():
+            module = import_module("harness.cli.new" if flags.new else "harness.cli.look")
+        code: int = module.command() if flags.new else module.list_tests(flags, flags.list_tag)
+        return code
+    return Asked(mode=flags.mode, test=flags.test, flags=flags)
 
 
 # ---- the command line ------------------------------------------------------------------------------------------------
 
 
 def version() -> str:
-    """``tfb 0.1.0, commit 1a2b3c4d5e6f, Python 3.12.1``; without the commit outside a checkout."""
-    from harness.host import process
-
+    """``tfb 0.1.0, Python 3.12.1``."""
     number = tomllib.loads((REPOSITORY / "pyproject.toml").read_text(encoding="utf-8"))["project"]["version"]
-    try:
-        found = process.run(["git", "-C", str(REPOSITORY), "rev-parse", "--short=12", "HEAD"], seconds=10)
-        commit = f", commit {found.stdout.strip()}" if found.status == 0 and not INSTALLED else ""
-    except EnvironmentLacksError:
-        commit = ""
-    return f"tfb {number}{commit}, Python {platform.python_version()}"
+    return f"tfb {number}, Python {platform.python_version()}"
 
 
 def overview() -> str:

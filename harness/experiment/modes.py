@@ -20,7 +20,7 @@ from harness.experiment.progress import beats, still
 from harness.experiment.workflow import open_database
 from harness.paths import REPOSITORY
 from harness.plan.config import Settings
-from harness.plan.discovery import CONFIG_FILE, ROUTES, Implementation
+from harness.plan.discovery import Implementation
 from harness.plan.plan import Plan
 from harness.records.models import Load, Outcome, Verdict
 from harness.report import terminal
@@ -84,8 +84,6 @@ def _verify_one(
         took = format_seconds(time.monotonic() - began)
         ended = "failed verification" if failed else "verified"
         console.print(f"{implementation.name}: {ended}; its start and the checks took {took}")
-        if not failed and implementation.own and (left := unfinished(implementation)):
-            console.print(Text(f"{implementation.name}: still to do: {left}", "dim"))
         console.print()
     return verdicts
 
@@ -131,16 +129,6 @@ def _verdicts(
 def _tell_problem(problem: str, problems: list[str], console: SafeConsole) -> None:
     problems.append(problem)
     console.print(Text(f"! {problem}", "red"))
-
-
-def unfinished(implementation: Implementation) -> str:
-    """What ``./tfb new`` left to its author: shown once the code passes, with what comes next."""
-    left = ["README.md"] if implementation.begun or not (implementation.folder / "README.md").is_file() else []
-    left += [f"removing {ROUTES}"] if (implementation.folder / ROUTES).is_file() else []
-    if not left:
-        return ""
-    left += [] if implementation.maintainers else [f"maintainers and what else is yours in {CONFIG_FILE}"]
-    return f"{', '.join(left)}; then ./tfb run {implementation.name} NAME beside another one, and CONTRIBUTING.md"
 
 
 def _changed(settings: Settings, plan: Plan, console: SafeConsole) -> Plan:

@@ -90,7 +90,7 @@ def twins(chosen: Sequence[Implementation], wanted: Twins) -> tuple[Implementati
     if absent := [i.name for i in chosen if i.name not in others]:
         where = ", ".join(map(str, wanted.frameworks))
         raise UsageError(f"{where} holds no {', '.join(absent)}: leave it out with --exclude")
-    return tuple(replace(others[i.name], name=i.name + wanted.suffix, twin_of=i.name) for i in chosen)
+    return tuple(replace(others[i.name], name=i.name + wanted.suffix) for i in chosen)
 
 
 def sees_upstream(chosen: Sequence[Implementation], settings: Settings) -> bool:
@@ -211,15 +211,11 @@ def describe(
 
 
 def reference(settings: Settings, plan: Plan) -> str:
-    """The implementation that scores are relative to: the one asked for, the profile's, else the first by name.
+    """The implementation that scores are relative to: the profile's, else the first by name.
 
     It is recorded with the run, so that filtering a table never changes a score.
     """
     names = {i.name for i in plan.implementations}
-    if settings.reference:
-        if settings.reference not in names:
-            raise UsageError(f"--reference: {settings.reference!r} is not among {', '.join(sorted(names))}")
-        return settings.reference
     if settings.profile.reference in names:
         return str(settings.profile.reference)
     return min(plan.candidates, key=lambda c: (-len(c.test_types), c.implementation)).implementation

@@ -7,12 +7,11 @@ in config/ is generated from these models (``python -m harness.plan.benchmark_co
 import json
 import re
 import shlex
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
 from pydantic import (
     AfterValidator,
     BaseModel,
-    BeforeValidator,
     ConfigDict,
     Field,
     ValidationInfo,
@@ -28,31 +27,12 @@ from harness.plan.testtypes.registry import TEST_TYPES
 SCHEMA_FILE = CONFIG / "benchmark_config.schema.json"
 
 
-def _folded(*allowed: str) -> BeforeValidator:
-    """Accept any spelling of the allowed values and keep ours."""
-    by_fold = {value.lower(): value for value in allowed}
-
-    def fold(value: object) -> object:
-        return by_fold.get(value.lower(), value) if isinstance(value, str) else value
-
-    return BeforeValidator(fold)
-
-
-Approach = Annotated[Literal["Realistic", "Stripped"], _folded("Realistic", "Stripped")]
-Classification = Annotated[
-    Literal["Fullstack", "Micro", "Platform"],
-    _folded("Fullstack", "Micro", "Platform"),
-]
 DATABASES = ("postgres", "mysql", "mongodb", "none")
 DatabaseName = Annotated[str, WithJsonSchema({"enum": list(DATABASES), "type": "string"})]
-Orm = Annotated[Literal["Full", "Micro", "Raw", "none"], _folded("Full", "Micro", "Raw", "none")]
-OperatingSystem = Annotated[Literal["Linux", "Windows"], _folded("Linux", "Windows")]
-
-
+OperatingSystem = Literal["Linux", "Windows"]
 # Names become parts of paths (logs, verdicts, images): a letter or digit first, and no separator anywhere.
-NAME = re.compile(r"^[\w][\w.+@#~ -]*$")  # of a framework or variant: it becomes a part of paths
-NAME_LENGTH = 100
-Name = Annotated[str, Field(pattern=NAME.pattern, max_length=NAME_LENGTH)]
+NAME = re.compile(r"^\w[\w.+@#~ -]{0,99}$")  # of a framework or variant
+Name = Annotated[str, Field(pattern=NAME.pattern)]
 Text = Annotated[str, Field(max_length=4000), AfterValidator(require_printable)]
 Word = Annotated[
     str, Field(max_length=1 << 16)
@@ -86,15 +66,13 @@ class Local(Keys):
     ``requires`` maps a tool (``java``, ``maven``, ``node``, ``go``, …: any program) to a version condition such as
     ``>=21``; the chosen tool comes first on PATH (and JAVA_HOME is set). A program is asked for its version by
     ``--version``, ``version``, ``-V`` and ``-version``; one that wants another word is named with it:
-    ``>=1.18 by elixir --short-version``. ``build`` is a command or a list of commands. ``sources`` are the files and
-    folders that its program is made of, where the folder holds several; by them its size in lines is counted.
+    ``>=1.18 by elixir --short-version``. ``build`` is a command or a list of commands.
     """
 
     requires: dict[ToolName, Annotated[Condition, AfterValidator(_quoted)]] = {}
     build: tuple[Command, ...] = ()
     run: Command
     env: dict[EnvironmentKey, Word] = {}
-    sources: Annotated[tuple[RelativePath, ...], Field(max_length=100, exclude=True)] = ()
 
     @field_validator("build", mode="before")
     @classmethod
@@ -110,13 +88,13 @@ class TestEntry(Keys):
     urls: dict[str, Url] = Field(default={}, exclude=True)  # by the keys of the test types: json_url, …
     port: Annotated[int, Field(ge=1, le=65535)] = 8080
     debug_port: Annotated[int, Field(ge=1, le=65535)] | None = None
-    approach: Approach = "Realistic"
-    classification: Classification = "Micro"
+    approach: Literal["Realistic", "Stripped"] = "Realistic"
+    classification: Literal["Fullstack", "Micro", "Platform"] = "Micro"
     database: DatabaseName = "none"
     framework: Text | None = None
     language: Text
     flavor: Text | None = None
-    orm: Orm = "none"
+    orm: Literal["Full", "Micro", "Raw", "none"] = "none"
     platform: Text | None = None
     webserver: Text | None = None
     os: OperatingSystem = "Linux"
@@ -137,6 +115,12 @@ class TestEntry(Keys):
         if value.lower() in DATABASES or (info.context or {}).get("any_database"):
             return value.lower()
         raise ValueError(f"Input should be {', '.join(map(repr, DATABASES[:-1]))} or {DATABASES[-1]!r}")
+
+    @field_validator("approach", "classification", "orm", "os", "database_os", mode="before")
+    @classmethod
+    def _in_our_spelling(cls, value: object, info: ValidationInfo) -> object:
+        allowed = get_args(cls.model_fields[str(info.field_name)].annotation)
+        return next((ours for ours in allowed if ours.lower() == str(value).lower()), value)
 
     @field_validator("flavor", "platform", "webserver", "notes", "versus", "framework", "display_name", mode="before")
     @classmethod
@@ -172,12 +156,6 @@ class BenchmarkConfig(Keys):
 def url_keys() -> tuple[str, ...]:
     """The keys that name a test type's URL."""
     return tuple(test_type.url_key for test_type in TEST_TYPES.values())
-
-
-def known_keys(model: type[BaseModel]) -> tuple[str, ...]:
-    """Keys that a model allows, for the message about an unknown one."""
-    fields = tuple(model.model_fields)
-    return (*url_keys(), *(key for key in fields if key != "urls")) if model is TestEntry else fields
 
 
 def json_schema() -> dict[str, Any]:

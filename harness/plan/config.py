@@ -41,7 +41,6 @@ class Settings:
     profile: Profile
     runtime: RuntimeName = "auto"
     seed: int
-    reference: str | None = None
     results_name: str
     results_environment: str
     results: Path = RESULTS

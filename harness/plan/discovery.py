@@ -3,7 +3,7 @@
 import hashlib
 import json
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -13,14 +13,13 @@ from pydantic import ValidationError
 
 from harness.errors import ConfigError, UsageError
 from harness.paths import FRAMEWORKS, REPOSITORY
-from harness.plan.benchmark_config import BenchmarkConfig, Local, TestEntry, known_keys
-from harness.plan.foreign import lacking, tolerate
+from harness.plan.benchmark_config import BenchmarkConfig, Local, TestEntry, json_schema
+from harness.plan.foreign import tolerate
 from harness.plan.testtypes import TestType
 from harness.plan.testtypes.registry import TEST_TYPES
 from harness.plan.words import explain, suggest
 from harness.records import bounded
 from harness.records.models import Build, ImplementationInfo
-from harness.units import format_seconds
 
 CONFIG_FILE = "benchmark_config.json"
 CONFIG_BYTES = 1 << 20  # of the file; the longest of TechEmpower's has some 30 KiB
@@ -37,10 +36,7 @@ class Implementation:
     folder: Path
     maintainers: tuple[str, ...]
     entry: TestEntry
-    twin_of: str | None = None  # the name that this copy is measured against, under one of its own
-    own: bool = True  # of this repository's tree, or one in which everything is written for us
     rules: Rules = "tfb"  # by which it is verified
-    mistyped: tuple[str, ...] = ()  # values of a wrong type that were set aside, of another tree's: file, key, found
     allowed: tuple[str, ...] = ()  # privileges beyond a container's usual ones, consented to by name
     ready: str | None = None  # path that answers 200 once it is up; None: that of its first test type
     requests: Mapping[str, TestType] = field(default_factory=dict)  # of a service that declares its own test types
@@ -78,12 +74,6 @@ class Implementation:
         return CORE in (tag.lower() for tag in self.entry.tags)
 
     @property
-    def begun(self) -> bool:
-        """Whether ``./tfb new`` made its folder, and nobody has written its README.md since."""
-        path = self.folder / "README.md"
-        return path.is_file() and BEGUN in path.read_text(encoding="utf-8", errors="replace")
-
-    @property
     def declared(self) -> str:
         """The name that its file gives it, whatever it is called in a run."""
         return self.framework if self.variant == "default" else f"{self.framework}-{self.variant}"
@@ -96,7 +86,11 @@ class Implementation:
     @property
     def lacking(self) -> str | None:
         """Why it cannot be run here although it can be read: the database that it asks for; None: it can."""
-        return lacking(self.entry.database, self.urls)
+        database = self.entry.database
+        if database in ("postgres", "none"):
+            return None
+        name = {"mysql": "MySQL", "mongodb": "MongoDB"}.get(database, database)
+        return f"asks for {name}, and only PostgreSQL is served: a variant of it that declares no database would run"
 
     @property
     def local(self) -> Local | None:
@@ -115,46 +109,25 @@ class Implementation:
         said = self.entry.model_dump_json() + json.dumps(dict(self.entry.urls), sort_keys=True)
         return hashlib.sha256(said.encode()).hexdigest()[:16]
 
-    @cached_property
-    def lines(self) -> int | None:
-        """Of its program; None where none is found."""
-        from harness.plan import size
-
-        if self.requests:
-            return None
-        return size.lines(self.folder, self.local.sources if self.local else ())
-
     def info(self, build: Build | None = None) -> ImplementationInfo:
-        """Its record in run.json."""
-        entry = self.entry
-        return ImplementationInfo(
-            name=self.name,
-            framework=entry.framework or self.framework,
-            language=entry.language,
-            folder=self.folder.relative_to(REPOSITORY).as_posix()
-            if self.folder.is_relative_to(REPOSITORY)
-            else f"{self.folder.parent.name}/{self.folder.name}",
-            rules=self.rules,
-            allowed=self.allowed,
-            display_name=entry.display_name or self.name,
-            approach=entry.approach,
-            classification=entry.classification,
-            platform=entry.platform or "",
-            webserver=entry.webserver or "",
-            database=entry.database,
-            orm=entry.orm,
-            os=entry.os,
-            database_os=entry.database_os,
-            flavor=entry.flavor or "",
-            notes=entry.notes or "",
-            versus=entry.versus or "",
-            tags=entry.tags,
-            maintainers=self.maintainers,
-            test_types=tuple(self.urls),
-            lines=self.lines,
-            digest=self.digest,
-            build=build,
-        )
+        """Its record in run.json: what its entry says under the same names, and what follows from its place."""
+        shared = ImplementationInfo.model_fields.keys() & TestEntry.model_fields.keys()
+        said = {key: getattr(self.entry, key) for key in shared}
+        ours = self.folder.is_relative_to(REPOSITORY)
+        place = self.folder.relative_to(REPOSITORY if ours else self.folder.parent.parent)
+        derived = {
+            "name": self.name,
+            "framework": self.entry.framework or self.framework,
+            "folder": place.as_posix(),
+            "rules": self.rules,
+            "allowed": self.allowed,
+            "display_name": self.entry.display_name or self.name,
+            "maintainers": self.maintainers,
+            "test_types": tuple(self.urls),
+            "digest": self.digest,
+            "build": build,
+        }
+        return ImplementationInfo.model_validate({k: v for k, v in (said | derived).items() if v is not None})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -181,11 +154,13 @@ def scan(*trees: Path) -> Scan:
             if not os.path.lexists(path):
                 continue
             try:
-                implementations = read(path) if _ours(tree) else _read_foreign(path, problems, warnings)
+                config, aside, wrong = _config(path, foreign=not _ours(tree))
             except ConfigError as error:
                 problems.append(str(error))
                 continue
-            for each in implementations:
+            warnings += [f"{path}: {warning}" for warning in aside]
+            problems += [f"{path}: {problem}" for problem in wrong]
+            for each in _implementations(path, config, foreign=not _ours(tree)):
                 implementation = replace(each, name=f"{each.name}@{_label(tree)}") if each.name in before else each
                 if other := found.get(implementation.name):
                     problems.append(
@@ -209,49 +184,28 @@ def _label(tree: Path) -> str:
     return tree.parent.name if tree.name == "frameworks" else tree.name
 
 
-def _read_foreign(path: Path, problems: list[str], warnings: list[str]) -> tuple[Implementation, ...]:
-    """All implementations of a file outside of our tree; raises ConfigError for one that holds nothing to read."""
-    try:
-        found = tolerate(document_of(path), folder=path.parent.name, language=path.parent.parent.name)
-    except ConfigError as error:
-        raise ConfigError(str(error) if str(path) in str(error) else f"{path}: {error}") from error
-    problems += [f"{path}: {problem}" for problem in found.problems]
-    warnings += [f"{path}: {warning}" for warning in found.warnings]
-    return tuple(
-        Implementation(
-            name=found.framework if variant == "default" else f"{found.framework}-{variant}",
-            variant=variant,
-            framework=found.framework,
-            folder=path.parent,
-            maintainers=found.maintainers,
-            entry=entry,
-            own=False,
-            mistyped=tuple(f"{path}: {sentence}" for sentence in found.mistyped[variant]),
-            rules="techempower",
-        )
-        for variant, entry in found.tests
-    )
-
-
-def document_of(path: Path) -> object:
-    """The parsed file; raises ConfigError with the line or byte at which it cannot be read."""
-    try:
-        return bounded.parse(bounded.read(path, CONFIG_BYTES))
-    except ValueError as error:
-        raise ConfigError(f"{path}: {error}") from error
-    except OSError as error:
-        raise ConfigError(f"{path}: cannot be read: {error.strerror}") from error
-
-
 def read(path: Path) -> tuple[Implementation, ...]:
-    """All implementations of one file; raises ConfigError that names the file, the key and what is allowed."""
-    document = document_of(path)
+    """All implementations of a file of ours; raises ConfigError that names the file, the key and what is allowed."""
+    return _implementations(path, _config(path, foreign=False)[0], foreign=False)
+
+
+def _config(path: Path, *, foreign: bool) -> tuple[BenchmarkConfig, list[str], list[str]]:
+    """A file with the warnings and problems of a foreign one; raises ConfigError for what cannot be read."""
     try:
-        config = BenchmarkConfig.model_validate(document)
+        document = bounded.parse(bounded.read(path, CONFIG_BYTES))
+        if foreign:
+            return tolerate(document, folder=path.parent.name, language=path.parent.parent.name)
+        return BenchmarkConfig.model_validate(document), [], []
     except ValidationError as error:
-        raise ConfigError(f"{path}: " + "; ".join(explain(error, BenchmarkConfig, known_keys))) from error
-    except ValueError as error:
-        raise ConfigError(f"{path}: {error}") from error
+        said = "; ".join(explain(error, json_schema()))
+    except OSError as error:
+        said = f"cannot be read: {error.strerror}"
+    except (ConfigError, ValueError) as error:
+        said = str(error)
+    raise ConfigError(f"{path}: {said}")
+
+
+def _implementations(path: Path, config: BenchmarkConfig, *, foreign: bool) -> tuple[Implementation, ...]:
     return tuple(
         Implementation(
             name=config.framework if variant == "default" else f"{config.framework}-{variant}",
@@ -261,7 +215,7 @@ def read(path: Path) -> tuple[Implementation, ...]:
             maintainers=config.maintainers,
             entry=entry,
             # What shows what must not be done breaks requirements of ours on purpose: those warn, none is let off.
-            rules="techempower" if ANTIPATTERN in entry.tags else "tfb",
+            rules="techempower" if foreign or ANTIPATTERN in entry.tags else "tfb",
         )
         for tests in config.tests
         for variant, entry in tests.items()
@@ -269,8 +223,6 @@ def read(path: Path) -> tuple[Implementation, ...]:
 
 
 ANTIPATTERN = "antipattern"  # tag of what is measured to show its cost
-BEGUN = "What it shows: …"  # in the README.md that ./tfb new begins
-ROUTES = "ROUTES.md"  # of a blank one: what each route must do
 CORE = "core"  # tag of the implementations that --test run takes
 
 
@@ -286,71 +238,44 @@ class Selection:
 
 
 def select(implementations: Sequence[Implementation], wanted: Selection) -> tuple[Implementation, ...]:
-    """The named implementations, broken ones left out; raises UsageError with the nearest names for an unknown one.
-
-    Raises ConfigError where one that was asked for by its own name or folder has values of a wrong type.
-    """
-    by_name = {i.name: i for i in implementations}
-    languages = {i.folder.parent.name.lower() for i in implementations}
-    places = {_place(i) for i in implementations}
-    tags = {tag.lower() for i in implementations for tag in i.entry.tags}
-    for name in (n for n in wanted.test if n not in (*by_name, "run", "all")):
-        if within := [i.name for i in implementations if i.folder.name.lower() == name.lower()]:
+    """The named implementations, broken ones left out; raises UsageError with the nearest names for an unknown one."""
+    by_name = {i.name for i in implementations}
+    for name in wanted.test:
+        within = [i.name for i in implementations if i.folder.name.lower() == name.lower()]
+        if within and name not in (*by_name, "run", "all"):
             raise UsageError(f"--test: {name} is a folder, which holds {', '.join(within)}")
-    _require("--test", (name for name in wanted.test if name not in ("run", "all")), by_name)
+    languages, folders = {lang.lower() for lang in wanted.test_lang}, {_folder(name) for name in wanted.test_dir}
+    tags = {tag.lower() for tag in wanted.tag}
+    known_languages = {i.folder.parent.name.lower() for i in implementations}
+    _require("--test", {*wanted.test} - {"run", "all"}, by_name)
     _require("--exclude", wanted.exclude, by_name)
-    _require("--test-lang", (lang.lower() for lang in wanted.test_lang), languages)
-    _require("--test-dir", (_folder(d) for d in wanted.test_dir), places | languages)
-    _require("--tag", (tag.lower() for tag in wanted.tag), tags)
+    _require("--test-lang", languages, known_languages)
+    _require("--test-dir", folders, {_place(i) for i in implementations} | known_languages)
+    _require("--tag", tags, {tag.lower() for i in implementations for tag in i.entry.tags})
 
-    core = {i.name for i in implementations if i.core} or by_name.keys()  # a folder without the tag is all core
+    core = {i.name for i in implementations if i.core} or by_name  # a folder without the tag is all core
+    takes_core = "run" in wanted.test or not (wanted.test or languages or folders or tags)
 
-    def chosen(i: Implementation) -> bool:
-        folder, language = _place(i), i.folder.parent.name.lower()
-        unrestricted = not any((wanted.test, wanted.test_dir, wanted.test_lang, wanted.tag))
-        named = "all" in wanted.test or (("run" in wanted.test or unrestricted) and i.name in core)
-        named = named or i.name in wanted.test or language in (lang.lower() for lang in wanted.test_lang)
-        named = named or any(_folder(d) in (folder, language) for d in wanted.test_dir)
-        named = named or bool({t.lower() for t in i.entry.tags} & {t.lower() for t in wanted.tag})
-        return named and i.name not in wanted.exclude and not i.broken
+    def named(i: Implementation) -> bool:
+        if "all" in wanted.test or i.name in wanted.test or (takes_core and i.name in core):
+            return True
+        language = i.folder.parent.name.lower()
+        return language in languages | folders or _place(i) in folders or any(t.lower() in tags for t in i.entry.tags)
 
-    found = tuple(i for i in implementations if chosen(i))
-    folders = {_folder(folder) for folder in wanted.test_dir if "/" in folder.strip("/")}
-    if wrong := [w for i in found if i.name in wanted.test or _place(i) in folders for w in i.mistyped]:
-        raise ConfigError("\n".join(wrong))
-    return found
+    return tuple(i for i in implementations if named(i) and i.name not in wanted.exclude and not i.broken)
 
 
 def _place(implementation: Implementation) -> str:
     """Its folder below the tree, in lower case: ``java/vertx-web``."""
-    return implementation.folder.relative_to(implementation.folder.parent.parent).as_posix().lower()
-
-
-def beside_core(implementations: Sequence[Implementation], wanted: Selection) -> tuple[str, ...]:
-    """The implementations that ``--test run`` leaves to ``--test all``."""
-    if "run" not in wanted.test:
-        return ()
-    chosen = select(implementations, wanted)
-    return tuple(i.name for i in implementations if i not in chosen and not i.broken and i.name not in wanted.exclude)
-
-
-def waits(implementations: Sequence[Implementation]) -> tuple[str, ...]:
-    """A sentence for each that asks for a pause after every start, which the plan's time does not hold."""
-    return tuple(
-        f"{i.name} waits {format_seconds(wait)} after every start of a process (wait_before_sending_requests)"
-        for i in implementations
-        if (wait := i.entry.wait_before_sending_requests or 0) >= 5
-    )
+    return "/".join(implementation.folder.parts[-2:]).lower()
 
 
 def _folder(path: str) -> str:
     return path.removeprefix("frameworks/").strip("/").lower()
 
 
-def _require(flag: str, words: Iterable[str], known: Iterable[str]) -> None:
-    names = set(known)
-    unknown = [word for word in words if word not in names]
-    if unknown:
-        hints = [suggest(word, names, listed_by="./tfb list") if names else "there are none" for word in unknown]
-        lines = (f"{flag}: unknown name {word!r}; {hint}" for word, hint in zip(unknown, hints, strict=True))
-        raise UsageError("\n".join(lines))
+def _require(flag: str, names: Iterable[str], known: Collection[str]) -> None:
+    for name in sorted(names):
+        if name not in known:
+            hint = suggest(name, known) if known else "there are none"
+            raise UsageError(f"{flag}: unknown name {name!r}; {hint}")

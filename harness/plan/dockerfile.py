@@ -8,7 +8,6 @@ from harness.records import bounded
 FROM = re.compile(r"^\s*FROM\s+(?:--\S+\s+)*(\S+)(?:\s+AS\s+(\S+))?\s*$", re.IGNORECASE | re.MULTILINE)
 COPIED = re.compile(r"^\s*(?:COPY|RUN|ADD)\b.*?--(?:from|mount=[^\s]*from)=([^\s,]+)", re.IGNORECASE | re.MULTILINE)
 ARG = re.compile(r"^\s*ARG\s+(\w+)=(\S+)", re.IGNORECASE | re.MULTILINE)
-SCRATCH = "scratch"
 
 
 def base_images(text: str) -> tuple[str, ...]:
@@ -17,19 +16,14 @@ def base_images(text: str) -> tuple[str, ...]:
     arguments: dict[str, str] = {}
     for name, default in ARG.findall(text[: first.start()] if first else text):
         arguments[name] = _filled(default, arguments)  # a default may be made of the arguments above it
-    stages: set[str] = set()
-    found: dict[str, None] = {}
-    for match in FROM.finditer(text):
-        image = _filled(match[1], arguments)
-        if image.lower() not in stages and image != SCRATCH:
-            found[image] = None
-        if match[2]:
-            stages.add(match[2].lower())
-    for other in COPIED.findall(text):
-        image = _filled(other, arguments)
-        if image.lower() not in stages and not image.isdigit():
-            found[image] = None
-    return tuple(found)
+    stages = {"scratch"}
+    found = []
+    for image, stage in FROM.findall(text):
+        found += [_filled(image, arguments)] if _filled(image, arguments).lower() not in stages else []
+        stages.add(stage.lower())
+    copied = (_filled(image, arguments) for image in COPIED.findall(text))
+    found += [image for image in copied if image.lower() not in stages and not image.isdigit()]
+    return tuple(dict.fromkeys(found))
 
 
 def of_file(path: Path) -> tuple[str, ...]:

@@ -11,7 +11,7 @@ from typing import Literal
 
 from harness.errors import ConfigError, UsageError
 from harness.paths import REPOSITORY
-from harness.records import bounded
+from harness.plan.profile import Section, read_toml
 
 LAYOUTS = REPOSITORY / "config" / "hosts"
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
@@ -21,7 +21,6 @@ SSH = re.compile(
 )
 CONTEXT = re.compile(rf"context:(?P<name>{NAME})(?:=(?P<address>{NAME}))?")
 EXISTING = re.compile(rf"postgres(?:ql)?://(?P<host>{NAME}|\[[0-9a-f:]+\])(?::(?P<port>\d{{1,5}}))?/?")
-KEYS = ("server", "database", "client")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,12 +79,16 @@ def parse(text: str, flag: str) -> Host:
     raise UsageError(f"{flag} {text}: is not [user@]name[:port][=address] or context:NAME[=address]")
 
 
-def postgres(text: str, flag: str = "--database-host") -> Postgres:
-    """``postgresql://host[:port]``; raises UsageError for anything more in it."""
+def database_of(text: str) -> Host | Postgres:
+    """A HOST, or ``postgresql://host[:port]``; raises UsageError for anything more in it."""
+    if not text.startswith(("postgresql://", "postgres://")):
+        return parse(text, "--database-host")
     match = EXISTING.fullmatch(text)
     port = int(match["port"] or 5432) if match else 0
     if not match or not 0 < port < 1 << 16:
-        raise UsageError(f"{flag} {text}: is not postgresql://host:port (role and database are the benchmark's own)")
+        raise UsageError(
+            f"--database-host {text}: is not postgresql://host:port (role and database are the benchmark's own)"
+        )
     return Postgres(host=match["host"].strip("[]"), port=port)
 
 
@@ -96,51 +99,34 @@ def of_flags(server: str | None, database: str | None, clients: tuple[str, ...])
     """
     named = Hosts(
         server=parse(server, "--server-host") if server else HERE,
-        database=_database(database, alone=not server and not clients),
+        database=database_of(database) if database else HERE,
         clients=tuple(parse(client, "--client-host") for client in clients) or (HERE,),
     )
     if len(set(named.clients)) < len(named.clients):
         raise UsageError("--client-host: the same machine twice; each client takes its share of the connections")
     if HERE in named.machines and named.elsewhere:
-        here = [
-            flag
-            for flag, host in (("--server-host", named.server), ("--database-host", named.database))
-            if host == HERE
-        ] + (["--client-host"] if HERE in named.clients else [])
         raise UsageError(
-            f"{', '.join(here)} would be this machine by its loopback address, which the other machines cannot reach: "
-            "name a machine for each of the three, this one too (as name=address)"
+            "a machine that is not named would be this machine by its loopback address, which the others cannot reach: "
+            "give --server-host, --database-host (a PostgreSQL that exists: postgresql://host:port) and --client-host, "
+            "this machine too (as name=address)"
         )
     return named
 
 
-def _database(text: str | None, *, alone: bool) -> Host | Postgres:
-    if text is None:
-        return HERE
-    if text.startswith(("postgresql://", "postgres://")):
-        return postgres(text)
-    host = parse(text, "--database-host")
-    if alone:
-        raise UsageError(
-            f"--database-host {text}: is it a PostgreSQL that exists (write postgresql://{text}:5432), or a machine on "
-            "which the run is to start one (then name --server-host and --client-host as well)?"
-        )
-    return host
+class Layout(Section):
+    """A file of config/hosts."""
+
+    server: str | None = None
+    database: str | None = None
+    client: str | tuple[str, ...] = ()
 
 
 def layout(name: str) -> Hosts:
     """The machines of ``config/hosts/NAME.toml`` or a .toml of one's own; raises ConfigError."""
     path = Path(name) if name.endswith(".toml") else LAYOUTS / f"{name}.toml"
     try:
-        values = bounded.toml(path)
-    except OSError as error:
+        found = read_toml(path, Layout)
+    except (FileNotFoundError, NotADirectoryError) as error:
         known = ", ".join(sorted(found.stem for found in LAYOUTS.glob("*.toml"))) or "none yet"
-        raise ConfigError(f"--hosts {name}: {path} cannot be read ({error.strerror}); there are: {known}") from error
-    except ValueError as error:
-        raise ConfigError(f"{path}: {error}") from error
-    for key, value in values.items():
-        clients = key == "client" and isinstance(value, list) and all(isinstance(each, str) for each in value)
-        if key not in KEYS or not (isinstance(value, str) or clients):
-            raise ConfigError(f"{path}: {key}: takes server, database (each a host) and client (a host, or a list)")
-    found = values.get("client", [])
-    return of_flags(values.get("server"), values.get("database"), tuple([found] if isinstance(found, str) else found))
+        raise ConfigError(f"--hosts {name}: {path} is not there; there are: {known}") from error
+    return of_flags(found.server, found.database, (found.client,) if isinstance(found.client, str) else found.client)

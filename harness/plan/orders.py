@@ -7,7 +7,7 @@ arrival (``$customer``, ``$card``, ``$item1``, ``$quantity1`` and so on), or cap
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Literal, TypeAlias
 
 CREATE = "create order"  # the operation that all use cases begin with, by which implementations are ranked
@@ -96,14 +96,5 @@ def plan(factor: float) -> dict[str, object]:
 
 def _planned(step: Step) -> dict[str, object]:
     """A step as the generator reads it; what it has not is absent."""
-    planned: dict[str, object] = {
-        "name": step.operation,
-        "method": step.method,
-        "path": step.path,
-        "status": step.status,
-    }
-    if step.body is not None:
-        planned["body"] = step.body
-    if step.capture:
-        planned["capture"] = dict(step.capture)
-    return planned
+    given = {key: value for key, value in asdict(step).items() if value and key != "operation"}
+    return {"name": step.operation, **given}

@@ -1,8 +1,7 @@
 """The measurement profiles of config/*.toml: how long, how often, by which rules. Flags win over them."""
 
-import tomllib
 from pathlib import Path
-from typing import Annotated, Literal, Self
+from typing import Annotated, Literal, Self, TypeVar
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
@@ -22,7 +21,6 @@ class Section(BaseModel):
     )  # built when first used
 
 
-FILE_BYTES = 1 << 20
 MOST_LEVELS = 1000  # of one sweep
 Connections = Annotated[int, Field(ge=1, le=1_000_000)]
 Queries = Annotated[int, Field(ge=1, le=1_000_000)]  # a request; servers cap them at 500, and a level may ask for more
@@ -135,19 +133,25 @@ def load(name: str) -> Profile:
         raise ConfigError(f"no profile {name!r}: a name, or a path ending in .toml")
     path = Path(name) if name.endswith(".toml") else PROFILES / f"{name}.toml"
     try:
-        values = tomllib.loads(bounded.read(path, FILE_BYTES).decode("utf-8"))
-        return Profile.model_validate({"name": path.stem, **values})
+        return read_toml(path, Profile, name=path.stem)
     except (FileNotFoundError, NotADirectoryError) as error:
         raise ConfigError(
             f"no profile {name!r}: there are {', '.join(names())}, or give a path ending in .toml"
         ) from error
+
+
+Model = TypeVar("Model", bound=BaseModel)
+
+
+def read_toml(path: Path, model: type[Model], **usual: object) -> Model:
+    """A file as its model reads it; raises ConfigError that names file and key, FileNotFound- or NotADirectoryError."""
+    try:
+        return model.model_validate({**usual, **bounded.toml(path)})
+    except (FileNotFoundError, NotADirectoryError):
+        raise
     except OSError as error:
         raise ConfigError(f"{path}: cannot be read: {error.strerror}") from error
-    except UnicodeDecodeError as error:
-        raise ConfigError(f"{path}: not UTF-8: {error.reason} at byte {error.start}") from error
     except ValidationError as error:
-        raise ConfigError(f"{path}: {'; '.join(explain(error, Profile))}") from error
-    except RecursionError as error:
-        raise ConfigError(f"{path}: not valid TOML: nested too deep") from error
-    except ValueError as error:  # of TOML, and a number of thousands of digits
-        raise ConfigError(f"{path}: not valid TOML: {error}") from error
+        raise ConfigError(f"{path}: {'; '.join(explain(error, model.model_json_schema()))}") from error
+    except ValueError as error:
+        raise ConfigError(f"{path}: {error}") from error

@@ -5,7 +5,6 @@ import io
 import json
 import random
 import re
-import string
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -30,7 +29,6 @@ Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][\w.-]*$", max_length=60)]  # 
 FileName = Annotated[str, Field(min_length=1, max_length=1000)]
 Header = Annotated[str, Field(pattern=r"^[!#$%&'*+.^_`|~0-9A-Za-z-]+$", max_length=200)]
 Scalar = str | int | float | bool
-UNRESERVED = frozenset(f"{string.ascii_letters}{string.digits}-._~".encode())  # the others of a path are escaped
 HeaderValue = Annotated[str, Field(pattern=r"^[\t\x20-\x7e]*$", max_length=16_384), AfterValidator(str.strip)]
 
 
@@ -199,7 +197,7 @@ def _prepared(request: Request, expect: Expect, body: bytes | None, drawn: Mappi
     if drawn and (expect.subset is not None or expect.body is not None):
         said = None if expect.body is None else _text(expect.body, drawn)
         expect = expect.model_copy(update={"subset": _filled(expect.subset, drawn), "body": said})
-    target = _text(request.path, {name: _escaped(value) for name, value in drawn.items()})
+    target = _text(request.path, {name: _escaped(_spelt(value)) for name, value in drawn.items()})
     return Prepared(
         request=request.name,
         target=target,
@@ -230,8 +228,9 @@ def _spelt(value: Scalar) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def _escaped(value: Scalar) -> str:
-    return "".join(chr(byte) if byte in UNRESERVED else f"%{byte:02X}" for byte in _spelt(value).encode())
+def _escaped(text: str) -> str:
+    """For a path: all but unreserved characters as bytes in percent notation."""
+    return re.sub(r"(?a)[^\w.~-]", lambda found: "".join(f"%{byte:02X}" for byte in found[0].encode()), text)
 
 
 def _file(folder: Path, name: str) -> bytes:

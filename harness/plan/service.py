@@ -1,22 +1,18 @@
 """``tfb.toml``: a service of anybody's own: how it is built and started, what is asked, what a right answer is."""
 
-import tomllib
 from pathlib import Path
 from typing import Annotated, Self
 
-from pydantic import Field, ValidationError, model_validator
+from pydantic import Field, model_validator
 
 from harness.errors import ConfigError
 from harness.plan.benchmark_config import Local, TestEntry
 from harness.plan.discovery import Implementation
-from harness.plan.profile import Connections, Section
+from harness.plan.profile import Connections, Section, read_toml
 from harness.plan.requests import Request
 from harness.plan.testtypes import declared
-from harness.plan.words import explain
-from harness.records import bounded
 
 FILE = "tfb.toml"
-FILE_BYTES = 1 << 20
 SEVERAL = ("&&", "||", ";", "|")  # commands in one line: the shell stays above them
 Line = Annotated[str, Field(min_length=1, max_length=10_000)]
 
@@ -68,17 +64,10 @@ class ServiceFile(Section):
 
 def read(folder: Path) -> ServiceFile:
     """The file of a folder; raises ConfigError that names the key and what is allowed."""
-    path = folder / FILE
     try:
-        return ServiceFile.model_validate(tomllib.loads(bounded.read(path, FILE_BYTES).decode("utf-8")))
+        return read_toml(folder / FILE, ServiceFile)
     except FileNotFoundError as error:
-        raise ConfigError(f"{path}: not there; ./tfb init writes one") from error
-    except OSError as error:
-        raise ConfigError(f"{path}: cannot be read: {error.strerror}") from error
-    except ValidationError as error:
-        raise ConfigError(f"{path}: {'; '.join(explain(error, ServiceFile))}") from error
-    except (ValueError, RecursionError) as error:
-        raise ConfigError(f"{path}: not valid TOML: {error}") from error
+        raise ConfigError(f"{folder / FILE}: not there; ./tfb init writes one") from error
 
 
 def side(file: ServiceFile, folder: Path, name: str, seed: int) -> Implementation:
@@ -112,7 +101,6 @@ def side(file: ServiceFile, folder: Path, name: str, seed: int) -> Implementatio
         folder=folder,
         maintainers=(),
         entry=entry,
-        own=False,
         ready=own.ready or kinds[plain[0]].requests[0].target,
         requests=kinds,
     )

@@ -1,10 +1,10 @@
 """Words of messages: the nearest known one for one that is not known, and what a violation is in plain ones."""
 
 import difflib
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, get_args
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
 
-from pydantic import BaseModel, ValidationError
+from pydantic import ValidationError
 
 # Of pydantic's types of errors, in plain words.
 PLAIN = {
@@ -24,24 +24,21 @@ MOST_NAMED = 20  # of words that are allowed: a longer list hides the sentence t
 MOST_COMPLAINTS = 8  # about one file
 
 
-def keys_of(model: type[BaseModel]) -> Sequence[str]:
-    """The keys of a file that a model reads."""
-    return [field.alias or name for name, field in model.model_fields.items()]
+def keys_of(schema: Mapping[str, Any]) -> set[str]:
+    """The keys of a file, at whatever place of it, by its JSON Schema."""
+    parts = (schema, *schema.get("$defs", {}).values())
+    return {key for part in parts for key in part.get("properties", {})}
 
 
-def explain(
-    error: ValidationError,
-    root: type[BaseModel],
-    keys: Callable[[type[BaseModel]], Sequence[str]] = keys_of,
-) -> Iterator[str]:
-    """One sentence for each violation of a file that ``root`` reads: its key, what is wrong, the nearest known key."""
+def explain(error: ValidationError, schema: Mapping[str, Any]) -> Iterator[str]:
+    """One sentence for each violation of a file: its key, what is wrong, the nearest known key."""
     violations = error.errors()
     for violation in violations[:MOST_COMPLAINTS]:
         if violation["type"] == "too_short" and violation["input"]:
             continue  # of a list whose entries are broken, and told themselves
         place = [f"{part!s:.80}" for part in violation["loc"]]
         if violation["type"] == "extra_forbidden":
-            yield f"{'.'.join(place)}: unknown key; {suggest(place[-1], keys(_model_at(root, place[:-1])))}"
+            yield f"{'.'.join(place)}: unknown key; {suggest(place[-1], keys_of(schema))}"
         else:
             said = PLAIN.get(violation["type"]) or violation["msg"]
             yield f"{'.'.join(place) or 'the whole file'}: {said} (found {violation['input']!r:.80})"
@@ -49,24 +46,8 @@ def explain(
         yield f"and {len(violations) - MOST_COMPLAINTS} more"
 
 
-def _model_at(root: type[BaseModel], place: Sequence[str]) -> type[BaseModel]:
-    """The model at a place of a file; indices, and keys of a mapping, lead no deeper."""
-    model = root
-    for part in place:
-        field = next((f for name, f in model.model_fields.items() if part in (name, f.alias)), None)
-        model = (_inner(field.annotation) if field else None) or model
-    return model
-
-
-def _inner(annotation: Any) -> type[BaseModel] | None:  # noqa: ANN401 - of a field, whatever it is
-    """The model that an annotation is, or holds."""
-    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-        return annotation
-    return next(filter(None, map(_inner, get_args(annotation))), None)
-
-
-def suggest(word: str, known: Iterable[str], *, listed_by: str = "") -> str:
-    """The nearest known word as a question, or the list of all of them, of many the first and what lists the others."""
+def suggest(word: str, known: Iterable[str]) -> str:
+    """The nearest known word as a question, or the list of all of them, of many the first."""
     allowed = sorted(known)
     near = difflib.get_close_matches(word, allowed, n=3, cutoff=0.6)
     if near:
@@ -74,5 +55,4 @@ def suggest(word: str, known: Iterable[str], *, listed_by: str = "") -> str:
     more = len(allowed) - MOST_NAMED
     if more <= 0:
         return f"allowed are {', '.join(allowed)}"
-    command = f" ({listed_by})" if listed_by else ""
-    return f"allowed are {', '.join(allowed[:MOST_NAMED])} and {more} more{command}"
+    return f"allowed are {', '.join(allowed[:MOST_NAMED])} and {more} more"

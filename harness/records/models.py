@@ -399,7 +399,6 @@ class ImplementationInfo(Record):
     tags: tuple[str, ...] = ()
     maintainers: tuple[str, ...] = ()
     test_types: tuple[str, ...] = ()
-    lines: int | None = None  # of its program, neither blank nor comment nor import (``harness.plan.size``)
     digest: str = ""  # of what benchmark_config.json says of it: a run is resumed only with the same
     rules: str = "tfb"  # by which it is verified: tfb or techempower
     allowed: tuple[str, ...] = ()  # privileges that it ran with beyond a container's usual ones

@@ -17,7 +17,6 @@ def export(report: Report, out: TextIO) -> None:
         rows.column("implementation", lambda each: each.name),
         rows.column("language", lambda each: each.language),
         rows.column("framework", lambda each: each.framework),
-        rows.column("lines", lambda each: "–" if each.lines is None else f"{each.lines:,}"),
     )
     parts = ["\n\n".join(heading(info).plain.split("\n")), str(sentence.answer(info, ranking))]
     parts += [section(each) for each in (*shown(info, ranking, every_load=True), sizes)]

@@ -187,10 +187,9 @@ def shown(info: RunInfo, ranking: Ranking, *, every_load: bool) -> Iterator[Show
         yield _goal(f"{found.test_type}, capacity at {found.goal.label}", "req/s at goal", found.rows)
         yield _points(found)
     if orders := ranking.orders:
-        sizes = {one.name: one.lines for one in info.implementations}
         for of_factor in orders.tables:
             title = f"order ×{of_factor.factor:g}, by the response time of {CREATE}"
-            yield _order_table(title, of_factor.rows, sizes)
+            yield _order_table(title, of_factor.rows)
         if orders.goal and orders.capacities:
             yield _goal(f"order, highest factor at which {orders.goal.label} of {CREATE}", "factor", orders.capacities)
     if ranking.overall and is_ranked(info):
@@ -282,7 +281,7 @@ def _points(table: LatencyTable) -> Shown:
     )
 
 
-def _order_table(title: str, found: Sequence[OrderRow], sizes: dict[str, int | None]) -> Shown:
+def _order_table(title: str, found: Sequence[OrderRow]) -> Shown:
     rows = Rows(found, lambda row: row.response if row.ranked else None)
 
     def cpu(row: OrderRow) -> Standing | None:
@@ -305,7 +304,6 @@ def _order_table(title: str, found: Sequence[OrderRow], sizes: dict[str, int | N
         *rows.figure("µs CPU/arrival", cpu, micros, 1e6, (0, 1)),
         rows.column("µs database", database, 3),
         rows.column("memory", lambda row: format_bytes(row.rss_peak), 4),
-        rows.column("lines", lambda row: "–" if (n := sizes.get(row.implementation)) is None else f"{n:,}", 5),
         remarks=_flagged,
     )
 

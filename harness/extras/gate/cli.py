@@ -74,7 +74,6 @@ def compare(
                 chosen,
                 services=services,
                 cells={each.name: dict.fromkeys(each.requests, load) for each in services},
-                reference=BASE,
                 results=Path(flags.results) if flags.results else place / "results",
             )
         )

@@ -1,9 +1,10 @@
 """``./tfb init``: writes the tfb.toml of a service after looking at its folder."""
 
 import json
+import os
 import re
 import tomllib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Annotated
 
@@ -12,7 +13,6 @@ from cyclopts import Parameter
 from harness.errors import Exit, UsageError
 from harness.paths import PROGRAM
 from harness.plan.service import FILE
-from harness.plan.size import programs
 
 TEMPLATE = """\
 # What {program} compare needs to know of this service. Commands run in this folder, in a shell.
@@ -132,6 +132,8 @@ def _jvm(place: Path) -> Found | None:
     return None
 
 
+PROGRAMS = (".java", ".kt", ".scala", ".js", ".mjs", ".cjs", ".ts", ".py", ".go", ".rs", ".rb", ".php", ".cs")
+NOT_ITS_OWN = ("node_modules", "target", "vendor", "build", "dist", "out", "bin", "obj", "test", "tests")
 LOOKS: tuple[Callable[[Path], Found | None], ...] = (_node, _python, _go, _rust, _jvm)
 
 
@@ -144,5 +146,13 @@ def _path(place: Path) -> str:
                 return next(str(path) for path, own in paths.items() if "get" in own and "{" not in path)
             except (ValueError, LookupError, StopIteration, AttributeError, TypeError):
                 break
-    routes = (route for path in programs(place) for route in ROUTE.findall(path.read_text(errors="replace")))
+    routes = (route for path in _programs(place) for route in ROUTE.findall(path.read_text(errors="replace")))
     return next(routes, "/")
+
+
+def _programs(place: Path) -> Iterator[Path]:
+    """Its own programs, without tests and what builds and package managers put there."""
+    for folder, folders, names in os.walk(place):
+        folders[:] = sorted(name for name in folders if name not in NOT_ITS_OWN and not name.startswith("."))
+        files = (Path(folder) / name for name in sorted(names))
+        yield from (path for path in files if path.suffix in PROGRAMS and path.is_file())

@@ -23,8 +23,12 @@ ARRIVALS_CONNECTIONS = 64  # at most, that the requests of arrivals go over
 DRAWN = 1_000  # requests of one declared one whose values are drawn
 
 ACCEPT_JSON = "application/json,text/html;q=0.9,application/xhtml+xml;q=0.9,application/xml;q=0.8,*/*;q=0.7"
-ACCEPT_PLAIN = "text/plain,text/html;q=0.9,application/xhtml+xml;q=0.9,application/xml;q=0.8,*/*;q=0.7"
-ACCEPT_HTML = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"
+ACCEPT = {  # header of verification and load, by what an answer is, where it is not JSON's
+    "greeting": "text/plain,text/html;q=0.9,application/xhtml+xml;q=0.9,application/xml;q=0.8,*/*;q=0.7",
+    "page": "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8",
+    "orders": "application/json",
+    "declared": "*/*",
+}
 MEDIA_TYPES = {"greeting": "text/plain", "page": "text/html"}  # of answers that are not JSON
 
 
@@ -51,10 +55,8 @@ class TestType:
     __test__ = False  # not a test class, whatever pytest thinks of its name
 
     name: str  # as in --type and results.json
-    url_key: str  # key of benchmark_config.json
-    accept: str  # Accept header of verification and load
     answer: Answer
-    sweep: Sweep
+    sweep: Sweep = "concurrency"
     concurrency: tuple[int, ...] = ()  # levels of its own instead of the profile's
     reads_database: bool = False
     writes_database: bool = False
@@ -62,9 +64,23 @@ class TestType:
     parameter: int | None = None  # number appended to a declared URL that ends in "=", the same at every level
     calls_upstream: bool = False  # needs the upstream server, whose address is in UPSTREAM_URL
     crowd: Crowd = Crowd()
-    scored: bool = True  # one of the six of TechEmpower's score: what a run measures unless --type says otherwise
     techempower: bool = True  # one of TechEmpower's: what --type all means
     requests: tuple[Prepared, ...] = ()  # of a service: each one sent is drawn from these
+
+    @property
+    def scored(self) -> bool:
+        """One of the six of TechEmpower's score: what a run measures unless --type says otherwise."""
+        return self.techempower and not self.cached
+
+    @property
+    def url_key(self) -> str:
+        """Its key of benchmark_config.json."""
+        return f"{self.name.replace('-', '_')}_url"
+
+    @property
+    def accept(self) -> str:
+        """Accept header of verification and load."""
+        return ACCEPT.get(self.answer, ACCEPT_JSON)
 
     @property
     def checked_as(self) -> str:
@@ -125,17 +141,8 @@ def declared(requests: Sequence[Request], folder: Path, seed: int) -> Mapping[st
 
     Raises ConfigError for files that do not hold what is asked of them.
     """
-    tables = {request.name: prepare(request, folder, seed, DRAWN) for request in requests}
-    return {
-        name: TestType(
-            name=name,
-            url_key="",
-            accept="*/*",
-            answer="declared",
-            sweep="concurrency",
-            scored=False,
-            techempower=False,
-            requests=table,
-        )
-        for name, table in tables.items()
-    }
+    found = {}
+    for request in requests:
+        table = prepare(request, folder, seed, DRAWN)
+        found[request.name] = TestType(name=request.name, answer="declared", techempower=False, requests=table)
+    return found

@@ -1,6 +1,5 @@
 """``./tfb check`` brings what it may, runs what it can, stops what it started, and names what it left out."""
 
-import json
 import os
 import signal
 import subprocess
@@ -32,11 +31,9 @@ def checked(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capfd: pytest.Captu
     monkeypatch.setenv("TFB_STATE", str(tmp_path / "state"))
     monkeypatch.setattr(provision, "engine_answers", lambda: True)
 
-    def run(
-        found: Sequence[Stage], needs: Sequence[Need] = (), *, beside: bool = False, **more: object
-    ) -> tuple[Exit, str]:
+    def run(found: Sequence[Stage], needs: Sequence[Need] = (), **more: object) -> tuple[Exit, str]:
         options: dict[str, object] = {"consent": "no", "bring_engine": False, **more}
-        code = check.check([found] if beside else [[each] for each in found], needs, **options)  # type: ignore[arg-type]
+        code = check.check(found, needs, **options)  # type: ignore[arg-type]
         streams = capfd.readouterr()
         return code, streams.out + streams.err
 
@@ -50,19 +47,6 @@ def test_all_stages_run_even_when_one_fails_and_it_is_named(checked: Checked) ->
     assert said.endswith("tfb check: failed: bad\n")
     code, said = checked([fine])
     assert (code, said.splitlines()[-1]) == (Exit.OK, "tfb check: all passed")
-
-
-def test_those_of_a_group_run_at_once_with_the_output_of_each_in_one_piece(checked: Checked, tmp_path: Path) -> None:
-    code = (
-        "import pathlib, time; print('{0} begins', flush=True); pathlib.Path('{2}/{0}').touch()\n"
-        "while not pathlib.Path('{2}/{1}').exists(): time.sleep(0.01)\n"
-        "print('{0} ends')"
-    )
-    each = [python(name, code.format(name, other, tmp_path)) for name, other in ("ab", "ba")]
-    status, said = checked(each, beside=True)
-    assert status is Exit.OK
-    for name in ("a", "b"):
-        assert f"== {name}\n{name} begins\n{name} ends\n== {name}: ok in" in said
 
 
 def test_a_stage_that_lacks_something_is_left_out_and_named_with_what_brings_it(
@@ -137,38 +121,32 @@ def test_a_failed_test_of_real_servers_is_tried_again_alone(tmp_path: Path, chec
 def test_an_interruption_ends_what_runs_and_the_engine_that_was_started(tmp_path: Path) -> None:
     slow = (
         "import time, signal, sys\n"
-        "signal.signal(15, lambda *_: sys.exit(open(sys.argv[1], 'w').close()))\n"
+        "signal.signal(15, lambda *_: sys.exit(open(sys.argv[1] + '/ended', 'w').close()))\n"
+        "open(sys.argv[1] + '/ready', 'w').close()\n"
         "time.sleep(60)"
     )
     code = (
         "import sys\nfrom harness import cli\nfrom harness.cli import check\nfrom harness.cli.check import Stage\n"
         "from harness.host import interruption, process\n"
         "interruption.install(process.ask_all, process.kill_all)\n"
-        f"found = [Stage(name=n, command=(sys.executable, '-c', {slow!r}, {str(tmp_path)!r} + '/' + n))"
-        " for n in ('a', 'b')]\n"
-        "print('ready', flush=True)\n"
-        "sys.exit(cli.guarded(lambda: check.check([found], (), 'no', bring_engine=False)))\n"
+        f"found = [Stage(name='slow', command=(sys.executable, '-c', {slow!r}, {str(tmp_path)!r}))]\n"
+        "sys.exit(cli.guarded(lambda: check.check(found, (), 'no', bring_engine=False)))\n"
     )
-    environment = {**os.environ, "PYTHONPATH": str(REPOSITORY)}
-    child = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, env=environment)
-    assert child.stdout is not None
-    assert child.stdout.readline() == b"ready\n"
-    time.sleep(1.5)
+    child = subprocess.Popen([sys.executable, "-c", code], env={**os.environ, "PYTHONPATH": str(REPOSITORY)})
+    until = time.monotonic() + 20
+    while not (tmp_path / "ready").exists() and time.monotonic() < until:
+        time.sleep(0.05)
     child.send_signal(signal.SIGINT)
-    child.communicate(timeout=20)
-    assert (child.returncode, sorted(path.name for path in tmp_path.iterdir())) == (130, ["a", "b"])
+    assert child.wait(20) == 130
+    assert (tmp_path / "ended").exists()
 
 
 def test_the_usual_check_verifies_the_four_servers_and_all_has_everything_else() -> None:
-    fast, usual, everything = (
-        {stage.name for group in stages(extent) for stage in group} for extent in ("fast", "usual", "all")
-    )
+    fast, usual, everything = ({stage.name for stage in stages(extent)} for extent in ("fast", "usual", "all"))
     assert fast < usual < everything
     assert usual - fast == {"page in a browser", "four servers verified"}
     assert {"gallery", "tests of real servers", "several machines", "other implementations"} <= everything
 
 
 def test_ci_calls_the_whole_check_with_consent() -> None:
-    script = (REPOSITORY / ".ci" / "run").read_text()
-    assert 'exec ./tfb check --all --yes "$@"' in script
-    assert json.dumps("check") not in script
+    assert 'exec ./tfb check --all --yes "$@"' in (REPOSITORY / ".ci" / "run").read_text()

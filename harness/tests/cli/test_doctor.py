@@ -5,30 +5,21 @@ import pytest
 from harness.cli import machine
 from harness.host.provision import Need
 
-
-def _need(*names: str) -> Need:
-    return Need(kind="java", condition=">=25", wanted_by=names, tool=None)
+LONG = tuple(f"an-implementation-with-a-long-name-{number}" for number in range(5))
 
 
 @pytest.mark.parametrize(
     ("names", "shown"),
     [
         ((), "the harness"),
-        (("a", "b"), "a, b"),
         (tuple("abcdef"), "a, b, c, d, e, f"),
         (tuple("abcdefg"), "7 implement"),
+        (LONG, ", ".join(LONG)),
     ],
 )
-def test_many_that_want_a_tool_are_counted(
-    names: tuple[str, ...], shown: str, capsys: pytest.CaptureFixture[str]
+def test_those_that_want_a_tool_are_named_or_counted_and_no_line_of_a_pipe_is_cut(
+    names: tuple[str, ...], shown: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    machine.show_tools([_need(*names)])
-    line = next(line for line in capsys.readouterr().out.splitlines() if "java" in line)
-    assert shown in line
-
-
-def test_in_a_pipe_no_line_is_cut(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("COLUMNS", raising=False)
-    names = tuple(f"an-implementation-with-a-long-name-{number}" for number in range(5))
-    machine.show_tools([_need(*names)])
-    assert ", ".join(names) in capsys.readouterr().out
+    machine.show_tools([Need(kind="java", condition=">=25", wanted_by=names, tool=None)])
+    assert shown in next(line for line in capsys.readouterr().out.splitlines() if "java" in line)

@@ -1,17 +1,14 @@
 """A new implementation begins from one of its own language, or blank, and can be read."""
 
-import re
 from pathlib import Path
 
 import pytest
 
 from harness import cli
-from harness.cli import new
 from harness.errors import Exit
 from harness.paths import FRAMEWORKS
-from harness.plan.discovery import CONFIG_FILE, ROUTES, read
+from harness.plan.discovery import CONFIG_FILE, read
 from harness.plan.testtypes.registry import TEST_TYPES
-from harness.verify.checks.registry import CHECKS
 
 
 def made(frameworks: Path, *words: str) -> Path:
@@ -52,7 +49,7 @@ def test_a_copy_has_the_new_name_and_a_dockerfile_that_is_there(
         ("mine --from expres", "did you mean express"),
         ("Mine --from express", "'Mine' is not a valid name"),
         ("express --language Go", "'express' exists"),
-        ("mine --blank", "what does it begin from? give --language LANG"),
+        ("mine --blank", "give --language LANG"),
         ("mine --blank --language ../x", "'../x' is not a valid name"),
     ],
 )
@@ -64,44 +61,19 @@ def test_what_does_not_fit_is_said_and_nothing_is_written(
     assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.parametrize(("language", "manifest"), [("go", "go.mod"), ("Python", "requirements.lock"), ("Zig", None)])
-def test_a_blank_folder_is_whole_but_for_the_code(language: str, manifest: str | None, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("language", "spelled"), [("go", "Go"), ("Zig", "Zig")])
+def test_a_blank_folder_is_whole_but_for_the_code(language: str, spelled: str, tmp_path: Path) -> None:
     folder = made(tmp_path, "mine", "--blank", "--language", language)
     (implementation,) = read(folder / CONFIG_FILE)
+    assert (folder.parent.name, implementation.entry.language) == (spelled, spelled)
     assert tuple(implementation.urls) == tuple(kind for kind, known in TEST_TYPES.items() if known.scored)
     assert implementation.local is not None
     assert "USER" in (folder / "mine.dockerfile").read_text()
-    assert manifest is None or (folder / manifest).is_file()
-    assert implementation.lines is None
-    assert [path for path in new.PATHS.values() if f"## GET {path}" not in (folder / ROUTES).read_text()] == []
+    assert not list(folder.glob("*.js"))
 
 
-def test_each_route_has_the_paragraphs_that_its_verification_checks() -> None:
-    of = {part.partition("\n")[0]: part for part in new.routes("mine").split("## GET ")}
-    assert "**json.2** The json test answers" in of["/json"]
-    assert "count.1" not in of["/db"]
-    assert {"rows.4", "count.1", "update.3", "statements.5"} <= set(
-        re.findall(r"[a-z]+\.\d+", of["/updates?queries=N"])
-    )
-    assert not {"statements.5", "declared.1"} & set(re.findall(r"[a-z]+\.\d+", of["/db"] + of["/fortunes"]))
-    assert {check.rule for check in CHECKS.values()} <= set(dict(new.paragraphs()))
-
-
-def test_one_that_is_begun_is_no_source_and_takes_no_tag_of_its_source(tmp_path: Path) -> None:
-    mine = made(tmp_path, "a-router", "--language", "go")
-    assert (mine / "routes.go").is_file()
-    again = made(tmp_path, "b-router", "--language", "GO")
-    assert "Begun from `net-http`." in (again / "README.md").read_text()
-    (of_core,) = read(made(tmp_path, "mine", "--from", "express") / CONFIG_FILE)
+def test_a_copy_is_of_one_variant_under_the_new_name_without_the_tags_of_its_source(tmp_path: Path) -> None:
+    (variant,) = read(made(tmp_path, "mine", "--from", "net-http-chi") / CONFIG_FILE)
+    assert (variant.dockerfile.name, variant.dockerfile.is_file()) == ("mine.dockerfile", True)
+    (of_core,) = read(made(tmp_path, "other", "--from", "express") / CONFIG_FILE)
     assert (of_core.entry.tags, of_core.core) == ((), False)
-
-
-def test_a_variant_brings_its_dockerfile_under_the_new_name(tmp_path: Path) -> None:
-    (implementation,) = read(made(tmp_path, "mine", "--from", "net-http-chi") / CONFIG_FILE)
-    assert (implementation.dockerfile.name, implementation.dockerfile.is_file()) == ("mine.dockerfile", True)
-
-
-def test_a_language_that_is_new_here_is_spelled_as_its_own_people_do(tmp_path: Path) -> None:
-    folder = made(tmp_path, "mine", "--blank", "--language", "elixir")
-    (implementation,) = read(folder / CONFIG_FILE)
-    assert (folder.parent.name, implementation.entry.language) == ("Elixir", "Elixir")

@@ -80,8 +80,3 @@ def test_what_is_said_beside_the_result_fails_nothing() -> None:
     with FULL.open("wb") as full:
         done = subprocess.run([sys.executable, "-c", code], stderr=full, check=False, cwd=REPOSITORY)
     assert done.returncode == 7
-
-
-def test_the_launcher_is_a_sh_script() -> None:
-    assert (REPOSITORY / "tfb").read_text().startswith("#!/bin/sh\n")
-    assert os.access(REPOSITORY / "tfb", os.X_OK)

@@ -92,19 +92,6 @@ def test_the_latency_profile_searches_the_capacity_at_a_goal(scene: Scene) -> No
         assert trial.latency is None or trial.latency.basis == "open-loop, intended send time"
 
 
-def test_the_plan_is_printed_and_nothing_is_started(scene: Scene) -> None:
-    for name in ("one", "two"):
-        scene.add(name)
-    scene.measure(*TWO, "--dry-run").ends(0).says("one", "two", "json", "plaintext")
-    assert list(scene.results.iterdir()) == []
-
-
-def test_a_run_of_one_s_own_seed_repeats_its_order(measured: Scene) -> None:
-    first = [(trial.implementation, trial.test_type, trial.process) for trial in trials(measured)]
-    measured.measure(*TWO, "--seed", "2").ends(0)
-    assert [(trial.implementation, trial.test_type, trial.process) for trial in trials(measured)] == first
-
-
 # ---- verify ----------------------------------------------------------------------------------------------------------
 
 
@@ -128,15 +115,6 @@ def test_a_run_is_reported_in_every_form_as_it_was(measured: Scene, form: str) -
     assert "two" in text
     if form == "json":
         assert json.loads(text)["run_id"] == measured.folder().name
-
-
-def test_two_runs_of_the_same_servers_are_compared_cell_by_cell(measured: Scene) -> None:
-    first, second = sorted(path.name for path in measured.results.iterdir())[:2]
-    answer = measured.tfb("compare", first, second, "--all", "--json", "--results", str(measured.results)).ends(0, 1, 4)
-    found = json.loads(answer.stdout)
-    assert {(cell["implementation"], cell["test_type"]) for cell in found["cells"]} == {
-        (name, kind) for name in ("one", "two") for kind in ("json", "plaintext")
-    }
 
 
 def listens(port: int) -> bool:

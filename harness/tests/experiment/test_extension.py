@@ -13,7 +13,7 @@ from harness.experiment import designs, steps
 from harness.paths import REPOSITORY
 from harness.plan import plan
 from harness.plan import profile as profiles
-from harness.plan.testtypes import ACCEPT_PLAIN, Crowd, Requests, TestType
+from harness.plan.testtypes import Crowd, Requests, TestType
 from harness.plan.testtypes.registry import TEST_TYPES
 from harness.report import Report
 from harness.report.exporters import EXPORTERS
@@ -23,10 +23,7 @@ from harness.verify.checks.registry import CHECKS
 
 GREET = TestType(
     name="greet",
-    url_key="greet_url",
-    accept=ACCEPT_PLAIN,
     answer="greeting",
-    sweep="concurrency",
     concurrency=(3, 30),
     crowd=Crowd(thorough=(Requests(times=10),)),
 )

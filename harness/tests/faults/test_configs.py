@@ -142,13 +142,6 @@ def test_what_is_no_regular_file_is_named_and_not_waited_for(scene: Scene) -> No
     listed(scene, list(SPECIAL))
 
 
-def test_a_second_folder_of_the_same_name_is_refused_and_names_the_first(scene: Scene) -> None:
-    """Two implementations never share a name."""
-    scene.add("good")
-    scene.write("zz", (scene.frameworks / "Python/good/benchmark_config.json").read_bytes())
-    scene.tfb("--list-tests", "--frameworks", str(scene.frameworks)).ends(1).says("good", "is taken by")
-
-
 def test_a_run_is_planned_beside_a_broken_configuration(scene: Scene) -> None:
     """A broken folder keeps nobody from measuring the good ones."""
     scene.add("good")
@@ -224,46 +217,8 @@ def test_the_command_refuses_a_bad_profile_at_once(scene: Scene, name: str) -> N
     refused(scene, scene.words("--test", "good", "--dry-run"), "bad.toml: ")
 
 
-# ---- command lines ---------------------------------------------------------------------------------------------------
-
-FLAGS: Mapping[str, str | bytes] = {
-    "--concurrency-levels": "1:1:10000000000",
-    "--query-levels": "99999999999999999999",
-    "--cpuset-cpus": "0-999999999999",
-    "--duration": "9" * 5000,
-    "--server-port": "70000",
-    "--type": "../json",
-    "--results-name": b"\xff\xfe",
-    "--latency-goal": "p0=0ms",
-    "--exclude": "\x1b[2J",
-    "--resume": "../../etc",
-}
-VERBS = (
-    ("dashboard", "--port", "70000"),
-    ("report", "no-such-run"),
-    ("report", "--format", "docx"),
-    ("compare", "a", "b"),
-    ("new", "x", "--language", "../../escaped"),
-    ("new", "../../escaped"),
-    ("destroy",),
-)
-
-
 def refused(scene: Scene, words: Sequence[str | bytes], *says: str) -> None:
     """Exit status 2, and nothing written."""
     scene.tfb(*words).ends(2).says(*says)
     assert list(scene.results.iterdir()) == []
     assert list(scene.root.rglob("*escaped*")) == []
-
-
-@pytest.mark.parametrize("flag", FLAGS)
-def test_a_flag_that_asks_for_what_cannot_be_is_refused_at_once(scene: Scene, flag: str) -> None:
-    """Exit status 2 before anything is written, whatever its value's size or bytes."""
-    scene.add("good")
-    refused(scene, [*scene.words("--test", "good", "--dry-run"), flag, FLAGS[flag]])
-
-
-@pytest.mark.parametrize("words", VERBS, ids=" ".join)
-def test_a_verb_that_asks_for_what_cannot_be_is_refused_at_once(scene: Scene, words: Sequence[str]) -> None:
-    """Exit status 2, and no file outside of where it belongs."""
-    refused(scene, words)

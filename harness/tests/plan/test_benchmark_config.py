@@ -25,7 +25,7 @@ def test_a_test_type_brings_its_own_key_and_no_other_is_known(monkeypatch: pytes
     entry = {"language": "C", "json_url": "/json", "greet_url": "/greet"}
     with pytest.raises(ValidationError, match="greet_url"):
         TestEntry.model_validate(entry)
-    monkeypatch.setitem(TEST_TYPES, "greet", replace(TEST_TYPES["json"], name="greet", url_key="greet_url"))
+    monkeypatch.setitem(TEST_TYPES, "greet", replace(TEST_TYPES["json"], name="greet"))
     assert TestEntry.model_validate(entry).urls == {"json_url": "/json", "greet_url": "/greet"}
     assert "greet_url" in json_schema()["$defs"]["TestEntry"]["properties"]
     with pytest.raises(ValidationError, match="should match pattern"):

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from harness.errors import ConfigError, UsageError
-from harness.plan.discovery import Implementation, Selection, beside_core, read, scan, select
+from harness.plan.discovery import Implementation, Selection, read, scan, select
 
 ENTRY = {"language": "C", "json_url": "/json", "db_url": "/db"}
 
@@ -53,13 +53,6 @@ def test_what_shows_what_must_not_be_done_is_verified_by_techempower_s_rules(tmp
     assert (ordinary.rules, asleep.rules) == ("tfb", "techempower")
 
 
-def test_broken_json_names_file_line_and_column(tmp_path: Path) -> None:
-    path = write(tmp_path, "C/x", '{\n "framework": }')
-    with pytest.raises(ConfigError) as error:
-        read(path)
-    assert str(error.value) == f"{path}: not valid JSON: expected value at line 2 column 15"
-
-
 def test_a_file_that_is_not_utf_8_is_a_named_problem(tmp_path: Path) -> None:
     path = write(tmp_path, "C/x", "")
     path.write_bytes(b'{"framework": "\xff"}')
@@ -94,27 +87,12 @@ def test_a_wrong_key_or_value_is_named_with_what_is_allowed(tmp_path: Path, docu
     assert words in str(error.value)
 
 
-def test_one_broken_file_does_not_hide_the_others(tmp_path: Path) -> None:
-    write(tmp_path, "C/good", config("good"))
-    write(tmp_path, "C/bad", "{")
-    found = scan(tmp_path)
-    assert [i.name for i in found.implementations] == ["good"]
-    assert len(found.problems) == 1
-
-
 def test_a_name_that_is_taken_is_a_problem_that_names_both_files(tmp_path: Path) -> None:
     first = write(tmp_path, "C/a", config("same"))
     second = write(tmp_path, "C/b", config("same"))
     found = scan(tmp_path)
     assert len(found.implementations) == 1
     assert found.problems == (f"{second}: the name 'same' is taken by {first}",)
-
-
-def test_one_build_command_is_a_list_of_one(tmp_path: Path) -> None:
-    local = {"run": ["x"], "build": ["make", "all"]}
-    (found,) = read(write(tmp_path, "C/x", config("x", default={**ENTRY, "local": local})))
-    assert found.local is not None
-    assert found.local.build == (("make", "all"),)
 
 
 def test_the_ready_path_of_a_query_test_asks_for_one_row(tmp_path: Path) -> None:
@@ -169,12 +147,3 @@ def test_run_takes_the_core_and_all_takes_everything(tmp_path: Path) -> None:
     assert [i.name for i in select(known, Selection())] == ["one", "three"]
     assert [i.name for i in select(known, Selection(test=("run", "two")))] == ["one", "three", "two"]
     assert [i.name for i in select(known, Selection(test=("all",)))] == ["one", "three", "two"]
-    assert beside_core(known, Selection(test=("run",))) == ("two",)
-    assert beside_core(known, Selection(test=("all",))) == ()
-
-
-def test_in_a_folder_without_the_tag_all_are_core(tmp_path: Path) -> None:
-    for name in ("one", "two"):
-        write(tmp_path, f"C/{name}", config(name, default=ENTRY))
-    known = scan(tmp_path).implementations
-    assert [i.name for i in select(known, Selection(test=("run",)))] == ["one", "two"]

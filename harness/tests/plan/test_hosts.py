@@ -34,20 +34,16 @@ def test_a_database_that_exists_is_named_by_its_scheme() -> None:
     found = hosts.of_flags("app", "postgresql://db:5433", ("c1",))
     assert found.database == Postgres(host="db", port=5433)
     assert [host.name for host in found.machines] == ["app", "c1"]
-    assert hosts.postgres("postgresql://db").port == 5432
+    assert hosts.database_of("postgresql://db") == Postgres(host="db", port=5432)
     for text in ("postgresql://user@db", "postgresql://", "postgresql://db/other", "postgresql://db:port"):
         with pytest.raises(UsageError, match="--database-host"):
-            hosts.postgres(text)
-
-
-def test_a_bare_database_host_alone_names_both_spellings() -> None:
-    with pytest.raises(UsageError, match=r"postgresql://db:5432.*--server-host and --client-host"):
-        hosts.of_flags(None, "db", ())
+            hosts.database_of(text)
 
 
 def test_this_machine_cannot_be_one_of_several_by_its_loopback_address() -> None:
-    with pytest.raises(UsageError, match="--database-host, --client-host would be this machine"):
-        hosts.of_flags("app", None, ())
+    for server, database in (("app", None), (None, "db")):
+        with pytest.raises(UsageError, match="would be this machine by its loopback"):
+            hosts.of_flags(server, database, ())
     with pytest.raises(UsageError, match="the same machine twice"):
         hosts.of_flags("app", "db", ("c1", "c1"))
 
@@ -58,7 +54,7 @@ def test_a_layout_file_names_all_three(tmp_path: Path) -> None:
     assert hosts.layout(str(path)) == hosts.of_flags("app", "db", ("c1", "c2"))
     assert hosts.layout("three").elsewhere
     path.write_text('servers = "app"\n')
-    with pytest.raises(ConfigError, match="servers: takes server, database"):
+    with pytest.raises(ConfigError, match="servers: unknown key; did you mean server"):
         hosts.layout(str(path))
     with pytest.raises(ConfigError, match="there are: three"):
         hosts.layout("four")

@@ -60,11 +60,6 @@ def test_a_header_of_its_own_stands_in_place_of_the_usual_one(folder: Path) -> N
     )
 
 
-def test_a_request_without_values_is_one_and_with_values_as_many_as_asked_for(folder: Path) -> None:
-    assert len(prepared(folder)) == 1
-    assert len(prepared(folder, path="/{id}", values={"id": {"range": [1, 9]}})) == 1000
-
-
 def test_values_are_drawn_evenly_and_the_same_of_a_seed(folder: Path) -> None:
     asked = request(path="/{id}", values={"id": {"range": [1, 5]}})
     counts = Counter(made.target for made in prepare(asked, folder, 1, 5000))

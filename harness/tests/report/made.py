@@ -114,7 +114,7 @@ def implementation(name: str) -> ImplementationInfo:
     """Of any language."""
     return ImplementationInfo(
         name=name, framework=name, language="Java", folder=f"frameworks/Java/{name}", display_name=name,
-        test_types=("json", "query"), lines=1234,
+        test_types=("json", "query"),
     )  # fmt: skip
 
 

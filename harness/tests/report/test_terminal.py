@@ -103,7 +103,7 @@ def test_the_order_service_has_response_time_and_cpu_by_arrival() -> None:
     info = made.info(("a",))
     text = shown(info, ranking)
     assert "order ×8, by the response time of create order" in text
-    assert {"12.00", "50.00", "900", "300", "1,234"} <= set(text.split())  # the last one: lines of its program
+    assert {"12.00", "50.00", "900", "300"} <= set(text.split())
     assert "highest factor at which p99 ≤ 100 ms of create order" in text
 
 
@@ -159,4 +159,4 @@ def test_markdown_has_the_same_answer_and_as_many_cells_in_every_line_of_a_table
     for block in text.split("\n\n"):
         lines = [line for line in block.splitlines() if line.startswith("|")]
         assert len({line.count("|") for line in lines}) <= 1
-    assert "| vertx-web | Java | vertx-web | 1,234 |" in text
+    assert "| vertx-web | Java | vertx-web |" in text

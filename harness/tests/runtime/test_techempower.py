@@ -28,7 +28,6 @@ def implementation(*, allowed: tuple[str, ...] = (), **entry: object) -> Impleme
         folder=Path("/tree/C/x"),
         maintainers=(),
         entry=TestEntry.model_validate({**known, **entry}),
-        own=False,
         allowed=allowed,
     )
 

@@ -192,7 +192,6 @@ export interface ImplementationInfo {
   tags: string[];
   maintainers: string[];
   test_types: string[];
-  lines: number | null;
   digest: string;
   rules: string;
   allowed: string[];

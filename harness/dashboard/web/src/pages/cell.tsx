@@ -47,7 +47,6 @@ export function CellPage({ doc }: { doc: RunDocument }) {
             ["Database", known(info.database)],
             ["ORM", known(info.orm)],
             ["Classification", <bdi>{[info.classification, info.approach].filter(Boolean).join(", ")}</bdi>],
-            ["Lines", isNumber(info.lines) ? `${rate(info.lines)}, neither blank nor comment nor import` : ""],
             ["Tags", info.tags.length ? <bdi>{info.tags.join(", ")}</bdi> : ""],
             ["Notes", info.notes ? <bdi>{info.notes}</bdi> : ""],
             ["Source", info.folder ? <SourceLink doc={doc} info={info} /> : ""],

@@ -309,7 +309,6 @@ function information(name: string, metadata: unknown, data: Raw, failed: Raw): I
     tags: strings(facts.tags),
     maintainers: [],
     test_types: tests,
-    lines: null,
     digest: "",
     rules: "techempower",
     allowed: [],

@@ -1,7 +1,7 @@
 // The order service: who answers "create order" soonest at each factor of the arrivals, at what cost, and up to where.
 import { IntervalChart, type IntervalRow } from "../charts/intervals";
 import type { ImplementationInfo, OrderRow, Orders, OrderTable, RunDocument, Standing } from "../documents";
-import { bytes, isNumber, micros, ranks, rate, seconds, span } from "../format";
+import { bytes, isNumber, micros, ranks, seconds, span } from "../format";
 import { href, usePage } from "../hooks";
 import { number, PlainTable } from "../parts/plain-table";
 import { looksOf, type Looks } from "./looks";
@@ -48,7 +48,7 @@ function AtFactor({ table, infos, looks }: { table: OrderTable; infos: Props["in
         header={1}
         heads={[
           ...["Rank", "Implementation"],
-          ...["p50", "p90", "p99", "CPU per arrival", "of the database", "Memory", "Lines"].map(number),
+          ...["p50", "p90", "p99", "CPU per arrival", "of the database", "Memory"].map(number),
           "Remarks",
         ]}
         rows={table.rows.map((row) => ({
@@ -62,7 +62,7 @@ function AtFactor({ table, infos, looks }: { table: OrderTable; infos: Props["in
             >
               <bdi>{row.implementation}</bdi>
             </a>,
-            ...figures(row, infos.get(row.implementation)?.lines),
+            ...figures(row),
             [row.ranked ? "" : row.reason, ...row.flags].filter(Boolean).join(", "),
           ],
         }))}
@@ -71,7 +71,7 @@ function AtFactor({ table, infos, looks }: { table: OrderTable; infos: Props["in
   );
 }
 
-function figures(row: OrderRow, lines: number | null | undefined): string[] {
+function figures(row: OrderRow): string[] {
   const cpu = row.cpu_per_arrival?.estimate;
   return [
     ...["50", "90", "99"].map((key) => {
@@ -81,7 +81,6 @@ function figures(row: OrderRow, lines: number | null | undefined): string[] {
     cpu ? `${withSpan(cpu, micros)} µs` : "–",
     row.database_cpu_per_arrival ? `${micros(row.database_cpu_per_arrival.median)} µs` : "–",
     isNumber(row.rss_peak) ? bytes(row.rss_peak) : "–",
-    rate(lines),
   ];
 }
 

@@ -24,7 +24,6 @@ const info = (name: string, facts: Partial<ImplementationInfo> = {}): Implementa
   tags: [],
   maintainers: [],
   test_types: [],
-  lines: null,
   digest: "",
   rules: "tfb",
   allowed: [],
