@@ -257,5 +257,4 @@ class RunFlags(VerifyFlags):
     lab: Annotated[
         Path | None, _flag(WHERE, "the same run on each deployment that FILE names, and one run of all", metavar="FILE")
     ] = None
-    slurm: Annotated[bool, _flag(WHERE, "of --lab: each as a job of Slurm instead of over ssh")] = False
     profiler: Annotated[bool, _flag(HOW, "a flame graph of one implementation under one test type's load")] = False

@@ -42,7 +42,7 @@ def execute(asked: Asked, arguments: Sequence[str]) -> int:
     chosen = settings(asked, arguments)
     if lab := getattr(asked.flags, "lab", None):
         command = importlib.import_module(extras.MODES["lab"]).command
-        return int(command(chosen, arguments, lab, slurm=getattr(asked.flags, "slurm", False)))
+        return int(command(chosen, arguments, lab))
     if chosen.resume is not None:
         chosen = _of_before(chosen, asked)
     _say_what_else(chosen)

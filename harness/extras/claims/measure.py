@@ -26,7 +26,7 @@ from harness.plan.testtypes.registry import TEST_TYPES
 from harness.records import claims as recorded
 from harness.records import store
 from harness.records.claims import ClaimsRecord, ClaimVerdict
-from harness.records.models import ImplementationInfo, Load, ProcessRecord, RunInfo, RunRecords, Trial, Verdict
+from harness.records.models import ImplementationInfo, Load, RunInfo, RunRecords
 from harness.records.reader import RunReader
 
 PROGRAM_STARTS = 5  # fresh starts of a claim's program
@@ -116,22 +116,24 @@ def evidence(results: Path) -> tuple[RunRecords, dict[str, list[str]]] | None:
         for each in records.info.implementations:
             if each.name not in known or (each.build and each.build.status == "ok"):
                 known[each.name] = each, records.info.revision
-    trials: list[Trial] = []
-    processes: list[ProcessRecord] = []
-    verdicts: list[Verdict] = []
-    behind, before = defaultdict[str, list[str]](list), 0  # processes of the runs before
+    kept: list[RunRecords] = []
+    behind = defaultdict[str, list[str]](list)
     for records in runs:
         info = records.info
         same = {each.name for each in info.implementations if _same(each, info.revision, *known[each.name])}
         done = {key for key in store.finished(records) if key[0] in same}
-        trials += [store.after(before, each) for each in records.trials if (each.implementation, each.process) in done]
-        processes += [store.after(before, each) for each in records.processes if each.implementation in same]
-        verdicts += [store.after(before, each) for each in records.verdicts if each.implementation in same]
+        kept.append(
+            RunRecords(
+                info=info,
+                trials=[each for each in records.trials if (each.implementation, each.process) in done],
+                processes=[each for each in records.processes if each.implementation in same],
+                verdicts=[each for each in records.verdicts if each.implementation in same],
+            )
+        )
         for name in sorted({name for name, _ in done}):
             behind[name].append(info.run_id)
-        before += 1 + max((each.process for each in records.processes), default=-1)
     together = newest.model_copy(update={"implementations": tuple(each for each, _ in known.values())})
-    return RunRecords(info=together, trials=trials, processes=processes, verdicts=verdicts), behind
+    return store.joined(store.numbered(kept), together), behind
 
 
 def _place(info: RunInfo) -> object:

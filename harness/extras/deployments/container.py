@@ -8,6 +8,7 @@ import json
 import os
 import select
 import time
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -16,11 +17,10 @@ from harness.extras.deployments.machine import Machine
 from harness.host import process
 from harness.runtime import Endpoint, Reading, Sockets
 from harness.runtime.compose import RUN_LABEL
-from harness.runtime.container import SETTLE_SECONDS, exit_of
+from harness.runtime.container import SETTLE_SECONDS, ended
 from harness.runtime.readiness import crash_reason
 
 OPEN_SECONDS, READ_SECONDS = 30.0, 5.0  # a machine that has not answered by then is lost
-LOST_GRACE_SECONDS = 0.1  # for a client of an engine that is lost: it has nobody to ask
 METER_IMAGE = "tfb/meter"
 # The host's namespaces, read-only.
 NAMESPACES = (
@@ -43,7 +43,6 @@ class MeterReader:
     def _open(self) -> None:
         self._child = process.Child(self.command, stdin=process.PIPE, stdout=process.PIPE, stderr=process.DEVNULL)
         self._rest = b""
-        self._overdue = False  # a line was asked for and not waited for: it would be taken for the next one
         try:
             self._line(OPEN_SECONDS)  # it is ready
         except BaseException:
@@ -56,16 +55,12 @@ class MeterReader:
         if time.monotonic() - self._last_at < 0.05:
             return self._last
         self._machine.require_reachable()
-        if self._overdue:
-            self.close()
+        if self._child.poll() is not None:  # it was late, and a late line would be taken for the next one
             self._open()
-        control = self._child.popen.stdin
-        try:
-            if control is not None:
+        if control := self._child.popen.stdin:
+            with contextlib.suppress(OSError):  # its output has ended, too, which says why
                 control.write(b"\n")
                 control.flush()
-        except OSError as error:
-            raise self._lost() from error
         self._last, self._last_at = self._line(READ_SECONDS), time.monotonic()
         return self._last
 
@@ -75,11 +70,14 @@ class MeterReader:
         while b"\n" not in self._rest:
             left = until - time.monotonic()
             if output is None or left <= 0 or not select.select([output], [], [], left)[0]:
-                self._overdue = True
-                raise self._machine.lose(f"the machine {self._machine.name} has not answered for {seconds:.0f} s")
+                lost = self._machine.lose(f"the machine {self._machine.name} has not answered for {seconds:.0f} s")
+                self.close()
+                raise lost
             part = os.read(output.fileno(), 1 << 16)
             if not part:
-                raise self._lost()
+                self._child.wait(READ_SECONDS)
+                self._machine.require_answer()
+                raise ServerDiedError(f"the reader on {self._machine.name} has ended")
             self._rest += part
         text, _, self._rest = self._rest.partition(b"\n")
         found: dict[str, Any] = json.loads(text)
@@ -87,22 +85,13 @@ class MeterReader:
             raise ServerDiedError(str(found["gone"]))
         return found
 
-    def _lost(self) -> Exception:
-        """Why the stream ended: the machine is gone, or the reader alone."""
-        self._child.wait(READ_SECONDS)
-        self._machine.require_answer()
-        return ServerDiedError(f"the reader on {self._machine.name} has ended")
-
     def close(self) -> None:
         """End the reader: it ends with its input."""
         for stream in (self._child.popen.stdin, self._child.popen.stdout):
             with contextlib.suppress(OSError):
                 if stream is not None:
                     stream.close()
-        lost = self._machine.lost is not None
-        if not lost:
-            self._child.wait(2.0)
-        self._child.stop(grace=LOST_GRACE_SECONDS if lost else process.STOP_SECONDS)
+        self._machine.end(self._child, 2.0)
 
 
 class RemoteContainer:
@@ -143,40 +132,26 @@ class RemoteContainer:
         """Changes when the container is started again."""
         return f"{self.id} {self._state()}"
 
-    def _line(self) -> dict[str, Any]:
+    def line(self) -> dict[str, Any]:
+        """What its reader says now; raises ServerDiedError with how it ended, and MachineLostError."""
         try:
             return self.reader.line()
         except ServerDiedError as error:
             raise ServerDiedError(self.crash_reason()) from error
 
     def read(self) -> Reading:
-        """Counters of its control group, by that machine's clock; raises ServerDiedError, MachineLostError."""
-        line = self._line()
-        return Reading(
-            at=line["at"],
-            cpu_seconds=line["cpu"],
-            rss=line["rss"],
-            run_seconds=line["run"],
-            wait_seconds=line["wait"],
-            throttled_seconds=line["throttled"],
-            pids=tuple(line["pids"]),
-        )
+        """Counters of its control group, by that machine's clock; raises as ``line``."""
+        found = self.line()["reading"]
+        return Reading(**found | {"pids": tuple(found["pids"])})
 
     def steal(self) -> tuple[float, float]:
         """Stolen and all ticks of that machine."""
-        stolen, every = self._line()["steal"]
+        stolen, every = self.line()["steal"]
         return float(stolen), float(every)
 
     def connections(self, endpoint: Endpoint) -> "RemoteConnections":
-        """The generators' connections, seen where the server runs."""
+        """To its port."""
         return RemoteConnections(self)
-
-    def sockets(self) -> Sockets | None:
-        """Connections of others to its port, as the clients see the bytes; raises as ``read``."""
-        found = self._line()["sockets"]
-        if found is None:
-            return None
-        return Sockets(connections=found["connections"], bytes_received=found["received"], bytes_sent=found["sent"])
 
     def require_alive(self) -> None:
         """Raises ServerDiedError with how it ended and its last lines, MachineLostError."""
@@ -191,14 +166,8 @@ class RemoteContainer:
     def how_it_ended(self) -> str:
         """By its engine; waits until its last output is in the log."""
         self._follower.wait(SETTLE_SECONDS)
-        form = "{{.State.Status}} {{.State.OOMKilled}} {{.State.ExitCode}}"
-        done = self.machine.docker("container", "inspect", "--format", form, self.id)
-        if done.status != 0:
-            return "it was removed"
-        status, killed, code = (*done.stdout.split(), "", "", "")[:3]
-        if killed == "true":
-            return "out of memory (--test-container-memory, or the machine has no more)"
-        return exit_of(int(code)) if code.isdigit() else status
+        self.machine.require_answer()
+        return ended(self.id, self.machine.at)
 
     def stop(self) -> None:
         """Ask its first process to stop, kill it when it does not, and keep its last output."""
@@ -212,21 +181,19 @@ class RemoteContainer:
     def close(self) -> None:
         """Follow its output no longer, and end the reader."""
         self.reader.close()
-        lost = self.machine.lost is not None
-        if not lost:
-            self._follower.wait(1.0)
-        self._follower.stop(grace=LOST_GRACE_SECONDS if lost else process.STOP_SECONDS)
+        self.machine.end(self._follower, 1.0)
 
 
+@dataclass(frozen=True)
 class RemoteConnections:
-    """The generators' connections, seen where the server runs."""
+    """The generators' connections to a container's port, seen where it runs, as the clients see the bytes."""
 
-    def __init__(self, container: RemoteContainer) -> None:
-        self._container = container
+    container: RemoteContainer
 
     def read(self) -> Sockets | None:
-        """The counters now."""
-        return self._container.sockets()
+        """The counters now; raises as ``RemoteContainer.line``."""
+        found = self.container.line()["sockets"]
+        return found and Sockets(**found)
 
     def close(self) -> None:
         """The reader serves the container as long as it lives."""

@@ -2,17 +2,19 @@
 
 import json
 from contextlib import ExitStack
+from pathlib import Path
 
 from harness.console import SafeConsole
 from harness.errors import EnvironmentLacksError, Exit, TfbError
 from harness.extras.deployments import survey
 from harness.extras.deployments.container import METER_IMAGE
 from harness.extras.deployments.machine import Machine, reached
-from harness.host import ownership
+from harness.host import ownership, process
 from harness.plan.hosts import Host, Hosts
 from harness.records.models import MachineLink, RoleMachine
 from harness.runtime import compose
 
+METER = "tfb-meter"  # service
 SLOW_LINK = 1.1e9 / 8  # bytes a second: a gigabit link is full at a few hundred thousand small responses a second
 REMOVE_SECONDS = 60.0
 RUN = "doctor"
@@ -23,7 +25,25 @@ def doctor(hosts: Hosts, *, as_json: bool) -> int:
 
     Raises EnvironmentLacksError without an engine here.
     """
-    machines, links, failed = check(hosts)
+    known: dict[Host, Machine] = {}
+    machines: tuple[RoleMachine, ...] = ()
+    links: tuple[MachineLink, ...] = ()
+    failed: list[str] = []
+    with ExitStack() as stack:
+        scratch = stack.enter_context(ownership.scratch("doctor"))
+        _build_meter(scratch / "build.log")
+        for host in hosts.machines:
+            try:
+                machine = stack.enter_context(reached(host, scratch))
+                machine.send(METER_IMAGE)
+                known[host] = machine
+            except TfbError as error:
+                failed.append(str(error))
+        try:
+            machines = survey.machines(hosts, known, RUN)
+            links = () if failed else survey.links(hosts, known, RUN)
+        except TfbError as error:
+            failed.append(str(error))
     if as_json:
         shown = {"machines": [each.model_dump() for each in machines], "links": [each.model_dump() for each in links]}
         print(json.dumps({**shown, "failed": failed}))
@@ -32,35 +52,10 @@ def doctor(hosts: Hosts, *, as_json: bool) -> int:
     return Exit.ENVIRONMENT if failed else Exit.OK
 
 
-def check(hosts: Hosts) -> tuple[tuple[RoleMachine, ...], tuple[MachineLink, ...], list[str]]:
-    """Machines, links, and why some of them could not be looked at."""
-    labels = ("--label", f"{compose.IMAGE_LABEL}={METER_IMAGE}")
-    files = ("--file", str(compose.FOLDER / "meter.dockerfile"), str(compose.FOLDER.parent / "toolset"))
-    done = compose.docker("build", "--quiet", "--tag", METER_IMAGE, *labels, *files, seconds=600)
+def _build_meter(log: Path) -> None:
+    done = compose.Project(run_id=RUN, bridge=False).build(METER, seconds=600, log=log, more={})
     if done.status != 0:
-        raise EnvironmentLacksError(f"the image {METER_IMAGE} could not be built: {done.stdout.strip()[-500:]}")
-    known: dict[Host, Machine] = {}
-    failed: list[str] = []
-    with ExitStack() as stack:
-        scratch = stack.enter_context(ownership.scratch("doctor"))
-        for host in hosts.machines:
-            try:
-                known[host] = stack.enter_context(reached(host, scratch))
-                known[host].send(METER_IMAGE)
-            except TfbError as error:
-                known.pop(host, None)
-                failed.append(str(error))
-        machines: tuple[RoleMachine, ...] = ()
-        links: tuple[MachineLink, ...] = ()
-        used = (hosts.server, hosts.database if isinstance(hosts.database, Host) else None, *hosts.clients)
-        server, database, *clients = (known.get(host) if host else None for host in used)
-        try:
-            machines = survey.roles(survey.named(server, database, clients), RUN)
-            if server and not failed:
-                links = survey.links(server, [known[client] for client in hosts.clients], database, RUN)
-        except TfbError as error:
-            failed.append(str(error))
-    return machines, links, failed
+        raise EnvironmentLacksError(f"the image {METER_IMAGE} could not be built: {process.tail(log)}")
 
 
 def _print(machines: tuple[RoleMachine, ...], links: tuple[MachineLink, ...], failed: list[str]) -> None:
@@ -91,10 +86,12 @@ def clean(hosts: Hosts, *, dry_run: bool) -> int:
                     containers = compose.ids("ps", "--all", "--filter", runs, at=machine.at) or []
                     found = dict.fromkeys(compose.ids("image", "ls", "--filter", images, at=machine.at) or [])
                     print(f"{machine.name}: {len(containers)} containers, {len(found)} images of runs")
-                    if containers and not dry_run:
+                    if dry_run:
+                        continue
+                    if containers:
                         removal = ("container", "rm", "--force", "--volumes", *containers)
                         machine.docker(*removal, seconds=REMOVE_SECONDS)
-                    for image in () if dry_run else found:
+                    for image in found:
                         machine.docker("image", "rm", "--force", image, seconds=REMOVE_SECONDS)
             except TfbError as error:
                 lost += 1

@@ -5,7 +5,6 @@ import logging
 import os
 import re
 import shlex
-import socket
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -22,6 +21,7 @@ logger = logging.getLogger("tfb.machines")
 OPEN_SECONDS = 20.0
 CALL_SECONDS = 10.0
 SETTLE_SECONDS = 1.0  # what goes through an ssh session may end a moment before the session itself
+LOST_GRACE_SECONDS = 0.1  # for a client of an engine that is lost: it has nobody to ask
 # Host keys as the user's ssh configuration says; no question is asked; silence of four seconds is the end.
 SSH = (
     *("ssh", "-nNT", "-o", "BatchMode=yes", "-o", "ExitOnForwardFailure=yes", "-o", "ConnectTimeout=5"),
@@ -61,7 +61,7 @@ class Machine:
         self.require_reachable()
         done = self.docker(*VERSION)
         if done.status != 0:
-            raise self.lose(f"the engine of the machine {self.name} answers no more: {done.stdout.strip()[-200:]}")
+            raise self.lose(f"the engine of the machine {self.name} does not answer: {done.stdout.strip()[-200:]}")
 
     def back(self, seconds: float) -> bool:
         """Whether it answers, or answers again within the time."""
@@ -94,6 +94,12 @@ class Machine:
         """The command line of a docker command there, for one that runs for long."""
         return [client() or "docker", *self.at, *arguments]
 
+    def end(self, child: process.Child, patience: float) -> None:
+        """Stop such a command, which may end by itself within so many seconds."""
+        if self.lost is None:
+            child.wait(patience)
+        child.stop(grace=LOST_GRACE_SECONDS if self.lost else process.STOP_SECONDS)
+
     def send(self, image: str) -> None:
         """Bring an image of this machine's engine there where its id differs."""
         here = inspect("image", image)
@@ -102,30 +108,34 @@ class Machine:
         there = inspect("image", image, at=self.at)
         if there is not None and there["Id"] == here["Id"]:
             return
-        began = time.monotonic()
         load = f"{shlex.join([client() or 'docker', 'save', image])} | {shlex.join(self.command('load', '--quiet'))}"
         done = process.run(["sh", "-c", load], seconds=900)
         if done.status != 0:
             self.require_reachable()
             said = done.stdout.strip()[-300:] or "no answer"
             raise EnvironmentLacksError(f"the image {image} could not be sent to {self.name}: {said}")
-        logger.info("sent %s to %s in %.1f s", image, self.name, time.monotonic() - began)
+        logger.info("sent %s to %s in %.1f s", image, self.name, done.seconds)
 
 
 @contextmanager
 def reached(host: Host, folder: Path) -> Iterator[Machine]:
-    """The machine, for as long as its socket is forwarded; raises EnvironmentLacksError that says how to mend it."""
-    if host.by == "here":
-        yield Machine(name="this machine", address=host.address or "127.0.0.1", at=())
-        return
+    """The machine, for as long as its socket is forwarded.
+
+    Raises EnvironmentLacksError that says how to mend it, MachineLostError, and UsageError.
+    """
     if host.by == "context":
-        yield _of_context(host)
+        if host.address is None:
+            raise UsageError(f"{host.text}: say at which address the other machines reach it: {host.text}=ADDRESS")
+        machine = Machine(name=host.text, address=host.address, at=("--context", host.name))
+        machine.require_answer()
+        yield machine
         return
     log = folder / f"ssh-{re.sub(r'[^A-Za-z0-9.-]', '-', host.name)}.log"
     with ownership.scratch("ssh") as scratch:
         path = scratch / "d.sock"  # short: the path of a socket has 107 bytes at most
         port = ("-p", str(host.port)) if host.port else ()
         command = [*SSH, *configuration(), *port, "-L", f"{path}:{SOCKET}", host.name]
+        at = ("-H", f"unix://{path}")
 
         def opened() -> process.Child:
             path.unlink(missing_ok=True)
@@ -138,14 +148,8 @@ def reached(host: Host, folder: Path) -> Iterator[Machine]:
                 raise
             return link
 
-        machine = Machine(
-            name=host.text,
-            address=host.address or _address(host),
-            at=("-H", f"unix://{path}"),
-            link=opened(),
-            log=log,
-            open_again=opened,
-        )
+        address = host.address or _address(host)
+        machine = Machine(name=host.text, address=address, at=at, link=opened(), log=log, open_again=opened)
         try:
             yield machine
         finally:
@@ -159,16 +163,6 @@ def configuration() -> Sequence[str]:
     return ("-F", other) if other else ()
 
 
-def _of_context(host: Host) -> Machine:
-    if host.address is None:
-        raise UsageError(f"{host.text}: say at which address the other machines reach it: {host.text}=ADDRESS")
-    machine = Machine(name=host.text, address=host.address, at=("--context", host.name))
-    done = machine.docker(*VERSION, seconds=OPEN_SECONDS)
-    if done.status != 0:
-        raise EnvironmentLacksError(f"the engine of {host.text} does not answer: {done.stdout.strip()[-300:]}")
-    return machine
-
-
 def _address(host: Host) -> str:
     """The host name that ssh's configuration gives this name."""
     done = process.run(["ssh", "-G", *configuration(), host.name], seconds=CALL_SECONDS)
@@ -177,11 +171,13 @@ def _address(host: Host) -> str:
 
 
 def _await_engine(name: str, link: process.Child, path: Path, log: Path) -> None:
-    """Until the engine answers through the socket; raises EnvironmentLacksError."""
+    """Until the engine answers through the socket, which is there as soon as ssh has logged in.
+
+    Raises EnvironmentLacksError.
+    """
     until = time.monotonic() + OPEN_SECONDS
     while time.monotonic() < until and link.wait(0.02) is None:
-        with socket.socket(socket.AF_UNIX) as probe, contextlib.suppress(OSError):
-            probe.connect(str(path))
+        if path.exists():
             done = docker(*VERSION, seconds=OPEN_SECONDS, at=("-H", f"unix://{path}"))
             if done.status == 0:
                 return

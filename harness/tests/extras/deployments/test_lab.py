@@ -1,4 +1,4 @@
-"""The same run on several deployments, here, behind an ssh and in a Slurm of the test's own, and one run of all."""
+"""The same run on several deployments, here and behind an ssh of the test's own, and one run of all."""
 
 import json
 import os
@@ -34,10 +34,6 @@ shift
 [ "$login" = gone ] && echo "connection refused" && exit 255
 cd "$HOMES/$login" && exec sh -c "$*"
 """
-SBATCH = """#!/bin/sh
-for word; do case $word in --wrap=*) script=${word#--wrap=} ;; *) echo "sbatch $word" >> "$ASKED" ;; esac; done
-exec sh -c "$script"
-"""
 FLAGS = ("run", "a", "--profile", "smoke", "--type", "json")
 
 
@@ -66,9 +62,8 @@ def prepared(folder: Path, *, fails: str = "", duration: float = 15.0, processes
 
 @pytest.fixture
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Checkouts here and at one login, a run prepared for each of three deployments, and programs of the test's own."""
-    for name, text in (("ssh", SSH), ("sbatch", SBATCH), ("scancel", 'echo "scancel $*" >> "$ASKED"')):
-        program(tmp_path / "bin" / name, text if text.startswith("#!") else f"#!/bin/sh\n{text}\n")
+    """Checkouts here and at one login, a run prepared for each of three deployments, and an ssh of the test's own."""
+    program(tmp_path / "bin" / "ssh", SSH)
     for checkout in ("here", "homes/one/bench"):
         program(tmp_path / checkout / "tfb", TFB)
     for name in ("near", "far", "away"):
@@ -129,15 +124,6 @@ def test_what_has_not_ended_is_named_and_gone_on_with(place: Path, capfd: pytest
     assert [each.name for each in store.read(folder).info.sets] == ["near", "far"]
 
 
-def test_slurm_gets_a_job_of_a_whole_node_for_each_and_what_is_left_is_taken_back(place: Path) -> None:
-    code, folder = run(place, "--lab", written(place, near="c1", far="c2"), "--slurm")
-    assert code == Exit.OK
-    asked = (place / "asked").read_text().splitlines()
-    assert {"--nodelist=c1", "--nodelist=c2", "--exclusive", "--requeue"} <= {line.split()[-1] for line in asked}
-    assert asked[-1].startswith(f"scancel --name={folder.name} --user=")
-    assert len(store.read(folder).info.sets) == 2
-
-
 def test_a_dry_run_shows_each_deployment_s_command_and_starts_none(
     place: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -153,7 +139,7 @@ def test_a_dry_run_shows_each_deployment_s_command_and_starts_none(
         ('[[deployment]]\nname = "a"\n[[deployment]]\nname = "a"\n', "two deployments have the name 'a'"),
         ('[[deployment]]\nname = "a b"\n', "deployment.0.name"),
         ('[[deployment]]\nname = "a"\nhost = "x"\n', "deployment.0.host"),
-        ("", "deployment: Field required"),
+        ("", "deployment: is missing"),
         ("[[deployment", "not valid TOML"),
     ],
 )
