@@ -6,7 +6,6 @@ A Docker engine on each machine is reached by one forwarded socket over ssh.
 import atexit
 import contextlib
 import logging
-import re
 import secrets
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -29,7 +28,7 @@ from harness.plan.testtypes.registry import TEST_TYPES
 from harness.records.models import Build, MachineLink, RunInfo
 from harness.runtime import DatabaseAddress, Endpoint, Generator, compose
 from harness.runtime.choice import containers
-from harness.runtime.compose import DATABASE, RUN_LABEL, SERVER, Project
+from harness.runtime.compose import DATABASE, SERVER, Project
 from harness.runtime.container import ContainedServer
 from harness.runtime.database import ADMIN
 from harness.runtime.database.contained import DockerDatabase
@@ -224,18 +223,8 @@ class MachinesRuntime(DockerRuntime):
             machine.require_answer()
 
     def recovered(self, seconds: float) -> bool:
-        """Whether all machines answer, or answer again within the time; what was left there of servers is removed."""
-        until = time.monotonic() + seconds
-        if not all(machine.back(max(until - time.monotonic(), 0.0)) for machine in self.reached.values()):
-            return False
-        listing = ("ps", "--all", "--filter", f"label={RUN_LABEL}={self.project.run_id}", "--format")
-        for machine in self.reached.values():
-            said = machine.docker(*listing, "{{.ID}} {{.Image}}").stdout
-            found = re.findall(r"^([0-9a-f]{12}) (\S+)$", said, re.MULTILINE)
-            # Readers that nobody listens to end by themselves; a database that has ended is made anew.
-            if stray := [identity for identity, image in found if image not in (DATABASE_IMAGE, METER_IMAGE)]:
-                machine.docker("container", "rm", "--force", *stray, seconds=60)
-        return True
+        """No machine comes back within a run: one that has ended goes on with --resume."""
+        return False
 
     def survey(self, info: RunInfo) -> RunInfo:
         """run.json's record with each role's machine, graded, and the links; ``machine`` is the server's."""

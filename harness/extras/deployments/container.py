@@ -35,14 +35,11 @@ class MeterReader:
     def __init__(self, machine: Machine, run_id: str, pid: int, port: int = 0) -> None:
         self._machine = machine
         run = ("run", "--interactive", "--rm", "--pull", "never", *NAMESPACES, "--label", f"{RUN_LABEL}={run_id}")
-        self.command = machine.command(*run, METER_IMAGE, str(pid), str(port))
+        command = machine.command(*run, METER_IMAGE, str(pid), str(port))
         self._last: dict[str, Any] = {}
         self._last_at = -1.0
-        self._open()
-
-    def _open(self) -> None:
-        self._child = process.Child(self.command, stdin=process.PIPE, stdout=process.PIPE, stderr=process.DEVNULL)
         self._rest = b""
+        self._child = process.Child(command, stdin=process.PIPE, stdout=process.PIPE, stderr=process.DEVNULL)
         try:
             self._line(OPEN_SECONDS)  # it is ready
         except BaseException:
@@ -55,8 +52,6 @@ class MeterReader:
         if time.monotonic() - self._last_at < 0.05:
             return self._last
         self._machine.require_reachable()
-        if self._child.poll() is not None:  # it was late, and a late line would be taken for the next one
-            self._open()
         if control := self._child.popen.stdin:
             with contextlib.suppress(OSError):  # its output has ended, too, which says why
                 control.write(b"\n")
@@ -70,9 +65,7 @@ class MeterReader:
         while b"\n" not in self._rest:
             left = until - time.monotonic()
             if output is None or left <= 0 or not select.select([output], [], [], left)[0]:
-                lost = self._machine.lose(f"the machine {self._machine.name} has not answered for {seconds:.0f} s")
-                self.close()
-                raise lost
+                raise self._machine.lose(f"the machine {self._machine.name} has not answered for {seconds:.0f} s")
             part = os.read(output.fileno(), 1 << 16)
             if not part:
                 self._child.wait(READ_SECONDS)

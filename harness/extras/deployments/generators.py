@@ -1,7 +1,7 @@
 """Load generators on several clients as one: started, gated on their standard input, and begun together."""
 
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 
@@ -46,18 +46,13 @@ def shares(program: str, arguments: Sequence[str], clients: int) -> list[Share]:
 class Generators:
     """One on each client; ``output`` holds all of their results, one after another.
 
-    ``tell``: a gate before them prints a line as they begin. ``others``: machines without which the load means nothing.
+    ``tell``: a gate before them prints a line as they begin. ``machines``: those without which the load means nothing.
     """
 
     def __init__(
-        self,
-        parts: Sequence[tuple[Machine, Share, GeneratorProgram]],
-        others: Iterable[Machine] = (),
-        *,
-        tell: bool = False,
+        self, parts: Sequence[tuple[Machine, Share, GeneratorProgram]], machines: Collection[Machine], *, tell: bool
     ) -> None:
-        self._parts, self._tell = parts, tell
-        self._machines = tuple({id(each): each for each in (*others, *(machine for machine, *_ in parts))}.values())
+        self._parts, self._machines, self._tell = parts, machines, tell
         self.command = tuple(argument for *_, program in parts for argument in program.command)
         self._begun: Sequence[Begun] = ()
 
@@ -102,15 +97,15 @@ class Generators:
                 if machine.lost is not None:
                     program.abandon()
             raise
-        statuses: list[int | None] = []
+        ended = True
         for machine, _, program in self._parts:
-            status = program.wait(0.0 if None in statuses else seconds)
+            status = program.wait(seconds if ended else 0.0)
             if status:  # one has failed: the others are of no use
                 machine.require_reachable(SETTLE_SECONDS)
                 self.interrupt()
                 return status
-            statuses.append(status)
-        return None if None in statuses else 0
+            ended = ended and status is not None
+        return 0 if ended else None
 
     def interrupt(self) -> None:
         """Ask all to end now."""
@@ -124,7 +119,7 @@ class Generators:
 
 @contextmanager
 def gated(
-    commands: Sequence[tuple[Machine, Share, Sequence[str]]], others: Iterable[Machine] = (), *, tell: bool = False
+    commands: Sequence[tuple[Machine, Share, Sequence[str]]], machines: Collection[Machine] = (), *, tell: bool = False
 ) -> Iterator[Generators]:
     """Started on every client and waiting for ``begin``; what is left of them is stopped on the way out."""
     with ExitStack() as stack:
@@ -132,4 +127,4 @@ def gated(
             (machine, share, stack.enter_context(started(command, waits_for_go=True)))
             for machine, share, command in commands
         ]
-        yield Generators(parts, others, tell=tell)
+        yield Generators(parts, machines, tell=tell)

@@ -8,7 +8,7 @@ import shlex
 import signal
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -29,7 +29,6 @@ from harness.records.reader import RunReader
 from harness.records.store import RunStore
 
 END_SECONDS = 60.0  # that a run which is asked to end takes at most
-OWN = {"--lab": 1, "--resume": 1, "--results": 1, "--dry-run": 0}  # flags that are not passed on, and their values
 # Host keys are checked as the user's ssh configuration says; nobody is there to type a password; a machine that has
 # been silent for 15 s is gone.
 SSH = (
@@ -128,19 +127,14 @@ def _place(folder: Path, deployment: Deployment) -> str:
     return f"results/{folder.name}/{deployment.name}" if deployment.login else str(folder / deployment.name)
 
 
-def _passed_on(words: Sequence[str]) -> list[str]:
+def _passed_on(words: Sequence[str]) -> Iterator[str]:
     """The command line without the flags that are the lab's."""
-    kept: list[str] = []
-    skip = 0
-    for word in words:
-        flag, equals, _ = word.partition("=")
-        if skip:
-            skip -= 1
-        elif flag in OWN:
-            skip = 0 if equals else OWN[flag]
-        else:
-            kept.append(word)
-    return kept
+    left = iter(words)
+    for word in left:
+        if word in ("--lab", "--resume", "--results"):
+            next(left, None)
+        elif not word.startswith(("--lab=", "--resume=", "--results=")) and word != "--dry-run":
+            yield word
 
 
 def _carry_out(lab: Lab, drivers: Mapping[Deployment, Sequence[str]], folder: Path) -> None:

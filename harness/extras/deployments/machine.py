@@ -1,12 +1,11 @@
 """One machine of a run: its Docker engine behind one forwarded socket, and whether it still answers."""
 
-import contextlib
 import logging
 import os
 import re
 import shlex
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -33,18 +32,17 @@ VERSION = ("version", "--format", "{{.Server.Version}}")
 
 @dataclass(kw_only=True)
 class Machine:
-    """Reached; ``at`` are docker's arguments for its engine. Once lost and found, its ``link`` is another one."""
+    """Reached; ``at`` are docker's arguments for its engine."""
 
     name: str
     address: str  # that the other machines use
     at: Sequence[str]
     link: process.Child | None = None  # the ssh that forwards the engine's socket
     log: Path | None = None
-    open_again: Callable[[], process.Child] | None = None  # a new link to the same socket; raises EnvironmentLacksError
-    lost: str | None = None  # how, from the moment at which it was noticed until it is back
+    lost: str | None = None  # how, from the moment at which it was noticed
 
     def lose(self, how: str) -> MachineLostError:
-        """From now on nothing is asked of it until it is ``back``: an engine that hangs holds up every question."""
+        """From now on nothing is asked of it: an engine that hangs holds up every question."""
         self.lost = how
         return MachineLostError(how)
 
@@ -62,20 +60,6 @@ class Machine:
         done = self.docker(*VERSION)
         if done.status != 0:
             raise self.lose(f"the engine of the machine {self.name} does not answer: {done.stdout.strip()[-200:]}")
-
-    def back(self, seconds: float) -> bool:
-        """Whether it answers, or answers again within the time."""
-        until = time.monotonic() + seconds
-        while True:
-            with contextlib.suppress(EnvironmentLacksError, process.CommandTimeoutError):
-                if self.link is not None and self.link.poll() is not None and self.open_again is not None:
-                    self.link = self.open_again()
-                if docker(*VERSION, seconds=CALL_SECONDS, at=self.at).status == 0:
-                    self.lost = None
-                    return True
-            if time.monotonic() > until:
-                return False
-            time.sleep(1.0)
 
     def docker(self, *arguments: str, seconds: float = CALL_SECONDS) -> process.Completed:
         """A docker command there; raises MachineLostError when the machine answers no more."""
@@ -135,26 +119,12 @@ def reached(host: Host, folder: Path) -> Iterator[Machine]:
         path = scratch / "d.sock"  # short: the path of a socket has 107 bytes at most
         port = ("-p", str(host.port)) if host.port else ()
         command = [*SSH, *configuration(), *port, "-L", f"{path}:{SOCKET}", host.name]
-        at = ("-H", f"unix://{path}")
-
-        def opened() -> process.Child:
-            path.unlink(missing_ok=True)
-            with log.open("ab") as output:
-                link = process.Child(command, stdout=output)
-            try:
-                _await_engine(host.text, link, path, log)
-            except BaseException:
-                link.stop()
-                raise
-            return link
-
-        address = host.address or _address(host)
-        machine = Machine(name=host.text, address=address, at=at, link=opened(), log=log, open_again=opened)
-        try:
-            yield machine
-        finally:
-            if machine.link is not None:
-                machine.link.stop()
+        with log.open("ab") as output:
+            link = process.Child(command, stdout=output)
+        with process.running(link):
+            _await_engine(host.text, link, path, log)
+            address = host.address or _address(host)
+            yield Machine(name=host.text, address=address, at=("-H", f"unix://{path}"), link=link, log=log)
 
 
 def configuration() -> Sequence[str]:

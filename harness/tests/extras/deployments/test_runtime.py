@@ -98,11 +98,10 @@ def test_each_machine_is_looked_at_with_its_roles_and_the_links_are_measured(
     assert "containers" in capsys.readouterr().out
 
 
-def test_an_engine_that_hangs_is_a_lost_machine_until_it_answers_again(tmp_path: Path) -> None:
+def test_an_engine_that_hangs_is_a_lost_machine(tmp_path: Path) -> None:
     """A client that never ends in the engine's place: what asked it is killed in time, and told."""
-    (tmp_path / "docker").write_text(f"#!/bin/sh\n[ -e {tmp_path}/hangs ] && exec sleep 60\necho 26.1\n")
+    (tmp_path / "docker").write_text("#!/bin/sh\nexec sleep 60\n")
     (tmp_path / "docker").chmod(0o755)
-    (tmp_path / "hangs").touch()
     machine = Machine(name="app", address="127.0.0.1", at=("--context", "app"))
     with pytest.MonkeyPatch.context() as here:
         here.setattr(compose, "client", lambda: str(tmp_path / "docker"))
@@ -110,8 +109,4 @@ def test_an_engine_that_hangs_is_a_lost_machine_until_it_answers_again(tmp_path:
             machine.docker("version", seconds=1)
         with pytest.raises(MachineLostError):
             machine.require_reachable()
-        assert not machine.back(0.0)
-        (tmp_path / "hangs").unlink()
-        assert machine.back(20.0)
-        machine.require_answer()
     assert not [p for p in psutil.Process().children() if p.name() == "sleep"]
