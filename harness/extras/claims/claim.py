@@ -75,9 +75,9 @@ class Needs(Section):
 
 
 class Statement(Section):
-    """Of two cells a metric with a ratio or an order, of one cell whether there are errors.
+    """Of two cells a metric with a ratio or an order, of one cell whether there are errors: none, or some.
 
-    Of a program's figures: ``of`` and ``to`` are keys of the JSON object that it prints.
+    Of a program's figures: ``of`` and ``to`` are keys of the JSON object that it prints; some: a figure is not zero.
     """
 
     name: str  # unique within the claim
@@ -85,9 +85,7 @@ class Statement(Section):
     of: Cell | str
     to: Cell | str | None = None
     ratio: float | None = Field(default=None, gt=0)
-    order: Literal["higher", "lower", "not higher", "not lower"] | None = None
-    none: bool = False  # there are no errors
-    some: bool = False  # there are errors, or the program's figure is not zero
+    order: Literal["higher", "lower", "not higher", "not lower", "none", "some"] | None = None
     tolerance: float = Field(default=0.15, gt=0)  # relative, on both sides alike as a factor
     least: float = Field(default=0.05, gt=0)  # of an order: a smaller difference is none that anybody speaks of
     substantial: bool = False  # an order by at least that
@@ -98,10 +96,10 @@ class Statement(Section):
 
     @model_validator(mode="after")
     def _complete(self) -> Self:
-        if sum([self.ratio is not None, self.order is not None, self.none, self.some]) != 1:
-            raise ValueError("says exactly one of ratio, order, none, some")
-        if self.to is None and not (self.none or self.some):
-            raise ValueError("a ratio or an order needs both of and to")
+        if (self.ratio is None) == (self.order is None):
+            raise ValueError("says exactly one of ratio and order")
+        if (self.to is None) != (self.order in ("none", "some")):
+            raise ValueError("a ratio, and an order other than none and some, is of two: of and to")
         if isinstance(self.of, Cell) and not self.metric:
             raise ValueError("names no metric")
         return self
@@ -116,7 +114,7 @@ class Statement(Section):
         """What the claim says, in a word."""
         if self.ratio is not None:
             return f"{self.ratio:.3g}×"
-        return self.order or ("none" if self.none else "some")
+        return str(self.order)
 
     def expected(self, cpus: int) -> float | None:
         """The ratio that the claim means on so many CPUs; None where it says none."""
@@ -128,7 +126,6 @@ class Program(Section):
 
     needs: dict[str, str] = Field(default_factory=dict)  # kind of tool -> condition, as in benchmark_config.json
     command: tuple[str, ...] = Field(min_length=1)  # from the repository's root
-    seconds: float = Field(default=120.0, gt=0)  # that one start may take
 
 
 class Claim(Section):
@@ -141,10 +138,14 @@ class Claim(Section):
     said: str  # with its figures
     conditions: str  # under which it was said
     here: str = ""  # what is different wherever this project measures it
-    cpus: int | None = None  # of the claim's own machine, where it was said
     can: bool = False  # the source says that something can be so: one statement that holds is enough
     program: Program | None = None
     compare: tuple[Statement, ...] = Field(min_length=1)
+
+    @property
+    def cells(self) -> tuple[Cell, ...]:
+        """Those of all statements."""
+        return tuple(cell for each in self.compare for cell in each.cells)
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:

@@ -5,7 +5,6 @@ What earlier runs measured on the same machine and builds counts: a claim is jud
 
 import contextlib
 import json
-import os
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -30,6 +29,7 @@ from harness.records.models import ImplementationInfo, Load, RunInfo, RunRecords
 from harness.records.reader import RunReader
 
 PROGRAM_STARTS = 5  # fresh starts of a claim's program
+PROGRAM_SECONDS = 120.0  # that one of them may take
 MACHINE = {"hostname", "cpu_model", "cpus_usable", "kernel", "memory_bytes"}
 NUMBERS = {"description", "interleaved", "processes"}  # of a profile: how often, not how
 
@@ -50,6 +50,11 @@ def cells_of(cells: Iterable[Cell]) -> Cells:
 # ---- what to measure next -------------------------------------------------------------------------------------------
 
 
+def open_groups(claims: Sequence[Claim], known: Mapping[str, ClaimVerdict]) -> list[list[Claim]]:
+    """Those claims about implementations of which more is to be measured, each group in one run."""
+    return groups([claim for claim in claims if not claim.program and is_open(claim, known.get(claim.name))])
+
+
 def is_open(claim: Claim, known: ClaimVerdict | None) -> bool:
     """Whether one of the source's statements was never measured, or more processes would tell more of it."""
     seen = {each.name: each for each in known.statements} if known else {}
@@ -61,34 +66,32 @@ def groups(claims: Sequence[Claim]) -> list[list[Claim]]:
     """Claims that share servers, directly or by others, together."""
     made: list[tuple[set[str], list[Claim]]] = []
     for claim in claims:
-        names = {cell.implementation for each in claim.compare for cell in each.cells}
+        names = {cell.implementation for cell in claim.cells}
         near = [group for group in made if group[0] & names]
         made = [group for group in made if group not in near]
         made.append((names.union(*(group[0] for group in near)), [each for _, own in near for each in own] + [claim]))
     return [own for _, own in made]
 
 
-def settings_of(claims: Sequence[Claim], settings: Settings, seconds: float | None = None) -> Settings:
+def settings_of(
+    claims: Sequence[Claim], settings: Settings, seconds: float | None = None, processes: int = 0
+) -> Settings:
     """The settings of a run for these claims: the profile's least processes, or as many as the seconds hold."""
     rules = settings.profile.processes
-    if seconds is None:
-        return _settings(claims, settings, rules.minimum, None)
-    one = _settings(claims, settings, 1, None)
-    plan = make_plan(choose_work(one), one, sizes=known_sizes(settings.results), free_memory=machine.free_memory())
-    number = round(seconds / predict(plan, one.seed).seconds)
-    return _settings(claims, settings, max(1, min(rules.maximum, number)), seconds)
-
-
-def _settings(claims: Sequence[Claim], settings: Settings, number: int, seconds: float | None) -> Settings:
-    cells = cells_of(cell for claim in claims for each in claim.compare for cell in each.cells)
-    profile, names = settings.profile, tuple(claim.name for claim in claims)
+    if seconds and not processes:
+        one = settings_of(claims, settings, processes=1)
+        plan = make_plan(choose_work(one), one, sizes=known_sizes(settings.results), free_memory=machine.free_memory())
+        processes = max(1, min(rules.maximum, round(seconds / predict(plan, one.seed).seconds)))
+    number = processes or rules.minimum
     sections = {
-        "interleaved": profile.interleaved.model_copy(update={"time_seconds": seconds}),
-        "processes": profile.processes.model_copy(update={"minimum": number, "maximum": number, "looks": ()}),
+        "interleaved": settings.profile.interleaved.model_copy(update={"time_seconds": seconds}),
+        "processes": rules.model_copy(update={"minimum": number, "maximum": number, "looks": ()}),
     }
+    cells = cells_of(cell for claim in claims for cell in claim.cells)
+    names = tuple(claim.name for claim in claims)
     return replace(
         settings,
-        profile=profile.model_copy(update=sections),
+        profile=settings.profile.model_copy(update=sections),
         selection=Selection(test=tuple(cells)),
         test_types=tuple(dict.fromkeys(kind for kinds in cells.values() for kind in kinds)),
         cells=cells,
@@ -164,23 +167,21 @@ def figures_of(name: str, program: Program) -> dict[str, float]:
 
     Raises EnvironmentLacksError without its tools and StartError for output that is no JSON object of numbers.
     """
-    env = dict(os.environ)
+    command, tools = " ".join(program.command), []
     for kind, condition in program.needs.items():
         tool = toolchain.find(kind, condition)
         if tool is None:
             packages = " ".join(toolchain.packages(kind, condition))
-            raise EnvironmentLacksError(
-                f"{' '.join(program.command)} needs {kind} {condition}: apt-get install {packages}"
-            )
-        env |= tool.env
-        env["PATH"] = f"{tool.bin}{os.pathsep}{env['PATH']}"
-    ended = process.run(list(program.command), seconds=program.seconds, cwd=REPOSITORY, env=env)
+            raise EnvironmentLacksError(f"{command} needs {kind} {condition}: apt-get install {packages}")
+        tools.append(tool)
+    env = toolchain.environment(tools)
+    ended = process.run(list(program.command), seconds=PROGRAM_SECONDS, cwd=REPOSITORY, env=env)
     with contextlib.suppress(ValueError):
         found = json.loads(ended.stdout)
         if ended.status == 0 and isinstance(found, dict) and all(isinstance(v, int | float) for v in found.values()):
             return {str(key): float(value) for key, value in found.items()}
     raise StartError(
-        f"claim {name}: {' '.join(program.command)} has to print one JSON object of numbers; it ended with "
+        f"claim {name}: {command} has to print one JSON object of numbers; it ended with "
         f"{process.describe_status(ended.status)} and printed: {ended.stdout.strip()[-300:] or 'nothing'}"
     )
 

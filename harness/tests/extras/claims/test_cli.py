@@ -46,7 +46,7 @@ def test_what_is_decided_by_earlier_runs_is_judged_and_not_measured_again(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     known = read()["multiple-queries"]
-    cells = [cell for each in known.compare for cell in each.cells]
+    cells = known.cells
     trials = [
         made.trial(cell.implementation, process, value, cell.load, cell.test_type)
         for cell in dict.fromkeys(cells)

@@ -16,9 +16,8 @@ NEVER_TRIED = claim(ratio=2.5).model_copy(update={"name": "new", "title": "Never
 SAID = claim_of(
     {"name": "rate", "metric": "throughput", "of": side("a"), "to": side("b"), "ratio": 2.5},
     {"name": "other", "metric": "throughput", "of": side("a"), "to": side("c"), "order": "higher"},
-    {"name": "errors", "metric": "errors", "of": side("a"), "none": True},
+    {"name": "errors", "metric": "errors", "of": side("a"), "order": "none"},
     here="two | CPUs",
-    cpus=8,
 )
 
 

@@ -95,10 +95,10 @@ def test_a_rate_takes_the_cpus_that_its_requests_use() -> None:
 
 
 @pytest.mark.parametrize(
-    ("count", "none", "word"), [(0, True, "supported"), (3, True, "refuted"), (0, False, "refuted")]
+    ("count", "said", "word"), [(0, "none", "supported"), (3, "none", "refuted"), (0, "some", "refuted")]
 )
-def test_errors_are_counted(count: int, none: bool, word: Word) -> None:
-    assert verdict.of_count(count, none=none, of="1,000 requests").word == word
+def test_errors_are_counted(count: int, said: str, word: Word) -> None:
+    assert verdict.of_count(count, said, "1,000 requests").word == word
 
 
 @pytest.mark.parametrize(
