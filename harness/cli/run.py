@@ -40,9 +40,6 @@ def execute(asked: Asked, arguments: Sequence[str]) -> int:
 
         return list_tests(asked)
     chosen = settings(asked, arguments)
-    if lab := getattr(asked.flags, "lab", None):
-        command = importlib.import_module(extras.MODES["lab"]).command
-        return int(command(chosen, arguments, lab))
     if chosen.resume is not None:
         chosen = _of_before(chosen, asked)
     _say_what_else(chosen)
