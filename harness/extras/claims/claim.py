@@ -11,7 +11,7 @@ from harness.errors import ConfigError, UsageError
 from harness.paths import CLAIMS, REPOSITORY
 from harness.plan.profile import Section
 from harness.plan.testtypes.registry import TEST_TYPES
-from harness.plan.words import suggest
+from harness.plan.words import explain, suggest
 from harness.records import bounded
 from harness.records.models import Closed, Load, Scenario
 from harness.stats.values import METRICS
@@ -77,13 +77,14 @@ class Needs(Section):
 class Statement(Section):
     """Of two cells a metric with a ratio or an order, of one cell whether there are errors: none, or some.
 
-    Of a program's figures: ``of`` and ``to`` are keys of the JSON object that it prints; some: a figure is not zero.
+    A program has ``figures`` in their place: keys of the JSON object that it prints; some: a figure is not zero.
     """
 
     name: str  # unique within the claim
     metric: Annotated[str, _known("metric", [*METRICS, ERRORS])] = ""
-    of: Cell | str
-    to: Cell | str | None = None
+    of: Cell | None = None
+    to: Cell | None = None
+    figures: tuple[str, ...] = ()
     ratio: float | None = Field(default=None, gt=0)
     order: Literal["higher", "lower", "not higher", "not lower", "none", "some"] | None = None
     tolerance: float = Field(default=0.15, gt=0)  # relative, on both sides alike as a factor
@@ -98,16 +99,16 @@ class Statement(Section):
     def _complete(self) -> Self:
         if (self.ratio is None) == (self.order is None):
             raise ValueError("says exactly one of ratio and order")
-        if (self.to is None) != (self.order in ("none", "some")):
-            raise ValueError("a ratio, and an order other than none and some, is of two: of and to")
-        if isinstance(self.of, Cell) and not self.metric:
+        if (len(self.cells) or len(self.figures)) != (1 if self.order in ("none", "some") else 2):
+            raise ValueError("a ratio, and an order other than none and some, is of two: of and to, or figures")
+        if self.cells and not self.metric:
             raise ValueError("names no metric")
         return self
 
     @property
     def cells(self) -> tuple[Cell, ...]:
         """The cells that have to be measured."""
-        return tuple(side for side in (self.of, self.to) if isinstance(side, Cell))
+        return tuple(side for side in (self.of, self.to) if side)
 
     @property
     def said(self) -> str:
@@ -156,8 +157,7 @@ class Claim(Section):
             raise ValueError("compare: all are context, none is the source's own")
         for each in self.compare:
             if bool(self.program) == bool(each.cells):
-                what = "figures of the program" if self.program else "cells (implementation, test_type, connections)"
-                raise ValueError(f"compare {each.name!r}: of and to are {what} here")
+                raise ValueError(f"compare {each.name!r}: a program has figures, any other claim of and to")
         return self
 
 
@@ -171,7 +171,7 @@ def read(folder: Path = CLAIMS) -> dict[str, Claim]:
         except OSError as error:
             raise ConfigError(f"{shown}: cannot be read: {error.strerror}") from error
         except ValidationError as error:
-            raise ConfigError(f"{shown}: {_complaint(error)}") from error
+            raise ConfigError(f"{shown}: {'; '.join(explain(error, Claim))}") from error
         except ValueError as error:
             raise ConfigError(f"{shown}: {error}") from error
     return found
@@ -183,14 +183,3 @@ def chosen(claims: Mapping[str, Claim], names: Sequence[str]) -> list[Claim]:
         if name not in claims:
             raise UsageError(f"no claim {name!r}; {suggest(name, list(claims))}")
     return [claims[name] for name in (names or claims)]
-
-
-def _complaint(error: ValidationError) -> str:
-    """The first thing that is wrong, with its key and, for an unknown one, the nearest that there is."""
-    first = error.errors()[0]
-    place = [str(part) for part in first["loc"] if part not in ("Cell", "str")]
-    message = first["msg"].removeprefix("Value error, ")
-    if first["type"] == "extra_forbidden":
-        known = {name for each in (Claim, Statement, Cell, Needs, Rounds, Program) for name in each.model_fields}
-        message = f"unknown key; {suggest(place[-1], known)}"
-    return f"{'.'.join(place)}: {message}" if place else message

@@ -128,7 +128,7 @@ def _of_program(claim: Claim, known: ClaimVerdict | None, given: Settings) -> Cl
 @command.command
 def report(
     *names: Names,
-    output: Annotated[Path | None, Parameter(help="write Markdown, or JSON, there: FILE.md, FILE.json")] = None,
+    output: Annotated[Path | None, Parameter(help="write Markdown there")] = None,
     results: Results = None,
 ) -> int:
     """Print the recorded verdicts, every statement; or write them, as the page docs/claims.md is."""
@@ -136,8 +136,6 @@ def report(
     verdicts = {claim.name: known[claim.name] for claim in claims if claim.name in known}
     if output is None:
         show.show(claims, verdicts, terminal.console(), whole=True)
-    elif output.suffix == ".json":
-        put(output, ClaimsRecord(verdicts=verdicts).recorded(indent=1) + "\n")
     else:
         put(output, show.page(claims, verdicts))
     return Exit.OK

@@ -216,8 +216,7 @@ def _lacking(cell: Cell, trials: Sequence[Trial], records: RunRecords, *, counte
 
 
 def _of_figures(said: Statement, figures: Sequence[Mapping[str, float]], cpus: int) -> StatementVerdict:
-    names = [str(name) for name in (said.of, said.to) if name]
-    sides = [tuple(start[name] for start in figures if name in start) for name in names]
+    sides = [tuple(start[name] for start in figures if name in start) for name in said.figures]
     if len(sides) == 1:
         count = sum(map(bool, sides[0]))
         finding = of_count(count, said.said, f"{len(sides[0])} starts")
@@ -225,7 +224,7 @@ def _of_figures(said: Statement, figures: Sequence[Mapping[str, float]], cpus: i
             finding = Finding(word="undecided", reason=finding.reason)
         return _statement(said, cpus, finding, value=float(count), processes=len(sides[0]))
     measured = ratio_of_values(sides[0], sides[1], CONFIDENCE) if all(side and all(side) for side in sides) else None
-    return _of_two(said, cpus, measured, sides, f"no start printed {' and '.join(names)}")
+    return _of_two(said, cpus, measured, sides, f"no start printed {' and '.join(said.figures)}")
 
 
 def _of_two(
@@ -256,7 +255,7 @@ def _of_two(
 
 def _statement(said: Statement, cpus: int, finding: Finding, **rest: Any) -> StatementVerdict:  # noqa: ANN401 - fields of the verdict
     least, most = (end if 0 < end < math.inf else None for end in finding.range or (0.0, 0.0))
-    of, to = (side.label if isinstance(side, Cell) else side or "" for side in (said.of, said.to))
+    of, to, *_ = (*(cell.label for cell in said.cells), *said.figures, "")
     why = said.needs.why if said.needs and finding.word == "needs a larger machine" else said.why
     return StatementVerdict(
         name=said.name, metric=said.metric, of=of, to=to, said=said.said, expected=said.expected(cpus), theory=why,

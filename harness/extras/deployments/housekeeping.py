@@ -2,16 +2,14 @@
 
 import json
 from contextlib import ExitStack
-from pathlib import Path
 
 from harness.console import SafeConsole
 from harness.errors import EnvironmentLacksError, Exit, TfbError
 from harness.extras.deployments import survey
 from harness.extras.deployments.container import METER_IMAGE
-from harness.extras.deployments.machine import Machine, reached
+from harness.extras.deployments.machine import reached
 from harness.host import ownership, process
-from harness.plan.hosts import Host, Hosts
-from harness.records.models import MachineLink, RoleMachine
+from harness.plan.hosts import Hosts
 from harness.runtime import compose
 
 METER = "tfb-meter"  # service
@@ -21,45 +19,22 @@ RUN = "doctor"
 
 
 def doctor(hosts: Hosts, *, as_json: bool) -> int:
-    """Show every machine and every link as a run would record it; exit code 3 when it could not use one.
-
-    Raises EnvironmentLacksError without an engine here.
-    """
-    known: dict[Host, Machine] = {}
-    machines: tuple[RoleMachine, ...] = ()
-    links: tuple[MachineLink, ...] = ()
-    failed: list[str] = []
+    """Show every machine and every link as a run would record it; raises as a run does that could not use one."""
     with ExitStack() as stack:
         scratch = stack.enter_context(ownership.scratch("doctor"))
-        _build_meter(scratch / "build.log")
-        for host in hosts.machines:
-            try:
-                machine = stack.enter_context(reached(host, scratch))
-                machine.send(METER_IMAGE)
-                known[host] = machine
-            except TfbError as error:
-                failed.append(str(error))
-        try:
-            machines = survey.machines(hosts, known, RUN)
-            links = () if failed else survey.links(hosts, known, RUN)
-        except TfbError as error:
-            failed.append(str(error))
+        log = scratch / "build.log"
+        done = compose.Project(run_id=RUN, bridge=False).build(METER, seconds=600, log=log, more={})
+        if done.status != 0:
+            raise EnvironmentLacksError(f"the image {METER_IMAGE} could not be built: {process.tail(log)}")
+        known = {host: stack.enter_context(reached(host, scratch)) for host in hosts.machines}
+        for machine in known.values():
+            machine.send(METER_IMAGE)
+        machines, links = survey.machines(hosts, known, RUN), survey.links(hosts, known, RUN)
     if as_json:
-        shown = {"machines": [each.model_dump() for each in machines], "links": [each.model_dump() for each in links]}
-        print(json.dumps({**shown, "failed": failed}))
-    else:
-        _print(machines, links, failed)
-    return Exit.ENVIRONMENT if failed else Exit.OK
-
-
-def _build_meter(log: Path) -> None:
-    done = compose.Project(run_id=RUN, bridge=False).build(METER, seconds=600, log=log, more={})
-    if done.status != 0:
-        raise EnvironmentLacksError(f"the image {METER_IMAGE} could not be built: {process.tail(log)}")
-
-
-def _print(machines: tuple[RoleMachine, ...], links: tuple[MachineLink, ...], failed: list[str]) -> None:
-    console = SafeConsole(highlight=False, markup=False)
+        shown = {"machines": machines, "links": links}
+        print(json.dumps({name: [each.model_dump() for each in found] for name, found in shown.items()}))
+        return Exit.OK
+    console = SafeConsole(highlight=False)
     for each in machines:
         facts = each.machine
         memory = f"{facts.memory_bytes / 2**30:.1f} GiB"
@@ -68,11 +43,10 @@ def _print(machines: tuple[RoleMachine, ...], links: tuple[MachineLink, ...], fa
         for concern in facts.concerns:
             console.print(f"· {concern}")
     for link in links:
-        rate = f"{link.throughput * 8 / 1e9:.2f} Gbit/s"
         slow = " (may be full before a server is)" if link.throughput < SLOW_LINK else ""
-        console.print(f"{link.of} → {link.to}: round trip {link.round_trip * 1e6:,.0f} µs, {rate}{slow}")
-    for why in failed:
-        console.print(f"! {why}", style="red")
+        rate = f"{link.throughput * 8 / 1e9:.2f} Gbit/s{slow}"
+        console.print(f"{link.of} → {link.to}: round trip {link.round_trip * 1e6:,.0f} µs, {rate}")
+    return Exit.OK
 
 
 def clean(hosts: Hosts, *, dry_run: bool) -> int:

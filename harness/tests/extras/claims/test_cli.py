@@ -8,7 +8,6 @@ import pytest
 from harness import cli
 from harness.extras.claims.claim import read
 from harness.extras.claims.measure import cells_of, keep
-from harness.records import claims as recorded
 from harness.records.models import ProcessRecord
 from harness.records.store import RunStore
 from harness.tests.extras.claims.records import STEADY, claim, judged, run_of
@@ -75,20 +74,12 @@ def test_resuming_is_what_it_does_anyway(capsys: pytest.CaptureFixture[str]) -> 
     assert "goes on with what it has" in capsys.readouterr().err
 
 
-def test_the_page_is_written_where_it_is_asked_for(results: str, tmp_path: Path) -> None:
-    page = tmp_path / "claims.md"
-    assert cli.main(["claims", "report", "multiple-queries", "--results", results, "--output", str(page)]) == 0
-    assert page.read_text(encoding="utf-8").startswith("# Claims\n")
-
-
-def test_a_report_is_text_or_the_records(results: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.main(["claims", "report", "multiple-queries", "--results", results]) == 0
+def test_a_report_is_text_or_the_page(results: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["claims", "report", "multiple-queries", "--results", results]
+    assert cli.main(words) == 0
     assert "supported" in capsys.readouterr().out
-    file = tmp_path / "copy" / "claims.json"
-    file.parent.mkdir()
-    assert cli.main(["claims", "report", "multiple-queries", "--results", results, "--output", str(file)]) == 0
-    (statement,) = recorded.read(file.parent).verdicts["multiple-queries"].statements
-    assert statement.value == pytest.approx(2.5, rel=0.01)
+    assert cli.main([*words, "--output", str(tmp_path / "claims.md")]) == 0
+    assert (tmp_path / "claims.md").read_text(encoding="utf-8").startswith("# Claims\n")
 
 
 def test_a_name_that_is_no_claim_is_a_usage_error(capsys: pytest.CaptureFixture[str]) -> None:

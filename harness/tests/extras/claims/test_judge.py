@@ -112,9 +112,9 @@ def test_errors_are_counted_over_all_trials_whatever_their_gates_said() -> None:
 
 def test_a_program_is_judged_by_the_figures_of_its_starts() -> None:
     threads = claim_of(
-        {"name": "time", "of": "slow", "to": "quick", "ratio": 9.0},
-        {"name": "fails", "of": "refused", "order": "some"},
-        {"name": "unknown", "of": "slow", "to": "forgotten", "ratio": 9.0},
+        {"name": "time", "figures": ["slow", "quick"], "ratio": 9.0},
+        {"name": "fails", "figures": ["refused"], "order": "some"},
+        {"name": "unknown", "figures": ["slow", "forgotten"], "ratio": 9.0},
         program={"command": ["java", "Threads.java"]},
     )
     starts = [{"slow": 0.18 + i / 1000, "quick": 0.02, "refused": 0.0} for i in range(5)]
