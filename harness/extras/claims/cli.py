@@ -121,8 +121,9 @@ def _of_program(claim: Claim, known: ClaimVerdict | None, given: Settings) -> Cl
     figures = [measure.figures_of(claim.name, claim.program) for _ in range(measure.PROGRAM_STARTS)]
     facts = machine.facts()
     new = judge.of_program(claim, figures, facts, **where)
-    same = known is not None and known.machine == new.machine
-    return judge.of_program(claim, [*known.figures, *figures], facts, **where) if known and same else new
+    if known is None or known.machine != new.machine:
+        return new
+    return judge.of_program(claim, [*known.figures, *figures], facts, **where)
 
 
 @command.command

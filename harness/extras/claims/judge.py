@@ -12,13 +12,13 @@ that two are alike, and no order.
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import median
 from typing import Any, NamedTuple
 
 from harness.extras.claims import show
-from harness.extras.claims.claim import ERRORS, Cell, Claim, Statement
+from harness.extras.claims.claim import ERRORS, Claim, Statement
 from harness.records.claims import ClaimVerdict, StatementVerdict, Word
 from harness.records.models import Machine, RunRecords, Trial
 from harness.stats import values
@@ -163,56 +163,43 @@ def _verdict(claim: Claim, machine: Machine, statements: Sequence[StatementVerdi
 
 
 def _of_trials(said: Statement, records: RunRecords) -> StatementVerdict:
-    cpus = len(records.info.machine.cpus_usable)
-    trials = {cell: _trials(cell, records.trials) for cell in said.cells}
-    for cell, found in trials.items():
-        if lacking := _lacking(cell, found, records, counted=said.metric == ERRORS):
+    cpus, cells = len(records.info.machine.cpus_usable), values.collect(records.trials)
+    found = [cells.get(cell.key, values.Cell(())) for cell in said.cells]
+    refused = unranked(records.info, records.trials, records.processes, records.verdicts)
+    for cell, own in zip(said.cells, found, strict=True):
+        lacking = ""
+        if reason := refused.get(cell.key[:2]):
+            lacking = f"{cell.implementation} {cell.test_type}: {reason}"
+        elif not own.trials:
+            lacking = f"{cell.label}: not measured"
+        elif said.metric != ERRORS and not own.kept:  # errors are counted whatever the gates say
+            lacking = f"{cell.label}: kept out by its gates: {own.why_empty}"
+        if lacking:
             return _statement(said, cpus, Finding(word="undecided", reason=lacking), takes=AGAIN)
-    flags = dict.fromkeys(gate.word for found in trials.values() for each in found for gate in each.gates)
-    remarks = tuple(flag for flag in flags if flag)
-    of, *others = said.cells
-    if not others:
-        errors = sum(trial.errors.total for trial in trials[of])
-        finding = of_count(errors, said.said, f"{sum(trial.requests for trial in trials[of]):,} requests")
+    remarks = tuple(dict.fromkeys(gate.word for own in found for gate in own.objections if gate.word))
+    if said.metric == ERRORS:
+        errors = sum(trial.errors.total for trial in found[0].trials)
+        finding = of_count(errors, said.said, f"{sum(trial.requests for trial in found[0].trials):,} requests")
         return _statement(said, cpus, finding, value=float(errors), remarks=remarks)
-    measured = ratio(records.trials, of.key, others[0].key, said.metric, CONFIDENCE, records.processes)
-    sides = [_figures(said.metric, cell, trials[cell], records) for cell in said.cells]
-    costs = [median(map(_cpu_seconds, trials[cell])) for cell in said.cells]
+    (of, to), metric = (cell.key for cell in said.cells), values.METRICS[said.metric]
+    measured = ratio(records.trials, of, to, said.metric, CONFIDENCE, records.processes)
+    starts = values.by_start(records.processes, metric)  # of a metric of processes
+    sides = [
+        tuple(starts.get(name, {}).values()) if metric.of_process else _rounded(own.by_process(metric).values())
+        for (name, *_), own in zip((of, to), found, strict=True)
+    ]
+    costs = [median(map(_cpu_seconds, own.trials)) for own in found]
     return _of_two(said, cpus, measured, sides, f"no {said.metric} was recorded", costs, remarks=remarks)
 
 
-def _trials(cell: Cell, trials: Sequence[Trial]) -> list[Trial]:
-    return [
-        each
-        for each in trials
-        if (each.implementation, each.test_type, each.load) == cell.key and each.purpose == "measure"
-    ]
-
-
-def _figures(metric: str, cell: Cell, trials: Sequence[Trial], records: RunRecords) -> tuple[float, ...]:
-    """One a process."""
-    of = values.METRICS[metric]
-    if of.of_process:
-        return tuple(values.by_start(records.processes, of).get(cell.implementation, {}).values())
-    return tuple(float(f"{value:.4g}") for value in values.Cell(trials).by_process(of).values())
+def _rounded(figures: Iterable[float]) -> tuple[float, ...]:
+    return tuple(float(f"{value:.4g}") for value in figures)
 
 
 def _cpu_seconds(trial: Trial) -> float:
     """Of server, generator and database, a request."""
     together = trial.server.cpu_seconds + trial.generator_cpu_seconds + (trial.database_cpu_seconds or 0.0)
     return together / max(trial.requests, 1)
-
-
-def _lacking(cell: Cell, trials: Sequence[Trial], records: RunRecords, *, counted: bool) -> str:
-    """Why a cell cannot be judged; errors are counted whatever the gates say."""
-    if reason := unranked(records.info, records.trials, records.processes, records.verdicts).get(cell.key[:2]):
-        return f"{cell.implementation} {cell.test_type}: {reason}"
-    if not trials:
-        return f"{cell.label}: not measured"
-    if counted or any(trial.rankable for trial in trials):
-        return ""
-    failed = dict.fromkeys(gate.word or gate.name for trial in trials for gate in trial.gates if gate.outcome == "fail")
-    return f"{cell.label}: kept out by its gates: {', '.join(failed)}"
 
 
 def _of_figures(said: Statement, figures: Sequence[Mapping[str, float]], cpus: int) -> StatementVerdict:
