@@ -122,13 +122,6 @@ class Statement(Section):
         return self.rounds.ratio(cpus) if self.rounds else self.ratio
 
 
-class Program(Section):
-    """A measuring program: prints one JSON object of figures a start."""
-
-    needs: dict[str, str] = Field(default_factory=dict)  # kind of tool -> condition, as in benchmark_config.json
-    command: tuple[str, ...] = Field(min_length=1)  # from the repository's root
-
-
 class Claim(Section):
     """One file of config/claims."""
 
@@ -140,7 +133,7 @@ class Claim(Section):
     conditions: str  # under which it was said
     here: str = ""  # what is different wherever this project measures it
     can: bool = False  # the source says that something can be so: one statement that holds is enough
-    program: Program | None = None
+    program: tuple[str, ...] = ()  # a command, from the repository's root, that prints one JSON object of figures
     compare: tuple[Statement, ...] = Field(min_length=1)
 
     @property

@@ -59,7 +59,9 @@ def run(*names: Names, flags: RunFlags = RunFlags()) -> int:  # noqa: B008 - fro
     known = recorded.read(given.results).verdicts
     for claim in claims:
         if claim.program and (names or claim.name not in known):
-            measure.keep(given.results, [_of_program(claim, known.get(claim.name), given)])
+            where = {"measured_at": time.time(), "profile": given.profile.name, "runtime": "local"}
+            starts = [measure.figures_of(claim) for _ in range(measure.PROGRAM_STARTS)]
+            measure.keep(given.results, [judge.of_program(claim, starts, machine.facts(), **where)])
     code = _measured(claims, given, flags.time)
     known = recorded.read(given.results).verdicts
     if flags.json:
@@ -75,7 +77,7 @@ def _show_plan(claims: Sequence[Claim], given: Settings, seconds: float | None) 
     groups = measure.open_groups(claims, recorded.read(given.results).verdicts)
     for claim in claims:
         if claim.program:
-            print(f"{claim.name}: {' '.join(claim.program.command)}, {measure.PROGRAM_STARTS} starts")
+            print(f"{claim.name}: {' '.join(claim.program)}, {measure.PROGRAM_STARTS} starts")
         elif not any(claim in group for group in groups):
             print(f"{claim.name}: nothing is open")
     for group in groups:
@@ -112,18 +114,6 @@ def _judged(claims: Sequence[Claim], given: Settings) -> dict[str, ClaimVerdict]
             verdicts[claim.name] = judge.of_runs(claim, records, runs)
     measure.keep(given.results, verdicts.values())
     return verdicts
-
-
-def _of_program(claim: Claim, known: ClaimVerdict | None, given: Settings) -> ClaimVerdict:
-    """From starts now and, on the same machine, before."""
-    assert claim.program is not None  # noqa: S101 - the caller chose
-    where = {"measured_at": time.time(), "profile": given.profile.name, "runtime": "local"}
-    figures = [measure.figures_of(claim.name, claim.program) for _ in range(measure.PROGRAM_STARTS)]
-    facts = machine.facts()
-    new = judge.of_program(claim, figures, facts, **where)
-    if known is None or known.machine != new.machine:
-        return new
-    return judge.of_program(claim, [*known.figures, *figures], facts, **where)
 
 
 @command.command

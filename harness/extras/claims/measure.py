@@ -3,21 +3,21 @@
 What earlier runs measured on the same machine and builds counts: a claim is judged by the records of all of them.
 """
 
-import contextlib
-import json
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
+from pydantic import TypeAdapter, ValidationError
+
 from harness.cli.output import put
-from harness.errors import EnvironmentLacksError, StartError
+from harness.errors import StartError
 from harness.experiment.predicted import predict
 from harness.experiment.preparation import choose_work, known_sizes, make_plan
-from harness.extras.claims.claim import Cell, Claim, Program
+from harness.extras.claims.claim import Cell, Claim
 from harness.extras.claims.judge import MANY
-from harness.host import machine, process, toolchain
+from harness.host import machine, process
 from harness.paths import REPOSITORY
 from harness.plan.config import Settings
 from harness.plan.discovery import Selection
@@ -162,28 +162,16 @@ def _changed(before: str, now: str, folder: str) -> bool:
     return process.run(["git", "-C", str(REPOSITORY), "diff", "--quiet", before, now, *paths], seconds=30).status != 0
 
 
-def figures_of(name: str, program: Program) -> dict[str, float]:
-    """What one start of a claim's program prints.
-
-    Raises EnvironmentLacksError without its tools and StartError for output that is no JSON object of numbers.
-    """
-    command, tools = " ".join(program.command), []
-    for kind, condition in program.needs.items():
-        tool = toolchain.find(kind, condition)
-        if tool is None:
-            packages = " ".join(toolchain.packages(kind, condition))
-            raise EnvironmentLacksError(f"{command} needs {kind} {condition}: apt-get install {packages}")
-        tools.append(tool)
-    env = toolchain.environment(tools)
-    ended = process.run(list(program.command), seconds=PROGRAM_SECONDS, cwd=REPOSITORY, env=env)
-    with contextlib.suppress(ValueError):
-        found = json.loads(ended.stdout)
-        if ended.status == 0 and isinstance(found, dict) and all(isinstance(v, int | float) for v in found.values()):
-            return {str(key): float(value) for key, value in found.items()}
-    raise StartError(
-        f"claim {name}: {command} has to print one JSON object of numbers; it ended with "
-        f"{process.describe_status(ended.status)} and printed: {ended.stdout.strip()[-300:] or 'nothing'}"
-    )
+def figures_of(claim: Claim) -> dict[str, float]:
+    """What one start of a claim's program prints; raises EnvironmentLacksError and StartError."""
+    ended = process.run(claim.program, seconds=PROGRAM_SECONDS, cwd=REPOSITORY)
+    try:
+        return TypeAdapter(dict[str, float]).validate_json(ended.stdout, strict=True)
+    except ValidationError as error:
+        said = ended.stdout.strip()[-300:] or "nothing"
+        raise StartError(
+            f"claim {claim.name}: {' '.join(claim.program)} has to print one JSON object of numbers, not: {said}"
+        ) from error
 
 
 def keep(results: Path, verdicts: Iterable[ClaimVerdict]) -> None:

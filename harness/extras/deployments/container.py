@@ -29,69 +29,11 @@ NAMESPACES = (
 )
 
 
-class MeterReader:
-    """Reads one container of a machine until ``close``; ``port`` 0: no sockets."""
-
-    def __init__(self, machine: Machine, run_id: str, pid: int, port: int = 0) -> None:
-        self._machine = machine
-        run = ("run", "--interactive", "--rm", "--pull", "never", *NAMESPACES, "--label", f"{RUN_LABEL}={run_id}")
-        command = machine.command(*run, METER_IMAGE, str(pid), str(port))
-        self._last: dict[str, Any] = {}
-        self._last_at = -1.0
-        self._rest = b""
-        self._child = process.Child(command, stdin=process.PIPE, stdout=process.PIPE, stderr=process.DEVNULL)
-        try:
-            self._line(OPEN_SECONDS)  # it is ready
-        except BaseException:
-            self.close()
-            raise
-
-    def line(self) -> dict[str, Any]:
-        """One reading; raises ServerDiedError when the container is gone, MachineLostError when the machine is."""
-        # Readings so close together share one line.
-        if time.monotonic() - self._last_at < 0.05:
-            return self._last
-        self._machine.require_reachable()
-        if control := self._child.popen.stdin:
-            with contextlib.suppress(OSError):  # its output has ended, too, which says why
-                control.write(b"\n")
-                control.flush()
-        self._last, self._last_at = self._line(READ_SECONDS), time.monotonic()
-        return self._last
-
-    def _line(self, seconds: float) -> dict[str, Any]:
-        output = self._child.popen.stdout
-        until = time.monotonic() + seconds
-        while b"\n" not in self._rest:
-            left = until - time.monotonic()
-            if output is None or left <= 0 or not select.select([output], [], [], left)[0]:
-                raise self._machine.lose(f"the machine {self._machine.name} has not answered for {seconds:.0f} s")
-            part = os.read(output.fileno(), 1 << 16)
-            if not part:
-                self._child.wait(READ_SECONDS)
-                self._machine.require_answer()
-                raise ServerDiedError(f"the reader on {self._machine.name} has ended")
-            self._rest += part
-        text, _, self._rest = self._rest.partition(b"\n")
-        found: dict[str, Any] = json.loads(text)
-        if "gone" in found:
-            raise ServerDiedError(str(found["gone"]))
-        return found
-
-    def close(self) -> None:
-        """End the reader: it ends with its input."""
-        for stream in (self._child.popen.stdin, self._child.popen.stdout):
-            with contextlib.suppress(OSError):
-                if stream is not None:
-                    stream.close()
-        self._machine.end(self._child, 2.0)
-
-
 class RemoteContainer:
-    """A container that has started there; its output is followed into ``log`` until ``close``.
+    """A container that has started there, read and its output followed into ``log`` until ``close``.
 
-    The stream of its output ends when it ends: whether it lives costs nothing under load. Raises StartError with its
-    last lines when it has ended at once.
+    The stream of its output ends when it ends: whether it lives costs nothing under load. ``port`` 0: no sockets are
+    read. Raises StartError with its last lines when it has ended at once.
     """
 
     def __init__(self, name: str, container: str, log: Path, machine: Machine, run_id: str, *, port: int = 0) -> None:
@@ -99,20 +41,60 @@ class RemoteContainer:
         self.id = container
         self.log = log
         self.machine = machine
+        self._last: dict[str, Any] = {}
+        self._last_at = -1.0
+        self._rest = b""
         log.parent.mkdir(parents=True, exist_ok=True)
         with log.open("ab") as output:
             self._follower = process.Child(machine.command("logs", "--follow", container), stdout=output)
+        run = ("run", "--interactive", "--rm", "--pull", "never", *NAMESPACES, "--label", f"{RUN_LABEL}={run_id}")
+        command = machine.command(*run, METER_IMAGE, self._state().split()[-1], str(port))
+        self._reader = process.Child(command, stdin=process.PIPE, stdout=process.PIPE, stderr=process.DEVNULL)
         try:
-            self.reader = MeterReader(machine, run_id, int(self._state().split()[-1] or 0), port)
+            self._line(OPEN_SECONDS)  # it is ready
         except ServerDiedError as error:
-            how = self.how_it_ended()
-            self._follower.stop()
-            raise StartError(f"the container exited at once: {how}") from error
+            self.close()
+            raise StartError(f"the container exited at once: {self.how_it_ended()}") from error
+        except BaseException:
+            self.close()
+            raise
 
     def _state(self) -> str:
         """Start time and process id, as its engine says."""
         form = "{{.State.StartedAt}} {{.State.Pid}}"
         return self.machine.docker("container", "inspect", "--format", form, self.id).stdout.strip() or "0"
+
+    def line(self) -> dict[str, Any]:
+        """What its reader says now; raises ServerDiedError with how it ended, and MachineLostError."""
+        # Readings so close together share one line.
+        if time.monotonic() - self._last_at < 0.05:
+            return self._last
+        self.machine.require_reachable()
+        if control := self._reader.popen.stdin:
+            with contextlib.suppress(OSError):  # its output has ended, too, which says why
+                control.write(b"\n")
+                control.flush()
+        self._last, self._last_at = self._line(READ_SECONDS), time.monotonic()
+        return self._last
+
+    def _line(self, seconds: float) -> dict[str, Any]:
+        output = self._reader.popen.stdout
+        until = time.monotonic() + seconds
+        while b"\n" not in self._rest:
+            left = until - time.monotonic()
+            if output is None or left <= 0 or not select.select([output], [], [], left)[0]:
+                raise self.machine.lose(f"the machine {self.machine.name} has not answered for {seconds:.0f} s")
+            part = os.read(output.fileno(), 1 << 16)
+            if not part:
+                self._reader.wait(READ_SECONDS)
+                self.machine.require_answer()
+                raise ServerDiedError(f"the reader on {self.machine.name} has ended")
+            self._rest += part
+        text, _, self._rest = self._rest.partition(b"\n")
+        found: dict[str, Any] = json.loads(text)
+        if "gone" in found:
+            raise ServerDiedError(self.crash_reason())
+        return found
 
     def alive(self) -> bool:
         """Whether its output still flows; raises MachineLostError when that is the machine's fault."""
@@ -124,13 +106,6 @@ class RemoteContainer:
     def identity(self) -> str:
         """Changes when the container is started again."""
         return f"{self.id} {self._state()}"
-
-    def line(self) -> dict[str, Any]:
-        """What its reader says now; raises ServerDiedError with how it ended, and MachineLostError."""
-        try:
-            return self.reader.line()
-        except ServerDiedError as error:
-            raise ServerDiedError(self.crash_reason()) from error
 
     def read(self) -> Reading:
         """Counters of its control group, by that machine's clock; raises as ``line``."""
@@ -164,7 +139,6 @@ class RemoteContainer:
 
     def stop(self) -> None:
         """Ask its first process to stop, kill it when it does not, and keep its last output."""
-        self.reader.close()
         try:
             seconds = process.STOP_SECONDS
             self.machine.docker("stop", "--time", f"{seconds:.0f}", self.id, seconds=seconds + 10)
@@ -172,9 +146,12 @@ class RemoteContainer:
             self.close()
 
     def close(self) -> None:
-        """Follow its output no longer, and end the reader."""
-        self.reader.close()
-        self.machine.end(self._follower, 1.0)
+        """Follow its output no longer, and end the reader, which ends with its input."""
+        for stream in filter(None, (self._reader.popen.stdin, self._reader.popen.stdout)):
+            with contextlib.suppress(OSError):
+                stream.close()
+        self.machine.end(self._reader)
+        self.machine.end(self._follower)
 
 
 @dataclass(frozen=True)

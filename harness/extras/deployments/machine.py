@@ -78,19 +78,16 @@ class Machine:
         """The command line of a docker command there, for one that runs for long."""
         return [client() or "docker", *self.at, *arguments]
 
-    def end(self, child: process.Child, patience: float) -> None:
-        """Stop such a command, which may end by itself within so many seconds."""
+    def end(self, child: process.Child) -> None:
+        """Stop such a command, which may be about to end by itself."""
         if self.lost is None:
-            child.wait(patience)
+            child.wait(1.0)
         child.stop(grace=LOST_GRACE_SECONDS if self.lost else process.STOP_SECONDS)
 
     def send(self, image: str) -> None:
         """Bring an image of this machine's engine there where its id differs."""
-        here = inspect("image", image)
-        if here is None:
-            raise EnvironmentLacksError(f"the image {image} is not on this machine: it is built here, then sent")
-        there = inspect("image", image, at=self.at)
-        if there is not None and there["Id"] == here["Id"]:
+        here, there = (inspect("image", image, at) for at in ((), self.at))
+        if here and there and there["Id"] == here["Id"]:
             return
         load = f"{shlex.join([client() or 'docker', 'save', image])} | {shlex.join(self.command('load', '--quiet'))}"
         done = process.run(["sh", "-c", load], seconds=900)

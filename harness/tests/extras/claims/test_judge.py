@@ -115,7 +115,7 @@ def test_a_program_is_judged_by_the_figures_of_its_starts() -> None:
         {"name": "time", "figures": ["slow", "quick"], "ratio": 9.0},
         {"name": "fails", "figures": ["refused"], "order": "some"},
         {"name": "unknown", "figures": ["slow", "forgotten"], "ratio": 9.0},
-        program={"command": ["java", "Threads.java"]},
+        program=["java", "Threads.java"],
     )
     starts = [{"slow": 0.18 + i / 1000, "quick": 0.02, "refused": 0.0} for i in range(5)]
     found = judge.of_program(threads, starts, made.machine(), measured_at=0.0, profile="claims", runtime="local")
