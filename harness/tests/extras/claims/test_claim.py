@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from harness.errors import ConfigError, UsageError
-from harness.extras.claims.claim import chosen, read
+from harness.errors import ConfigError
+from harness.extras.claims.claim import read
 from harness.extras.claims.measure import cells_of, settings_of
 from harness.plan import profile as profiles
 from harness.plan.config import Settings
@@ -92,9 +92,3 @@ def test_a_broken_file_is_named_with_its_key(tmp_path: Path, old: str, new: str,
         read(tmp_path)
     assert str(raised.value).startswith(f"{tmp_path / 'mine.toml'}: ")
     assert complaint in str(raised.value)
-
-
-def test_a_name_that_is_no_claim_is_answered_with_the_nearest(tmp_path: Path) -> None:
-    (tmp_path / "mine.toml").write_text(GOOD, encoding="utf-8")
-    with pytest.raises(UsageError, match=r"no claim 'mime'; did you mean mine\?"):
-        chosen(read(tmp_path), ("mime",))

@@ -69,11 +69,6 @@ def test_what_is_decided_by_earlier_runs_is_judged_and_not_measured_again(
     assert "multiple-queries: nothing is open" in capsys.readouterr().out
 
 
-def test_resuming_is_what_it_does_anyway(capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.main(["claims", "run", "multiple-queries", "--resume"]) == 2
-    assert "goes on with what it has" in capsys.readouterr().err
-
-
 def test_a_report_is_text_or_the_page(results: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     words = ["claims", "report", "multiple-queries", "--results", results]
     assert cli.main(words) == 0
@@ -82,6 +77,15 @@ def test_a_report_is_text_or_the_page(results: str, tmp_path: Path, capsys: pyte
     assert (tmp_path / "claims.md").read_text(encoding="utf-8").startswith("# Claims\n")
 
 
-def test_a_name_that_is_no_claim_is_a_usage_error(capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.main(["claims", "run", "multiple-querys"]) == 2
-    assert "did you mean multiple-queries?" in capsys.readouterr().err
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["multiple-queries", "--resume"], "goes on with what it has"),
+        (["multiple-querys"], "did you mean multiple-queries?"),
+    ],
+)
+def test_resuming_and_a_name_that_is_no_claim_are_usage_errors(
+    words: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.main(["claims", "run", *words]) == 2
+    assert said in capsys.readouterr().err

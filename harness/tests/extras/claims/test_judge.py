@@ -17,14 +17,6 @@ def test_a_ratio_within_its_tolerance_is_supported_with_its_interval() -> None:
     assert 2.3 < statement.low < 2.5
 
 
-def test_the_verdict_follows_the_figures() -> None:
-    turned = {"a": STEADY["b"], "b": STEADY["a"]}
-    assert judged(claim(ratio=2.5), run_of(turned)).verdict == "refuted"
-    assert judged(claim(ratio=5.0), run_of(STEADY)).verdict == "direction only"
-    noisy = {"a": (2500.0, 900.0, 4000.0), "b": (1000.0, 1900.0, 700.0)}
-    assert judged(claim(ratio=2.5), run_of(noisy)).verdict == "undecided"
-
-
 def test_context_is_judged_and_never_pulls_a_supported_claim_down() -> None:
     said = {"name": "rate", "metric": "throughput", "of": side("a"), "to": side("b"), "ratio": 2.5}
     wrong = {**said, "name": "more", "ratio": None, "order": "lower"}
