@@ -99,10 +99,11 @@ class Statement(Section):
     def _complete(self) -> Self:
         if (self.ratio is None) == (self.order is None):
             raise ValueError("says exactly one of ratio and order")
-        if (len(self.cells) or len(self.figures)) != (1 if self.order in ("none", "some") else 2):
+        counted = self.order in ("none", "some")
+        if (len(self.cells) or len(self.figures)) != (1 if counted else 2):
             raise ValueError("a ratio, and an order other than none and some, is of two: of and to, or figures")
-        if self.cells and not self.metric:
-            raise ValueError("names no metric")
+        if self.cells and (not self.metric or (self.metric == ERRORS) != counted):
+            raise ValueError("needs a metric: errors for none and some, another for a ratio or an order")
         return self
 
     @property

@@ -16,10 +16,10 @@ from pathlib import Path
 from harness.errors import EnvironmentLacksError, StartError, TfbError, UsageError
 from harness.extras.deployments import generators, survey
 from harness.extras.deployments.container import METER_IMAGE, RemoteContainer
-from harness.extras.deployments.housekeeping import METER
-from harness.extras.deployments.housekeeping import clean as clean
-from harness.extras.deployments.housekeeping import doctor as doctor
 from harness.extras.deployments.machine import Machine, reached
+from harness.extras.deployments.survey import METER
+from harness.extras.deployments.survey import clean as clean
+from harness.extras.deployments.survey import doctor as doctor
 from harness.host import process
 from harness.plan.config import Settings
 from harness.plan.discovery import Implementation
@@ -223,8 +223,8 @@ class MachinesRuntime(DockerRuntime):
     def survey(self, info: RunInfo) -> RunInfo:
         """run.json's record with each role's machine, graded, and the links; ``machine`` is the server's."""
         run_id = self.project.run_id
-        machines = survey.machines(self.hosts, self.reached, run_id)
-        self.capacities = survey.links(self.hosts, self.reached, run_id)
+        machines = survey.roles(self.hosts, self.reached, run_id)
+        self.capacities = survey.measured_links(self.hosts, self.reached, run_id)
         self._cpus = min(each.machine.cpus_online for each in machines if "client" in each.role)
         return info.model_copy(update={"machine": machines[0].machine, "machines": machines, "links": self.capacities})
 

@@ -1,32 +1,37 @@
-"""What the machines of a run are, each with its grade, and what the links between them carry; before the run."""
+"""What the machines of a run are, each with its grade, what the links between them carry, and what is left there."""
 
-import contextlib
 import json
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from typing import Any
 
-from harness.errors import EnvironmentLacksError, MachineLostError
+from harness.console import SafeConsole
+from harness.errors import EnvironmentLacksError, Exit, MachineLostError, TfbError
 from harness.extras.deployments.container import METER_IMAGE
-from harness.extras.deployments.machine import Machine
+from harness.extras.deployments.machine import Machine, reached
 from harness.host import machine as host
-from harness.host import process
+from harness.host import ownership, process
 from harness.plan.hosts import Host, Hosts
 from harness.records.models import Machine as Facts
 from harness.records.models import MachineLink, RoleMachine
+from harness.runtime import compose
 from harness.runtime.compose import RUN_LABEL
 
+METER = "tfb-meter"  # service
 SECONDS = 30.0  # of one look at a machine or link, on a busy one
+REMOVE_SECONDS = 60.0
+SLOW_LINK = 1.1e9 / 8  # bytes a second: a gigabit link is full at a few hundred thousand small responses a second
+RUN = "doctor"
 
 
-def machines(hosts: Hosts, reached: Mapping[Host, Machine], run_id: str) -> tuple[RoleMachine, ...]:
-    """Each that is reached once, with all of its roles. Raises MachineLostError, EnvironmentLacksError."""
+def roles(hosts: Hosts, known: Mapping[Host, Machine], run_id: str) -> tuple[RoleMachine, ...]:
+    """Each once, with all of its roles. Raises MachineLostError, EnvironmentLacksError."""
     every = [("server", hosts.server), ("database", hosts.database)]
     every += [(f"client {number}", client) for number, client in enumerate(hosts.clients, 1)]
     found = []
     for one in hosts.machines:
-        if (machine := reached.get(one)) is None:
-            continue
+        machine = known[one]
         done = machine.docker("info", "--format", "{{json .}}", seconds=SECONDS)
         info = _last_object(done.stdout) or {}
         files = ask(machine, run_id, "facts", *map(str, host.FILES))
@@ -59,21 +64,21 @@ def facts(info: Mapping[str, Any], found: Mapping[str, Any]) -> Facts:
     return host.graded(host.of_files(known, lambda path: found["files"].get(str(path)) or None))
 
 
-def links(hosts: Hosts, reached: Mapping[Host, Machine], run_id: str) -> tuple[MachineLink, ...]:
+def measured_links(hosts: Hosts, known: Mapping[Host, Machine], run_id: str) -> tuple[MachineLink, ...]:
     """From the server to all clients at once, as answers will flow; then from the database to the server."""
-    server = reached[hosts.server]
-    apart = [reached[client] for client in hosts.clients if client != hosts.server]
+    server = known[hosts.server]
+    apart = [known[client] for client in hosts.clients if client != hosts.server]
     with ThreadPoolExecutor(max(1, len(apart))) as pool:
         found = list(pool.map(lambda client: _link(server, client, run_id), apart))
     if isinstance(hosts.database, Host) and hosts.database != hosts.server:
-        found.append(_link(reached[hosts.database], server, run_id))
+        found.append(_link(known[hosts.database], server, run_id))
     return tuple(found)
 
 
 def _link(one: Machine, other: Machine, run_id: str) -> MachineLink:
     """From one to the other, by the addresses that a run uses: the first listens."""
     serving = process.Child(_command(one, run_id, "serve", one.address), stdin=process.PIPE, stdout=process.PIPE)
-    with process.running(serving, grace=1.0), contextlib.ExitStack() as stack:
+    with process.running(serving, grace=1.0), ExitStack() as stack:
         for stream in filter(None, (serving.popen.stdin, serving.popen.stdout)):
             stack.enter_context(stream)  # it ends with its input
         output = serving.popen.stdout
@@ -104,3 +109,61 @@ def _command(machine: Machine, run_id: str, *arguments: str) -> list[str]:
     run = ("run", "--rm", "--interactive", "--pull", "never", "--network", "host", "--read-only", "--cap-drop", "ALL")
     entry = ("--entrypoint", "python3", METER_IMAGE, "/link.py")
     return machine.command(*run, "--label", f"{RUN_LABEL}={run_id}", *entry, *arguments)
+
+
+# ---- ./tfb doctor, ./tfb clean ---------------------------------------------------------------------------------------
+
+
+def doctor(hosts: Hosts, *, as_json: bool) -> int:
+    """Show every machine and every link as a run would record it; raises as a run does that could not use one."""
+    with ExitStack() as stack:
+        scratch = stack.enter_context(ownership.scratch("doctor"))
+        log = scratch / "build.log"
+        done = compose.Project(run_id=RUN, bridge=False).build(METER, seconds=600, log=log, more={})
+        if done.status != 0:
+            raise EnvironmentLacksError(f"the image {METER_IMAGE} could not be built: {process.tail(log)}")
+        known = {one: stack.enter_context(reached(one, scratch)) for one in hosts.machines}
+        for machine in known.values():
+            machine.send(METER_IMAGE)
+        machines, links = roles(hosts, known, RUN), measured_links(hosts, known, RUN)
+    if as_json:
+        shown = {"machines": machines, "links": links}
+        print(json.dumps({name: [each.model_dump() for each in found] for name, found in shown.items()}))
+        return Exit.OK
+    console = SafeConsole(highlight=False)
+    for each in machines:
+        facts = each.machine
+        memory = f"{facts.memory_bytes / 2**30:.1f} GiB"
+        console.print(f"{each.role}: {each.name} ({each.address}), grade {facts.grade}")
+        console.print(f"  Docker {each.engine}, {facts.cpus_online} CPUs, {memory}, {facts.os}, kernel {facts.kernel}")
+        for concern in facts.concerns:
+            console.print(f"· {concern}")
+    for link in links:
+        slow = " (may be full before a server is)" if link.throughput < SLOW_LINK else ""
+        rate = f"{link.throughput * 8 / 1e9:.2f} Gbit/s{slow}"
+        console.print(f"{link.of} → {link.to}: round trip {link.round_trip * 1e6:,.0f} µs, {rate}")
+    return Exit.OK
+
+
+def clean(hosts: Hosts, *, dry_run: bool) -> int:
+    """Containers and images with this project's labels on every machine; exit code 1 when one is not reached."""
+    lost = 0
+    with ownership.scratch("clean") as scratch:
+        for one in hosts.machines:
+            try:
+                with reached(one, scratch) as machine:
+                    runs, images = f"label={RUN_LABEL}", f"label={compose.IMAGE_LABEL}"
+                    containers = compose.ids("ps", "--all", "--filter", runs, at=machine.at) or []
+                    found = dict.fromkeys(compose.ids("image", "ls", "--filter", images, at=machine.at) or [])
+                    print(f"{machine.name}: {len(containers)} containers, {len(found)} images of runs")
+                    if dry_run:
+                        continue
+                    if containers:
+                        removal = ("container", "rm", "--force", "--volumes", *containers)
+                        machine.docker(*removal, seconds=REMOVE_SECONDS)
+                    for image in found:
+                        machine.docker("image", "rm", "--force", image, seconds=REMOVE_SECONDS)
+            except TfbError as error:
+                lost += 1
+                print(f"stays: {one.text}: {error}")
+    return Exit.FAILED if lost else Exit.OK
