@@ -116,6 +116,7 @@ def _command(machine: Machine, run_id: str, *arguments: str) -> list[str]:
 
 def doctor(hosts: Hosts, *, as_json: bool) -> int:
     """Show every machine and every link as a run would record it; raises as a run does that could not use one."""
+    compose.engine()
     with ExitStack() as stack:
         scratch = stack.enter_context(ownership.scratch("doctor"))
         log = scratch / "build.log"
