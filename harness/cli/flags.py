@@ -8,7 +8,6 @@ import re
 import socket
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from cyclopts import Group, Parameter, Token
@@ -218,8 +217,4 @@ class RunFlags(VerifyFlags):
         str | bool | None, _flag(HOW, "go on with a run, by default the newest interrupted", "RUN", completer=runs)
     ] = None
     dry_run: Annotated[bool, _flag(HOW, "print the plan and how long it takes")] = False
-    lab: Annotated[
-        Path | None, _flag(WHERE, "the same run on each deployment that FILE names, and one run of all", "FILE")
-    ] = None
-    slurm: Annotated[bool, _flag(WHERE, "of --lab: each as a job of Slurm instead of over ssh")] = False
     profiler: Annotated[bool, _flag(HOW, "a flame graph of one implementation under one test type's load")] = False

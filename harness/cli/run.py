@@ -32,9 +32,6 @@ if TYPE_CHECKING:
 def execute(asked: Asked, arguments: Sequence[str]) -> int:
     """Carry out one parsed command line; returns the exit code."""
     chosen = settings(asked, arguments)
-    if lab := getattr(asked.flags, "lab", None):
-        command = importlib.import_module(extras.MODES["lab"]).command
-        return int(command(chosen, arguments, lab, slurm=getattr(asked.flags, "slurm", False)))
     if chosen.resume is not None:
         folder = store.find(chosen.results, chosen.resume) if chosen.resume else newest_interrupted(chosen.results)
         chosen = resumed(replace(chosen, resume=str(folder)), asked, store.read_whole(folder).info)

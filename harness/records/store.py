@@ -6,7 +6,7 @@ import json
 import os
 import shutil
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from datetime import datetime
 from pathlib import Path
@@ -190,9 +190,40 @@ def require_unlocked(folder: Path) -> None:
         raise UsageError(f"run {folder.name} is still going on in another process")
 
 
-def after(before: int, record: OfProcess) -> OfProcess:
-    """The record of a process that so many of other runs come before."""
+def numbered(runs: Iterable[RunRecords]) -> list[RunRecords]:
+    """Runs whose processes are numbered on from one to the next; those that stood side by side still do."""
+    found: list[RunRecords] = []
+    before = 0
+    for records in runs:
+        moved = RunRecords(
+            info=records.info,
+            trials=[_after(before, each) for each in records.trials],
+            processes=[_after(before, each) for each in records.processes],
+            verdicts=[_after(before, each) for each in records.verdicts],
+            problems=records.problems,
+        )
+        found.append(moved)
+        before = max((number + 1 for number in numbers(moved)), default=before)
+    return found
+
+
+def numbers(records: RunRecords) -> set[int]:
+    """Of the processes of a run."""
+    return {each.process for each in records.trials} | {each.process for each in records.processes}
+
+
+def _after(before: int, record: OfProcess) -> OfProcess:
     return record.model_copy(update={"process": before + record.process})
+
+
+def joined(runs: Collection[RunRecords], info: RunInfo) -> RunRecords:
+    """What they hold as of one run; the logs of its processes lie with theirs."""
+    return RunRecords(
+        info=info,
+        trials=[each for records in runs for each in records.trials],
+        processes=[each.model_copy(update={"log": None}) for records in runs for each in records.processes],
+        verdicts=[each for records in runs for each in records.verdicts],
+    )
 
 
 def finished(records: RunRecords) -> frozenset[tuple[str, int]]:

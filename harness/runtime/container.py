@@ -2,6 +2,7 @@
 
 import re
 import time
+from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Protocol
@@ -151,10 +152,10 @@ class ContainedServer:
         self.meter.require_alive()
 
 
-def ended(container: str) -> str:
-    """How a container ended, with its memory limit when that was the reason."""
+def ended(container: str, at: Sequence[str] = ()) -> str:
+    """How a container ended, with its memory limit when that was the reason; ``at``: docker's, of another engine."""
     until = time.monotonic() + SETTLE_SECONDS
-    while (found := inspect("container", container)) and found["State"]["Running"] and time.monotonic() < until:
+    while (found := inspect("container", container, at)) and found["State"]["Running"] and time.monotonic() < until:
         time.sleep(0.05)
     if found is None:
         return "it was removed"

@@ -77,11 +77,11 @@ class Group:
         for pid in pids:
             self._threads_of(pid)
         return {
-            "cpu": cpu,
-            "throttled": throttled,
+            "cpu_seconds": cpu,
+            "throttled_seconds": throttled,
             "rss": self._memory(),
-            "run": sum(run for run, _ in self.threads.values()) / 1e9,
-            "wait": sum(wait for _, wait in self.threads.values()) / 1e9,
+            "run_seconds": sum(run for run, _ in self.threads.values()) / 1e9,
+            "wait_seconds": sum(wait for _, wait in self.threads.values()) / 1e9,
             "pids": pids,
         }
 
@@ -123,7 +123,7 @@ class Sockets:
         except OSError:
             return None
         sent, received = (sum(each) for each in zip(*self.seen.values(), strict=True)) if self.seen else (0, 0)
-        return {"connections": count, "received": sent, "sent": received}
+        return {"connections": count, "bytes_received": sent, "bytes_sent": received}
 
     def _dump(self, family: int) -> int:
         wanted = struct.pack("=BBBBL", family, socket.IPPROTO_TCP, 1 << (INFO - 1), 0, 1 << 1)
@@ -170,10 +170,10 @@ def main() -> None:
     pid, port = int(sys.argv[1]), int(sys.argv[2])
     try:
         group, sockets = Group(pid), Sockets(port) if port else None
-        print(json.dumps({"ready": True, "at": time.monotonic()}), flush=True)
+        print(json.dumps({"ready": True}), flush=True)
         for _ in sys.stdin:
             at = time.monotonic()
-            line = {"at": at, **group.read(), "steal": steal(), "sockets": sockets.read() if sockets else None}
+            line = {"reading": {"at": at, **group.read()}, "steal": steal(), "sockets": sockets and sockets.read()}
             print(json.dumps(line), flush=True)
     except GoneError as error:
         print(json.dumps({"gone": str(error)}), flush=True)

@@ -5,14 +5,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Literal, Self
 
-from pydantic import AfterValidator, Field, ValidationError, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
-from harness.errors import ConfigError, UsageError
-from harness.paths import CLAIMS, REPOSITORY
-from harness.plan.profile import Section
+from harness.errors import UsageError
+from harness.paths import CLAIMS
+from harness.plan.profile import Section, read_toml
 from harness.plan.testtypes.registry import TEST_TYPES
 from harness.plan.words import suggest
-from harness.records import bounded
 from harness.records.models import Closed, Load, Scenario
 from harness.stats.values import METRICS
 
@@ -75,19 +74,18 @@ class Needs(Section):
 
 
 class Statement(Section):
-    """Of two cells a metric with a ratio or an order, of one cell whether there are errors.
+    """Of two cells a metric with a ratio or an order, of one cell whether there are errors: none, or some.
 
-    Of a program's figures: ``of`` and ``to`` are keys of the JSON object that it prints.
+    A program has ``figures`` in their place: keys of the JSON object that it prints; some: a figure is not zero.
     """
 
     name: str  # unique within the claim
     metric: Annotated[str, _known("metric", [*METRICS, ERRORS])] = ""
-    of: Cell | str
-    to: Cell | str | None = None
+    of: Cell | None = None
+    to: Cell | None = None
+    figures: tuple[str, ...] = ()
     ratio: float | None = Field(default=None, gt=0)
-    order: Literal["higher", "lower", "not higher", "not lower"] | None = None
-    none: bool = False  # there are no errors
-    some: bool = False  # there are errors, or the program's figure is not zero
+    order: Literal["higher", "lower", "not higher", "not lower", "none", "some"] | None = None
     tolerance: float = Field(default=0.15, gt=0)  # relative, on both sides alike as a factor
     least: float = Field(default=0.05, gt=0)  # of an order: a smaller difference is none that anybody speaks of
     substantial: bool = False  # an order by at least that
@@ -98,37 +96,30 @@ class Statement(Section):
 
     @model_validator(mode="after")
     def _complete(self) -> Self:
-        if sum([self.ratio is not None, self.order is not None, self.none, self.some]) != 1:
-            raise ValueError("says exactly one of ratio, order, none, some")
-        if self.to is None and not (self.none or self.some):
-            raise ValueError("a ratio or an order needs both of and to")
-        if isinstance(self.of, Cell) and not self.metric:
-            raise ValueError("names no metric")
+        if (self.ratio is None) == (self.order is None):
+            raise ValueError("says exactly one of ratio and order")
+        counted = self.order in ("none", "some")
+        if (len(self.cells) or len(self.figures)) != (1 if counted else 2):
+            raise ValueError("a ratio, and an order other than none and some, is of two: of and to, or figures")
+        if self.cells and (not self.metric or (self.metric == ERRORS) != counted):
+            raise ValueError("needs a metric: errors for none and some, another for a ratio or an order")
         return self
 
     @property
     def cells(self) -> tuple[Cell, ...]:
         """The cells that have to be measured."""
-        return tuple(side for side in (self.of, self.to) if isinstance(side, Cell))
+        return tuple(side for side in (self.of, self.to) if side)
 
     @property
     def said(self) -> str:
         """What the claim says, in a word."""
         if self.ratio is not None:
             return f"{self.ratio:.3g}×"
-        return self.order or ("none" if self.none else "some")
+        return str(self.order)
 
     def expected(self, cpus: int) -> float | None:
         """The ratio that the claim means on so many CPUs; None where it says none."""
         return self.rounds.ratio(cpus) if self.rounds else self.ratio
-
-
-class Program(Section):
-    """A measuring program: prints one JSON object of figures a start."""
-
-    needs: dict[str, str] = Field(default_factory=dict)  # kind of tool -> condition, as in benchmark_config.json
-    command: tuple[str, ...] = Field(min_length=1)  # from the repository's root
-    seconds: float = Field(default=120.0, gt=0)  # that one start may take
 
 
 class Claim(Section):
@@ -141,10 +132,14 @@ class Claim(Section):
     said: str  # with its figures
     conditions: str  # under which it was said
     here: str = ""  # what is different wherever this project measures it
-    cpus: int | None = None  # of the claim's own machine, where it was said
     can: bool = False  # the source says that something can be so: one statement that holds is enough
-    program: Program | None = None
+    program: tuple[str, ...] = ()  # a command, from the repository's root, that prints one JSON object of figures
     compare: tuple[Statement, ...] = Field(min_length=1)
+
+    @property
+    def cells(self) -> tuple[Cell, ...]:
+        """Those of all statements."""
+        return tuple(cell for each in self.compare for cell in each.cells)
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
@@ -155,25 +150,13 @@ class Claim(Section):
             raise ValueError("compare: all are context, none is the source's own")
         for each in self.compare:
             if bool(self.program) == bool(each.cells):
-                what = "figures of the program" if self.program else "cells (implementation, test_type, connections)"
-                raise ValueError(f"compare {each.name!r}: of and to are {what} here")
+                raise ValueError(f"compare {each.name!r}: a program has figures, any other claim of and to")
         return self
 
 
 def read(folder: Path = CLAIMS) -> dict[str, Claim]:
     """Every file of the folder, by name. Raises ConfigError for one that cannot be read, with file and key."""
-    found: dict[str, Claim] = {}
-    for path in sorted(folder.glob("*.toml")):
-        shown = path.relative_to(REPOSITORY) if path.is_relative_to(REPOSITORY) else path
-        try:
-            found[path.stem] = Claim.model_validate({**bounded.toml(path), "name": path.stem})
-        except OSError as error:
-            raise ConfigError(f"{shown}: cannot be read: {error.strerror}") from error
-        except ValidationError as error:
-            raise ConfigError(f"{shown}: {_complaint(error)}") from error
-        except ValueError as error:
-            raise ConfigError(f"{shown}: {error}") from error
-    return found
+    return {path.stem: read_toml(path, Claim, name=path.stem) for path in sorted(folder.glob("*.toml"))}
 
 
 def chosen(claims: Mapping[str, Claim], names: Sequence[str]) -> list[Claim]:
@@ -182,14 +165,3 @@ def chosen(claims: Mapping[str, Claim], names: Sequence[str]) -> list[Claim]:
         if name not in claims:
             raise UsageError(f"no claim {name!r}; {suggest(name, list(claims))}")
     return [claims[name] for name in (names or claims)]
-
-
-def _complaint(error: ValidationError) -> str:
-    """The first thing that is wrong, with its key and, for an unknown one, the nearest that there is."""
-    first = error.errors()[0]
-    place = [str(part) for part in first["loc"] if part not in ("Cell", "str")]
-    message = first["msg"].removeprefix("Value error, ")
-    if first["type"] == "extra_forbidden":
-        known = {name for each in (Claim, Statement, Cell, Needs, Rounds, Program) for name in each.model_fields}
-        message = f"unknown key; {suggest(place[-1], known)}"
-    return f"{'.'.join(place)}: {message}" if place else message

@@ -2,7 +2,7 @@
 
 import math
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
@@ -57,8 +57,11 @@ def run(*names: Names, flags: RunFlags = RunFlags()) -> int:  # noqa: B008 - fro
         return _show_plan(claims, given, flags.time)
     given = settled(given)
     known = recorded.read(given.results).verdicts
-    starts = [claim for claim in claims if claim.program and (names or claim.name not in known)]
-    measure.keep(given.results, [_of_program(claim, given) for claim in starts])
+    for claim in claims:
+        if claim.program and (names or claim.name not in known):
+            where = {"measured_at": time.time(), "profile": given.profile.name, "runtime": "local"}
+            starts = [measure.figures_of(claim) for _ in range(measure.PROGRAM_STARTS)]
+            measure.keep(given.results, [judge.of_program(claim, starts, machine.facts(), **where)])
     code = _measured(claims, given, flags.time)
     known = recorded.read(given.results).verdicts
     if flags.json:
@@ -71,34 +74,24 @@ def run(*names: Names, flags: RunFlags = RunFlags()) -> int:  # noqa: B008 - fro
 
 def _show_plan(claims: Sequence[Claim], given: Settings, seconds: float | None) -> int:
     """What would be measured together, and how long that takes."""
+    groups = measure.open_groups(claims, recorded.read(given.results).verdicts)
     for claim in claims:
         if claim.program:
-            print(f"{claim.name}: {' '.join(claim.program.command)}, {measure.PROGRAM_STARTS} starts")
-    groups = _left(claims, recorded.read(given.results).verdicts)
+            print(f"{claim.name}: {' '.join(claim.program)}, {measure.PROGRAM_STARTS} starts")
+        elif not any(claim in group for group in groups):
+            print(f"{claim.name}: nothing is open")
     for group in groups:
         together = measure.settings_of(group, given, seconds and seconds / len(groups))
         print(f"\n{', '.join(together.claims)}:", flush=True)
         workflow.dry_run(together)
-    measured = {claim.name for group in groups for claim in group}
-    for claim in claims:
-        if claim.name not in measured and not claim.program:
-            print(f"{claim.name}: nothing is open")
     return Exit.OK
 
 
-def _left(claims: Sequence[Claim], known: Mapping[str, ClaimVerdict]) -> list[list[Claim]]:
-    """Those that are to be measured, each group in one run."""
-    return measure.groups(
-        [claim for claim in claims if not claim.program and measure.is_open(claim, known.get(claim.name))]
-    )
-
-
 def _measured(claims: Sequence[Claim], given: Settings, seconds: float | None) -> Exit:
-    """A run for each group; judges all claims after each."""
+    """A run for each group; judges all claims before, and after each."""
     until = time.monotonic() + (seconds or math.inf)
-    verdicts = judged(claims, given)
-    measure.keep(given.results, verdicts.values())
-    code, groups = Exit.OK, _left(claims, verdicts)
+    groups = measure.open_groups(claims, _judged(claims, given))
+    code = Exit.OK
     for number, group in enumerate(groups):
         room = (until - time.monotonic()) / (len(groups) - number)
         if room <= 0:
@@ -107,42 +100,26 @@ def _measured(claims: Sequence[Claim], given: Settings, seconds: float | None) -
         with interruption.deferred():
             shown = progress.Progress(progress.display(quiet=given.quiet or given.json))
             code = max(code, workflow.benchmark(together, shown).exit_code)
-        measure.keep(given.results, judged(claims, given).values())
+        _judged(claims, given)
     return code
 
 
-def judged(claims: Sequence[Claim], given: Settings) -> dict[str, ClaimVerdict]:
-    """What all runs in the results folder say of those claims that they measured."""
-    found = measure.evidence(given.results)
-    if found is None:
-        return {}
-    records, behind = found
+def _judged(claims: Sequence[Claim], given: Settings) -> dict[str, ClaimVerdict]:
+    """What all runs in the results folder say of those claims that they measured; it is kept."""
+    records, behind = measure.evidence(given.results) or (None, {})
     verdicts = {}
-    for claim in claims:
-        servers = {cell.implementation for each in claim.compare for cell in each.cells}
-        if runs := sorted({run for name in servers for run in behind.get(name, ())}):
+    for claim in claims if records else ():
+        servers = {cell.implementation for cell in claim.cells}
+        if records and (runs := sorted({run for name in servers for run in behind.get(name, ())})):
             verdicts[claim.name] = judge.of_runs(claim, records, runs)
+    measure.keep(given.results, verdicts.values())
     return verdicts
-
-
-def _of_program(claim: Claim, given: Settings) -> ClaimVerdict:
-    """From starts now and, on the same machine, before."""
-    assert claim.program is not None  # noqa: S101 - the caller chose
-    began = time.time()
-    known = recorded.read(given.results).verdicts.get(claim.name)
-    figures = [measure.figures_of(claim.name, claim.program) for _ in range(measure.PROGRAM_STARTS)]
-    facts = machine.facts()
-    where = {"measured_at": began, "profile": given.profile.name, "runtime": "local"}
-    new = judge.of_program(claim, figures, facts, **where)
-    if known is None or known.machine != new.machine:
-        return new
-    return judge.of_program(claim, [*known.figures, *figures], facts, **where)
 
 
 @command.command
 def report(
     *names: Names,
-    output: Annotated[Path | None, Parameter(help="write Markdown, or JSON, there: FILE.md, FILE.json")] = None,
+    output: Annotated[Path | None, Parameter(help="write Markdown there")] = None,
     results: Results = None,
 ) -> int:
     """Print the recorded verdicts, every statement; or write them, as the page docs/claims.md is."""
@@ -150,8 +127,6 @@ def report(
     verdicts = {claim.name: known[claim.name] for claim in claims if claim.name in known}
     if output is None:
         show.show(claims, verdicts, terminal.console(), whole=True)
-    elif output.suffix == ".json":
-        put(output, ClaimsRecord(verdicts=verdicts).recorded(indent=1) + "\n")
     else:
         put(output, show.page(claims, verdicts))
     return Exit.OK

@@ -12,15 +12,15 @@ that two are alike, and no order.
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import median
 from typing import Any, NamedTuple
 
 from harness.extras.claims import show
-from harness.extras.claims.claim import ERRORS, Cell, Claim, Statement
+from harness.extras.claims.claim import ERRORS, Claim, Statement
 from harness.records.claims import ClaimVerdict, StatementVerdict, Word
-from harness.records.models import Machine, ProcessRecord, RunRecords, Trial
+from harness.records.models import Machine, RunRecords, Trial
 from harness.stats import values
 from harness.stats.compare import ratio, ratio_of_values
 from harness.stats.model import Ratio
@@ -59,9 +59,7 @@ class Finding:
 def of_ratio(expected: float, tolerance: float, measured: Ratio, processes: int, least: float = 0.05) -> Finding:
     """Whether a measured ratio is what was claimed, within the tolerance. ``least``: the least difference of two."""
     meant = Range(expected / (1 + tolerance), expected * (1 + tolerance))
-    low, high = measured.low, measured.high
-    if low is None or high is None:
-        return _no_interval(measured, meant)
+    low, high = measured.low or 0.0, measured.high or math.inf
     if meant.least <= low and high <= meant.most:
         return Finding(word="supported", reason=f"all of the interval is within {meant}", range=meant)
     outside = high < meant.least or low > meant.most
@@ -69,15 +67,13 @@ def of_ratio(expected: float, tolerance: float, measured: Ratio, processes: int,
         if outside:
             return Finding(word="refuted", reason=f"the two are not alike: {meant} is excluded", range=meant)
         return _open("undecided", measured, processes, meant, meant, f"the interval reaches beyond {meant}")
-    if (high < 1) if expected > 1 else (low > 1):
-        return Finding(word="refuted", reason="the order is the other way round", range=meant)
-    if low <= 1 <= high:
-        if outside and (high < 1 + least if expected > 1 else low > 1 / (1 + least)):
-            return Finding(word="refuted", reason=f"a difference of {least:.0%} is excluded", range=meant)
-        return _open("undecided", measured, processes, meant, (1.0, *meant), "the order is open: the interval holds 1")
-    if outside:
-        return Finding(word="direction only", reason=f"the order is as said, the size is not {meant}", range=meant)
-    return _open("direction only", measured, processes, meant, meant, f"whether the size is {meant} is open")
+    if (low > 1) if expected > 1 else (high < 1):
+        if outside:
+            return Finding(word="direction only", reason=f"the order is as said, the size is not {meant}", range=meant)
+        return _open("direction only", measured, processes, meant, meant, f"whether the size is {meant} is open")
+    if outside and ((high < 1 + least) if expected > 1 else (low > 1 / (1 + least))):
+        return Finding(word="refuted", reason=f"a difference of {least:.0%} as it was said is excluded", range=meant)
+    return _open("undecided", measured, processes, meant, (1.0, *meant), "the order is open: the interval holds 1")
 
 
 def of_order(order: str, least: float, measured: Ratio, processes: int, *, substantial: bool = False) -> Finding:
@@ -86,21 +82,31 @@ def of_order(order: str, least: float, measured: Ratio, processes: int, *, subst
     above = order in ("higher", "not lower")
     side = edge if substantial or order.startswith("not ") else 1.0
     meant = Range(side, math.inf) if above else Range(0.0, side)
-    low, high = measured.low, measured.high
-    if low is None or high is None:
-        return _no_interval(measured, meant)
-    if meant.least < low and high < meant.most:
+    low, high = measured.low or 0.0, measured.high or math.inf
+    if (meant.least < low) if above else (high < meant.most):
         return Finding(word="supported", reason=f"all of the interval is {meant}", range=meant)
     if (high < edge) if above else (low > edge):
-        opposite = (high < 1) if above else (low > 1)
-        reason = "the order is the other way round" if opposite else f"a difference of {least:.0%} is excluded"
-        return Finding(word="refuted", reason=reason, range=meant)
+        return Finding(word="refuted", reason=f"a difference of {least:.0%} as it was said is excluded", range=meant)
     return _open("undecided", measured, processes, meant, (side, edge), f"the interval holds {side:.3g}")
 
 
-def of_count(count: int, *, none: bool, of: str) -> Finding:
-    """Whether there was any of what was said to occur never, or at times."""
-    return Finding(word="supported" if (count == 0) == none else "refuted", reason=f"{count:,} in {of}")
+def _open(word: Word, measured: Ratio, processes: int, meant: Range, edges: Sequence[float], reason: str) -> Finding:
+    """Open, with the processes after which the interval would lie clear of the nearest edge: a cautious guess.
+
+    Half-widths fall with the root of the number of processes; that t's quantile falls, too, is left out.
+    """
+    if measured.low is None or measured.high is None:
+        alone = f"{measured.value:.2f} of one process each has no interval"
+        return Finding(word="undecided", reason=alone, more=1, range=meant)
+    half = math.log(measured.high / measured.low) / 2
+    gap = min(abs(math.log(measured.value / edge)) for edge in edges)
+    wanted = math.ceil(processes * (half / gap) ** 2) if gap > 0 else math.inf
+    return Finding(word=word, reason=reason, more=max(wanted - processes, 1), range=meant)
+
+
+def of_count(count: int, said: str, of: str) -> Finding:
+    """Whether there was none, or some, of what was counted."""
+    return Finding(word="supported" if (count == 0) == (said == "none") else "refuted", reason=f"{count:,} in {of}")
 
 
 def of_size(finding: Finding, loads: Sequence[tuple[float, float]], cpus: int) -> Finding:
@@ -118,23 +124,6 @@ def of_size(finding: Finding, loads: Sequence[tuple[float, float]], cpus: int) -
 def of_claim(words: Sequence[Word], *, can: bool = False) -> Word:
     """The verdict on a claim: the least favourable of its statements, or the most where one of them is enough."""
     return next((word for word in (ORDER[::-1] if can else ORDER) if word in words), "undecided")
-
-
-def _no_interval(measured: Ratio, meant: Range) -> Finding:
-    return Finding(
-        word="undecided", reason=f"{measured.value:.2f} of one process each has no interval", more=1, range=meant
-    )
-
-
-def _open(word: Word, measured: Ratio, processes: int, meant: Range, edges: Sequence[float], reason: str) -> Finding:
-    """Open, with the processes after which the interval would lie clear of the nearest edge: a cautious guess.
-
-    Half-widths fall with the root of the number of processes; that t's quantile falls, too, is left out.
-    """
-    half = math.log((measured.high or measured.value) / (measured.low or measured.value)) / 2
-    gap = min(abs(math.log(measured.value / edge)) for edge in edges)
-    wanted = math.ceil(processes * (half / gap) ** 2) if gap > 0 else math.inf
-    return Finding(word=word, reason=reason, more=max(wanted - processes, 1), range=meant)
 
 
 # ---- from records ----------------------------------------------------------------------------------------------------
@@ -157,12 +146,13 @@ def of_program(claim: Claim, figures: Sequence[Mapping[str, float]], machine: Ma
 
 def _verdict(claim: Claim, machine: Machine, statements: Sequence[StatementVerdict], **rest: Any) -> ClaimVerdict:  # noqa: ANN401 - fields of the verdict
     virtual = f", {machine.virtualised}" if machine.virtualised else ""
-    word = of_claim([each.verdict for each in statements if not each.context], can=claim.can)
+    own = [each for each in statements if not each.context]
+    word = of_claim([each.verdict for each in own], can=claim.can)
     return ClaimVerdict(
         claim=claim.name,
         **claim.model_dump(include={"title", "talk", "page", "said", "conditions", "here"}),
         verdict=word,
-        sentence=show.sentence(word, [each for each in statements if not each.context]),
+        sentence=show.sentence(word, own),
         statements=tuple(statements),
         machine=f"{machine.cpu_model}, {len(machine.cpus_usable)} CPUs{virtual}, kernel {machine.kernel}",
         cpus=len(machine.cpus_usable),
@@ -173,41 +163,37 @@ def _verdict(claim: Claim, machine: Machine, statements: Sequence[StatementVerdi
 
 
 def _of_trials(said: Statement, records: RunRecords) -> StatementVerdict:
-    cpus = len(records.info.machine.cpus_usable)
-    trials = {cell: _trials(cell, records.trials) for cell in said.cells}
-    for cell, found in trials.items():
-        if lacking := _lacking(cell, found, records, counted=said.metric == ERRORS):
-            return _of_two(said, cpus, None, (), lacking)
-    flags = dict.fromkeys(gate.word for found in trials.values() for each in found for gate in each.gates)
-    remarks = tuple(flag for flag in flags if flag)
-    of, *others = said.cells
-    if not others:
-        errors = sum(trial.errors.total for trial in trials[of])
-        requests = sum(trial.requests for trial in trials[of])
-        finding = of_count(errors, none=said.none, of=f"{requests:,} requests")
+    cpus, cells = len(records.info.machine.cpus_usable), values.collect(records.trials)
+    found = [cells.get(cell.key, values.Cell(())) for cell in said.cells]
+    refused = unranked(records.info, records.trials, records.processes, records.verdicts)
+    for cell, own in zip(said.cells, found, strict=True):
+        lacking = ""
+        if reason := refused.get(cell.key[:2]):
+            lacking = f"{cell.implementation} {cell.test_type}: {reason}"
+        elif not own.trials:
+            lacking = f"{cell.label}: not measured"
+        elif said.metric != ERRORS and not own.kept:  # errors are counted whatever the gates say
+            lacking = f"{cell.label}: kept out by its gates: {own.why_empty}"
+        if lacking:
+            return _statement(said, cpus, Finding(word="undecided", reason=lacking), takes=AGAIN)
+    remarks = tuple(dict.fromkeys(gate.word for own in found for gate in own.objections if gate.word))
+    if said.metric == ERRORS:
+        errors = sum(trial.errors.total for trial in found[0].trials)
+        finding = of_count(errors, said.said, f"{sum(trial.requests for trial in found[0].trials):,} requests")
         return _statement(said, cpus, finding, value=float(errors), remarks=remarks)
-    measured = ratio(records.trials, of.key, others[0].key, said.metric, CONFIDENCE, records.processes)
-    sides = [_figures(said.metric, own, records.processes) for own in (trials[of], trials[others[0]])]
-    costs = [median(map(_cpu_seconds, own)) for own in (trials[of], trials[others[0]])]
+    (of, to), metric = (cell.key for cell in said.cells), values.METRICS[said.metric]
+    measured = ratio(records.trials, of, to, said.metric, CONFIDENCE, records.processes)
+    starts = values.by_start(records.processes, metric)  # of a metric of processes
+    sides = [
+        tuple(starts.get(name, {}).values()) if metric.of_process else _rounded(own.by_process(metric).values())
+        for (name, *_), own in zip((of, to), found, strict=True)
+    ]
+    costs = [median(map(_cpu_seconds, own.trials)) for own in found]
     return _of_two(said, cpus, measured, sides, f"no {said.metric} was recorded", costs, remarks=remarks)
 
 
-def _trials(cell: Cell, trials: Sequence[Trial]) -> list[Trial]:
-    return [
-        each
-        for each in trials
-        if (each.implementation, each.test_type, each.load) == cell.key and each.purpose == "measure"
-    ]
-
-
-def _figures(metric: str, trials: Sequence[Trial], processes: Sequence[ProcessRecord]) -> tuple[float, ...]:
-    """One a process."""
-    of = values.METRICS[metric]
-    if of.of_process:
-        names = {trial.implementation for trial in trials}
-        found = [of.of_process(each) for each in processes if each.implementation in names]
-        return tuple(value for value in found if value)
-    return tuple(float(f"{value:.4g}") for value in values.Cell(trials).by_process(of).values())
+def _rounded(figures: Iterable[float]) -> tuple[float, ...]:
+    return tuple(float(f"{value:.4g}") for value in figures)
 
 
 def _cpu_seconds(trial: Trial) -> float:
@@ -216,31 +202,16 @@ def _cpu_seconds(trial: Trial) -> float:
     return together / max(trial.requests, 1)
 
 
-def _lacking(cell: Cell, trials: Sequence[Trial], records: RunRecords, *, counted: bool) -> str:
-    """Why a cell cannot be judged; errors are counted whatever the gates say."""
-    if reason := unranked(records.info, records.trials, records.processes, records.verdicts).get(cell.key[:2]):
-        return f"{cell.implementation} {cell.test_type}: {reason}"
-    if not trials:
-        return f"{cell.label}: not measured"
-    if counted or any(trial.rankable for trial in trials):
-        return ""
-    failed = dict.fromkeys(gate.word or gate.name for trial in trials for gate in trial.gates if gate.outcome == "fail")
-    return f"{cell.label}: kept out by its gates: {', '.join(failed)}"
-
-
 def _of_figures(said: Statement, figures: Sequence[Mapping[str, float]], cpus: int) -> StatementVerdict:
-    of, to = str(said.of), str(said.to)
-    if said.to is None:
-        seen = [start[of] for start in figures if of in start]
-        count = sum(map(bool, seen))
-        finding = of_count(count, none=said.none, of=f"{len(seen)} starts")
-        if not seen or 0 < count < len(seen):
+    sides = [tuple(start[name] for start in figures if name in start) for name in said.figures]
+    if len(sides) == 1:
+        count = sum(map(bool, sides[0]))
+        finding = of_count(count, said.said, f"{len(sides[0])} starts")
+        if not sides[0] or 0 < count < len(sides[0]):
             finding = Finding(word="undecided", reason=finding.reason)
-        return _statement(said, cpus, finding, value=float(count), processes=len(seen))
-    sides = [tuple(start[name] for start in figures if start.get(name)) for name in (of, to)]
-    measured = ratio_of_values(sides[0], sides[1], CONFIDENCE) if all(sides) else None
-    lacking = next((name for name, own in zip((of, to), sides, strict=True) if not own), f"{of} and {to}")
-    return _of_two(said, cpus, measured, sides, f"no start printed {lacking}")
+        return _statement(said, cpus, finding, value=float(count), processes=len(sides[0]))
+    measured = ratio_of_values(sides[0], sides[1], CONFIDENCE) if all(side and all(side) for side in sides) else None
+    return _of_two(said, cpus, measured, sides, f"no start printed {' and '.join(said.figures)}")
 
 
 def _of_two(
@@ -255,37 +226,26 @@ def _of_two(
     """Of a ratio, or why there is none; ``costs``: CPU seconds that a request of each side took."""
     if measured is None:
         return _statement(said, cpus, Finding(word="undecided", reason=lacking), takes=AGAIN, **rest)
-    finding = _of_ratio(said, cpus, measured, min(map(len, sides)))
+    processes = min(map(len, sides))
+    if (expected := said.expected(cpus)) is not None:
+        finding = of_ratio(expected, said.tolerance, measured, processes, said.least)
+    else:
+        finding = of_order(said.said, said.least, measured, processes, substantial=said.substantial)
     if said.needs:
         finding = of_size(finding, list(zip((said.needs.of, said.needs.to), costs, strict=True)), cpus)
     takes = f"about {finding.more:.0f} more of each" if finding.more else ""
     if finding.more > MANY:
         takes = f"more than {MANY} processes of each, or a quieter machine: what was measured is at the edge"
-    return _statement(said, cpus, finding, measured, sides, takes=takes, **rest)
+    rest |= {"figures_of": sides[0], "figures_to": sides[1], "confidence": CONFIDENCE, "processes": processes}
+    return _statement(said, cpus, finding, takes=takes, **measured.model_dump(), **rest)
 
 
-def _of_ratio(said: Statement, cpus: int, measured: Ratio, processes: int) -> Finding:
-    expected = said.expected(cpus)
-    if expected is None:
-        return of_order(said.order or "", said.least, measured, processes, substantial=said.substantial)
-    return of_ratio(expected, said.tolerance, measured, processes, said.least)
-
-
-def _statement(
-    said: Statement,
-    cpus: int,
-    finding: Finding,
-    measured: Ratio | None = None,
-    sides: Sequence[tuple[float, ...]] = ((), ()),
-    **rest: Any,  # noqa: ANN401 - fields of the verdict
-) -> StatementVerdict:
-    if measured:
-        rest |= measured.model_dump() | {"confidence": CONFIDENCE, "processes": min(map(len, sides))}
-    ends = [end if 0 < end < float("inf") else None for end in finding.range or ()] or [None, None]
-    of, to = (side.label if isinstance(side, Cell) else side or "" for side in (said.of, said.to))
+def _statement(said: Statement, cpus: int, finding: Finding, **rest: Any) -> StatementVerdict:  # noqa: ANN401 - fields of the verdict
+    least, most = (end if 0 < end < math.inf else None for end in finding.range or (0.0, 0.0))
+    of, to, *_ = (*(cell.label for cell in said.cells), *said.figures, "")
     why = said.needs.why if said.needs and finding.word == "needs a larger machine" else said.why
     return StatementVerdict(
         name=said.name, metric=said.metric, of=of, to=to, said=said.said, expected=said.expected(cpus), theory=why,
-        least=ends[0], most=ends[1], figures_of=sides[0], figures_to=sides[1], context=said.context,
-        verdict=finding.word, reason=finding.reason, more=min(finding.more, 1e6), **rest,
+        least=least, most=most, context=said.context, verdict=finding.word, reason=finding.reason,
+        more=min(finding.more, 1e6), **rest,
     )  # fmt: skip

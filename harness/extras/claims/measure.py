@@ -3,22 +3,21 @@
 What earlier runs measured on the same machine and builds counts: a claim is judged by the records of all of them.
 """
 
-import contextlib
-import json
-import os
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
+from pydantic import TypeAdapter, ValidationError
+
 from harness.cli.output import put
-from harness.errors import EnvironmentLacksError, StartError
+from harness.errors import StartError
 from harness.experiment.predicted import predict
 from harness.experiment.preparation import choose_work, within_memory
-from harness.extras.claims.claim import Cell, Claim, Program
+from harness.extras.claims.claim import Cell, Claim
 from harness.extras.claims.judge import MANY
-from harness.host import machine, process, toolchain
+from harness.host import machine, process
 from harness.paths import REPOSITORY
 from harness.plan.config import Settings
 from harness.plan.discovery import Selection
@@ -26,10 +25,11 @@ from harness.plan.testtypes.registry import TEST_TYPES
 from harness.records import claims as recorded
 from harness.records import store
 from harness.records.claims import ClaimsRecord, ClaimVerdict
-from harness.records.models import ImplementationInfo, Load, ProcessRecord, RunInfo, RunRecords, Trial, Verdict
+from harness.records.models import ImplementationInfo, Load, RunInfo, RunRecords
 from harness.records.reader import RunReader
 
 PROGRAM_STARTS = 5  # fresh starts of a claim's program
+PROGRAM_SECONDS = 120.0  # that one of them may take
 MACHINE = {"hostname", "cpu_model", "cpus_usable", "kernel", "memory_bytes"}
 NUMBERS = {"description", "interleaved", "processes"}  # of a profile: how often, not how
 
@@ -50,6 +50,11 @@ def cells_of(cells: Iterable[Cell]) -> Cells:
 # ---- what to measure next -------------------------------------------------------------------------------------------
 
 
+def open_groups(claims: Sequence[Claim], known: Mapping[str, ClaimVerdict]) -> list[list[Claim]]:
+    """Those claims about implementations of which more is to be measured, each group in one run."""
+    return groups([claim for claim in claims if not claim.program and is_open(claim, known.get(claim.name))])
+
+
 def is_open(claim: Claim, known: ClaimVerdict | None) -> bool:
     """Whether one of the source's statements was never measured, or more processes would tell more of it."""
     seen = {each.name: each for each in known.statements} if known else {}
@@ -61,34 +66,32 @@ def groups(claims: Sequence[Claim]) -> list[list[Claim]]:
     """Claims that share servers, directly or by others, together."""
     made: list[tuple[set[str], list[Claim]]] = []
     for claim in claims:
-        names = {cell.implementation for each in claim.compare for cell in each.cells}
+        names = {cell.implementation for cell in claim.cells}
         near = [group for group in made if group[0] & names]
         made = [group for group in made if group not in near]
         made.append((names.union(*(group[0] for group in near)), [each for _, own in near for each in own] + [claim]))
     return [own for _, own in made]
 
 
-def settings_of(claims: Sequence[Claim], settings: Settings, seconds: float | None = None) -> Settings:
+def settings_of(
+    claims: Sequence[Claim], settings: Settings, seconds: float | None = None, processes: int = 0
+) -> Settings:
     """The settings of a run for these claims: the profile's least processes, or as many as the seconds hold."""
     rules = settings.profile.processes
-    if seconds is None:
-        return _settings(claims, settings, rules.minimum, None)
-    one = _settings(claims, settings, 1, None)
-    plan = within_memory(choose_work(one), settings.results, machine.free_memory())
-    number = round(seconds / predict(plan, one.seed).seconds)
-    return _settings(claims, settings, max(1, min(rules.maximum, number)), seconds)
-
-
-def _settings(claims: Sequence[Claim], settings: Settings, number: int, seconds: float | None) -> Settings:
-    cells = cells_of(cell for claim in claims for each in claim.compare for cell in each.cells)
-    profile, names = settings.profile, tuple(claim.name for claim in claims)
+    if seconds and not processes:
+        one = settings_of(claims, settings, processes=1)
+        plan = within_memory(choose_work(one), settings.results, machine.free_memory())
+        processes = max(1, min(rules.maximum, round(seconds / predict(plan, one.seed).seconds)))
+    number = processes or rules.minimum
     sections = {
-        "interleaved": profile.interleaved.model_copy(update={"time_seconds": seconds}),
-        "processes": profile.processes.model_copy(update={"minimum": number, "maximum": number, "looks": ()}),
+        "interleaved": settings.profile.interleaved.model_copy(update={"time_seconds": seconds}),
+        "processes": rules.model_copy(update={"minimum": number, "maximum": number, "looks": ()}),
     }
+    cells = cells_of(cell for claim in claims for cell in claim.cells)
+    names = tuple(claim.name for claim in claims)
     return replace(
         settings,
-        profile=profile.model_copy(update=sections),
+        profile=settings.profile.model_copy(update=sections),
         selection=Selection(test=tuple(cells)),
         test_types=tuple(dict.fromkeys(kind for kinds in cells.values() for kind in kinds)),
         cells=cells,
@@ -116,22 +119,24 @@ def evidence(results: Path) -> tuple[RunRecords, dict[str, list[str]]] | None:
         for each in records.info.implementations:
             if each.name not in known or (each.build and each.build.status == "ok"):
                 known[each.name] = each, records.info.revision
-    trials: list[Trial] = []
-    processes: list[ProcessRecord] = []
-    verdicts: list[Verdict] = []
-    behind, before = defaultdict[str, list[str]](list), 0  # processes of the runs before
+    kept: list[RunRecords] = []
+    behind = defaultdict[str, list[str]](list)
     for records in runs:
         info = records.info
         same = {each.name for each in info.implementations if _same(each, info.revision, *known[each.name])}
         done = {key for key in store.finished(records) if key[0] in same}
-        trials += [store.after(before, each) for each in records.trials if (each.implementation, each.process) in done]
-        processes += [store.after(before, each) for each in records.processes if each.implementation in same]
-        verdicts += [store.after(before, each) for each in records.verdicts if each.implementation in same]
+        kept.append(
+            RunRecords(
+                info=info,
+                trials=[each for each in records.trials if (each.implementation, each.process) in done],
+                processes=[each for each in records.processes if each.implementation in same],
+                verdicts=[each for each in records.verdicts if each.implementation in same],
+            )
+        )
         for name in sorted({name for name, _ in done}):
             behind[name].append(info.run_id)
-        before += 1 + max((each.process for each in records.processes), default=-1)
     together = newest.model_copy(update={"implementations": tuple(each for each, _ in known.values())})
-    return RunRecords(info=together, trials=trials, processes=processes, verdicts=verdicts), behind
+    return store.joined(store.numbered(kept), together), behind
 
 
 def _place(info: RunInfo) -> object:
@@ -157,30 +162,16 @@ def _changed(before: str, now: str, folder: str) -> bool:
     return process.run(["git", "-C", str(REPOSITORY), "diff", "--quiet", before, now, *paths], seconds=30).status != 0
 
 
-def figures_of(name: str, program: Program) -> dict[str, float]:
-    """What one start of a claim's program prints.
-
-    Raises EnvironmentLacksError without its tools and StartError for output that is no JSON object of numbers.
-    """
-    env = dict(os.environ)
-    for kind, condition in program.needs.items():
-        tool = toolchain.find(kind, condition)
-        if tool is None:
-            packages = " ".join(toolchain.packages(kind, condition))
-            raise EnvironmentLacksError(
-                f"{' '.join(program.command)} needs {kind} {condition}: apt-get install {packages}"
-            )
-        env |= tool.env
-        env["PATH"] = f"{tool.bin}{os.pathsep}{env['PATH']}"
-    ended = process.run(list(program.command), seconds=program.seconds, cwd=REPOSITORY, env=env)
-    with contextlib.suppress(ValueError):
-        found = json.loads(ended.stdout)
-        if ended.status == 0 and isinstance(found, dict) and all(isinstance(v, int | float) for v in found.values()):
-            return {str(key): float(value) for key, value in found.items()}
-    raise StartError(
-        f"claim {name}: {' '.join(program.command)} has to print one JSON object of numbers; it ended with "
-        f"{process.describe_status(ended.status)} and printed: {ended.stdout.strip()[-300:] or 'nothing'}"
-    )
+def figures_of(claim: Claim) -> dict[str, float]:
+    """What one start of a claim's program prints; raises EnvironmentLacksError and StartError."""
+    ended = process.run(claim.program, seconds=PROGRAM_SECONDS, cwd=REPOSITORY)
+    try:
+        return TypeAdapter(dict[str, float]).validate_json(ended.stdout, strict=True)
+    except ValidationError as error:
+        said = ended.stdout.strip()[-300:] or "nothing"
+        raise StartError(
+            f"claim {claim.name}: {' '.join(claim.program)} has to print one JSON object of numbers, not: {said}"
+        ) from error
 
 
 def keep(results: Path, verdicts: Iterable[ClaimVerdict]) -> None:

@@ -22,7 +22,6 @@ LEADS: Mapping[Word, str] = {
     "needs a larger machine": "It cannot be seen on this machine",
     "undecided": "It is open",
 }
-SAME = 0.01  # ratios nearer than this are told once
 NEVER = "not measured yet"
 COLUMNS = 31  # of a picture
 NARROWEST = math.log(1.25)  # that a picture spans
@@ -33,9 +32,9 @@ def sentence(word: Word, statements: Sequence[StatementVerdict]) -> str:
     of = [each for each in statements if each.verdict == word]
     shown = of[: 1 if word == "needs a larger machine" else 3]
     told = [f"{each.name}: {_told(each)}" if len(statements) > 1 else _told(each) for each in shown]
-    more = f"; and {len(of) - len(shown)} more" if len(of) > len(shown) else ""
+    told += [f"and {len(of) - len(shown)} more"] if of[len(shown) :] else []
     among = f" ({len(of)} of {len(statements)} statements)" if 0 < len(of) < len(statements) else ""
-    return f"{LEADS[word]}{among}: {'; '.join(told)}{more}."
+    return f"{LEADS[word]}{among}: {'; '.join(told)}."
 
 
 def _told(each: StatementVerdict) -> str:
@@ -61,11 +60,9 @@ def _n(value: float) -> str:
 
 def expected(statement: StatementVerdict) -> str:
     """What was said, and what theory makes of it on these CPUs where that differs."""
-    if statement.expected is not None:
-        said = float(statement.said.removesuffix("×").replace(",", ""))
-        if abs(said / statement.expected - 1) >= SAME:
-            return f"{statement.said}, here {_n(statement.expected)}×"
-    return statement.said
+    here = statement.expected
+    differs = here is not None and abs(float(statement.said.removesuffix("×")) / here - 1) >= 0.01
+    return f"{statement.said}, here {_n(here)}×" if here and differs else statement.said
 
 
 def picture(statement: StatementVerdict) -> str:
@@ -103,7 +100,8 @@ def show(claims: Sequence[Claim], verdicts: Mapping[str, ClaimVerdict], console:
         words = [f"\n{found.sentence}"] if found else []
         table.add_row(claim.name, _styled(found.verdict if found else None), Text.assemble(claim.title, *words))
         for each in found.statements if found and whole else ():
-            told = f"{_name(each)}: {measured(each)}, said {expected(each)}\n"
+            name = f"{each.name} (context)" if each.context else each.name
+            told = f"{name}: {measured(each)}, said {expected(each)}\n"
             why = f"{each.reason}{f'; to tell more: {each.takes}' if each.takes else ''}"
             table.add_row("", _styled(each.verdict), Text.assemble(told, (f"{picture(each)} {why}".strip(), "dim")))
     console.print(table)
@@ -113,19 +111,16 @@ def _styled(word: Word | None) -> Text:
     return Text(word, STYLES[word]) if word else Text(NEVER, "dim")
 
 
-def _name(statement: StatementVerdict) -> str:
-    return f"{statement.name} (context)" if statement.context else statement.name
-
-
 def page(claims: Sequence[Claim], verdicts: Mapping[str, ClaimVerdict]) -> str:
     """docs/claims.md: what claims are, and every verdict with the figures that decide it."""
     found = [verdicts[claim.name] for claim in claims if claim.name in verdicts]
     counts = Counter(each.verdict for each in found)
-    places = Counter((each.machine, each.grade, each.runtime, _day(each)) for each in found)
-    where = [
-        f"- {count} on {machine}, grade {grade or 'unknown'}, {runtime} runtime, {day}"
-        for (machine, grade, runtime, day), count in places.items()
-    ]
+    places = Counter(
+        f"{each.machine}, grade {each.grade}, {each.runtime} runtime, "
+        f"{time.strftime('%Y-%m-%d', time.gmtime(each.measured_at))}"
+        for each in found
+    )
+    where = [f"- {count} on {place}" for place, count in places.items()]
     if concerns := dict.fromkeys(concern for verdict in found for concern in verdict.concerns):
         where.append(f"- What disturbed the measurements: {'; '.join(concerns)}.")
     rows = [f"| {_cell(claim.title)} | {NEVER} | | |" for claim in claims if claim.name not in verdicts]
@@ -146,7 +141,3 @@ def _deciding(verdict: ClaimVerdict) -> str:
 def _cell(text: str) -> str:
     """Text that may stand in a Markdown table."""
     return text.replace("|", "\\|").replace("\n", " ")
-
-
-def _day(verdict: ClaimVerdict) -> str:
-    return time.strftime("%Y-%m-%d", time.gmtime(verdict.measured_at))

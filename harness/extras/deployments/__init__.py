@@ -16,18 +16,19 @@ from pathlib import Path
 from harness.errors import EnvironmentLacksError, StartError, TfbError, UsageError
 from harness.extras.deployments import generators, survey
 from harness.extras.deployments.container import METER_IMAGE, RemoteContainer
-from harness.extras.deployments.housekeeping import clean as clean
-from harness.extras.deployments.housekeeping import doctor as doctor
 from harness.extras.deployments.machine import Machine, reached
+from harness.extras.deployments.survey import METER
+from harness.extras.deployments.survey import clean as clean
+from harness.extras.deployments.survey import doctor as doctor
 from harness.host import process
 from harness.plan.config import Settings
 from harness.plan.discovery import Implementation
-from harness.plan.hosts import Host
+from harness.plan.hosts import Host, Hosts
 from harness.plan.testtypes.registry import TEST_TYPES
 from harness.records.models import Build, MachineLink, RunInfo
 from harness.runtime import DatabaseAddress, Endpoint, Generator, compose
 from harness.runtime.choice import containers
-from harness.runtime.compose import DATABASE, RUN_LABEL, SERVER, Project
+from harness.runtime.compose import DATABASE, SERVER, Project
 from harness.runtime.container import ContainedServer
 from harness.runtime.database import ADMIN
 from harness.runtime.database.contained import DockerDatabase
@@ -37,24 +38,19 @@ from harness.runtime.readiness import startup_time
 
 logger = logging.getLogger("tfb.machines")
 
-METER = "tfb-meter"  # service
-
 
 def choose(settings: Settings, implementations: Sequence[Implementation], logs: Path, run_id: str) -> "MachinesRuntime":
     """Reach the machines and make their runtime; raises UsageError, EnvironmentLacksError, MachineLostError."""
     refuse(settings)
     compose.engine()
     plain = containers(settings, implementations, logs, run_id, prepare=False)
-    hosts = settings.hosts
     logs.mkdir(parents=True, exist_ok=True)
     links = ExitStack()
     atexit.register(links.close)
-    known = {host: links.enter_context(reached(host, logs)) for host in hosts.machines}
     runtime = MachinesRuntime(
         **{each.name: getattr(plain, each.name) for each in fields(plain) if each.init},
-        server_machine=known[hosts.server],
-        database_machine=known[hosts.database] if isinstance(hosts.database, Host) else None,
-        clients=tuple(known[client] for client in hosts.clients),
+        hosts=settings.hosts,
+        reached={host: links.enter_context(reached(host, logs)) for host in settings.hosts.machines},
         links=links,
     )
     atexit.register(runtime.close)
@@ -93,12 +89,12 @@ class RemoteDatabase(DockerDatabase):
 class MachinesRuntime(DockerRuntime):
     """Server, database and clients apart; builds here, with this machine's engine."""
 
-    server_machine: Machine
-    database_machine: Machine | None  # None: a PostgreSQL that exists
-    clients: Sequence[Machine]
-    links: ExitStack = field(default_factory=ExitStack)  # closes what reaches the machines
+    hosts: Hosts
+    reached: Mapping[Host, Machine]
+    links: ExitStack  # closes what reaches the machines
     capacities: tuple[MachineLink, ...] = field(default=(), init=False)  # as measured before the run
-    _servers: list[RemoteContainer] = field(default_factory=list, init=False)
+    _cpus: int = field(default=1, init=False)  # of the smallest client
+    _server: RemoteContainer | None = field(default=None, init=False)
 
     @property
     def side_by_side(self) -> bool:
@@ -106,33 +102,36 @@ class MachinesRuntime(DockerRuntime):
         return False
 
     @property
-    def machines(self) -> tuple[Machine, ...]:
-        """Each once."""
-        return tuple({machine.name: machine for _, machine in self._roles}.values())
+    def server_machine(self) -> Machine:
+        """Where implementations run."""
+        return self.reached[self.hosts.server]
 
     @property
-    def _roles(self) -> list[tuple[str, Machine]]:
-        return survey.named(self.server_machine, self.database_machine, self.clients)
+    def database_machine(self) -> Machine | None:
+        """None for a PostgreSQL that exists."""
+        return self.reached[self.hosts.database] if isinstance(self.hosts.database, Host) else None
+
+    @property
+    def clients(self) -> tuple[Machine, ...]:
+        """Where load generators run."""
+        return tuple(self.reached[client] for client in self.hosts.clients)
 
     def prepare(self) -> None:
         """As on one machine, then every image is brought to where it runs."""
         super().prepare()
         self._build(METER, METER_IMAGE, self.logs / "images.log", {})
-        wanted = [(METER_IMAGE, machine) for machine in self.machines]
-        wanted += [(DATABASE_IMAGE, self.database_machine)] if self.database_machine else []
-        wanted += [(WRK_IMAGE, machine) for machine in self.clients]
-        for image, machine in wanted:
-            machine.send(image)
+        for machine in self.reached.values():
+            machine.send(METER_IMAGE)
+        if self.database_machine:
+            self.database_machine.send(DATABASE_IMAGE)
+        for machine in self.clients:
+            machine.send(WRK_IMAGE)
 
     def build(self, implementation: Implementation, log: Path) -> Build:
         """Build here, send there."""
         build = super().build(implementation, log)
-        if build.status != "ok":
-            return build
-        try:
+        if build.status == "ok":
             self.server_machine.send(image_tag(implementation))
-        except EnvironmentLacksError as error:
-            return build.model_copy(update={"status": "failed", "reason": str(error)})
         return build
 
     @contextmanager
@@ -145,18 +144,15 @@ class MachinesRuntime(DockerRuntime):
         address = DatabaseAddress(host=machine.address, port=port, admin_user=ADMIN, admin_password=password)
         own = {"TFB_DATABASE_PORT": str(port), "TFB_DATABASE_LISTEN": machine.address, "ADMIN_PASSWORD": password}
         project = replace(self.project, at=machine.at, variables={**self.project.variables, **own})
-        database = None
-        try:
+        with ExitStack() as stack:
+            stack.callback(self.remove_all)
             database = RemoteDatabase(project, address, self.logs / "database.log", machine)
+            stack.callback(database.close)
             yield database
-        finally:
-            if database:
-                database.close()
-            self.remove_all()
 
     def remove_all(self) -> None:
         """Remove what carries the run's label on every machine that answers."""
-        for machine in self.machines:
+        for machine in self.reached.values():
             _quietly(machine, replace(self.project, at=machine.at).remove_all)
 
     @contextmanager
@@ -176,8 +172,8 @@ class MachinesRuntime(DockerRuntime):
                 run_id = self.project.run_id
                 container = RemoteContainer(implementation.name, found, log, machine, run_id, port=port)
                 stack.callback(_quietly, machine, container.stop)
-                self._servers.append(container)
-                stack.callback(self._servers.remove, container)
+                self._server = container
+                stack.callback(setattr, self, "_server", None)
                 server = ContainedServer(implementation, Endpoint(host=machine.address, port=port), container)
                 server.startup_time = startup_time(server, ready_path, began)
             except StartError as error:
@@ -195,65 +191,50 @@ class MachinesRuntime(DockerRuntime):
         if folder is not None:
             return super().generator(program, arguments, waits_for_go=waits_for_go, folder=folder)
         name = Path(program).name
-        if name not in GENERATORS:
-            raise EnvironmentLacksError(f"the load generator {name} has no image: it runs on this machine only")
         if name == "loadgen":
             self.own_generator()
             for machine in self.clients:
                 machine.send(LOADGEN_IMAGE)
-        label = ("--label", f"{RUN_LABEL}={self.project.run_id}")
-        run = ("run", "--interactive", "--rm", "--init", "--pull", "never", "--network", "host", *label, *self.limits())
-        gate = () if waits_for_go else ("--entrypoint", "sh")
-        inside = () if waits_for_go else ("-c", generators.GATE, name)
+        run = ("run", "--interactive", "--rm", "--init", "--pull", "never", "--network", "host")
+        gate, inside = ((), ()) if waits_for_go else (("--entrypoint", "sh"), ("-c", generators.GATE, name))
+        whole = (*run, *self.project.labels(), *self.limits(), *gate, GENERATORS[name], *inside)
         parts = generators.shares(name, arguments, len(self.clients))
         commands = [
-            (machine, machine.command(*run, *gate, GENERATORS[name], *inside, *part))
+            (machine, part, machine.command(*whole, *part.arguments))
             for machine, part in zip(self.clients, parts, strict=True)
         ]
-        return generators.gated(commands, self.machines, tell=not waits_for_go)
+        return generators.gated(commands, self.reached.values(), tell=not waits_for_go)
 
     def steal_ticks(self) -> tuple[float, float] | None:
         """Of the server's machine, while a server runs there."""
-        with contextlib.suppress(TfbError, IndexError):
-            return self._servers[-1].steal()
+        with contextlib.suppress(TfbError):
+            return self._server.steal() if self._server else None
         return None
 
     def require_machines(self) -> None:
         """Ask every machine now; raises MachineLostError that names the one that does not answer."""
-        for machine in self.machines:
+        for machine in self.reached.values():
             machine.require_answer()
 
     def recovered(self, seconds: float) -> bool:
-        """Whether all machines answer, or answer again within the time; what was left there of servers is removed."""
-        until = time.monotonic() + seconds
-        if not all(machine.back(max(until - time.monotonic(), 0.0)) for machine in self.machines):
-            return False
-        for machine in self.machines:
-            mine = ("--filter", f"label={RUN_LABEL}={self.project.run_id}")
-            kept: list[str] = []  # the database and readers: those that nobody listens to end by themselves
-            for other in (f"label=com.docker.compose.service={DATABASE}", f"ancestor={METER_IMAGE}"):
-                kept += compose.ids("ps", *mine, "--filter", other, at=machine.at) or []
-            every = compose.ids("ps", "--all", *mine, at=machine.at) or []
-            if stray := [found for found in every if found not in kept]:
-                machine.docker("container", "rm", "--force", *stray, seconds=60)
-        return True
+        """No machine comes back within a run: one that has ended goes on with --resume."""
+        return False
 
     def survey(self, info: RunInfo) -> RunInfo:
         """run.json's record with each role's machine, graded, and the links; ``machine`` is the server's."""
-        machines = survey.roles(self._roles, self.project.run_id)
-        self.capacities = survey.links(self.server_machine, self.clients, self.database_machine, self.project.run_id)
-        server = next(each for each in machines if each.name == self.server_machine.name)
-        return info.model_copy(update={"machine": server.machine, "machines": machines, "links": self.capacities})
+        run_id = self.project.run_id
+        machines = survey.roles(self.hosts, self.reached, run_id)
+        self.capacities = survey.measured_links(self.hosts, self.reached, run_id)
+        self._cpus = min(each.machine.cpus_online for each in machines if "client" in each.role)
+        return info.model_copy(update={"machine": machines[0].machine, "machines": machines, "links": self.capacities})
 
     def to_clients(self) -> Mapping[str, float]:
         """Bytes a second that the links from the server to each client carry, all at once."""
-        names = {machine.name for machine in self.clients}
-        server = self.server_machine.name
-        return {link.to: link.throughput for link in self.capacities if link.of == server and link.to in names}
+        return {link.to: link.throughput for link in self.capacities if link.of == self.server_machine.name}
 
     def client_cpus(self) -> int:
         """CPUs of the smallest client."""
-        return min(int(survey.engine_info(machine).get("NCPU", 1)) for machine in self.clients)
+        return self._cpus
 
     def close(self) -> None:
         """Let go of the machines."""

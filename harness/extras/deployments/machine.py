@@ -1,13 +1,11 @@
 """One machine of a run: its Docker engine behind one forwarded socket, and whether it still answers."""
 
-import contextlib
 import logging
 import os
 import re
 import shlex
-import socket
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,6 +20,7 @@ logger = logging.getLogger("tfb.machines")
 OPEN_SECONDS = 20.0
 CALL_SECONDS = 10.0
 SETTLE_SECONDS = 1.0  # what goes through an ssh session may end a moment before the session itself
+LOST_GRACE_SECONDS = 0.1  # for a client of an engine that is lost: it has nobody to ask
 # Host keys as the user's ssh configuration says; no question is asked; silence of four seconds is the end.
 SSH = (
     *("ssh", "-nNT", "-o", "BatchMode=yes", "-o", "ExitOnForwardFailure=yes", "-o", "ConnectTimeout=5"),
@@ -33,18 +32,17 @@ VERSION = ("version", "--format", "{{.Server.Version}}")
 
 @dataclass(kw_only=True)
 class Machine:
-    """Reached; ``at`` are docker's arguments for its engine. Once lost and found, its ``link`` is another one."""
+    """Reached; ``at`` are docker's arguments for its engine."""
 
     name: str
     address: str  # that the other machines use
     at: Sequence[str]
     link: process.Child | None = None  # the ssh that forwards the engine's socket
     log: Path | None = None
-    open_again: Callable[[], process.Child] | None = None  # a new link to the same socket; raises EnvironmentLacksError
-    lost: str | None = None  # how, from the moment at which it was noticed until it is back
+    lost: str | None = None  # how, from the moment at which it was noticed
 
     def lose(self, how: str) -> MachineLostError:
-        """From now on nothing is asked of it until it is ``back``: an engine that hangs holds up every question."""
+        """From now on nothing is asked of it: an engine that hangs holds up every question."""
         self.lost = how
         return MachineLostError(how)
 
@@ -61,21 +59,7 @@ class Machine:
         self.require_reachable()
         done = self.docker(*VERSION)
         if done.status != 0:
-            raise self.lose(f"the engine of the machine {self.name} answers no more: {done.stdout.strip()[-200:]}")
-
-    def back(self, seconds: float) -> bool:
-        """Whether it answers, or answers again within the time."""
-        until = time.monotonic() + seconds
-        while True:
-            with contextlib.suppress(EnvironmentLacksError, process.CommandTimeoutError):
-                if self.link is not None and self.link.poll() is not None and self.open_again is not None:
-                    self.link = self.open_again()
-                if docker(*VERSION, seconds=CALL_SECONDS, at=self.at).status == 0:
-                    self.lost = None
-                    return True
-            if time.monotonic() > until:
-                return False
-            time.sleep(1.0)
+            raise self.lose(f"the engine of the machine {self.name} does not answer: {done.stdout.strip()[-200:]}")
 
     def docker(self, *arguments: str, seconds: float = CALL_SECONDS) -> process.Completed:
         """A docker command there; raises MachineLostError when the machine answers no more."""
@@ -94,79 +78,56 @@ class Machine:
         """The command line of a docker command there, for one that runs for long."""
         return [client() or "docker", *self.at, *arguments]
 
+    def end(self, child: process.Child) -> None:
+        """Stop such a command, which may be about to end by itself."""
+        if self.lost is None:
+            child.wait(1.0)
+        child.stop(grace=LOST_GRACE_SECONDS if self.lost else process.STOP_SECONDS)
+
     def send(self, image: str) -> None:
         """Bring an image of this machine's engine there where its id differs."""
-        here = inspect("image", image)
-        if here is None:
-            raise EnvironmentLacksError(f"the image {image} is not on this machine: it is built here, then sent")
-        there = inspect("image", image, at=self.at)
-        if there is not None and there["Id"] == here["Id"]:
+        here, there = (inspect("image", image, at) for at in ((), self.at))
+        if here and there and there["Id"] == here["Id"]:
             return
-        began = time.monotonic()
         load = f"{shlex.join([client() or 'docker', 'save', image])} | {shlex.join(self.command('load', '--quiet'))}"
         done = process.run(["sh", "-c", load], seconds=900)
         if done.status != 0:
             self.require_reachable()
             said = done.stdout.strip()[-300:] or "no answer"
             raise EnvironmentLacksError(f"the image {image} could not be sent to {self.name}: {said}")
-        logger.info("sent %s to %s in %.1f s", image, self.name, time.monotonic() - began)
+        logger.info("sent %s to %s in %.1f s", image, self.name, done.seconds)
 
 
 @contextmanager
 def reached(host: Host, folder: Path) -> Iterator[Machine]:
-    """The machine, for as long as its socket is forwarded; raises EnvironmentLacksError that says how to mend it."""
-    if host.by == "here":
-        yield Machine(name="this machine", address=host.address or "127.0.0.1", at=())
-        return
+    """The machine, for as long as its socket is forwarded.
+
+    Raises EnvironmentLacksError that says how to mend it, MachineLostError, and UsageError.
+    """
     if host.by == "context":
-        yield _of_context(host)
+        if host.address is None:
+            raise UsageError(f"{host.text}: say at which address the other machines reach it: {host.text}=ADDRESS")
+        machine = Machine(name=host.text, address=host.address, at=("--context", host.name))
+        machine.require_answer()
+        yield machine
         return
     log = folder / f"ssh-{re.sub(r'[^A-Za-z0-9.-]', '-', host.name)}.log"
     with ownership.scratch("ssh") as scratch:
         path = scratch / "d.sock"  # short: the path of a socket has 107 bytes at most
         port = ("-p", str(host.port)) if host.port else ()
         command = [*SSH, *configuration(), *port, "-L", f"{path}:{SOCKET}", host.name]
-
-        def opened() -> process.Child:
-            path.unlink(missing_ok=True)
-            with log.open("ab") as output:
-                link = process.Child(command, stdout=output)
-            try:
-                _await_engine(host.text, link, path, log)
-            except BaseException:
-                link.stop()
-                raise
-            return link
-
-        machine = Machine(
-            name=host.text,
-            address=host.address or _address(host),
-            at=("-H", f"unix://{path}"),
-            link=opened(),
-            log=log,
-            open_again=opened,
-        )
-        try:
-            yield machine
-        finally:
-            if machine.link is not None:
-                machine.link.stop()
+        with log.open("ab") as output:
+            link = process.Child(command, stdout=output)
+        with process.running(link):
+            _await_engine(host.text, link, path, log)
+            address = host.address or _address(host)
+            yield Machine(name=host.text, address=address, at=("-H", f"unix://{path}"), link=link, log=log)
 
 
 def configuration() -> Sequence[str]:
     """Another ssh configuration than the user's own, where TFB_SSH_CONFIG names one."""
     other = os.environ.get("TFB_SSH_CONFIG")
     return ("-F", other) if other else ()
-
-
-def _of_context(host: Host) -> Machine:
-    if host.address is None:
-        raise UsageError(f"{host.text}: say at which address the other machines reach it: {host.text}=ADDRESS")
-    machine = Machine(name=host.text, address=host.address, at=("--context", host.name))
-    done = machine.docker(*VERSION, seconds=OPEN_SECONDS)
-    if done.status != 0:
-        raise EnvironmentLacksError(f"the engine of {host.text} does not answer: {done.stdout.strip()[-300:]}")
-    return machine
 
 
 def _address(host: Host) -> str:
@@ -177,11 +138,13 @@ def _address(host: Host) -> str:
 
 
 def _await_engine(name: str, link: process.Child, path: Path, log: Path) -> None:
-    """Until the engine answers through the socket; raises EnvironmentLacksError."""
+    """Until the engine answers through the socket, which is there as soon as ssh has logged in.
+
+    Raises EnvironmentLacksError.
+    """
     until = time.monotonic() + OPEN_SECONDS
     while time.monotonic() < until and link.wait(0.02) is None:
-        with socket.socket(socket.AF_UNIX) as probe, contextlib.suppress(OSError):
-            probe.connect(str(path))
+        if path.exists():
             done = docker(*VERSION, seconds=OPEN_SECONDS, at=("-H", f"unix://{path}"))
             if done.status == 0:
                 return

@@ -1,110 +1,95 @@
-"""What the machines of a run are, each with its grade, and what the links between them carry; before the run."""
+"""What the machines of a run are, each with its grade, what the links between them carry, and what is left there."""
 
-import contextlib
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from typing import Any
 
-from harness.errors import EnvironmentLacksError, MachineLostError
+from harness.console import SafeConsole
+from harness.errors import EnvironmentLacksError, Exit, MachineLostError, TfbError
 from harness.extras.deployments.container import METER_IMAGE
-from harness.extras.deployments.machine import Machine
+from harness.extras.deployments.machine import Machine, reached
 from harness.host import machine as host
-from harness.host import process
+from harness.host import ownership, process
+from harness.plan.hosts import Host, Hosts
 from harness.records.models import Machine as Facts
 from harness.records.models import MachineLink, RoleMachine
+from harness.runtime import compose
 from harness.runtime.compose import RUN_LABEL
 
+METER = "tfb-meter"  # service
 SECONDS = 30.0  # of one look at a machine or link, on a busy one
+REMOVE_SECONDS = 60.0
+SLOW_LINK = 1.1e9 / 8  # bytes a second: a gigabit link is full at a few hundred thousand small responses a second
+RUN = "doctor"
 
 
-def engine_info(machine: Machine) -> dict[str, Any]:
-    """What ``docker info`` says there; empty when it says nothing."""
-    done = machine.docker("info", "--format", "{{json .}}", seconds=SECONDS)
-    return _last_object(done.stdout) or {}
-
-
-def read(machine: Machine, run_id: str) -> dict[str, Any]:
-    """The line of link.py's ``facts`` there. Raises MachineLostError, EnvironmentLacksError."""
-    return _inside(machine, run_id, "facts", *map(str, host.FILES))
-
-
-def facts(machine: Machine, info: dict[str, Any], found: dict[str, Any]) -> Facts:
-    """The machine as it is now, graded as this one would be."""
-    files: dict[str, str | None] = found["files"]
-    cpus = tuple(int(cpu) for cpu in found["cpus"])
-    load = str(found["load"] or "").split()
-    known = Facts(
-        hostname=str(info.get("Name", machine.name)),
-        os=str(info.get("OperatingSystem", "unknown")),
-        kernel=str(info.get("KernelVersion", "unknown")),
-        cpu_model=str(info.get("Architecture", "unknown")),
-        cpus_online=int(info.get("NCPU", len(cpus))),
-        cpus_usable=cpus,
-        memory_bytes=int(info.get("MemTotal", 0)),
-        nofile_hard=int(found["nofile"]) if int(found["nofile"]) > 0 else None,
-        load_average=float(load[0]) if load else None,
-    )
-    return host.graded(host.of_files(known, lambda path: files.get(str(path)) or None))
-
-
-def named(
-    server: Machine | None, database: Machine | None, clients: Sequence[Machine | None]
-) -> list[tuple[str, Machine]]:
-    """What each machine is there for; one that is None is left out."""
-    every = [("server", server), ("database", database)]
-    every += [(f"client {number}", machine) for number, machine in enumerate(clients, 1)]
-    return [(role, machine) for role, machine in every if machine is not None]
-
-
-def roles(named: Sequence[tuple[str, Machine]], run_id: str) -> tuple[RoleMachine, ...]:
-    """Each machine once, with all of its roles."""
-    machines = {machine.name: machine for _, machine in named}
+def roles(hosts: Hosts, known: Mapping[Host, Machine], run_id: str) -> tuple[RoleMachine, ...]:
+    """Each once, with all of its roles. Raises MachineLostError, EnvironmentLacksError."""
+    every = [("server", hosts.server), ("database", hosts.database)]
+    every += [(f"client {number}", client) for number, client in enumerate(hosts.clients, 1)]
     found = []
-    for name, machine in machines.items():
-        info = engine_info(machine)
+    for one in hosts.machines:
+        machine = known[one]
+        done = machine.docker("info", "--format", "{{json .}}", seconds=SECONDS)
+        info = _last_object(done.stdout) or {}
+        files = ask(machine, run_id, "facts", *map(str, host.FILES))
         found.append(
             RoleMachine(
-                role=", ".join(role for role, each in named if each.name == name),
-                name=name,
+                role=", ".join(role for role, each in every if each == one),
+                name=machine.name,
                 address=machine.address,
                 engine=str(info.get("ServerVersion", "unknown")),
-                machine=facts(machine, info, read(machine, run_id)),
+                machine=facts(info, files),
             )
         )
     return tuple(found)
 
 
-def links(
-    server: Machine, clients: Sequence[Machine], database: Machine | None, run_id: str
-) -> tuple[MachineLink, ...]:
+def facts(info: Mapping[str, Any], found: Mapping[str, Any]) -> Facts:
+    """The machine as it is now, graded as this one would be: by what ``docker info`` and link.py's ``facts`` say."""
+    load = str(found["load"] or "").split()
+    known = Facts(
+        hostname=info.get("Name", "unknown"),
+        os=info.get("OperatingSystem", "unknown"),
+        kernel=info.get("KernelVersion", "unknown"),
+        cpu_model=info.get("Architecture", "unknown"),
+        cpus_online=info.get("NCPU", len(found["cpus"])),
+        cpus_usable=tuple(found["cpus"]),
+        memory_bytes=info.get("MemTotal", 0),
+        nofile_hard=found["nofile"] if found["nofile"] > 0 else None,
+        load_average=float(load[0]) if load else None,
+    )
+    return host.graded(host.of_files(known, lambda path: found["files"].get(str(path)) or None))
+
+
+def measured_links(hosts: Hosts, known: Mapping[Host, Machine], run_id: str) -> tuple[MachineLink, ...]:
     """From the server to all clients at once, as answers will flow; then from the database to the server."""
-    apart = [each for each in clients if each.name != server.name]
+    server = known[hosts.server]
+    apart = [known[client] for client in hosts.clients if client != hosts.server]
     with ThreadPoolExecutor(max(1, len(apart))) as pool:
-        found = list(pool.map(lambda each: link(server, each, run_id), apart))
-    if database is not None and database.name != server.name:
-        found.append(link(database, server, run_id))
+        found = list(pool.map(lambda client: _link(server, client, run_id), apart))
+    if isinstance(hosts.database, Host) and hosts.database != hosts.server:
+        found.append(_link(known[hosts.database], server, run_id))
     return tuple(found)
 
 
-def link(one: Machine, other: Machine, run_id: str) -> MachineLink:
-    """From one to the other, by the addresses that a run uses: the first listens. Raises MachineLostError, …"""
+def _link(one: Machine, other: Machine, run_id: str) -> MachineLink:
+    """From one to the other, by the addresses that a run uses: the first listens."""
     serving = process.Child(_command(one, run_id, "serve", one.address), stdin=process.PIPE, stdout=process.PIPE)
-    with process.running(serving, grace=1.0), contextlib.ExitStack() as stack:
-        for stream in (serving.popen.stdin, serving.popen.stdout):
-            if stream is not None:
-                stack.enter_context(stream)  # it ends with its input
+    with process.running(serving, grace=1.0), ExitStack() as stack:
+        for stream in filter(None, (serving.popen.stdin, serving.popen.stdout)):
+            stack.enter_context(stream)  # it ends with its input
         output = serving.popen.stdout
         said = output.readline().decode(errors="replace").strip() if output else ""
         if not said.startswith("{"):
             raise MachineLostError(said or f"{one.name}: its partner did not start")
-        found = _inside(other, run_id, "ask", one.address, str(json.loads(said)["port"]))
-    return MachineLink(
-        of=one.name, to=other.name, **{name: float(found[name]) for name in ("round_trip", "throughput")}
-    )
+        found = ask(other, run_id, "ask", one.address, str(json.loads(said)["port"]))
+    return MachineLink(of=one.name, to=other.name, **found)
 
 
-def _inside(machine: Machine, run_id: str, *arguments: str) -> dict[str, Any]:
+def ask(machine: Machine, run_id: str, *arguments: str) -> dict[str, Any]:
     """The JSON line that link.py prints there. Raises MachineLostError, EnvironmentLacksError."""
     done = process.run(_command(machine, run_id, *arguments), seconds=SECONDS)
     found = _last_object(done.stdout)
@@ -120,7 +105,66 @@ def _last_object(text: str) -> dict[str, Any] | None:
     return found
 
 
-def _command(machine: Machine, run_id: str, *arguments: str) -> Sequence[str]:
+def _command(machine: Machine, run_id: str, *arguments: str) -> list[str]:
     run = ("run", "--rm", "--interactive", "--pull", "never", "--network", "host", "--read-only", "--cap-drop", "ALL")
     entry = ("--entrypoint", "python3", METER_IMAGE, "/link.py")
     return machine.command(*run, "--label", f"{RUN_LABEL}={run_id}", *entry, *arguments)
+
+
+# ---- ./tfb doctor, ./tfb clean ---------------------------------------------------------------------------------------
+
+
+def doctor(hosts: Hosts, *, as_json: bool) -> int:
+    """Show every machine and every link as a run would record it; raises as a run does that could not use one."""
+    compose.engine()
+    with ExitStack() as stack:
+        scratch = stack.enter_context(ownership.scratch("doctor"))
+        log = scratch / "build.log"
+        done = compose.Project(run_id=RUN, bridge=False).build(METER, seconds=600, log=log, more={})
+        if done.status != 0:
+            raise EnvironmentLacksError(f"the image {METER_IMAGE} could not be built: {process.tail(log)}")
+        known = {one: stack.enter_context(reached(one, scratch)) for one in hosts.machines}
+        for machine in known.values():
+            machine.send(METER_IMAGE)
+        machines, links = roles(hosts, known, RUN), measured_links(hosts, known, RUN)
+    if as_json:
+        shown = {"machines": machines, "links": links}
+        print(json.dumps({name: [each.model_dump() for each in found] for name, found in shown.items()}))
+        return Exit.OK
+    console = SafeConsole(highlight=False)
+    for each in machines:
+        facts = each.machine
+        memory = f"{facts.memory_bytes / 2**30:.1f} GiB"
+        console.print(f"{each.role}: {each.name} ({each.address}), grade {facts.grade}")
+        console.print(f"  Docker {each.engine}, {facts.cpus_online} CPUs, {memory}, {facts.os}, kernel {facts.kernel}")
+        for concern in facts.concerns:
+            console.print(f"· {concern}")
+    for link in links:
+        slow = " (may be full before a server is)" if link.throughput < SLOW_LINK else ""
+        rate = f"{link.throughput * 8 / 1e9:.2f} Gbit/s{slow}"
+        console.print(f"{link.of} → {link.to}: round trip {link.round_trip * 1e6:,.0f} µs, {rate}")
+    return Exit.OK
+
+
+def clean(hosts: Hosts, *, dry_run: bool) -> int:
+    """Containers and images with this project's labels on every machine; exit code 1 when one is not reached."""
+    lost = 0
+    with ownership.scratch("clean") as scratch:
+        for one in hosts.machines:
+            try:
+                with reached(one, scratch) as machine:
+                    runs, images = f"label={RUN_LABEL}", f"label={compose.IMAGE_LABEL}"
+                    containers = compose.ids("ps", "--all", "--filter", runs, at=machine.at) or []
+                    found = dict.fromkeys(compose.ids("image", "ls", "--filter", images, at=machine.at) or [])
+                    print(f"{machine.name}: {len(containers)} containers, {len(found)} images of runs")
+                    if dry_run:
+                        continue
+                    if containers:
+                        removal = ("container", "rm", "--force", "--volumes", *containers)
+                        machine.docker(*removal, seconds=REMOVE_SECONDS)
+                    for image in found:
+                        machine.docker("image", "rm", "--force", image, seconds=REMOVE_SECONDS)
+            except TfbError as error:
+                lost += 1
+                print(f"stays: {one.text}: {error}")
+    return Exit.FAILED if lost else Exit.OK

@@ -110,7 +110,7 @@ def state(*, memory: int = 0, **values: Any) -> dict[str, Any]:
     ],
 )
 def test_how_a_container_ended_is_said(found: dict[str, Any] | None, how: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(container, "inspect", lambda _kind, _name: found)
+    monkeypatch.setattr(container, "inspect", lambda *_: found)
     assert container.ended("4f2a") == how
 
 

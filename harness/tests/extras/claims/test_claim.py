@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from harness.errors import ConfigError, UsageError
-from harness.extras.claims.claim import chosen, read
+from harness.errors import ConfigError
+from harness.extras.claims.claim import read
 from harness.extras.claims.measure import cells_of, settings_of
 from harness.plan import profile as profiles
 from harness.plan.config import Settings
@@ -30,7 +30,7 @@ ratio = 2.5
 def test_every_claim_of_the_project_can_be_read_and_measured() -> None:
     serves = {implementation.name: implementation.urls for implementation in scan().implementations}
     for claim in read().values():
-        for cell in (cell for each in claim.compare for cell in each.cells):
+        for cell in claim.cells:
             assert cell.test_type in serves[cell.implementation], f"{claim.name}: {cell.label}"
 
 
@@ -61,22 +61,26 @@ def test_each_talk_s_own_statements_decide_and_context_is_marked() -> None:
 @pytest.mark.parametrize(
     ("old", "new", "complaint"),
     [
-        ('title = "t"', "", "title: Field required"),
+        ('title = "t"', "", "title: is missing"),
         ("ratio =", "ration =", "compare.0.ration: unknown key; did you mean ratio?"),
         (
             "queries = 20 }\nratio",
             "querries = 20 }\nratio",
             "compare.0.to.querries: unknown key; did you mean queries?",
         ),
-        ('"throughput"', '"troughput"', "compare.0.metric: no metric 'troughput'; did you mean throughput"),
-        ('"query"', '"querry"', "compare.0.of.test_type: no test type 'querry'; did you mean query"),
-        ("ratio = 2.5", "", "compare.0: says exactly one of ratio, order, none, some"),
-        ("ratio = 2.5", 'ratio = 2.5\norder = "higher"', "compare.0: says exactly one of ratio, order, none, some"),
+        (
+            '"throughput"',
+            '"troughput"',
+            "compare.0.metric: Value error, no metric 'troughput'; did you mean",
+        ),
+        ('"query"', '"querry"', "compare.0.of.test_type: Value error, no test type 'querry'; did you mean query"),
+        ("ratio = 2.5", "", "compare.0: Value error, says exactly one of ratio and order"),
+        ("ratio = 2.5", 'ratio = 2.5\norder = "higher"', "compare.0: Value error, says exactly one of ratio and order"),
         ("ratio = 2.5", "ratio = -1", "compare.0.ratio: Input should be greater than 0"),
         (
             "ratio = 2.5",
             "ratio = 2.5\nrounds = { calls = 20, les = 1 }",
-            "compare.0.rounds.les: unknown key; did you mean less or least?",
+            "compare.0.rounds.les: unknown key; did you mean less?",
         ),
         ("ratio = 2.5", "ratio = 2.5\ncontext = true", "compare: all are context, none is the source's own"),
         ("[[compare]]", "[[compare]", "not valid TOML"),
@@ -88,9 +92,3 @@ def test_a_broken_file_is_named_with_its_key(tmp_path: Path, old: str, new: str,
         read(tmp_path)
     assert str(raised.value).startswith(f"{tmp_path / 'mine.toml'}: ")
     assert complaint in str(raised.value)
-
-
-def test_a_name_that_is_no_claim_is_answered_with_the_nearest(tmp_path: Path) -> None:
-    (tmp_path / "mine.toml").write_text(GOOD, encoding="utf-8")
-    with pytest.raises(UsageError, match=r"no claim 'mime'; did you mean mine\?"):
-        chosen(read(tmp_path), ("mime",))

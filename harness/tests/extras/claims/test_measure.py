@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from harness.errors import EnvironmentLacksError, StartError
-from harness.extras.claims.claim import Claim, Program
+from harness.errors import StartError
+from harness.extras.claims.claim import Claim
 from harness.extras.claims.measure import evidence, figures_of, groups, is_open, settings_of
 from harness.plan import profile as profiles
 from harness.plan.config import Settings
@@ -126,9 +126,9 @@ def width(statement: StatementVerdict) -> float:
 
 
 def test_a_program_prints_one_object_of_numbers_or_says_what_it_printed() -> None:
-    assert figures_of("c", Program(command=("printf", '{"slow": 2, "quick": 0.5}'))) == {"slow": 2.0, "quick": 0.5}
+    told = {"name": "n", "figures": ["slow", "quick"], "ratio": 4.0}
+    printed = '{"slow": 2, "quick": 0.5}'
+    assert figures_of(claim_of(told, program=("printf", printed))) == {"slow": 2.0, "quick": 0.5}
     for command in (("printf", "no"), ("printf", '{"slow": "2"}'), ("false",)):
-        with pytest.raises(StartError, match=r"claim c: .* has to print one JSON object of numbers"):
-            figures_of("c", Program(command=command))
-    with pytest.raises(EnvironmentLacksError, match="needs java >=999"):
-        figures_of("c", Program(command=("java",), needs={"java": ">=999"}))
+        with pytest.raises(StartError, match=r"claim name: .* has to print one JSON object of numbers"):
+            figures_of(claim_of(told, program=command))

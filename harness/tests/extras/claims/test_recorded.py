@@ -29,10 +29,6 @@ def test_published_verdicts_stand_where_nothing_of_one_s_own_does(
     assert {name: each.runs for name, each in found.items()} == {"name": ("mine",), "other": theirs.runs}
 
 
-def test_nothing_recorded_is_no_error(tmp_path: Path) -> None:
-    assert recorded.read(tmp_path).verdicts == {}
-
-
 @pytest.mark.parametrize("text", ["", "{", '{"verdicts": {"x": {}}}'])
 def test_a_broken_file_is_named_and_never_overwritten(tmp_path: Path, text: str) -> None:
     file = tmp_path / recorded.FILE

@@ -84,23 +84,6 @@ def test_what_it_takes_grows_with_the_square_of_the_width_over_the_distance_to_t
     assert found.more == pytest.approx(15, abs=1)
 
 
-def test_a_rate_takes_the_cpus_that_its_requests_use() -> None:
-    small = verdict.of_order("higher", 0.05, ratio(1.0, 0.9, 1.1), processes=5)
-    loads = [(100_000, 60e-6), (40_000, 100e-6)]
-    found = verdict.of_size(small, loads, cpus=2)
-    assert (found.word, found.more, found.range) == ("needs a larger machine", 0, small.range)
-    assert "100,000 requests/s at the 60 µs" in found.reason
-    assert "are 6 CPUs; here are 2" in found.reason
-    assert verdict.of_size(small, loads, cpus=6) == small
-
-
-@pytest.mark.parametrize(
-    ("count", "none", "word"), [(0, True, "supported"), (3, True, "refuted"), (0, False, "refuted")]
-)
-def test_errors_are_counted(count: int, none: bool, word: Word) -> None:
-    assert verdict.of_count(count, none=none, of="1,000 requests").word == word
-
-
 @pytest.mark.parametrize(
     ("words", "word"),
     [

@@ -7,22 +7,20 @@ from pathlib import Path
 import pytest
 
 from harness.errors import LoadError, MachineLostError
-from harness.extras.deployments.generators import GATE, gated, shares
+from harness.extras.deployments.generators import GATE, Share, gated, shares
 from harness.extras.deployments.machine import Machine
 from harness.host import process
 
 URL = "http://app:8080/json"
 
 
-def test_connections_and_threads_are_shared_and_none_is_lost() -> None:
-    parts = shares("wrk", ["-c", "65", "-t", "4", "--latency", URL], 2)
+def test_connections_and_threads_are_shared_and_none_is_lost_and_every_client_has_a_thread() -> None:
+    parts = [part.arguments for part in shares("wrk", ["-c", "65", "-t", "4", "--latency", URL], 2)]
     assert parts == [["-c", "33", "-t", "2", "--latency", URL], ["-c", "32", "-t", "2", "--latency", URL]]
-    assert shares("wrk", ["-c", "2", "-t", "8", URL], 2) == [["-c", "1", "-t", "1", URL]] * 2
-
-
-def test_a_rate_is_divided_and_every_client_has_a_thread() -> None:
-    parts = shares("loadgen", ["--connections", "3", "--threads", "1", "--rate", "900", "http://app"], 3)
-    assert parts == [["--connections", "1", "--threads", "1", "--rate", "300", "http://app"]] * 3
+    one = Share(connections=1, threads=1, arguments=["-c", "1", "-t", "1", URL])
+    assert shares("wrk", ["-c", "2", "-t", "8", URL], 2) == [one] * 2
+    own = [part.arguments for part in shares("loadgen", ["--connections", "3", "--threads", "1", URL], 3)]
+    assert own == [["--connections", "1", "--threads", "1", URL]] * 3
 
 
 def test_fewer_connections_than_clients_cannot_be_shared() -> None:
@@ -30,19 +28,22 @@ def test_fewer_connections_than_clients_cannot_be_shared() -> None:
         shares("wrk", ["-c", "1", "-t", "1"], 2)
 
 
-def clients(*scripts: str) -> list[tuple[Machine, Sequence[str]]]:
+def clients(*scripts: str, before: str = "true") -> list[tuple[Machine, Share, Sequence[str]]]:
     """Machines that are this one, each with the script in the place of its generator, behind the gate."""
     return [
-        (Machine(name=f"c{n}", address="", at=()), ["sh", "-c", GATE, "sh", "-c", script, "wrk", "-c", str(9 + n)])
+        (
+            Machine(name=f"c{n}", address="", at=()),
+            Share(connections=9 + n, threads=1, arguments=()),
+            ["sh", "-c", f"{before}; {GATE}", "sh", "-c", script],
+        )
         for n, script in enumerate(scripts, 1)
     ]
 
 
 def test_nobody_begins_before_all_are_ready_and_each_one_s_share_and_beginning_is_known(tmp_path: Path) -> None:
-    slow = [["sh", "-c", f"sleep 0.3; {GATE}", "sh", "-c", f"date +%s.%N > {tmp_path}/slow"]]
     quick = clients(f"date +%s.%N > {tmp_path}/quick")
-    commands = [*quick, (Machine(name="c2", address="", at=()), [*slow[0], "wrk", "-c", "11"])]
-    with gated(commands, tell=True) as running:
+    slow = clients("", f"date +%s.%N > {tmp_path}/slow", before="sleep 0.3")[1:]
+    with gated([*quick, *slow], tell=True) as running:
         began = time.time()
         running.begin()
         assert running.wait(10) == 0

@@ -97,36 +97,47 @@ def kill_session(lab: Lab, run: subprocess.Popen[str]) -> None:
     pytest.fail("the run has no ssh session to app")
 
 
-Blow = Callable[[Lab, subprocess.Popen[str]], None]
-LONG = ("--profile", "smoke", "--duration", "12")
+Blow = Callable[[Lab, subprocess.Popen[str]], object]
+BLOWS: dict[str, tuple[Blow, str]] = {
+    "a client is switched off": (lambda lab, _: lab.kill("c1"), "the machine c1 is lost"),
+    "a client's engine hangs": (lambda lab, _: lab.hang("c2"), "the engine of the machine c2 has not answered"),
+    "the link of a client is down": (lambda lab, _: lab.link("c1", "down"), "machine c1"),
+    "an ssh session ends": (kill_session, "the machine app is lost: its ssh session ended"),
+    "the server's engine hangs": (lambda lab, _: lab.hang("app"), "machine app has not answered"),
+    "the server's machine is switched off": (lambda lab, _: lab.kill("app"), "the machine app is lost"),
+    "the database's engine hangs": (lambda lab, _: lab.hang("db"), "machine db has not answered"),
+}
 
 
-def strike(
-    lab: Lab,
-    results: Path,
-    blow: Blow,
-    says: str,
-    heal: Callable[[Lab], None] = lambda _: None,
-    *,
-    how: tuple[str, ...] = LONG,
-) -> tuple[int, str]:
-    """Have a machine vanish in the middle of a trial, and heal it once it is named; exit code, and what was said."""
-    words = ("--test", "express", "--type", "json", "--seed", "1", *how)
-    command = lab.laptop(sys.executable, "-m", "harness", *words, *WHERE, "--results", str(results))
-    log = results / "stderr"
+@pytest.mark.parametrize("how", BLOWS)
+def test_a_run_whose_machine_vanishes_names_it_and_ends_and_goes_on_when_it_is_back(
+    lab: Lab, tmp_path: Path, how: str
+) -> None:
+    blow, says = BLOWS[how]
+    words = ("--test", "express", "--type", "json", "--seed", "1", "--profile", "smoke", "--duration", "12")
+    command = lab.laptop(sys.executable, "-m", "harness", *words, *WHERE, "--results", str(tmp_path))
+    log = tmp_path / "stderr"
     with log.open("w") as output:
         run = subprocess.Popen(command, cwd=REPOSITORY, env=lab.environment, stdout=output, stderr=output, text=True)
     try:
-        _until(lambda: len(lab.docker("c1", "ps", "--quiet").split()) == 1 and _measuring(results, how), 400, log)
+        _until(lambda: len(lab.docker("c1", "ps", "--quiet").split()) == 1 and _measuring(tmp_path), 400, log)
         blow(lab, run)
         _until(lambda: says in log.read_text(), NOTICED_SECONDS + SLACK_SECONDS, log)
-        heal(lab)
-        return run.wait(300), log.read_text()
+        assert run.wait(300) == 3, log.read_text()[-3000:]
     finally:
         if run.poll() is None:
             run.send_signal(signal.SIGINT)
             run.wait(100)
         mend(lab)
+    (folder,) = store.runs(tmp_path)
+    records = store.read(folder)
+    assert records.info.status == "failed"  # so that --resume goes on
+    assert list(records.trials) == []  # what was cut off is no trial
+    if how == "a client is switched off":
+        done = lab.tfb("run", "--resume", str(folder), "--results", str(tmp_path), seconds=300)
+        assert done.returncode == 0, done.stderr[-3000:]
+        assert {(t.implementation, t.rankable) for t in store.read(folder).trials} == {("express", True)}
+    assert left(lab) == {}
 
 
 def mend(lab: Lab) -> None:
@@ -143,73 +154,6 @@ def mend(lab: Lab) -> None:
             lab.docker(name, "rm", "--force", *left_there)
 
 
-def require_measured_again(results: Path, status: int, said: str) -> None:
-    assert status == 0, said[-3000:]
-    assert "all machines answer again" in said
-    records = store.read(store.find(results, None))
-    assert {(t.implementation, t.rankable) for t in records.trials} == {("express", True)}
-    assert {each.status for each in records.processes} == {"ok"}
-
-
-def test_a_process_whose_client_was_switched_off_is_measured_again_when_it_is_back(lab: Lab, tmp_path: Path) -> None:
-    status, said = strike(
-        lab, tmp_path, lambda lab, _: lab.kill("c1"), "the machine c1 is lost", lambda lab: lab.start("c1")
-    )
-    require_measured_again(tmp_path, status, said)
-    assert left(lab) == {}
-
-
-def test_an_engine_that_hangs_is_named_and_the_process_measured_again(lab: Lab, tmp_path: Path) -> None:
-    status, said = strike(
-        lab, tmp_path, lambda lab, _: lab.hang("c2"), "the engine of the machine c2 has not answered",
-        lambda lab: lab.wake("c2"),
-    )  # fmt: skip
-    require_measured_again(tmp_path, status, said)
-    assert left(lab) == {}
-
-
-def test_a_process_whose_ssh_session_ended_is_measured_again(lab: Lab, tmp_path: Path) -> None:
-    status, said = strike(lab, tmp_path, kill_session, "the machine app is lost: its ssh session ended")
-    require_measured_again(tmp_path, status, said)
-    assert left(lab) == {}
-
-
-@pytest.mark.parametrize("name", ["app", "db"])
-def test_a_hanging_engine_of_the_server_s_or_the_database_s_machine_is_named(
-    lab: Lab, tmp_path: Path, name: str
-) -> None:
-    status, said = strike(
-        lab, tmp_path, lambda lab, _: lab.hang(name), f"machine {name} has not answered", lambda lab: lab.wake(name)
-    )
-    require_measured_again(tmp_path, status, said)
-    assert left(lab) == {}
-
-
-def test_a_process_whose_server_s_machine_was_switched_off_is_measured_again(lab: Lab, tmp_path: Path) -> None:
-    status, said = strike(
-        lab, tmp_path, lambda lab, _: lab.kill("app"), "the machine app is lost", lambda lab: lab.start("app")
-    )
-    require_measured_again(tmp_path, status, said)
-    assert left(lab) == {}
-
-
-def test_a_machine_that_stays_away_ends_the_run_which_can_go_on(lab: Lab, tmp_path: Path) -> None:
-    status, said = strike(lab, tmp_path, lambda lab, _: lab.link("c1", "down"), "machine c1")
-    assert status == 3, said[-3000:]
-    records = store.read(store.find(tmp_path, None))
-    assert records.info.status == "failed"  # so that --resume goes on
-    assert list(records.trials) == []  # what was cut off is no trial
-
-
-def test_the_default_profile_measures_a_lost_process_again(lab: Lab, tmp_path: Path) -> None:
-    status, said = strike(
-        lab, tmp_path, lambda lab, _: lab.kill("c1"), "the machine c1 is lost", lambda lab: lab.start("c1"),
-        how=("--profile", "quick", "--time", "60"),
-    )  # fmt: skip
-    require_measured_again(tmp_path, status, said)
-    assert left(lab) == {}
-
-
 def test_a_full_disk_there_is_named_with_its_machine(tmp_path: Path) -> None:
     with machines.machines(("full",), disk="64m", tag=f"f{os.getpid() % 10000:04d}") as lab:
         alone = ("--server-host", "full", "--database-host", "full", "--client-host", "full")
@@ -220,10 +164,8 @@ def test_a_full_disk_there_is_named_with_its_machine(tmp_path: Path) -> None:
         assert "no space left on device" in done.stderr
 
 
-def _measuring(results: Path, how: tuple[str, ...]) -> bool:
-    """Whether the run is in its trial, not its warm-up; one of many short ones has a first that is over."""
-    if how != LONG:
-        return any(found.stat().st_size for found in results.glob("*/trials.jsonl"))
+def _measuring(results: Path) -> bool:
+    """Whether the run is in its trial, not its warm-up."""
     found = list(results.glob("*/progress.json"))
     return bool(found) and '"c32"' in found[0].read_text()
 

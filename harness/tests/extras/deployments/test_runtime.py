@@ -6,12 +6,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import psutil
 import pytest
 
-from harness.errors import MachineLostError, ServerDiedError
-from harness.extras.deployments import MachinesRuntime, clean, doctor
-from harness.extras.deployments.machine import Machine
+from harness.errors import ServerDiedError
+from harness.extras.deployments import MachinesRuntime
 from harness.plan.hosts import Hosts, of_flags
 from harness.records.models import RunInfo
 from harness.runtime import OfSeveral, compose
@@ -81,7 +79,7 @@ def test_server_database_and_clients_work_together_and_leave_nothing(runtime: Ma
 
 
 def test_each_machine_is_looked_at_with_its_roles_and_the_links_are_measured(
-    runtime: MachinesRuntime, hosts: Hosts, capsys: pytest.CaptureFixture[str]
+    runtime: MachinesRuntime, hosts: Hosts
 ) -> None:
     nothing: Any = RunInfo.model_construct  # no more of a run is looked at
     info = runtime.survey(nothing())
@@ -90,28 +88,3 @@ def test_each_machine_is_looked_at_with_its_roles_and_the_links_are_measured(
     assert [(link.round_trip > 0, link.throughput > 1e6) for link in info.links] == [(True, True)]
     assert set(runtime.to_clients()) == {hosts.clients[1].text}
     assert runtime.client_cpus() == os.cpu_count()
-    doctor(hosts, as_json=False)
-    said = capsys.readouterr().out
-    assert f"server, database, client 1: {hosts.server.text}" in said
-    assert "µs," in said
-    clean(hosts, dry_run=True)
-    assert "containers" in capsys.readouterr().out
-
-
-def test_an_engine_that_hangs_is_a_lost_machine_until_it_answers_again(tmp_path: Path) -> None:
-    """A client that never ends in the engine's place: what asked it is killed in time, and told."""
-    (tmp_path / "docker").write_text(f"#!/bin/sh\n[ -e {tmp_path}/hangs ] && exec sleep 60\necho 26.1\n")
-    (tmp_path / "docker").chmod(0o755)
-    (tmp_path / "hangs").touch()
-    machine = Machine(name="app", address="127.0.0.1", at=("--context", "app"))
-    with pytest.MonkeyPatch.context() as here:
-        here.setattr(compose, "client", lambda: str(tmp_path / "docker"))
-        with pytest.raises(MachineLostError, match="the engine of the machine app has not answered for 1 s"):
-            machine.docker("version", seconds=1)
-        with pytest.raises(MachineLostError):
-            machine.require_reachable()
-        assert not machine.back(0.0)
-        (tmp_path / "hangs").unlink()
-        assert machine.back(20.0)
-        machine.require_answer()
-    assert not [p for p in psutil.Process().children() if p.name() == "sleep"]

@@ -1,9 +1,7 @@
 """A machine elsewhere has the facts and the grade that it would have here, by what its kernel's files say."""
 
-from harness.extras.deployments.machine import Machine
 from harness.extras.deployments.survey import facts
 
-APP = Machine(name="app", address="10.99.0.2", at=())
 INFO: dict[str, object] = {
     "Name": "app", "OperatingSystem": "Debian GNU/Linux 13", "KernelVersion": "6.12", "NCPU": 8, "MemTotal": 16 << 30,
 }  # fmt: skip
@@ -22,7 +20,7 @@ def found(files: dict[str, str | None], load: str = "0.10 0.1 0.1 1/9 9") -> dic
 
 
 def test_a_quiet_machine_with_a_fixed_clock_has_the_best_grade() -> None:
-    known = facts(APP, INFO, found({**FILES, "/sys/class/dmi/id/product_name": None}))
+    known = facts(INFO, found({**FILES, "/sys/class/dmi/id/product_name": None}))
     assert (known.hostname, known.cpu_model, known.cpus_usable) == ("app", "Fast CPU", tuple(range(8)))
     assert (known.governor, known.turbo, known.smt, known.virtualised) == ("performance", False, False, None)
     assert (known.grade, known.concerns) == ("A", ())
@@ -30,7 +28,7 @@ def test_a_quiet_machine_with_a_fixed_clock_has_the_best_grade() -> None:
 
 def test_what_disturbs_it_is_named_as_of_this_machine() -> None:
     guest = FILES | {"/proc/cpuinfo": "model name : Fast CPU\nflags : fpu hypervisor"}
-    known = facts(APP, INFO, found({**guest, "/sys/class/dmi/id/product_name": "KVM"}, load="20.0 1 1"))
+    known = facts(INFO, found({**guest, "/sys/class/dmi/id/product_name": "KVM"}, load="20.0 1 1"))
     assert known.virtualised == "KVM"
     assert known.grade == "D"
     assert any("load average 20.0" in concern for concern in known.concerns)

@@ -1,0 +1,96 @@
+"""``./tfb merge RUN RUN …``: the same run on several deployments, made one run whose ratios are within each of them."""
+
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from harness.cli.settings import results_folder
+from harness.errors import Exit, UsageError
+from harness.records import store
+from harness.records.models import ImplementationInfo, MachineSet, RunInfo, RunRecords
+from harness.records.store import RunStore
+
+
+def command(
+    *runs: Annotated[str, Parameter(help="folders or ids of runs, each of another deployment", metavar="RUN")],
+    results: Annotated[str | None, Parameter(help="another results folder", metavar="DIR")] = None,
+) -> int:
+    """Make one run of the same run on several deployments: on each, ratios are to the reference there."""
+    if len(set(runs)) < max(2, len(runs)):
+        raise UsageError("./tfb merge RUN RUN …: name the run of each deployment")
+    place = results_folder(results)
+    merged = merge({run: store.find(place, run) for run in runs}, f"{time.strftime('%Y%m%d-%H%M%S')}-merged")
+    written = RunStore(place / merged.info.run_id, started_at=merged.info.started_at)
+    for name in store.LINES:
+        written.write_text(f"{name}.jsonl", "\n".join(each.recorded() for each in getattr(merged, name)))
+    written.write_info(merged.info)
+    print(f"{len(runs)} deployments are one run: ./tfb report {merged.info.run_id}")
+    return Exit.OK
+
+
+def merge(runs: Mapping[str, Path], run_id: str) -> RunRecords:
+    """One run of the runs of several deployments, by name.
+
+    Raises UsageError for runs that cannot be one, and StoreError.
+    """
+    found = dict(zip(runs, store.numbered([store.read(folder) for folder in runs.values()]), strict=True))
+    first = next(iter(found.values())).info
+    deployments: list[MachineSet] = []
+    problems: list[str] = []
+    implementations: dict[str, ImplementationInfo] = {}
+    for name, records in found.items():
+        info = records.info
+        _require_alike(first, info, name)
+        numbers = tuple(sorted(store.numbers(records)))
+        deployments.append(MachineSet(name=name, machine=info.machine, runs=(info.run_id,), processes=numbers))
+        problems += [f"{name}: {each}" for each in dict.fromkeys((*info.problems, *records.problems))]
+        if info.status not in ("complete", "failed"):
+            problems.append(f"{name}: the run is {info.status}; what it has measured counts")
+        for each in info.implementations:  # as it was built, if any deployment built it
+            known = implementations.get(each.name)
+            if known is None or not (known.build and known.build.status == "ok"):
+                implementations[each.name] = each
+    most = max((number + 1 for each in deployments for number in each.processes), default=0)
+    profile = _profile(first)
+    rules = profile.get("processes")
+    number = {**(rules if isinstance(rules, dict) else {}), "minimum": most, "maximum": most, "looks": ()}
+    info = first.model_copy(
+        update={
+            "run_id": run_id,
+            "name": f"{len(found)} deployments",
+            "status": "complete",
+            "started_at": min(records.info.started_at for records in found.values()),
+            "completed_at": max(records.info.completed_at or 0.0 for records in found.values()) or None,
+            "command": ("merge", *found),
+            "settings": {**first.settings, "profile": {**profile, "processes": number}},
+            "implementations": tuple(implementations.values()),
+            "processes_expected": most,
+            "processes_maximum": most,
+            "noise_floor": None,
+            "problems": tuple(problems),
+            "sets": tuple(deployments),
+        }
+    )
+    return store.joined(found.values(), info)
+
+
+def _profile(info: RunInfo) -> dict[str, object]:
+    found = info.settings.get("profile")
+    return found if isinstance(found, dict) else {}
+
+
+def _require_alike(first: RunInfo, other: RunInfo, name: str) -> None:
+    """Raise UsageError when figures of the two are not of one thing."""
+    here, there = _profile(first), _profile(other)
+    if differing := [key for key in here if here[key] != there.get(key)]:
+        raise UsageError(f"{name} was measured by another profile ({differing[0]} differs): repeat it with these flags")
+    if first.reference != other.reference:
+        raise UsageError(f"{name} has another reference, {other.reference} instead of {first.reference}")
+    if (first.revision, bool(first.dirty)) != (other.revision, bool(other.dirty)):
+        one, others = (
+            f"{(each.revision or 'no commit')[:12]}{', changed' if each.dirty else ''}" for each in (other, first)
+        )
+        raise UsageError(f"{name} was measured at {one}, others at {others}: bring checkouts to one commit")

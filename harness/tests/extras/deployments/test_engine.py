@@ -1,0 +1,161 @@
+"""Machines and containers on them, by a docker and an ssh of the test's own: processes stand for containers."""
+
+import json
+import os
+import signal
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from harness.errors import EnvironmentLacksError, Exit, MachineLostError, ServerDiedError, StartError
+from harness.extras.deployments import clean, doctor
+from harness.extras.deployments import container as containers
+from harness.extras.deployments.container import RemoteContainer
+from harness.extras.deployments.machine import Machine, reached
+from harness.host import process
+from harness.paths import TOOLSET
+from harness.plan.hosts import of_flags, parse
+from harness.runtime import Endpoint
+
+pytestmark = pytest.mark.skipif(not Path("/sys/fs/cgroup").is_dir(), reason="no control groups here")
+
+# A container's id is its process's. Without engine where ``gone`` is; readers say nothing where ``mute`` is.
+DOCKER = f"""#!/bin/sh
+case $1 in --context|-H) shift 2 ;; esac
+for last; do before=$now; now=$last; done
+[ -e "$PLACE/gone" ] && echo "no engine" && exit 1
+case "$*" in
+  version*) echo 26.1 ;;
+  info*) echo '{{"Name": "there", "NCPU": 8, "ServerVersion": "26.1"}}' ;;
+  logs*) exec tail --pid=$last -f /dev/null ;;
+  *inspect*--format*) [ -d /proc/$last ] && echo "then $last" ;;
+  *inspect*) echo '[{{"Id": "1", "State": {{"Running": false, "OOMKilled": false, "ExitCode": 137, "Error": ""}},
+                    "HostConfig": {{"Memory": 0}}}}]' ;;
+  *link.py*) while [ "$1" != /link.py ]; do shift; done; shift; exec {sys.executable} {TOOLSET}/meter/link.py "$@" ;;
+  *tfb/meter*) [ -e "$PLACE/mute" ] && exec sleep 60; exec {sys.executable} -S {TOOLSET}/meter/meter.py $before $last ;;
+  stop*) kill $last ;;
+esac
+"""
+# Forwards the socket and stays, or refuses the host whose name is "other".
+SSH = """#!/bin/sh
+for word; do
+  case $word in *d.sock:*) touch "${word%%:*}" ;; other) echo "Host key verification failed."; exit 255 ;; esac
+done
+exec sleep 60
+"""
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where the two programs are, first on PATH."""
+    for name, text in (("docker", DOCKER), ("ssh", SSH)):
+        (tmp_path / name).write_text(text)
+        (tmp_path / name).chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
+    monkeypatch.setenv("PLACE", str(tmp_path))
+    for module in ("harness.runtime.compose", "harness.extras.deployments.machine"):
+        monkeypatch.setattr(f"{module}.client", lambda: str(tmp_path / "docker"))
+    return tmp_path
+
+
+@pytest.fixture
+def server() -> Iterator[process.Child]:
+    """What runs in the container."""
+    with process.running(process.Child(["sleep", "60"])) as child:
+        yield child
+
+
+def there(child: process.Child, place: Path) -> RemoteContainer:
+    machine = Machine(name="app", address="127.0.0.1", at=("--context", "app"))
+    return RemoteContainer("express", str(child.pid), place / "log", machine, "run", port=1)
+
+
+def test_a_container_is_read_and_known_to_live_until_it_is_stopped(place: Path, server: process.Child) -> None:
+    found = there(server, place)
+    identity, first = found.identity(), found.read()
+    time.sleep(0.1)
+    later = found.read()
+    assert later.at > first.at
+    assert later.cpu_seconds >= first.cpu_seconds > 0
+    assert server.pid in first.pids
+    stolen, every = found.steal()
+    assert 0 <= stolen < every
+    sockets = found.connections(Endpoint(host="", port=1)).read()
+    assert sockets is None or sockets.connections == 0
+    found.require_alive()
+    assert found.identity() == identity
+    found.stop()
+    assert server.wait(5) == -signal.SIGTERM
+
+
+def test_one_that_was_killed_is_said_to_be_with_its_machine(place: Path, server: process.Child) -> None:
+    found = there(server, place)
+    server.kill()
+    server.wait(5)
+    deadline = time.monotonic() + 20
+    while found.alive() and time.monotonic() < deadline:
+        time.sleep(0.1)
+    with pytest.raises(ServerDiedError, match="express: its container on app is gone: killed by SIGKILL"):
+        found.require_alive()
+    found.close()
+    with pytest.raises(StartError, match="exited at once: killed by SIGKILL"):
+        there(server, place)
+
+
+def test_a_reader_that_is_silent_is_a_lost_machine_of_which_nothing_more_is_asked(
+    place: Path, server: process.Child, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (place / "mute").touch()
+    monkeypatch.setattr(containers, "OPEN_SECONDS", 0.3)
+    with pytest.raises(MachineLostError, match="the machine app has not answered"):
+        there(server, place)
+
+
+def test_a_machine_is_reached_for_as_long_as_its_session_lasts(place: Path) -> None:
+    with reached(parse("app=10.0.0.2", "--server-host"), place) as machine:
+        machine.require_answer()
+        assert (machine.address, machine.link is not None) == ("10.0.0.2", True)
+        (place / "gone").touch()
+        with pytest.raises(MachineLostError, match=r"the engine of the machine app=.* does not answer: no engine"):
+            machine.require_answer()
+    with (
+        pytest.raises(EnvironmentLacksError, match="is reached, but no Docker engine answers"),
+        reached(parse("app", "--server-host"), place),
+    ):
+        pass
+    with (
+        pytest.raises(EnvironmentLacksError, match="Host key verification failed"),
+        reached(parse("other", "--server-host"), place),
+    ):
+        pass
+
+
+def test_doctor_shows_each_machine_with_its_roles_and_the_links(
+    place: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    one, two = "context:one=127.0.0.1", "context:two=127.0.0.1"
+    hosts = of_flags(one, one, (one, two))
+    assert doctor(hosts, as_json=False) == Exit.OK
+    said = capsys.readouterr().out
+    assert f"server, database, client 1: {one}" in said
+    assert f"{one} → {two}: round trip" in said
+    assert doctor(hosts, as_json=True) == Exit.OK
+    (link,) = json.loads(capsys.readouterr().out)["links"]
+    assert link["throughput"] > 1e6
+    assert clean(hosts, dry_run=True) == Exit.OK
+    (place / "gone").touch()
+    assert clean(hosts, dry_run=True) == Exit.FAILED
+    assert "does not answer" in capsys.readouterr().out
+
+
+def test_an_engine_that_hangs_is_a_lost_machine(place: Path) -> None:
+    """What asked it is killed in time, and told."""
+    (place / "docker").write_text("#!/bin/sh\nexec sleep 60\n")
+    machine = Machine(name="app", address="", at=("--context", "app"))
+    with pytest.raises(MachineLostError, match="the engine of the machine app has not answered for 1 s"):
+        machine.docker("version", seconds=1)
+    with pytest.raises(MachineLostError):
+        machine.require_reachable()

@@ -1,0 +1,77 @@
+"""The same run on several deployments becomes one run."""
+
+from pathlib import Path
+
+import pytest
+
+from harness import cli
+from harness.errors import Exit, UsageError
+from harness.extras.deployments.merge import merge
+from harness.records import store
+from harness.records.models import Outcome
+from harness.records.store import RunStore
+from harness.tests import records
+
+
+def prepared(folder: Path, *, fails: str = "", duration: float = 15.0, processes: int = 1, **told: object) -> Path:
+    """A run of two implementations as a deployment would make it."""
+    written = RunStore(folder, started_at=0.0)
+    known = records.info()
+    names = ("ref", "a")
+    of = [known.implementations[0].model_copy(update={"name": name, "test_types": ("json",)}) for name in names]
+    settings = {"profile": {"duration_seconds": duration, "processes": {"minimum": processes}}}
+    own = {"run_id": folder.name, "implementations": tuple(of), "reference": "ref", "settings": settings}
+    written.write_info(known.model_copy(update={"status": "complete", **own, **told}))
+    for name in names:
+        for number in range(processes):
+            written.add_trial(records.trial(name, number, 1000.0))
+            written.add_process(records.process(name, number))
+        written.add_verdict(records.verdict(name, "json", Outcome.FAIL if name == fails else Outcome.PASS))
+    return folder
+
+
+def test_runs_of_several_deployments_become_one_which_says_what_was_measured_where(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    near = prepared(tmp_path / "near", processes=2)
+    prepared(tmp_path / "far", processes=2, status="interrupted")
+    assert cli.main(["merge", str(near), "far", "--results", str(tmp_path)]) == Exit.OK
+    (folder,) = tmp_path.glob("*-merged")
+    assert f"./tfb report {folder.name}" in capsys.readouterr().out
+    found = store.read(folder)
+    assert [(each.name, each.processes) for each in found.info.sets] == [(str(near), (0, 1)), ("far", (2, 3))]
+    every = {(name, number) for name in ("ref", "a") for number in range(4)}
+    assert {(each.implementation, each.process) for each in found.trials} == every
+    assert store.finished(found) == every
+    assert found.problems == ()
+    assert found.info.problems == ("far: the run is interrupted; what it has measured counts",)
+
+
+@pytest.mark.parametrize("runs", [["one"], ["one", "one"]])
+def test_one_run_is_none_of_several_deployments(runs: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["merge", *runs]) == Exit.USAGE
+    assert "name the run of each deployment" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("other", "complaint"),
+    [
+        ({"duration": 5.0}, r"another profile \(duration_seconds differs\)"),
+        ({"revision": "f" * 40}, "was measured at ffffffffffff"),
+        ({"reference": "a"}, "another reference, a instead of ref"),
+    ],
+)
+def test_runs_that_are_not_of_one_thing_are_refused(tmp_path: Path, other: dict[str, object], complaint: str) -> None:
+    runs = {"x": prepared(tmp_path / "1"), "y": prepared(tmp_path / "2", **other)}  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match=complaint):
+        merge(runs, "all")
+
+
+def test_a_verdict_of_any_deployment_is_kept(tmp_path: Path) -> None:
+    runs = {"x": prepared(tmp_path / "1", fails="a"), "y": prepared(tmp_path / "2")}
+    found = merge(runs, "all")
+    assert {(each.implementation, each.process, each.outcome) for each in found.verdicts} == {
+        *(("ref", 0, Outcome.PASS), ("ref", 1, Outcome.PASS)),
+        *(("a", 0, Outcome.FAIL), ("a", 1, Outcome.PASS)),
+    }
+    assert found.info.processes_expected == 2
