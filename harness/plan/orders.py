@@ -5,9 +5,8 @@ microservice"; docs/method.md says how the load is made. A ``$name`` in a path o
 arrival (``$customer``, ``$card``, ``$item1``, ``$quantity1`` and so on), or captured from an earlier answer.
 """
 
-import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 CREATE = "create order"  # the operation that all use cases begin with, by which implementations are ranked
@@ -26,6 +25,11 @@ class Step:
     status: int  # of a good answer: any other ends the arrival
     capture: Mapping[str, str] = field(default_factory=dict)  # variable: JSON pointer into the answer
 
+    @property
+    def planned(self) -> dict[str, object]:
+        """As the generator reads it; what it has not is absent."""
+        return {"name" if key == "operation" else key: value for key, value in vars(self).items() if value}
+
 
 @dataclass(frozen=True, kw_only=True)
 class UseCase:
@@ -34,10 +38,6 @@ class UseCase:
     name: str
     arrivals_per_minute: float  # at factor 1
     steps: tuple[Step, ...]
-
-    def rate(self, factor: float) -> float:
-        """Arrivals/s."""
-        return self.arrivals_per_minute * factor / 60
 
 
 def _create(items: int) -> Step:
@@ -83,18 +83,14 @@ USE_CASES: tuple[UseCase, ...] = (
 
 
 def plan(factor: float) -> dict[str, object]:
-    """The generator's plan.json at a factor; raises ValueError for a factor that is no load."""
-    if not (math.isfinite(factor) and factor > 0):
-        raise ValueError(f"factor {factor} of the order service's load: expected a number above 0")
+    """The generator's plan.json at a factor; its rates are arrivals/s."""
     return {
         "use_cases": [
-            {"name": case.name, "rate": case.rate(factor), "steps": [_planned(step) for step in case.steps]}
+            {
+                "name": case.name,
+                "rate": case.arrivals_per_minute * factor / 60,
+                "steps": [step.planned for step in case.steps],
+            }
             for case in USE_CASES
         ]
     }
-
-
-def _planned(step: Step) -> dict[str, object]:
-    """A step as the generator reads it; what it has not is absent."""
-    given = {key: value for key, value in asdict(step).items() if value and key != "operation"}
-    return {"name": step.operation, **given}

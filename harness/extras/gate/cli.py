@@ -14,6 +14,7 @@ from harness.errors import Exit, TfbError, UsageError
 from harness.extras.gate import history, sides
 from harness.extras.gate import words as report
 from harness.extras.gate.judge import BASE, COPY, HEAD, GateResult, judge
+from harness.extras.gate.page import page
 from harness.extras.gate.runtime import Chooser
 from harness.host import interruption, ownership
 from harness.plan import service
@@ -38,14 +39,15 @@ class Outputs:
     strict: bool = False
 
 
-def compare(
-    folder: Path,
-    base: str,
-    head: str | None,
-    flags: RunFlags,
-    fail_over: float,
-    outputs: Outputs,
-) -> int:
+class SideError(TfbError):
+    """A side could not be built, or never answered: of head that is a failure, of base nothing can be told."""
+
+    def __init__(self, side: str, done: str, reason: str) -> None:
+        super().__init__(f"{HEAD if side == HEAD else BASE} could not be {done}: {reason}")
+        self.exit_code = Exit.FAILED if side == HEAD else Exit.CANNOT_TELL
+
+
+def compare(folder: Path, base: str, head: str | None, flags: RunFlags, fail_over: float, outputs: Outputs) -> int:
     """Measure both and print the verdict; ``base`` and ``head`` are what ``sides`` can tell."""
     words = ("compare", "--base", base, *(("--head", head) if head else ()))
     _require_places(outputs)
@@ -80,7 +82,7 @@ def compare(
         records = _measured(chosen, Chooser(services={n: (own.service, where) for n, (own, where) in folders.items()}))
         weights = {request.name: request.weight for request in file.request}
         result = judge(records, fail_over, base, head or "the working tree", list(dict.fromkeys(notes)), weights)
-    return _show(result, outputs)
+    return show(result, outputs)
 
 
 def _in_time(profile: Profile, *, jit: bool) -> Profile:
@@ -98,24 +100,13 @@ def _measured(chosen: Settings, runtime: Chooser) -> RunRecords:
         shown = progress.Progress(progress.display(quiet=chosen.quiet or chosen.json))
         records = workflow.benchmark(chosen, shown, workflow.Dependencies(choose_runtime=runtime)).records
     for implementation in records.info.implementations:
-        build = implementation.build
-        if build and build.status != "ok":
-            side = "base" if implementation.name == COPY else implementation.name
-            raise SideError(f"{side} could not be built: {build.reason}", of_head=side == HEAD)
-    trials = {trial.implementation for trial in records.trials}
-    for side in (BASE, HEAD):
-        failed = next((p for p in records.processes if p.implementation == side and p.status == "failed"), None)
-        if side not in trials and failed:
-            raise SideError(f"{side} could not be measured: {failed.reason}", of_head=side == HEAD)
+        if (build := implementation.build) and build.status != "ok":
+            raise SideError(implementation.name, "built", build.reason)
+    measured = {trial.implementation for trial in records.trials}
+    for one in records.processes:
+        if one.status == "failed" and one.implementation in {BASE, HEAD} - measured:
+            raise SideError(one.implementation, "measured", one.reason)
     return records
-
-
-class SideError(TfbError):
-    """A side could not be built, or never answered: of head that is a failure, of base nothing can be told."""
-
-    def __init__(self, message: str, *, of_head: bool) -> None:
-        super().__init__(message)
-        self.exit_code = Exit.FAILED if of_head else Exit.CANNOT_TELL
 
 
 def _require_places(outputs: Outputs) -> None:
@@ -127,12 +118,10 @@ def _require_places(outputs: Outputs) -> None:
         history.read(Path(outputs.history))
 
 
-def _show(result: GateResult, outputs: Outputs) -> int:
+def show(result: GateResult, outputs: Outputs) -> int:
     """Print the verdict, then put it where it is to be kept: a full disk loses no answer."""
-    if outputs.json:
-        print(result.model_dump_json(), flush=True)
-    else:
-        print(report.markdown(result) if outputs.markdown else report.text(result), flush=True)
+    as_text = report.markdown if outputs.markdown else report.text
+    print(result.model_dump_json() if outputs.json else as_text(result), flush=True)
     if outputs.history:
         kept = Path(outputs.history)
         before = kept.read_text(encoding="utf-8") if kept.is_file() else ""
@@ -140,8 +129,6 @@ def _show(result: GateResult, outputs: Outputs) -> int:
         if not (outputs.json or outputs.markdown):
             print("\n".join(history.lines(history.read(kept))))
     if outputs.html:
-        from harness.extras.gate import page
-
-        put(Path(outputs.html), page.of_session(result))
+        put(Path(outputs.html), page(result))
     code = EXIT.get(result.verdict, Exit.OK)
     return Exit.FAILED if outputs.strict and code is Exit.CANNOT_TELL else code

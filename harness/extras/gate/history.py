@@ -6,7 +6,6 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from harness.cli.output import put
 from harness.errors import Exit, UsageError
 from harness.extras.gate.judge import GateResult
 from harness.extras.gate.words import headline, scale, when
@@ -18,18 +17,12 @@ WIDTH = 41  # characters of an interval's drawing
 
 def command(
     file: Annotated[str, Parameter(help=f"of ./tfb compare --history; default: {FILE}", metavar="FILE")] = FILE,
-    *,
-    html: Annotated[str | None, Parameter(help="write a page that works offline", metavar="FILE")] = None,
 ) -> int:
     """Draw the verdicts that ./tfb compare --history FILE has kept: of each request every session's interval."""
     found = read(Path(file))
     for request in dict.fromkeys(one.request for result in found for one in result.requests):
         print("\n".join((f"{request}:", *drawn(found, request), "")))
     print("\n".join(lines(found)))
-    if html:
-        from harness.extras.gate import page
-
-        put(Path(html), page.of_history(found))
     return Exit.OK
 
 
@@ -50,8 +43,7 @@ def read(path: Path) -> list[GateResult]:
 
 def lines(found: Sequence[GateResult]) -> Iterator[str]:
     """The latest sessions, a line each."""
-    for result in found[-SHOWN:]:
-        yield f"{when(result)}  {result.head:<24} {headline(result)}"
+    return (f"{when(result)}  {result.head:<24} {headline(result)}" for result in found[-SHOWN:])
 
 
 def drawn(found: Sequence[GateResult], request: str) -> Iterator[str]:

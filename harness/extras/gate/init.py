@@ -4,7 +4,7 @@ import json
 import os
 import re
 import tomllib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated
 
@@ -49,20 +49,21 @@ status = 200
 # id = {{ range = [1, 1000] }}
 # quantity = {{ list = [1, 2, 3] }}
 """
+# @app.get("/x"), app.get('/x', …), @GetMapping("/x"), HandleFunc("GET /x", …); not one with a parameter, {id} or :id.
+ROUTE = re.compile(r"""(?:\.get|\bGetMapping|\bHandle(?:Func)?|\.route)\(\s*["'](?:GET )?(/[\w./-]*)["']""")
+PYTHON = ".venv/bin/python -m"
 
 
 def command(
     folder: Annotated[str, Parameter(help="of the service; default: this one", metavar="DIR")] = ".",
-    *,
-    force: Annotated[bool, Parameter(help="write it anew where there is one")] = False,
 ) -> int:
     """Write the tfb.toml of a service, for ./tfb compare --base; look it over before you use it."""
     place = Path(folder).resolve()
     if not place.is_dir():
         raise UsageError(f"{place} is not a folder")
-    if (place / FILE).exists() and not force:
-        raise UsageError(f"{place / FILE} is there already: --force writes it anew")
-    kind, build, start, language = next(filter(None, (look(place) for look in LOOKS)), UNKNOWN)
+    if (place / FILE).exists():
+        raise UsageError(f"{place / FILE} is there already: delete it first to have it written anew")
+    kind, build, start, language = _look(place)
     (place / FILE).write_text(
         TEMPLATE.format(
             name="".join(c if c.isalnum() or c in "-._" else "-" for c in place.name).strip("-._") or "service",
@@ -80,72 +81,54 @@ def command(
     return Exit.OK
 
 
-# @app.get("/x"), app.get('/x', …), @GetMapping("/x"), HandleFunc("GET /x", …); not one with a parameter, {id} or :id.
-ROUTE = re.compile(r"""(?:\.get|\bGetMapping|\bHandle(?:Func)?|\.route)\(\s*["'](?:GET )?(/[\w./-]*)["']""")
-Found = tuple[str, str, str, str]  # what it is, how it is built and started, and its language where that compiles late
-UNKNOWN: Found = ("a service of unknown kind", "", "./server --port $PORT", "")
-
-
-def _node(place: Path) -> Found | None:
-    if not (place / "package.json").is_file():
-        return None
-    try:
-        scripts = json.loads((place / "package.json").read_text(encoding="utf-8")).get("scripts", {})
-    except (ValueError, AttributeError):
-        scripts = {}
-    build = "npm ci" if (place / "package-lock.json").is_file() else "npm install"
-    build += " && npm run build" if "build" in scripts else ""
-    return "Node.js", build, str(scripts.get("start", "node server.js")).replace('"', "'"), ""
-
-
-def _python(place: Path) -> Found | None:
-    requirements, project = place / "requirements.txt", place / "pyproject.toml"
-    if not requirements.is_file() and not project.is_file():
-        return None
-    what = "-r requirements.txt" if requirements.is_file() else "."
-    text = "".join(path.read_text(encoding="utf-8", errors="replace") for path in sorted(place.glob("*.py")))
-    module = next((p.stem for p in sorted(place.glob("*.py")) if "app = " in p.read_text(errors="replace")), "app")
-    server = f"-m gunicorn -b 127.0.0.1:$PORT {module}:app" if "flask" in text.lower() else ""
-    server = server or f"-m uvicorn {module}:app --port $PORT --log-level warning"
-    return "Python", f"python3 -m venv .venv && .venv/bin/pip install -q {what}", f".venv/bin/python {server}", ""
-
-
-def _go(place: Path) -> Found | None:
-    return ("Go", "go build -o server .", "./server", "") if (place / "go.mod").is_file() else None
-
-
-def _rust(place: Path) -> Found | None:
-    if not (place / "Cargo.toml").is_file():
-        return None
-    try:
-        name = tomllib.loads((place / "Cargo.toml").read_text(encoding="utf-8"))["package"]["name"]
-    except (ValueError, LookupError):
-        name = "server"
-    return "Rust", "cargo build --release", f"target/release/{name}", ""
-
-
-def _jvm(place: Path) -> Found | None:
-    if (place / "pom.xml").is_file():
+def _look(place: Path) -> tuple[str, str, str, str]:
+    """What it is, how it is built and started, and its language where that compiles late."""
+    names = {path.name for path in place.iterdir()}
+    if "package.json" in names:
+        scripts = _read(place / "package.json", "scripts")
+        build = "npm ci" if "package-lock.json" in names else "npm install"
+        build += " && npm run build" if "build" in scripts else ""
+        return "Node.js", build, str(scripts.get("start", "node server.js")).replace('"', "'"), ""
+    if names & {"requirements.txt", "pyproject.toml"}:
+        what = "-r requirements.txt" if "requirements.txt" in names else "."
+        texts = {path.stem: path.read_text(encoding="utf-8", errors="replace") for path in sorted(place.glob("*.py"))}
+        module = next((name for name, text in texts.items() if "app = " in text), "app")
+        start = f"{PYTHON} uvicorn {module}:app --port $PORT --log-level warning"
+        if "flask" in "".join(texts.values()).lower():
+            start = f"{PYTHON} gunicorn -b 127.0.0.1:$PORT {module}:app"
+        return "Python", f"python3 -m venv .venv && .venv/bin/pip install -q {what}", start, ""
+    if "go.mod" in names:
+        return "Go", "go build -o server .", "./server", ""
+    if "Cargo.toml" in names:
+        name = _read(place / "Cargo.toml", "package").get("name", "server")
+        return "Rust", "cargo build --release", f"target/release/{name}", ""
+    if "pom.xml" in names:
         return "Maven", "mvn -q package -DskipTests", "java -jar target/app.jar --server.port=$PORT", "java"
-    if any((place / name).is_file() for name in ("build.gradle", "build.gradle.kts")):
+    if names & {"build.gradle", "build.gradle.kts"}:
         return "Gradle", "./gradlew -q bootJar", "java -jar build/libs/app.jar --server.port=$PORT", "java"
-    return None
+    return "a service of unknown kind", "", "./server --port $PORT", ""
 
 
 PROGRAMS = (".java", ".kt", ".scala", ".js", ".mjs", ".cjs", ".ts", ".py", ".go", ".rs", ".rb", ".php", ".cs")
 NOT_ITS_OWN = ("node_modules", "target", "vendor", "build", "dist", "out", "bin", "obj", "test", "tests")
-LOOKS: tuple[Callable[[Path], Found | None], ...] = (_node, _python, _go, _rust, _jvm)
+
+
+def _read(file: Path, section: str) -> dict[str, object]:
+    """A section of a JSON or TOML file; nothing where there is none."""
+    try:
+        text = file.read_text(encoding="utf-8")
+        found = (json.loads(text) if file.suffix == ".json" else tomllib.loads(text))[section]
+    except (OSError, ValueError, LookupError, TypeError):
+        return {}
+    return found if isinstance(found, dict) else {}
 
 
 def _path(place: Path) -> str:
     """The first GET without a parameter: of an OpenAPI document, or as programs declare routes; else the root."""
     for name in ("openapi.json", "swagger.json", "docs/openapi.json"):
-        if (place / name).is_file():
-            try:
-                paths = json.loads((place / name).read_text(encoding="utf-8"))["paths"]
-                return next(str(path) for path, own in paths.items() if "get" in own and "{" not in path)
-            except (ValueError, LookupError, StopIteration, AttributeError, TypeError):
-                break
+        for path, own in _read(place / name, "paths").items():
+            if "{" not in path and isinstance(own, dict) and "get" in own:
+                return path
     routes = (route for path in _programs(place) for route in ROUTE.findall(path.read_text(errors="replace")))
     return next(routes, "/")
 

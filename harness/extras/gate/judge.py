@@ -8,7 +8,7 @@ equal sides says "slower" or "faster" of any request in at most 5 % of cases.
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 from typing import Literal
@@ -43,6 +43,8 @@ ADVICE = {  # what a gate says of a trial, and what to do
     "generator lag": "the load generator did not get a CPU in time: stop what else runs on this machine",
 }
 BROKEN = frozenset({"errors", "restarted", "wrong answers"})  # of head alone: a failure
+Metric = Literal["CPU per request", "response time"]
+KEYS: Mapping[Metric, str] = {"CPU per request": "cpu-per-request", "response time": "response-time"}  # of METRICS
 Values = NDArray[np.float64]
 
 
@@ -52,10 +54,10 @@ class RequestVerdict(Record):
     request: str
     verdict: Verdict
     reason: str = ""  # of "failed", and where it cannot be told for another reason than noise
-    metric: Literal["CPU per request", "response time"] = "CPU per request"
+    metric: Metric = "CPU per request"
     rate: float | None = None  # requests/s, the same for all sides
     ratio: Ratio | None = None
-    noise: Ratio | None = None  # of base's copy over base
+    noise: Ratio | None = None  # of base over its copy
     detectable: float | None = None  # the smallest change that such a session finds four times in five, relative
     minutes_more: float | None = None
     values: tuple[float, float] | None = None  # seconds of base and head
@@ -91,32 +93,48 @@ def judge(
     info = records.info
     minutes = max(0.0, (info.completed_at or info.started_at) - info.started_at) / 60
     shown = {name: _shown(records, name) for name in info.loads}
-    tables = {name: _paired(_at_rate(records, name), shown[name].metric) for name in shown if not shown[name].reason}
+    tables = {name: _paired(_at_rate(records, name), one.metric) for name, one in shown.items() if not one.reason}
     if len(shown) > 1 and len(tables) == len(shown):
         parts = {name: (weights or {}).get(name, 1.0) for name in shown}
         tables[ALL] = _together(tables, parts)
-        shown[ALL] = RequestVerdict(request=ALL, verdict="cannot tell", metric=shown[next(iter(shown))].metric)
+        shown[ALL] = RequestVerdict(request=ALL, verdict="cannot tell", metric=next(iter(shown.values())).metric)
     sure = _intervals(tables, 1 - ERROR / max(1, len(shown)), 1 - FLOOR_ERROR / max(1, len(shown)))
     few = {name: _few(records, name, tables.get(name), minutes) for name in shown}
     found = tuple(_decide(one, sure.get(name), fail_over, minutes, few[name]) for name, one in shown.items())
-    at_rate = [trial for trial in records.trials if trial.load.kind == "open"]
-    most = max(found, key=lambda each: -1 if each.rate is None else each.rate, default=None)
-    memory = _ratio(at_rate, HEAD, most.request, "memory", 0.95) if most else None
-    started = ratio((), (HEAD, "", ANY), (BASE, "", ANY), "startup-time", 0.95, records.processes)
+    most = max((one for one in found if one.rate), key=lambda one: one.rate or 0.0, default=None)
     order: tuple[Verdict, ...] = ("failed", "slower", "cannot tell", "faster", "the same")
-    verdict = min((each.verdict for each in found), key=order.index, default="cannot tell")
     return GateResult(
-        base=base, head=head, fail_over=fail_over, verdict=verdict, requests=found, memory=memory, startup_time=started,
-        minutes=minutes, started_at=info.started_at, notes=(*notes, *_remarks(at_rate)),
-    )  # fmt: skip
+        base=base,
+        head=head,
+        fail_over=fail_over,
+        verdict=min((each.verdict for each in found), key=order.index, default="cannot tell"),
+        requests=found,
+        memory=_ratio(_under_load(records), most.request, "memory") if most else None,
+        startup_time=ratio((), (HEAD, "", ANY), (BASE, "", ANY), "startup-time", 0.95, records.processes),
+        minutes=minutes,
+        started_at=info.started_at,
+        notes=tuple(notes),
+    )
 
 
 # ---- one request ----------------------------------------------------------------------------------------------------
 
 
+def _under_load(records: RunRecords) -> list[Trial]:
+    return [trial for trial in records.trials if trial.load.kind == "open"]
+
+
+def _measured(records: RunRecords, name: str) -> list[Trial]:
+    return [trial for trial in records.trials if trial.test_type == name and trial.purpose == "measure"]
+
+
 def _at_rate(records: RunRecords, name: str) -> list[Trial]:
-    own = (t for t in records.trials if t.test_type == name and t.purpose == "measure" and t.load.kind == "open")
-    return [trial for trial in own if trial.rankable]
+    return [trial for trial in _measured(records, name) if trial.load.kind == "open" and trial.rankable]
+
+
+def _failing(trials: Sequence[Trial]) -> list[str]:
+    """The words of the gates that failed, each as often as it did."""
+    return [gate.word for trial in trials for gate in trial.gates if gate.outcome is Outcome.FAIL]
 
 
 def _shown(records: RunRecords, name: str) -> RequestVerdict:
@@ -128,42 +146,44 @@ def _shown(records: RunRecords, name: str) -> RequestVerdict:
             said: Verdict = "failed" if verdict.implementation == HEAD else "cannot tell"
             reason = f"{verdict.implementation} answers wrong: {failed.message}{expected}"
             return RequestVerdict(request=name, verdict=said, reason=reason)
-    own = [t for t in records.trials if t.test_type == name and t.purpose == "measure"]
-    good = _at_rate(records, name)
-    if gone := _ended(records):
+    if gone := _ended(records) or _leak(_under_load(records)):
         return RequestVerdict(request=name, verdict="failed", reason=gone)
-    if leak := _leak([t for t in records.trials if t.load.kind == "open"]):
-        return RequestVerdict(request=name, verdict="failed", reason=leak)
+    own, good = _measured(records, name), _at_rate(records, name)
     missing = [side for side in (HEAD, BASE, COPY) if not any(t.implementation == side for t in good)]
     if missing:
-        words = {g.word for t in own if t.implementation == HEAD for g in t.gates if g.outcome is Outcome.FAIL}
-        said = "failed" if missing == [HEAD] and words & BROKEN else "cannot tell"
-        return RequestVerdict(request=name, verdict=said, reason=_why(records, own, missing[0]))
-    metric = "cpu-per-request" if all(t.cpu_per_request for t in good) else "response-time"
-    closed = [t for t in own if t.load.kind == "closed" and t.rankable]
-    costs = _medians(good, METRICS[metric].read)
+        words = _failing([t for t in own if t.implementation == missing[0]])
+        said = "failed" if missing == [HEAD] and BROKEN & {*words} else "cannot tell"
+        return RequestVerdict(request=name, verdict=said, reason=_why(records, words, missing[0]))
+    metric: Metric = "CPU per request" if all(t.cpu_per_request for t in good) else "response time"
+    costs = _medians(good, KEYS[metric])
     return RequestVerdict(
-        request=name, verdict="cannot tell", rate=getattr(good[0].load, "rate", None),
-        metric="CPU per request" if metric == "cpu-per-request" else "response time",
+        request=name,
+        verdict="cannot tell",
+        metric=metric,
+        rate=getattr(good[0].load, "rate", None),
         values=costs and costs[:2],
-        p50=_medians(good, METRICS["response-time-p50"].read),
-        p99=_medians(good, METRICS["response-time-p99"].read),
-        throughput=_ratio(closed, HEAD, name, "throughput", 0.95),
-    )  # fmt: skip
+        p50=_medians(good, "response-time-p50"),
+        p99=_medians(good, "response-time-p99"),
+        throughput=_ratio([t for t in own if t.load.kind == "closed" and t.rankable], name, "throughput"),
+    )
 
 
-def _decide(shown: RequestVerdict, found: "Interval | None", margin: float, minutes: float, few: str) -> RequestVerdict:
+def _decide(
+    shown: RequestVerdict, found: tuple[Ratio, Ratio] | None, margin: float, minutes: float, few: str
+) -> RequestVerdict:
+    """By its intervals; ``few`` says why it has none worth the name."""
     if shown.reason:
         return shown
     if found is None:
         return shown.model_copy(update={"reason": few})
-    head, half = _as_ratio(found.head, found.half), found.half
-    shown = shown.model_copy(update={"ratio": head, "noise": _as_ratio(found.noise, found.noise_half)})
+    head, noise = found
+    shown = shown.model_copy(update={"ratio": head, "noise": noise})
+    half = math.log(_bounds(head)[1] / head.value)
     if half > math.log(WIDEST):
         return shown.model_copy(update={"reason": few})
-    if abs(found.noise) > found.noise_half:
+    if not _bounds(noise)[0] <= 1 <= _bounds(noise)[1]:
         return shown.model_copy(update={"reason": "base and its copy, the same program, differ in this session"})
-    value = abs(found.head)
+    value = abs(math.log(head.value))
     wanted = max(value, math.log1p(margin) - value)
     more = minutes * ((half / wanted) ** 2 - 1) if wanted > 0 else math.inf
     return shown.model_copy(
@@ -177,21 +197,23 @@ def _decide(shown: RequestVerdict, found: "Interval | None", margin: float, minu
 
 def _few(records: RunRecords, name: str, table: "Paired | None", minutes: float) -> str:
     """Why a request has no interval worth the name, and what to do."""
-    own = [t for t in records.trials if t.test_type == name and t.purpose == "measure" and t.load.kind == "open"]
     whole = 0 if table is None else round(float(table.rounds.sum()))
-    of = f" of {len({(t.process, t.round) for t in own})}" if own else ""
-    words = Counter(gate.word for t in own for gate in t.gates if gate.outcome is Outcome.FAIL)
-    left_out = "".join(f", left out for: {word}" for word, _ in words.most_common(1))
+    words = Counter(_failing([t for t in _measured(records, name) if t.load.kind == "open"]))
+    left_out = "".join(f", others left out for: {word}" for word, _ in words.most_common(1))
     time = max(10, round(2 * minutes))
-    return f"too few rounds: {whole}{of} with all sides{left_out}; give it more time (--time {time}m)"
+    return f"too few rounds: {whole} with all sides{left_out}; give it more time (--time {time}m)"
 
 
 def decided(found: Ratio, margin: float) -> Verdict:
     """By an interval of a cost: the same where it leaves no room for more than the margin."""
-    low, high = found.low or 0.0, found.high or math.inf
+    low, high = _bounds(found)
     if low >= 1 / (1 + margin) and high <= 1 + margin:
         return "the same"
     return "slower" if low > 1 else "faster" if high < 1 else "cannot tell"
+
+
+def _bounds(found: Ratio) -> tuple[float, float]:
+    return found.low or 0.0, found.high or math.inf
 
 
 # ---- how sure -------------------------------------------------------------------------------------------------------
@@ -212,8 +234,8 @@ class Paired:
 
     @property
     def noise(self) -> Values:
-        """The copy over base: what is nothing."""
-        return np.asarray(self.logs[2] - self.logs[0])
+        """Base over its copy: what is nothing."""
+        return np.asarray(self.logs[0] - self.logs[2])
 
     def mean(self, values: Values) -> float:
         """By the rounds that each process had."""
@@ -224,19 +246,9 @@ class Paired:
         return float((self.rounds * values**2).sum() / self.rounds.mean())
 
 
-@dataclass(frozen=True, kw_only=True)
-class Interval:
-    """Logarithms, with half-widths."""
-
-    head: float
-    half: float
-    noise: float
-    noise_half: float
-
-
-def _paired(trials: Sequence[Trial], shown: str) -> Paired:
+def _paired(trials: Sequence[Trial], metric: Metric) -> Paired:
     """Rounds that lack a side are left out, as are processes without a round."""
-    read = METRICS["cpu-per-request" if shown == "CPU per request" else "response-time"].read
+    read = METRICS[KEYS[metric]].read
     rounds: defaultdict[tuple[int, int], dict[str, float]] = defaultdict(dict)
     for trial in trials:
         if value := read(trial):
@@ -261,10 +273,11 @@ def _together(tables: Mapping[str, Paired], weights: Mapping[str, float]) -> Pai
         return Paired(logs=np.log(cost), rounds=rounds)
 
 
-def _intervals(tables: Mapping[str, Paired], confidence: float, floor: float) -> Mapping[str, Interval]:
-    """Variances of two sources: head's scatter over processes, and base's copy, of which also the mean is known.
+def _intervals(tables: Mapping[str, Paired], confidence: float, floor: float) -> Mapping[str, tuple[Ratio, Ratio]]:
+    """Of each request head over base, and base over its copy, which is nothing.
 
-    A difference of two sides has the variance 2 v, one to the mean of two 3/2 v.
+    Variances of two sources: head's scatter over processes, and base's copy, of which also the mean is known. A
+    difference of two sides has the variance 2 v, one to the mean of two 3/2 v.
     """
     tables = {name: table for name, table in tables.items() if len(table.rounds) > 1 and np.isfinite(table.logs).all()}
     apart, about_zero = {}, {}
@@ -274,15 +287,17 @@ def _intervals(tables: Mapping[str, Paired], confidence: float, floor: float) ->
         apart[name] = squares, free
         about_zero[name] = squares + 0.75 * len(table.rounds) * noise**2, free + 1
     variances, of_noise = _moderated(about_zero), _moderated(apart)
+
+    def interval(log: float, variance: float, free: float, confidence: float) -> Ratio:
+        half = float(special.stdtrit(free, 0.5 + confidence / 2)) * math.sqrt(variance)
+        return Ratio(value=math.exp(log), low=math.exp(log - half), high=math.exp(log + half))
+
     found = {}
     for name, table in tables.items():
-        variance, free = variances[name]
-        noise_variance, noise_free = of_noise[name]
-        found[name] = Interval(
-            head=table.mean(table.head),
-            half=_quantile(free, confidence) * math.sqrt(variance / len(table.rounds)),
-            noise=table.mean(table.noise),
-            noise_half=_quantile(noise_free, floor) * math.sqrt(noise_variance / 0.75 / len(table.rounds)),
+        (variance, free), (noise_variance, noise_free), count = variances[name], of_noise[name], len(table.rounds)
+        found[name] = (
+            interval(table.mean(table.head), variance / count, free, confidence),
+            interval(table.mean(table.noise), noise_variance / 0.75 / count, noise_free, floor),
         )
     return found
 
@@ -302,37 +317,30 @@ def _moderated(squares: Mapping[str, tuple[float, float]]) -> Mapping[str, tuple
     return found
 
 
-def _quantile(free: float, confidence: float) -> float:
-    return float(special.stdtrit(free, 0.5 + confidence / 2))
-
-
-def _as_ratio(log: float, half: float) -> Ratio:
-    return Ratio(value=math.exp(log), low=math.exp(log - half), high=math.exp(log + half))
-
-
 # ---- what stands beside it, and what is wrong -----------------------------------------------------------------------
 
 
-def _ratio(trials: Sequence[Trial], side: str, name: str, metric: str, confidence: float) -> Ratio | None:
+def _ratio(trials: Sequence[Trial], name: str, metric: str) -> Ratio | None:
+    """Of head over base; None where they had several loads."""
     loads = {trial.load for trial in trials if trial.test_type == name}
     if len(loads) != 1:
         return None
     load = loads.pop()
-    return ratio(trials, (side, name, load), (BASE, name, load), metric, confidence)
+    return ratio(trials, (HEAD, name, load), (BASE, name, load), metric, 0.95)
 
 
-def _medians(trials: Sequence[Trial], read: Callable[[Trial], float | None]) -> tuple[float, float, float] | None:
+def _medians(trials: Sequence[Trial], metric: str) -> tuple[float, float, float] | None:
     """Over the trials of base, of head and of base's copy; None where one has none."""
+    read = METRICS[metric].read
     known = [[value for t in trials if t.implementation == side and (value := read(t))] for side in SIDES]
     base, head, copy = known
     return (median(base), median(head), median(copy)) if all(known) else None
 
 
-def _why(records: RunRecords, own: Sequence[Trial], side: str) -> str:
+def _why(records: RunRecords, words: Sequence[str], side: str) -> str:
     """Why there are no figures of a side, and what to do."""
-    words = [g.word for t in own if t.implementation == side for g in t.gates if g.outcome is Outcome.FAIL]
-    for word in dict.fromkeys(words):
-        return f"{side}: {word}: {ADVICE.get(word, 'see its log with --results DIR')}"
+    if words:
+        return f"{side}: {words[0]}: {ADVICE.get(words[0], 'see its log with --results DIR')}"
     for process in records.processes:
         if process.implementation == side and process.reason:
             return f"{side}: {process.reason.splitlines()[0]}"
@@ -341,26 +349,23 @@ def _why(records: RunRecords, own: Sequence[Trial], side: str) -> str:
 
 def _ended(records: RunRecords) -> str:
     """How head ended or was replaced under load."""
-    restarted = [t for t in records.trials if t.implementation == HEAD and t.restarted]
-    if restarted:
+    if any(t.implementation == HEAD and t.restarted for t in records.trials):
         return f"head: restarted: {ADVICE['restarted']}"
-    measured = {(t.implementation, t.process) for t in records.trials}
+    measured = {t.process for t in records.trials if t.implementation == HEAD}
     for process in records.processes:
         line = next((line for line in process.reason.splitlines() if "ended (" in line or " is gone" in line), "")
-        if line and process.implementation == HEAD and (HEAD, process.process) in measured:
+        if line and process.implementation == HEAD and process.process in measured:
             return f"head ended under load: {line.rstrip(':')}"
     return ""
 
 
 def _growth(trials: Sequence[Trial], side: str) -> tuple[float, float] | None:
     """Bytes of memory at the first load at a rate of a process, and by how much it has grown at the last; medians."""
-    found: list[tuple[float, float]] = []
-    for number in sorted({t.process for t in trials}):
-        own = [t for t in trials if t.implementation == side and t.process == number and t.server.rss_peak]
-        own.sort(key=lambda t: t.started_at)
-        if len(own) > 1:
-            first, last = own[0].server.rss_peak or 0.0, own[-1].server.rss_peak or 0.0
-            found.append((first, last - first))
+    peaks: defaultdict[int, list[float]] = defaultdict(list)
+    for trial in sorted(trials, key=lambda trial: trial.started_at):
+        if trial.implementation == side and trial.server.rss_peak:
+            peaks[trial.process].append(trial.server.rss_peak)
+    found = [(own[0], own[-1] - own[0]) for own in peaks.values() if len(own) > 1]
     return (median(f for f, _ in found), median(g for _, g in found)) if found else None
 
 
@@ -373,18 +378,3 @@ def _leak(trials: Sequence[Trial]) -> str:
         f"head's memory grows under load by {head[1] / 1e6:.0f} MB from {head[0] / 1e6:.0f} MB, base's by "
         f"{max(0.0, base[1]) / 1e6:.0f} MB: look for what it keeps of each request"
     )
-
-
-def _remarks(trials: Sequence[Trial]) -> list[str]:
-    """What a reader ought to know of both sides."""
-    notes = []
-    base = _growth(trials, BASE)
-    if base and base[1] > max(LEAK_BYTES, LEAK_SHARE * base[0]):
-        notes.append(f"base's memory grows under load by {base[1] / 1e6:.0f} MB, too: a leak that is older, or a heap")
-    for side in (BASE, HEAD):
-        runs: defaultdict[int, list[frozenset[int]]] = defaultdict(list)
-        for trial in sorted((t for t in trials if t.implementation == side), key=lambda t: t.started_at):
-            runs[trial.process].append(frozenset(trial.server.pids))
-        if any(own[0] - own[-1] and own[-1] - own[0] for own in runs.values()):
-            notes.append(f"{side} replaces processes of its own under load: what these cost to start is in its figures")
-    return notes

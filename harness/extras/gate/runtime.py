@@ -1,6 +1,7 @@
 """Runs a service by what it has: a command, an image, a service of a compose file, or an address where it runs."""
 
 import ipaddress
+import json
 import os
 import socket
 import time
@@ -18,7 +19,7 @@ from harness.plan.service import Service
 from harness.records.models import Build
 from harness.runtime import Connections, DatabaseAddress, Endpoint, Reading, Server
 from harness.runtime.choice import choose
-from harness.runtime.compose import OWNER_LABEL, RUN_LABEL, UP_SECONDS, Project, client, docker, engine, inspect
+from harness.runtime.compose import UP_SECONDS, Project, client, docker, engine, inspect
 from harness.runtime.container import ContainedServer, Container
 from harness.runtime.local import BUILD_SECONDS, LocalRuntime
 from harness.runtime.metering.sockets import SocketMeter
@@ -39,7 +40,7 @@ class Remote:
 
     @property
     def meter(self) -> "Remote":
-        """Itself: it reads nothing."""
+        """Itself."""
         return self
 
     def read(self) -> Reading:
@@ -74,20 +75,19 @@ class ServiceRuntime(LocalRuntime):
     def build(self, implementation: Implementation, log: Path) -> Build:
         """By its command, Dockerfile or compose file."""
         service, folder = self.services[implementation.name]
-        command: Sequence[str]
-        match service:
-            case Service(dockerfile=str(name)):
-                command = ("docker", "build", "--tag", self._image(implementation), "--file", name, ".")
-            case Service(compose=str()):
-                command = self._compose(implementation, "build")
-            case Service(image=str(name)) if inspect("image", name) is None:
-                command = ("docker", "pull", name)
-            case Service(start=None):
-                return Build(status="ok")
-            case _:
-                return super().build(implementation, log)
+        if service.start:
+            return super().build(implementation, log)
+        if service.compose:
+            command = self._compose(implementation.name, "build")
+        elif service.dockerfile:
+            image = self.image(implementation.name)
+            command = ["docker", "build", "--tag", image, "--file", service.dockerfile, "."]
+        elif service.image and inspect("image", service.image) is None:
+            command = ["docker", "pull", service.image]
+        else:
+            return Build(status="ok")
         log.parent.mkdir(parents=True, exist_ok=True)
-        command = (client() or "docker", *command[1:])
+        command[0] = client() or "docker"
         done = process.run(command, seconds=BUILD_SECONDS, cwd=folder, env=dict(os.environ), log=log)
         reason = f"{' '.join(command[1:])} failed:\n{process.tail(log)}\nlog: {log}" if done.status else ""
         return Build(status="failed" if reason else "ok", reason=reason, commands=(" ".join(command),))
@@ -99,97 +99,76 @@ class ServiceRuntime(LocalRuntime):
         """A fresh process or container; of one that runs already, only that it answers."""
         service, _ = self.services[implementation.name]
         log.parent.mkdir(parents=True, exist_ok=True)
+        began = time.monotonic()
         if service.start:
             with super().start(implementation, database, log, ready_path=ready_path) as local:
                 yield local
             return
+        if service.url:
+            where = urlsplit(service.url)
+            endpoint = Endpoint(host=where.hostname or "", port=where.port or 80)
+            remote = Remote(implementation=implementation, endpoint=endpoint, log=log)
+            startup_time(remote, ready_path, began)
+            yield remote
+            return
         with ExitStack() as stack:
-            began = time.monotonic()
-            server: Remote | ContainedServer
-            if service.url:
-                where = urlsplit(service.url)
-                endpoint = Endpoint(host=where.hostname or "", port=where.port or 80)
-                server = Remote(implementation=implementation, endpoint=endpoint, log=log)
-                server.require_alive()
-            else:
-                identity = self._contained(implementation, service, log, stack)
-                container = Container(implementation.name, identity, log)
-                stack.callback(container.close)
-                server = ContainedServer(implementation, Endpoint(host=address(identity), port=service.port), container)
-            ready = startup_time(server, ready_path, began)
-            if isinstance(server, ContainedServer):
-                server.startup_time = ready
+            identity = self._contained(implementation.name, service, log, stack)
+            container = Container(implementation.name, identity, log)
+            stack.callback(container.close)
+            server = ContainedServer(implementation, Endpoint(host=address(identity), port=service.port), container)
+            server.startup_time = startup_time(server, ready_path, began)
             yield server
 
-    def _contained(self, implementation: Implementation, service: Service, log: Path, stack: ExitStack) -> str:
+    def _contained(self, side: str, service: Service, log: Path, stack: ExitStack) -> str:
         """The id of a container that has been started; removed on the way out."""
+        _, folder = self.services[side]
         if service.compose and service.service:
-            stack.callback(self._down, implementation)
-            up = self._compose(implementation, "up", "--detach", "--no-build", service.service)
-            self._run(up, implementation, log)
-            listed = self._run(self._compose(implementation, "ps", "--quiet", service.service), implementation, log)
-            return listed.strip().splitlines()[-1]
+            down = self._compose(side, "down", "--volumes", "--timeout", "5")
+            stack.callback(process.run, down, seconds=UP_SECONDS, cwd=folder)
+            environment = {**os.environ, "PORT": str(service.port), **service.env}
+            for words in (("up", "--detach", "--no-build"), ("ps", "--quiet")):
+                command = self._compose(side, *words, service.service)
+                done = process.run(command, seconds=UP_SECONDS, cwd=folder, env=environment)
+                if done.status != 0:
+                    log.write_text(done.stdout, encoding="utf-8")
+                    said = f"docker compose failed: {done.stdout.strip()[-500:]}\nlog: {log}"
+                    raise StartError(f"{side}: {said}")
+            return done.stdout.strip().splitlines()[-1]
         variables = {"HOST": "0.0.0.0", "PORT": str(service.port), **service.env}  # noqa: S104 - inside
-        environment = [word for item in variables.items() for word in ("--env", "=".join(item))]
-        image = service.image or self._image(implementation)
+        environment_flags = [word for item in variables.items() for word in ("--env", "=".join(item))]
         limits = ("--cpuset-cpus", ",".join(map(str, self.server_cpus))) if self.server_cpus else ()
-        done = docker(
-            "run", "--detach", *self.project.labels(), *limits, *environment, image, seconds=UP_SECONDS
-        )  # fmt: skip
+        flags = (*self.project.labels(), *limits, *environment_flags)
+        done = docker("run", "--detach", *flags, service.image or self.image(side), seconds=UP_SECONDS)
         if done.status != 0:
-            raise StartError(f"{implementation.name}: its container could not be started: {done.stdout.strip()[-500:]}")
+            raise StartError(f"{side}: its container could not be started: {done.stdout.strip()[-500:]}")
         identity = done.stdout.strip().splitlines()[-1]
         stack.callback(docker, "container", "rm", "--force", "--volumes", identity)
         return identity
 
-    def _compose(self, implementation: Implementation, *words: str) -> Sequence[str]:
-        service, folder = self.services[implementation.name]
-        files = ("--file", str(folder / str(service.compose)), "--file", str(folder / OVERRIDE))
-        name = f"{self.project.name}-{implementation.name}"
-        if not (folder / OVERRIDE).is_file():
-            (folder / OVERRIDE).write_text(self._override(folder / str(service.compose)), encoding="utf-8")
-        return (client() or "docker", "compose", "--ansi", "never", "--project-name", name, *files, *words)
+    def _compose(self, side: str, *words: str) -> list[str]:
+        """A command for the side's own project; its second file is written once.
 
-    def _override(self, file: Path) -> str:
-        """Three of them stand side by side: no port and no name of the machine's; labels say whose they are."""
-        command = [client() or "docker", "compose", "--file", str(file), "config", "--services"]
-        listed = process.run(command, seconds=UP_SECONDS, cwd=file.parent)
-        if listed.status != 0:
-            raise UsageError(f"{file}: docker compose cannot read it: {listed.stdout.strip()[-300:]}")
-        labels = dict(word.split("=", 1) for word in self.project.labels() if "=" in word)
-        said = ", ".join(f'{key}: "{labels[key]}"' for key in (RUN_LABEL, OWNER_LABEL))
-        lines = ["services:"]
-        for name in listed.stdout.split():
-            lines += [
-                f"  {name}:",
-                "    ports: !reset []",
-                "    container_name: !reset null",
-                f"    labels: {{{said}}}",
-            ]
-        lines += ["networks:", f"  default: {{labels: {{{said}}}}}"]
-        return "\n".join(lines) + "\n"
+        Three of them stand side by side: no port and no name of the machine's; labels say whose they are.
+        """
+        service, folder = self.services[side]
+        file, override = folder / str(service.compose), folder / OVERRIDE
+        docker_compose = [client() or "docker", "compose", "--ansi", "never", "--file", str(file)]
+        if not override.is_file():
+            listed = process.run([*docker_compose, "config", "--services"], seconds=UP_SECONDS, cwd=file.parent)
+            if listed.status != 0:
+                raise UsageError(f"{file}: docker compose cannot read it: {listed.stdout.strip()[-300:]}")
+            labels = json.dumps(self.project.labels()[1::2])
+            lines = ["services:"]
+            for name in listed.stdout.split():
+                own = ("ports: !reset []", "container_name: !reset null", f"labels: {labels}")
+                lines += [f"  {name}:", *(f"    {key}" for key in own)]
+            lines += ["networks:", f"  default: {{labels: {labels}}}", ""]
+            override.write_text("\n".join(lines), encoding="utf-8")
+        return [*docker_compose, "--file", str(override), "--project-name", f"{self.project.name}-{side}", *words]
 
-    def _run(self, command: Sequence[str], implementation: Implementation, log: Path) -> str:
-        service, folder = self.services[implementation.name]
-        environment = {**os.environ, "PORT": str(service.port), **service.env}
-        done = process.run(command, seconds=UP_SECONDS, cwd=folder, env=environment)
-        if done.status != 0:
-            log.write_text(done.stdout, encoding="utf-8")
-            raise StartError(f"{implementation.name}: docker compose failed: {done.stdout.strip()[-500:]}\nlog: {log}")
-        return done.stdout
-
-    def _down(self, implementation: Implementation) -> None:
-        down = self._compose(implementation, "down", "--volumes", "--timeout", "5")
-        process.run(down, seconds=UP_SECONDS, cwd=self.services[implementation.name][1])
-
-    def _image(self, implementation: Implementation) -> str:
-        return f"{self.project.name}-{implementation.name}"
-
-    def close(self) -> None:
-        """Remove the images that were built here."""
-        for name, (service, _) in self.services.items():
-            if service.dockerfile:
-                docker("image", "rm", "--force", f"{self.project.name}-{name}")
+    def image(self, side: str) -> str:
+        """The name of what a side's Dockerfile makes."""
+        return f"{self.project.name}-{side}"
 
 
 def address(container: str) -> str:
@@ -235,6 +214,7 @@ class Chooser:
         return self.chosen
 
     def close(self) -> None:
-        """Images of this session are of no further use."""
-        if self.chosen:
-            self.chosen.close()
+        """Remove the images that were built here."""
+        for side, (service, _) in self.services.items():
+            if self.chosen and service.dockerfile:
+                docker("image", "rm", "--force", self.chosen.image(side))

@@ -11,7 +11,9 @@ from harness.host import process
 from harness.plan import service
 
 GIT_SECONDS = 120
-COMMAND, FOLDER, IMAGE, URL = "cmd:", "dir:", "image:", "http:"  # what a target begins with that is no revision
+FOLDER = "dir:"
+WAYS = {"cmd:": "start", "image:": "image", "http:": "url"}  # what a target begins with -> the key that it is for
+TWO_FOLDERS = "give two folders (--base dir:A --head dir:B)"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,20 +26,19 @@ class Side:
 
 def side(repository: Path, target: str | None, place: Path, notes: list[str]) -> Side:
     """A side in ``place``; None is the working tree. Raises UsageError that says what would be one."""
-    by: dict[str, str] = {}
-    for prefix, way in ((COMMAND, "start"), (IMAGE, "image"), (URL, "url")):
+    way: dict[str, str] = {}
+    for prefix, key in WAYS.items():
         if target and target.startswith(prefix):
-            by[way] = target if prefix == URL else target.removeprefix(prefix)
-    if "url" in by:
-        by["url"] = by["url"].rstrip("/")
-        require_own(by["url"])
+            way = {key: target.rstrip("/") if key == "url" else target.removeprefix(prefix)}
+    if "url" in way:
+        require_own(way["url"])
         notes.append(f"{target} runs already: its CPU is not known, so response time decides; it is not started anew")
-    folder = _folder(repository, f"{FOLDER}{repository}" if by else target, place, notes)
+    folder = _folder(repository, f"{FOLDER}{repository}" if way else target, place, notes)
     if not (folder / service.FILE).is_file():
         return Side(folder=folder, file=None)
     file = service.read(folder)
-    if by:
-        file = file.model_copy(update={"service": file.service.started_by(**by)})
+    if way:
+        file = file.model_copy(update={"service": file.service.started_by(**way)})
     return Side(folder=folder, file=file)
 
 
@@ -58,14 +59,12 @@ def _folder(repository: Path, target: str | None, place: Path, notes: list[str])
             if source.is_file() or source.is_symlink():
                 (place / name).parent.mkdir(parents=True, exist_ok=True)
                 shutil.copy2(source, place / name, follow_symlinks=False)
-        if changed := _git(repository, "status", "--porcelain").split("\n")[:-1]:
-            files = ", ".join(line[3:] for line in changed[:3]) + (
-                f" and {len(changed) - 3} more" if changed[3:] else ""
-            )
-            notes.append(f"head is the working tree with what is not committed: {files}")
+        if changed := [line[3:] for line in _git(repository, "status", "--porcelain").splitlines()]:
+            more = f" and {len(changed) - 3} more" if changed[3:] else ""
+            notes.append(f"head is the working tree with what is not committed: {', '.join(changed[:3])}{more}")
     else:
-        commit = _commit(repository, target)
         archive = place.with_suffix(".tar")
+        commit = _commit(repository, target)
         _git(repository, "-C", top, "archive", "--format=tar", "-o", str(archive), commit)
         shutil.unpack_archive(archive, place)
         archive.unlink()
@@ -76,10 +75,7 @@ def _folder(repository: Path, target: str | None, place: Path, notes: list[str])
 
 def _commit(repository: Path, revision: str) -> str:
     for name in (revision, f"origin/{revision}"):
-        found = process.run(
-            ["git", "-C", str(repository), "rev-parse", "--verify", "--quiet", f"{name}^{{commit}}"],
-            seconds=GIT_SECONDS,
-        )
+        found = _run(repository, "rev-parse", "--verify", "--quiet", f"{name}^{{commit}}")
         if found.status == 0:
             return found.stdout.strip().splitlines()[-1]
     shallow = _git(repository, "rev-parse", "--is-shallow-repository").strip() == "true"
@@ -93,13 +89,16 @@ def _commit(repository: Path, revision: str) -> str:
 
 def _git(repository: Path, *words: str) -> str:
     if shutil.which("git") is None:
-        raise UsageError("git is not on this machine: install it, or give two folders (--base dir:A --head dir:B)")
+        raise UsageError(f"git is not on this machine: install it, or {TWO_FOLDERS}")
     if not repository.is_dir():
         raise UsageError(f"{repository} is not a folder")
+    done = _run(repository, *words)
+    if done.status != 0:
+        raise UsageError(f"git {words[0]} in {repository}: {done.stdout.strip()[-300:]}; or {TWO_FOLDERS}")
+    return done.stdout
+
+
+def _run(repository: Path, *words: str) -> process.Completed:
     # As root in somebody else's clone git would refuse.
     own = ["-c", f"safe.directory={os.path.realpath(repository)}"] if os.geteuid() == 0 else []
-    done = process.run(["git", *own, "-C", str(repository), *words], seconds=GIT_SECONDS)
-    if done.status != 0:
-        said = done.stdout.strip()[-300:]
-        raise UsageError(f"git {words[0]} in {repository}: {said}; or give two folders (--base dir:A --head dir:B)")
-    return done.stdout
+    return process.run(["git", *own, "-C", str(repository), *words], seconds=GIT_SECONDS)

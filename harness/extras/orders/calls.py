@@ -4,9 +4,10 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 
-from harness.extras.orders.model import Call
+from harness.extras.orders.model import CARD, SEEDED, Call
 from harness.paths import REPOSITORY
 from harness.plan.requests import Expect, Prepared
+from harness.verify.checks import shown
 
 PROBLEM = "application/problem+json"
 OPERATIONS: Mapping[str, tuple[str, str, int]] = {  # method, path and status of what is right
@@ -38,11 +39,6 @@ def expected(operation: str, status: int) -> Expect:
     return Expect.model_validate(said)
 
 
-def encoded(document: object) -> bytes:
-    """A document as it is sent."""
-    return json.dumps(document, separators=(",", ":")).encode()
-
-
 class Calls:
     """The calls of the service at a declared URL."""
 
@@ -52,45 +48,44 @@ class Calls:
     def call(
         self,
         operation: str,
-        order: int = 0,
-        item: int = 0,
-        body: object = None,
+        order: int | str = 0,
+        item: int | str = 0,
         *,
+        body: object = None,
         case: str = "",
-        status: int | None = None,
-        ids: Sequence[object] = (),
-        query: str = "",
-        customer: int = 0,
-        card: str = "",
-        lines: Sequence[tuple[int, int]] = (),
-        many: int = 0,
+        status: int = 0,
+        limit: int | str = 0,
     ) -> Call:
-        """A call; ``body`` is a document, or bytes as they are; ``ids``: other than those of order and item."""
+        """A call; ``body`` is a document, or bytes as they are; a text for ``order`` or ``item`` is no id."""
         method, path, good = OPERATIONS[operation]
-        of = [*ids, *[order, item][len(ids) :]]
-        expect = expected(operation, good if status is None else status)
-        if operation == "load orders" and many:
-            expect = expect.model_copy(update={"subset": {"created": many}})
-        data = body if isinstance(body, bytes) else b"" if body is None else encoded(body)
-        headers = (("Accept", f"application/json, {PROBLEM}"),)
+        expect = expected(operation, status or good)
+        document = body if isinstance(body, dict) else {}
+        if operation == "load orders" and not status:
+            expect = expect.model_copy(update={"subset": {"created": document["orders"]}})
+        headers = [("Accept", f"application/json, {PROBLEM}")]
+        if body is not None:
+            headers.append(("Content-Type", "application/json"))
+            body = body if isinstance(body, bytes) else json.dumps(body, separators=(",", ":")).encode()
         asked = Prepared(
             request=operation,
             method=method,
-            target=self._base + path.removeprefix("/orders").format(id=of[0], itemId=of[1]) + query,
-            headers=headers if body is None else (*headers, ("Content-Type", "application/json")),
-            body=data,
+            target=self._base
+            + path.removeprefix("/orders").format(id=order, itemId=item)
+            + (f"?limit={limit}" if limit else ""),
+            headers=tuple(headers),
+            body=body or b"",
             expect=expect,
         )
+        number, of_item = (value if isinstance(value, int) else 0 for value in (order, item))
         return Call(
             name=case,
             asked=asked,
             operation=operation,
-            order=order,
-            item=item,
-            customer=customer,
-            card=card,
-            lines=tuple(lines),
-            many=many,
+            status=expect.status,
+            order=number,
+            item=of_item,
+            document=document,
+            limit=limit if isinstance(limit, int) else 0,
         )
 
     def create(
@@ -98,109 +93,55 @@ class Calls:
         lines: Sequence[tuple[int, int]],
         *,
         customer: int = 1,
-        card: str = "4111111111111111",
+        card: str = CARD,
         more: Mapping[str, object] | None = None,
         of_items: Mapping[str, object] | None = None,
     ) -> Call:
         """A new order; ``more`` and ``of_items`` are members that the server must ignore."""
         items = [{"itemId": item, "quantity": quantity, **(of_items or {})} for item, quantity in lines]
         body = {"customerId": customer, "card": card, "items": items, **(more or {})}
-        return self.call("create order", body=body, customer=customer, card=card, lines=lines)
+        return self.call("create order", body=body)
 
-    def change(self, order: int, card: str) -> Call:
-        """Another card."""
-        return self.call("change card", order, body={"card": card}, card=card)
-
-    def add(self, order: int, item: int, quantity: int, case: str = "") -> Call:
+    def add(self, order: int, item: int, quantity: int) -> Call:
         """A further item."""
-        lines = [(item, quantity)]
-        return self.call("add item", order, item, {"quantity": quantity}, case=case, lines=lines)
-
-    def newest(self, limit: int | None = None) -> Call:
-        """The list, with a limit or without."""
-        return self.call("list orders", query="" if limit is None else f"?limit={limit}", many=limit or 20)
-
-    def load(self, count: int) -> Call:
-        """Many orders by one call."""
-        return self.call("load orders", body={"orders": count}, many=count)
+        return self.call("add item", order, item, body={"quantity": quantity})
 
 
-CARD = "4111111111111111"
+Values = tuple[object, ...]
+Bad = Iterator[tuple[str, object]]  # what is wrong with a body, and the body
+
+FAR = 2**63 - 1  # the highest id that there can be
 LINE = {"itemId": 3, "quantity": 2}
-FAR = 9_223_372_036_854_775_807  # the highest id that there can be
-NOT_JSON = {
-    "no body": b"",
-    "not JSON": b'{"customerId":1,',
-    "an array": b"[]",
-    "a string": b'"order"',
-    "null": b"null",
-    "not UTF-8": b'{"card":"\xff\xfe"}',
-}
-# Values that are no id of a customer or an item, as JSON has them.
-NO_ID = {
-    "a string": "1",
-    "a fraction": 1.5,
-    "null": None,
-    "a boolean": True,
-    "zero": 0,
-    "negative": -1,
-    "unknown": 1001,
-    "more than 32 bits": 2_147_483_648,
-    "more than 64 bits": 10**30,
-}
-NO_QUANTITY = {
-    "zero": 0,
-    "negative": -1,
-    "101": 101,
-    "a string": "2",
-    "a fraction": 1.5,
-    "null": None,
-    "a boolean": True,
-    "more than 32 bits": 4_294_967_298,
-}
-NO_CARD = {
-    "11 digits": "4" * 11,
-    "20 digits": "4" * 20,
-    "a letter": "411111111111111x",
-    "blanks": "4111 1111 1111 1111",
-    "no digits": "",
-    "digits of another script": "\uff14" * 16,
-    "a line end": CARD + "\n",
-    "a number": 4111111111111111,
-    "null": None,
-}
-NO_ITEMS: dict[str, object] = {
-    "none": [],
-    "no array": LINE,
-    "null": None,
-    "numbers": [3],
-    "null among them": [LINE, None],
-    "21": [{"itemId": number, "quantity": 1} for number in range(1, 22)],
-    "one twice": [LINE, {"itemId": 4, "quantity": 1}, {"itemId": 3, "quantity": 1}],
-}
-NO_ORDER_ID = ("0", "-1", "abc", "1.5", "9223372036854775808", f"{10**30}")
-NO_ITEM_ID = ("0", "-1", "abc", "2147483648")
+NO_OBJECTS = (b"", b'{"customerId":1,', b"[]", b'"order"', b"null", b'{"card":"\xff\xfe"}')
+NO_ID: Values = ("1", 1.5, None, True, 0, -1, SEEDED + 1, 2**31, 10**30)  # of a customer, or of an item
+NO_QUANTITY: Values = (0, -1, 101, "2", 1.5, None, True, 2**32 + 2)
+NO_DIGITS = ("4" * 15 + "x", "4111 1111 1111 1111", "", "\uff14" * 16, f"{CARD}\n")
+NO_CARD: Values = ("4" * 11, "4" * 20, *NO_DIGITS, int(CARD), None)
+TOO_MANY, TWICE = [{"itemId": number, "quantity": 1} for number in range(1, 22)], [LINE, {"itemId": 3, "quantity": 1}]
+NO_ITEMS: Values = ([], LINE, None, [3], [LINE, None], TOO_MANY, TWICE)
+NO_COUNT = (0, 1001, "5", 1.5, None)
+NO_ORDER_ID = ("0", "-1", "abc", "1.5", f"{2**63}", f"{10**30}")
+NO_ITEM_ID = ("0", "-1", "abc", f"{2**31}")
 NO_LIMIT = ("0", "-1", "101", "abc", "1.5", "99999999999")
-NO_COUNT = {"zero": 0, "1001": 1001, "a string": "5", "a fraction": 1.5, "null": None}
 
 
 def refused(calls: Calls, order: int, item: int, absent: int) -> Iterator[Call]:
     """All of them; ``order`` is there and holds ``item``, not ``absent``, which is one of the items that there are."""
 
-    def call(operation: str, status: int, *ids: object, body: object = None, case: str = "") -> Call:
-        return calls.call(operation, body=body, status=status, ids=ids, case=case)
+    def call(operation: str, status: int, *ids: int | str, body: object = None, case: str = "") -> Call:
+        return calls.call(operation, *ids, body=body, status=status, case=case)
 
-    for case, body in _bad_orders():
-        yield call("create order", 400, body=body, case=case)
-    for case, body in _bad({"card": CARD}, "card", NO_CARD):
-        yield call("change card", 400, order, body=body, case=case)
-    for case, body in _bad({"quantity": 1}, "quantity", NO_QUANTITY):
-        yield call("add item", 400, order, absent, body=body, case=case)
-    for case, body in _bad({"orders": 1}, "orders", NO_COUNT):
-        yield call("load orders", 400, body=body, case=case)
-    for limit in NO_LIMIT:
-        yield calls.call("list orders", status=400, query=f"?limit={limit}")
     quantity, card = {"quantity": 1}, {"card": CARD}
+    for operation, ids, bodies in (
+        ("create order", (), _bad_orders()),
+        ("change card", (order,), _bad(card, "card", NO_CARD)),
+        ("add item", (order, absent), _bad(quantity, "quantity", NO_QUANTITY)),
+        ("load orders", (), _bad({"orders": 1}, "orders", NO_COUNT)),
+    ):
+        for case, body in (*bodies, *((shown(body) or "no body", body) for body in NO_OBJECTS)):
+            yield call(operation, 400, *ids, body=body, case=case)
+    for limit in NO_LIMIT:
+        yield calls.call("list orders", status=400, limit=limit)
     yield call("add item", 400, order, 1001, body=quantity, case="an unknown item")
     yield call("add item", 409, order, item, body=quantity, case="an item of the order")
     # A bad body is refused before the order is looked for, and the order is looked for before the item.
@@ -220,22 +161,18 @@ def refused(calls: Calls, order: int, item: int, absent: int) -> Iterator[Call]:
         yield call("add item", 404, order, text, body=quantity)
 
 
-def _bad(good: dict[str, object], member: str, values: dict[str, object]) -> Iterator[tuple[str, bytes]]:
-    """A document with one bad member, without it, and what is no document."""
-    for case, value in values.items():
-        yield f"{member}: {case}", encoded({**good, member: value})
-    yield f"{member} left out", encoded({key: value for key, value in good.items() if key != member})
-    yield from NOT_JSON.items()
+def _bad(good: Mapping[str, object], member: str, values: Sequence[object]) -> Bad:
+    """A document with each of the values for a member, and without the member."""
+    for value in values:
+        yield f"{member}: {shown(json.dumps(value), 60)}", {**good, member: value}
+    yield f"{member} left out", {key: value for key, value in good.items() if key != member}
 
 
-def _bad_orders() -> Iterator[tuple[str, bytes]]:
-    good: dict[str, object] = {"customerId": 1, "card": CARD, "items": [LINE]}
-    yield from _bad(good, "customerId", NO_ID)
-    yield from list(_bad(good, "card", NO_CARD))[: -len(NOT_JSON)]
-    yield from list(_bad(good, "items", NO_ITEMS))[: -len(NOT_JSON)]
+def _bad_orders() -> Bad:
+    good = {"customerId": 1, "card": CARD, "items": [LINE]}
+    for member, values in (("customerId", NO_ID), ("card", NO_CARD), ("items", NO_ITEMS)):
+        yield from _bad(good, member, values)
     for member, values in (("itemId", NO_ID), ("quantity", NO_QUANTITY)):
-        for case, value in values.items():
+        for case, item in _bad(LINE, member, values):
             # Behind a good one: what is written before it is found must not stay.
-            items = [{"itemId": 4, "quantity": 1}, {**LINE, member: value}]
-            yield f"{member}: {case}", encoded({**good, "items": items})
-        yield f"{member} left out", encoded({**good, "items": [{k: v for k, v in LINE.items() if k != member}]})
+            yield case, {**good, "items": [{"itemId": 4, "quantity": 1}, item]}

@@ -1,16 +1,18 @@
 """Orders as JSON has them and as the tables hold them, what was seen of them, and what a write makes of them."""
 
-import re
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
-from typing import Literal, TypeVar
+from typing import Any, Literal, TypeVar, cast
 
-from harness.verify.checks import Applies, Check, Finding, check
+from harness.plan.requests import Expect
+from harness.verify.checks import Check, Finding, check, shown
 from harness.verify.checks.evidence import UNREADABLE, Case, Evidence, Exchange
 
-LOADED_CARD = "4111111111111111"
+CARD = "4111111111111111"  # of the orders of a load
 SEEDED = 1_000  # customers, and items
+READS = frozenset({"list orders", "read order", "read items", "read item"})
 
 T = TypeVar("T")
 
@@ -33,14 +35,9 @@ class Order:
     lines: Mapping[int, Line]
 
     @property
-    def sum(self) -> Decimal:
-        """What the total must be."""
-        return total(self.lines)
-
-    @property
-    def quantities(self) -> dict[int, int]:
-        """Of each item."""
-        return {item: line.quantity for item, line in self.lines.items()}
+    def asked(self) -> tuple[int, str, dict[int, int]]:
+        """What a client says of it: customer, card, and how many of each item."""
+        return self.customer, self.card, {item: line.quantity for item, line in self.lines.items()}
 
 
 def total(lines: Mapping[int, Line]) -> Decimal:
@@ -56,18 +53,25 @@ Prices = Mapping[int, Decimal]  # of the table ``item``, by id
 class Call(Case):
     """One request, and what it means; ``name`` says what is odd about it."""
 
+    name: str = ""
     operation: str
+    status: int  # that must come
     order: int = 0  # that it is about; 0: a new one, or none
     item: int = 0
-    customer: int = 0
-    card: str = ""
-    lines: tuple[tuple[int, int], ...] = ()  # item and quantity that are asked for
-    many: int = 0  # orders of a load, or of a list
+    document: Mapping[str, Any] = field(default_factory=dict)  # that is sent
+    limit: int = 0  # of a list
 
     @property
-    def status(self) -> int:
-        """That must come."""
-        return self.asked.expect.status if self.asked else 200
+    def lines(self) -> dict[int, int]:
+        """Quantities of the items that are asked for."""
+        if self.operation == "add item":
+            return {self.item: int(self.document["quantity"])}
+        return {int(one["itemId"]): int(one["quantity"]) for one in self.document.get("items", ())}
+
+    @property
+    def reads(self) -> bool:
+        """Whether it changes nothing."""
+        return self.operation in READS
 
     def __str__(self) -> str:
         """The request as a person names it."""
@@ -77,14 +81,14 @@ class Call(Case):
 
 @dataclass(frozen=True, kw_only=True)
 class Answer:
-    """A call, what came of it, and what the tables held; None where they were not looked at."""
+    """A call, what came of it, and what the tables held; ``before`` is None where they were not looked at."""
 
     call: Call
     exchange: Exchange
     prices: Prices = field(default_factory=dict)
     before: Orders | None = None
-    after: Orders | None = None  # at once
-    settled: Orders | None = None  # a while later, where it was not at once what it should be
+    after: Orders = field(default_factory=dict)  # at once
+    settled: Orders = field(default_factory=dict)  # a while later, where it was not at once what it should be
     changed: bool = False  # a read: the rows were changed behind the server since it was asked last
 
     @property
@@ -100,15 +104,26 @@ class Answer:
     @property
     def wrote(self) -> bool:
         """Whether it says that it has changed an order that was there, or made one, and the tables were looked at."""
-        writes = self.call.asked is not None and self.call.asked.method != "GET" and self.call.status < 300
-        return (
-            writes and self.good and self.before is not None and (not self.call.order or self.call.order in self.before)
-        )
+        call = self.call
+        says_so = self.good and call.status < 300 and not call.reads
+        return says_so and self.before is not None and (not call.order or call.order in self.before)
 
     @property
-    def document(self) -> object:
+    def document(self) -> Any:  # noqa: ANN401 - whatever JSON has
         """The JSON document; None where there is none."""
         return None if self.exchange.parsed is UNREADABLE else self.exchange.parsed
+
+    @property
+    def fits(self) -> bool:
+        """Whether the document is one of those that the description has come: what is not, another check finds."""
+        expect = self.call.asked.expect if self.call.asked else Expect()
+        return expect.json_schema is not None and expect.schema_validator.is_valid(self.document)
+
+    @property
+    def id(self) -> int | None:
+        """Of the order that the body holds."""
+        number = self.document.get("id") if isinstance(self.document, dict) else None
+        return number if type(number) is int else None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -116,8 +131,9 @@ class Held:
     """Writes under way while no transaction could commit: who answered all the same, and what became visible."""
 
     before: Orders
-    early: tuple[Answer, ...] = ()  # came while the commit was held
-    seen: tuple[Orders, ...] = ()  # the tables while a part of the commits was let through
+    answers: tuple[Answer, ...]
+    early: tuple[Answer, ...]  # came while the commit was held
+    seen: tuple[Orders, ...]  # the tables while a part of the commits was let through
     stuck: str | None = None  # why the tables could not be had: a transaction that is left open
 
 
@@ -125,7 +141,8 @@ class Held:
 class Crowd:
     """Many calls at once, on several connections, and the tables around them."""
 
-    answers: tuple[Answer, ...]
+    answers: tuple[Answer, ...]  # those of a connection in their order
+    prices: Prices
     before: Orders
     after: Orders
 
@@ -141,62 +158,46 @@ class OrderEvidence:
 
 
 def judging(
-    kind: type[T], where: Applies | frozenset[str], rule: str, needs: Callable[[T], bool] = lambda _: True
+    kind: type[T], test_type: str, rule: str, needs: Callable[[T], bool] = lambda _: True
 ) -> Callable[[Callable[[T], Iterator[Finding]]], Check]:
     """Make a check of a function of what was seen in the extension (``harness.verify.checks.check``)."""
 
     def make(function: Callable[[T], Iterator[Finding]]) -> Check:
         def find(evidence: Evidence) -> Iterator[Finding]:
-            return function(evidence.extension) if isinstance(evidence.extension, kind) else iter(())
+            return function(cast("T", evidence.extension))
 
         find.__name__ = getattr(function, "__name__", "")
-        return check(rule, where, lambda e: isinstance(e.extension, kind) and needs(e.extension))(find)
+        return check(rule, frozenset({test_type}), lambda e: isinstance(e.extension, kind) and needs(e.extension))(find)
 
     return make
 
 
-# ---- JSON ------------------------------------------------------------------------------------------------------------
+# ---- answers ---------------------------------------------------------------------------------------------------------
 
 
-def amount(value: object) -> Decimal | None:
-    """Money, also where it is a number."""
-    if isinstance(value, str) and re.fullmatch(r"[0-9]{1,15}(\.[0-9]{1,10})?", value):
-        return Decimal(value)
-    if isinstance(value, int | float) and not isinstance(value, bool):
-        return round(Decimal(str(value)), 2) if abs(value) < 1e15 else None
-    return None
+def wanted(call: Call, number: int, order: Order) -> object:
+    """The document that a good answer of this order holds; of a list its part."""
+    head = {"id": number, "customerId": order.customer, "card": order.card, "total": f"{order.total:.2f}"}
+    items = [
+        {"itemId": item, "quantity": line.quantity, "price": f"{line.price:.2f}"}
+        for item, line in sorted(order.lines.items())
+    ]
+    one = next((item for item in items if item["itemId"] == call.item), None)
+    documents = {"list orders": head, "read items": items, "read item": one}
+    return documents.get(call.operation, {**head, "items": items})
 
 
-def whole(value: object) -> int | None:
-    """An integer; a boolean is none."""
-    return value if type(value) is int else None
+def same(found: object, expected: object) -> bool:
+    """Whether documents are equal, in whatever order items stand."""
+    return _by_item(found) == _by_item(expected)
 
 
-def line_of(value: object) -> tuple[int, Line] | None:
-    """An item of an order with its id."""
-    if not isinstance(value, dict):
-        return None
-    item, quantity, price = whole(value.get("itemId")), whole(value.get("quantity")), amount(value.get("price"))
-    return None if item is None or quantity is None or price is None else (item, Line(quantity=quantity, price=price))
-
-
-def lines_of(value: object) -> Mapping[int, Line] | None:
-    """All items of an array; None where one cannot be read or comes twice."""
-    if not isinstance(value, list):
-        return None
-    found = [line for line in map(line_of, value) if line]
-    return dict(found) if len(found) == len(value) == len(dict(found)) else None
-
-
-def order_of(value: object, *, summary: bool = False) -> tuple[int, Order] | None:
-    """An order with its id; a summary has no items."""
-    if not isinstance(value, dict):
-        return None
-    number, customer, card = whole(value.get("id")), whole(value.get("customerId")), value.get("card")
-    cost, lines = amount(value.get("total")), {} if summary else lines_of(value.get("items"))
-    if number is None or customer is None or not isinstance(card, str) or cost is None or lines is None:
-        return None
-    return number, Order(customer=customer, card=card, total=cost, lines=lines)
+def _by_item(document: object) -> object:
+    items = document.get("items") if isinstance(document, dict) else document
+    if not isinstance(items, list):
+        return document
+    in_order = sorted(items, key=lambda item: str(item.get("itemId")) if isinstance(item, dict) else "")
+    return {**document, "items": in_order} if isinstance(document, dict) else in_order
 
 
 def told(order: Order | None) -> str:
@@ -207,104 +208,74 @@ def told(order: Order | None) -> str:
     return f"customer {order.customer}, card {order.card}, total {order.total}: {lines or 'no items'}"
 
 
-def answered_id(answer: Answer) -> int | None:
-    """The id of the order that an answer speaks of: its body's, or else its Location's."""
-    value = answer.document
-    if isinstance(value, dict) and type(value.get("id")) is int:
-        return int(value["id"])
-    digits = (answer.exchange.header("location") or "").rpartition("/")[2]
-    return int(digits) if digits.isascii() and digits.isdigit() and len(digits) < 20 else None
-
-
 # ---- what a write makes of the tables --------------------------------------------------------------------------------
 
-Kind = Literal["stored", "once", "total", "price", "deleted", "other", "load"]
+Kind = Literal["stored", "once", "price", "total", "deleted", "other", "load"]
 Difference = tuple[Kind, Finding]  # one thing in which the tables are not what a write should have made of them
+SAID: Mapping[Kind, str] = {
+    "stored": "order {} is not stored as it was asked for",
+    "once": "order {} was made beside the one that is answered",
+    "price": "an item of order {} has a price that the table item does not hold",
+    "total": "order {}: the total is not the sum of quantity and price of its items",
+    "deleted": "order {} is still there",
+    "other": "order {} changed, which nobody asked for",
+}
 
 
 def applied(call: Call, order: Order | None, prices: Prices) -> Order | None:
     """The order that a request is about once it is carried out; None where it is gone."""
     if call.operation == "create order":
-        order = Order(customer=call.customer, card=call.card, total=Decimal(0), lines={})
+        customer = int(call.document["customerId"])
+        order = Order(customer=customer, card=call.document["card"], total=Decimal(0), lines={})
     if order is None or call.operation == "delete order":
         return None
-    lines: Mapping[int, Line] = order.lines
-    if call.operation in ("create order", "add item"):
-        added = {item: Line(quantity=many, price=prices.get(item, Decimal(0))) for item, many in call.lines}
-        lines = {**lines, **added}
-    elif call.operation == "delete item":
-        lines = {item: line for item, line in lines.items() if item != call.item}
-    card = call.card if call.operation == "change card" else order.card
+    added = {item: Line(quantity=many, price=prices.get(item, Decimal(0))) for item, many in call.lines.items()}
+    gone = call.item if call.operation == "delete item" else 0
+    lines = {item: line for item, line in {**order.lines, **added}.items() if item != gone}
+    card = call.document["card"] if call.operation == "change card" else order.card
     return Order(customer=order.customer, card=card, total=total(lines), lines=lines)
 
 
 def differences(answer: Answer, state: Orders) -> Iterator[Difference]:
     """In what the tables differ from what an answered write must have made of those of before."""
-    call, before = answer.call, answer.before or {}
-    new = sorted(state.keys() - before.keys())
-    subject: int | None = call.order
+    call, before, subject = answer.call, answer.before or {}, answer.call.order
+    expected: dict[int, Order | None] = dict(before)
+    new = state.keys() - before.keys()
     if call.operation == "load orders":
-        yield from _loaded(answer, [state[number] for number in new])
-    elif call.operation == "create order":
-        answered = answered_id(answer)
-        subject = answered if answered is not None or not new else new[0]
-        if len(new) > 1:
-            orders = f"{len(new)} orders: {', '.join(map(str, new))}"
-            yield "once", _finding(call, "it is there more than once", "1 new order", orders)
+        made = Counter(told(state[number]) for number in new)
+        wished = Counter(map(told, loaded(call.document["orders"], answer.prices)))
+        if made != wished:
+            should, found = (
+                shown("; ".join((*one, f"{one.total()} in all"))) for one in (wished - made, made - wished)
+            )
+            yield "load", Finding(f"{call}: other orders were made", expected=should, actual=found)
+        new = set()
     else:
-        for number in new:
-            yield "other", _finding(call, f"order {number} came out of nowhere", "no order", told(state[number]))
-    for number in before:
-        if number != subject and state.get(number) != before[number]:
-            message = f"order {number} changed, which nobody asked for"
-            yield "other", _finding(call, message, told(before[number]), told(state.get(number)))
-    if call.operation != "load orders":
-        expected = applied(call, before.get(call.order), answer.prices)
-        yield from _subject(call, expected, subject, state, [number for number in new if number != subject])
+        if call.operation == "create order":
+            subject = answer.id or min(new, default=0)
+        expected[subject] = applied(call, before.get(call.order), answer.prices)
+    for number in sorted(expected.keys() | new):
+        due, there = expected.get(number), state.get(number)
+        if due != there:
+            kind = _kind(due, there)
+            if number != subject:
+                kind = "once" if number in new and call.operation == "create order" else "other"
+            message = f"{call}: {SAID[kind].format(number)}"
+            yield kind, Finding(message, expected=told(due), actual=told(there))
 
 
-def _subject(
-    call: Call, expected: Order | None, subject: int | None, state: Orders, beside: list[int]
-) -> Iterator[Difference]:
-    found = None if subject is None else state.get(subject)
+def _kind(expected: Order | None, found: Order | None) -> Kind:
+    """In what the order that a write is about differs first."""
     if expected is None:
-        if found is not None:
-            yield "deleted", _finding(call, f"order {subject} is still there", "no order", told(found))
-        return
-    if found is None:
-        other = f"; order {beside[0]} is, which the answer does not name" if beside else ""
-        yield "stored", _finding(call, f"order {subject} is not in the table{other}", told(expected), "no such row")
-        return
-    if (found.customer, found.card, found.quantities) != (expected.customer, expected.card, expected.quantities):
-        yield "stored", _finding(call, f"order {subject} is stored otherwise", told(expected), told(found))
-    for item in sorted(expected.lines.keys() & found.lines.keys()):
-        if found.lines[item].price != expected.lines[item].price:
-            message = f"item {item} of order {subject} has a price that the table item does not hold"
-            yield "price", _finding(call, message, f"{expected.lines[item].price}", f"{found.lines[item].price}")
-    if found.total != found.sum:
-        message = f"order {subject}: the total is not the sum of quantity and price of its items"
-        yield "total", _finding(call, message, f"{found.sum}", f"{found.total}")
+        return "deleted"
+    if found is None or found.asked != expected.asked:
+        return "stored"
+    return "total" if found.lines == expected.lines else "price"
 
 
-def loaded(count: int, prices: Prices) -> list[Order]:
+def loaded(count: int, prices: Prices) -> Iterator[Order]:
     """The orders that a load of so many makes."""
-    found = []
     for number in range(count):
         item = 1 + number % SEEDED
         line = Line(quantity=1, price=prices.get(item, Decimal(0)))
-        order = Order(customer=1 + number % SEEDED, card=LOADED_CARD, total=line.price, lines={item: line})
-        found.append(order)
-    return found
-
-
-def _loaded(answer: Answer, new: list[Order]) -> Iterator[Difference]:
-    made, wished = sorted(map(told, new)), sorted(map(told, loaded(answer.call.many, answer.prices)))
-    if len(made) != len(wished):
-        yield "load", _finding(answer.call, "another number of orders was made", f"{len(wished)}", f"{len(made)}")
-    elif made != wished:
-        first = next((w, m) for w, m in zip(wished, made, strict=True) if w != m)
-        yield "load", _finding(answer.call, "other orders were made", *first)
-
-
-def _finding(call: Call, message: str, expected: str, actual: str) -> Finding:
-    return Finding(f"{call}: {message}", expected=expected, actual=actual)
+        yield Order(customer=item, card=CARD, total=line.price, lines={item: line})

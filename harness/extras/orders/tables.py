@@ -1,9 +1,8 @@
 """The harness's own look at the tables of orders, what it changes behind a server, and commits that it holds up."""
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from decimal import Decimal
 
 import psycopg
 
@@ -14,10 +13,11 @@ from harness.runtime.database import connect
 ORDERS, ITEMS = 1, 2  # the parts of a transaction whose commit can be held up
 KEY = 0x746662  # of the advisory locks
 LOCK_SECONDS = 5
+SETTLE_SECONDS, LOOK_SECONDS = 15.0, 0.1
+NEWEST = 200  # orders of before that verification goes on looking at: more than a list holds
 EVERYTHING = """
     SELECT o.id, o.customer_id, o.card, o.total, i.item_id, i.quantity, i.price
     FROM orders AS o LEFT JOIN order_item AS i ON i.order_id = o.id WHERE o.id > %s"""
-NEWEST = 200  # orders of before that verification goes on looking at: more than a list holds
 # Deferred: it runs when a transaction commits, and waits there for as long as the harness holds the lock.
 HOLD = (
     "CREATE FUNCTION tfb_hold() RETURNS trigger LANGUAGE plpgsql AS "
@@ -28,14 +28,13 @@ HOLD = (
         for table, part in (("orders", ORDERS), ("order_item", ITEMS))
     ),
 )
+LET_GO = "DROP FUNCTION IF EXISTS tfb_hold() CASCADE"
 # Sessions of the server within a statement or a transaction; and what changes when anybody writes.
 AT_WORK = """
     SELECT (SELECT count(*) FROM pg_stat_activity
             WHERE usename = %s AND datname = current_database() AND pid <> pg_backend_pid()
             AND state IN ('active', 'idle in transaction')),
            (SELECT count(*) FROM orders), (SELECT max(id) FROM orders), (SELECT count(*) FROM order_item)"""
-SETTLE_SECONDS, LOOK_SECONDS = 15.0, 0.1
-LET_GO = "DROP FUNCTION IF EXISTS tfb_hold() CASCADE"
 
 
 class OrderTables:
@@ -50,36 +49,33 @@ class OrderTables:
     def leave_old(self) -> None:
         """Look at the newest orders alone from now on: after a load there are too many to be read around each call."""
         query = "SELECT coalesce(min(id), 1) - 1 FROM (SELECT id FROM orders ORDER BY id DESC LIMIT %s) AS newest"
-        (self._above,) = self._connection.execute(query.encode(), (NEWEST,)).fetchone() or (0,)
+        (self._above,) = self._connection.execute(query, (NEWEST,)).fetchone() or (0,)
 
     def orders(self) -> Orders:
         """All orders with their items, or the newest, by one statement: one moment."""
         found: dict[int, Order] = {}
         lines: dict[int, dict[int, Line]] = {}
         for number, customer, card, total, item, quantity, price in self._connection.execute(
-            EVERYTHING.encode(), (self._above,)
+            EVERYTHING, (self._above,)
         ):
             own = lines.setdefault(number, {})
-            if number not in found:
-                found[number] = Order(customer=customer, card=card, total=total, lines=own)
+            found[number] = Order(customer=customer, card=card, total=total, lines=own)
             if item is not None:
                 own[item] = Line(quantity=quantity, price=price)
         return found
 
     def empty(self) -> None:
         """No orders, whoever is connected; the ids begin anew where the administrator is known."""
-        if self.admin:
-            self._connection.execute("TRUNCATE orders, order_item RESTART IDENTITY")
-        else:
-            self._connection.execute("DELETE FROM orders")
+        everything = "TRUNCATE orders, order_item RESTART IDENTITY" if self.admin else "DELETE FROM orders"
+        self._connection.execute(everything.encode())
 
-    def settle(self) -> None:
+    def settle(self, seconds: float = SETTLE_SECONDS) -> None:
         """Wait until no session of the server is at work and no order comes or goes: what was under way has ended.
 
         A load that was too much leaves requests in the server that nobody waits for any more; they must not write into
-        the next load's tables. Gives up after SETTLE_SECONDS: whatever is judged then tells of it.
+        the next load's tables. Gives up after so many seconds: whatever is judged then tells of it.
         """
-        until = time.monotonic() + SETTLE_SECONDS
+        until = time.monotonic() + seconds
         before: object = None
         while time.monotonic() < until:
             now = self._connection.execute(AT_WORK, (self._database.user,)).fetchone()
@@ -95,27 +91,23 @@ class OrderTables:
     @contextmanager
     def changed_price(self, item: int) -> Iterator[None]:
         """Another price of an item for the length of the block; needs the administrator."""
-        (old,) = self._connection.execute("SELECT price FROM item WHERE id = %s", (item,)).fetchone() or (Decimal(1),)
+        change = "UPDATE item SET price = price + %s WHERE id = %s"
+        self._connection.execute(change, ("1.11", item))
         try:
-            self._connection.execute("UPDATE item SET price = price + 1.11 WHERE id = %s", (item,))
             yield
         finally:
-            self._connection.execute("UPDATE item SET price = %s WHERE id = %s", (old, item))
+            self._connection.execute(change, ("-1.11", item))
 
-    def set_card(self, order: int, card: str) -> None:
-        """Another card, behind the server."""
-        self._connection.execute("UPDATE orders SET card = %s WHERE id = %s", (card, order))
-
-    def set_quantity(self, order: int, item: int, quantity: int) -> None:
-        """Another quantity of an item, and the total that it makes."""
+    def change(self, order: int, card: str, item: int, quantity: int) -> None:
+        """Another card, and another quantity of an item with the total that it makes, behind the server."""
         with self._connection.transaction():
             self._connection.execute(
                 "UPDATE order_item SET quantity = %s WHERE order_id = %s AND item_id = %s", (quantity, order, item)
             )
             self._connection.execute(
-                "UPDATE orders SET total = (SELECT sum(quantity * price) FROM order_item WHERE order_id = orders.id) "
-                "WHERE id = %s",
-                (order,),
+                "UPDATE orders SET card = %s, total = (SELECT sum(quantity * price) FROM order_item "
+                "WHERE order_id = orders.id) WHERE id = %s",
+                (card, order),
             )
 
     def delete(self, order: int) -> None:
@@ -123,38 +115,32 @@ class OrderTables:
         self._connection.execute("DELETE FROM orders WHERE id = %s", (order,))
 
     @contextmanager
-    def commits_held(self) -> Iterator["Gate"]:
-        """No transaction that writes orders or their items commits before the gate lets it."""
+    def commits_held(self) -> Iterator[Callable[[int], bool]]:
+        """No transaction that writes orders or their items commits within the block, but for the parts let through.
+
+        What it yields lets a part through, and says whether it could: it takes an administrator.
+        """
         with connect(self._database, admin=self.admin) as gate:
             gate.execute(f"SET lock_timeout = '{LOCK_SECONDS}s'".encode())
             if not self.admin:
                 with gate.transaction():
                     gate.execute("LOCK TABLE orders, order_item IN SHARE MODE")
-                    yield Gate(None)
+                    yield lambda _: False
                 return
+
+            def let_through(part: int) -> bool:
+                gate.execute("SELECT pg_advisory_unlock(%s, %s)", (KEY, part))
+                return True
+
             for part in (ORDERS, ITEMS):
                 gate.execute("SELECT pg_advisory_lock(%s, %s)", (KEY, part))
             try:
                 for statement in (LET_GO, *HOLD):
                     gate.execute(statement.encode())
-                yield Gate(gate)
+                yield let_through
             finally:
                 gate.execute("SELECT pg_advisory_unlock_all()")
                 gate.execute(LET_GO.encode())
-
-
-class Gate:
-    """Lets a part of the commits through; without an administrator all of them at the end of the block."""
-
-    def __init__(self, connection: psycopg.Connection | None) -> None:
-        self._connection = connection
-
-    def let_through(self, part: int) -> bool:
-        """Whether it could."""
-        if self._connection is None:
-            return False
-        self._connection.execute("SELECT pg_advisory_unlock(%s, %s)", (KEY, part))
-        return True
 
 
 @contextmanager

@@ -26,8 +26,8 @@ from harness.tests.doubles.honest import (
     in_pieces,
     not_found_page,
 )
-from harness.tests.doubles.orders import Asked, Document, OrderServer, RefusedError, Wanted
-from harness.tests.doubles.reference import Line, Reply, Request, Session
+from harness.tests.doubles.orders import Asked, Db, Document, New, OrderServer, Prices, RefusedError, Wanted
+from harness.tests.doubles.reference import Reply, Request, Session
 
 Fields = list[tuple[str, str]]
 LOT = 50  # ids that a mapper takes at once
@@ -38,17 +38,14 @@ TRIES = 200
 
 
 def headed(change: Callable[[Reply, Fields], Fields]) -> Change:
-    """Other header fields."""
     return {"headers": lambda self, reply: change(reply, OrderServer.headers(self, reply))}
 
 
 def typed(suffix: str) -> Change:
-    """Content-Type with a parameter."""
     return headed(lambda _, fields: [(n, v + suffix) if n == "Content-Type" else (n, v) for n, v in fields])
 
 
 def chunked_unless_empty(size: int) -> Change:
-    """Bodies in chunks, and 204 without any."""
     encode = chunked(size)["encode"]
 
     def method(self: OrderServer, request: Request | None, reply: Reply) -> bytes:
@@ -59,7 +56,6 @@ def chunked_unless_empty(size: int) -> Change:
 
 
 def located(self: OrderServer, order: Document) -> Reply:
-    """A whole URL."""
     reply = OrderServer.created(self, order)
     endpoint = self.endpoint
     return replace(reply, headers=[("Location", f"http://{endpoint.host}:{endpoint.port}/orders/{order['id']}")])
@@ -78,7 +74,6 @@ def closed_after_errors(self: OrderServer, session: Session, request: Request) -
 
 
 def slow(seconds: float) -> Change:
-    """Every answer takes its time."""
 
     def reply(self: OrderServer, session: Session, request: Request) -> Reply:
         time.sleep(seconds)
@@ -88,9 +83,9 @@ def slow(seconds: float) -> Change:
 
 
 @contextmanager
-def slow_commits(self: OrderServer, connection: Line) -> Iterator[None]:
+def slow_commits(self: OrderServer, db: Db) -> Iterator[None]:
     """Everything is written, and the commit comes 50 ms later, as on a disk that is waited for."""
-    with connection.transaction():
+    with db.transaction():
         yield
         time.sleep(0.05)
 
@@ -111,7 +106,6 @@ def escaped(self: OrderServer, document: object) -> bytes:
 
 
 def backwards(self: OrderServer, document: object) -> bytes:
-    """Members in another order."""
 
     def turned(value: object) -> object:
         if isinstance(value, Mapping):
@@ -122,7 +116,6 @@ def backwards(self: OrderServer, document: object) -> bytes:
 
 
 def talkative(self: OrderServer, status: int, detail: str) -> Reply:
-    """A problem with a type of its own, an instance and members that extend it."""
     problem = {
         "type": f"https://example.org/problems/{status}", "title": "Not as asked", "status": status, "detail": detail,
         "instance": "/orders", "violations": [{"field": "card", "message": detail}], "timestamp": 1.5, "traceId": None,
@@ -153,13 +146,12 @@ def typed_bodies_only(self: OrderServer, session: Session, request: Request) -> 
 
 
 def isolated(level: IsolationLevel) -> Change:
-    """Every request in transactions of this isolation, tried anew where they could not be serialised."""
 
-    def route(self: OrderServer, connection: Line, request: Asked, path: Sequence[str]) -> Reply:
-        connection.isolation_level = level
+    def route(self: OrderServer, db: Db, request: Asked, path: Sequence[str]) -> Reply:
+        db.isolation_level = level
         for attempt in range(TRIES):
             try:
-                return OrderServer.route(self, connection, request, path)
+                return OrderServer.route(self, db, request, path)
             except (psycopg.errors.SerializationFailure, psycopg.errors.DeadlockDetected):
                 time.sleep(0.001 * attempt)
         raise RefusedError(503, "too many tries")
@@ -167,34 +159,28 @@ def isolated(level: IsolationLevel) -> Change:
     return {"route": route}
 
 
-def whole_request(self: OrderServer, connection: Line, request: Asked, path: Sequence[str]) -> Reply:
+def whole_request(self: OrderServer, db: Db, request: Asked, path: Sequence[str]) -> Reply:
     """A transaction around the whole request, reads and refusals included, as filters of frameworks make it."""
-    with connection.transaction():
-        return OrderServer.route(self, connection, request, path)
+    with db.transaction():
+        return OrderServer.route(self, db, request, path)
 
 
-def by_one_lock(self: OrderServer, connection: Line, order: int) -> None:
-    """A lock of PostgreSQL's that is no row's, then the row."""
-    connection.execute("SELECT pg_advisory_xact_lock(%s)", (order,))
-    if not self.one(connection, "SELECT 1 FROM orders WHERE id = %s", (order,)):
-        raise RefusedError(404, f"there is no order {order}")
+def by_one_lock(self: OrderServer, db: Db, order: int) -> None:
+    db.execute("SELECT pg_advisory_xact_lock(%s)", (order,))
+    self.there(db, order)
 
 
-def by_its_own_writing(self: OrderServer, connection: Line, order: int) -> None:
-    """An update that changes nothing takes the row's lock as well."""
-    if not connection.execute("UPDATE orders SET total = total WHERE id = %s", (order,)).rowcount:
-        raise RefusedError(404, f"there is no order {order}")
+def by_its_own_writing(self: OrderServer, db: Db, order: int) -> None:
+    self.there(db, order, "UPDATE orders SET total = total WHERE id = %s RETURNING id")
 
 
-def unless_changed(self: OrderServer, connection: Line, order: int, change: Callable[[], Decimal]) -> None:
+def unless_changed(self: OrderServer, db: Db, order: int, change: Callable[[], Decimal]) -> None:
     """Optimistic: the row's version is read first, and all is tried again when another transaction was quicker."""
     for attempt in range(TRIES):
-        with connection.transaction() as transaction:
-            version = self.one(connection, "SELECT xmin::text, total FROM orders WHERE id = %s", (order,))
-            if not version:
-                raise RefusedError(404, f"there is no order {order}")
+        with db.transaction() as transaction:
+            version = self.there(db, order, "SELECT xmin::text, total FROM orders WHERE id = %s")
             more = change()
-            written = connection.execute(
+            written = db.execute(
                 "UPDATE orders SET total = %s WHERE id = %s AND xmin::text = %s", (version[1] + more, order, version[0])
             )
             if written.rowcount:
@@ -204,30 +190,28 @@ def unless_changed(self: OrderServer, connection: Line, order: int, change: Call
     raise RefusedError(503, "too many tries")
 
 
-def added_unless_changed(self: OrderServer, connection: Line, order: int, item: int, quantity: int) -> Document:
+def added_unless_changed(self: OrderServer, db: Db, order: int, item: int, quantity: int) -> Document:
     found: list[Document] = []
 
     def change() -> Decimal:
-        prices = self.prices(connection, [item])
-        if not prices:
-            raise RefusedError(400, f"there is no item {item}")
-        document = self.read(connection, order)
+        prices = self.all_prices(db, [item])
+        document = self.read(db, order)
         if item in {line["itemId"] for line in document["items"]}:
-            self.again(connection, order, item, quantity)
-        self.insert_items(connection, order, [(item, quantity)], prices)
-        found.append(self.read(connection, order))
+            self.again(db, order, item, quantity)
+        self.insert_items(db, order, [(item, quantity)], prices)
+        found.append(self.read(db, order))
         return quantity * prices[item]
 
-    unless_changed(self, connection, order, change)
+    unless_changed(self, db, order, change)
     lines = found[-1]["items"]
     total = sum((line["quantity"] * Decimal(line["price"]) for line in lines), Decimal(0))
     return {**found[-1], "total": self.money(total)}
 
 
-def taken_out_unless_changed(self: OrderServer, connection: Line, order: int, item: int) -> None:
+def taken_out_unless_changed(self: OrderServer, db: Db, order: int, item: int) -> None:
     def change() -> Decimal:
         gone = self.one(
-            connection,
+            db,
             "DELETE FROM order_item WHERE order_id = %s AND item_id = %s RETURNING -quantity * price",
             (order, item),
         )
@@ -235,126 +219,113 @@ def taken_out_unless_changed(self: OrderServer, connection: Line, order: int, it
             raise RefusedError(404, f"there is no item {item} in order {order}")
         return Decimal(gone[0])
 
-    unless_changed(self, connection, order, change)
+    unless_changed(self, db, order, change)
 
 
-def by_difference(self: OrderServer, connection: Line, order: int, item: int, quantity: int) -> Document:
+def by_difference(self: OrderServer, db: Db, order: int, item: int, quantity: int) -> Document:
     """The order's row first: its total grows by what comes, and nobody else is at it before the end."""
-    with self.transaction(connection):
-        grown = connection.execute(
+    with self.transaction(db):
+        grown = db.execute(
             "UPDATE orders SET total = total + %s * coalesce((SELECT price FROM item WHERE id = %s), 0) WHERE id = %s",
             (quantity, item, order),
         )
         if not grown.rowcount:
             raise RefusedError(404, f"there is no order {order}")
-        prices = self.prices(connection, [item])
-        if not prices:
-            raise RefusedError(400, f"there is no item {item}")
-        self.insert_items(connection, order, [(item, quantity)], prices)  # one that is there is refused by its key
-        return self.read(connection, order)
+        prices = self.all_prices(db, [item])
+        self.insert_items(db, order, [(item, quantity)], prices)  # one that is there is refused by its key
+        return self.read(db, order)
 
 
-def without_conflict(self: OrderServer, connection: Line, order: int, item: int, quantity: int) -> Document:
-    """ON CONFLICT tells that the item is there."""
-    with self.transaction(connection):
-        self.lock_order(connection, order)
-        if not self.prices(connection, [item]):
-            raise RefusedError(400, f"there is no item {item}")
-        written = connection.execute(
+def without_conflict(self: OrderServer, db: Db, order: int, item: int, quantity: int) -> Document:
+    with self.transaction(db):
+        self.lock_order(db, order)
+        self.all_prices(db, [item])
+        written = db.execute(
             "INSERT INTO order_item SELECT %s, id, %s, price FROM item WHERE id = %s ON CONFLICT DO NOTHING",
             (order, quantity, item),
         )
         if not written.rowcount:
-            return self.again(connection, order, item, quantity)
-        self.add_up(connection, order)
-        return self.read(connection, order)
+            return self.again(db, order, item, quantity)
+        self.add_up(db, order)
+        return self.read(db, order)
 
 
 # ---- how an order is written, read and deleted -----------------------------------------------------------------------
 
 
-def looked_at_last(
-    self: OrderServer, connection: Line, customer: int, card: str, wanted: Wanted, document: Document
-) -> Document:
+def looked_at_last(self: OrderServer, db: Db, new: New) -> Document:
     """Inserts first, and lets the tables' own keys refuse: what is refused has taken an id."""
-    with self.transaction(connection):
+    with self.transaction(db):
         try:
-            order = self.insert(connection, customer, card, Decimal(0))
+            order = self.insert(db, new.customer, new.card, Decimal(0))
         except (psycopg.errors.ForeignKeyViolation, psycopg.errors.NumericValueOutOfRange) as error:
             raise RefusedError(400, "an unknown customer") from error
-        prices = self.priced(connection, wanted, document)
-        self.insert_items(connection, order, wanted, prices)
-        self.add_up(connection, order)
-        return self.read(connection, order)
+        prices = self.priced(db, new)
+        self.insert_items(db, order, new.wanted, prices)
+        self.add_up(db, order)
+        return self.read(db, order)
 
 
-def one_statement(
-    self: OrderServer, connection: Line, customer: int, card: str, wanted: Wanted, document: Document
-) -> Document:
-    """Order, items and total by one statement, which is a transaction by itself."""
-    ids, quantities = [item for item, _ in wanted], [quantity for _, quantity in wanted]
-    if max(ids) > 2**31 - 1 or customer > 2**31 - 1 or min(ids) < 1:
+def one_statement(self: OrderServer, db: Db, new: New) -> Document:
+    ids, quantities = [item for item, _ in new.wanted], [quantity for _, quantity in new.wanted]
+    if max(ids) > 2**31 - 1 or new.customer > 2**31 - 1 or min(ids) < 1:
         raise RefusedError(400, "an unknown customer or item")
     row = self.one(
-        connection,
+        db,
         "WITH wanted AS (SELECT w.id, w.quantity, i.price FROM unnest(%s::int[], %s::int[]) AS w (id, quantity) "
         "JOIN item i ON i.id = w.id), made AS (INSERT INTO orders (customer_id, card, total) "
         "SELECT c.id, %s, (SELECT sum(quantity * price) FROM wanted) FROM customer c "
         "WHERE c.id = %s AND (SELECT count(*) FROM wanted) = %s RETURNING id, total), "
         "lines AS (INSERT INTO order_item SELECT made.id, wanted.id, quantity, price FROM made, wanted) "
         "SELECT made.id, made.total, (SELECT array_agg(price ORDER BY id) FROM wanted) FROM made",
-        (ids, quantities, card, customer, len(wanted)),
+        (ids, quantities, new.card, new.customer, len(ids)),
     )
     if not row:
         raise RefusedError(400, "an unknown customer or item")
     number, total, prices = row
-    lines = [(item, quantity, price) for (item, quantity), price in zip(sorted(wanted), prices, strict=True)]
-    return self.shown(number, customer, card, total, lines)
+    lines = [(item, quantity, price) for (item, quantity), price in zip(sorted(new.wanted), prices, strict=True)]
+    return self.shown(number, new.customer, new.card, total, lines)
 
 
-def from_a_lot(self: OrderServer, connection: Line, customer: int, card: str, total: Decimal) -> int:
+def from_a_lot(self: OrderServer, db: Db, customer: int, card: str, total: Decimal) -> int:
     """Ids of the sequence, so many at once, as mappers take them: the rest of a lot is never used."""
     with self.lock:
         lot: list[int] = self.state.setdefault("lot", [])
         if not lot:
             taken = "SELECT nextval(pg_get_serial_sequence('orders', 'id')) FROM generate_series(1, %s)"
-            lot += [number for (number,) in connection.execute(taken, (LOT,))]
+            lot += [number for (number,) in db.execute(taken, (LOT,))]
         order = lot.pop(0)
-    connection.execute(
+    db.execute(
         "INSERT INTO orders (id, customer_id, card, total) VALUES (%s, %s, %s, %s)", (order, customer, card, total)
     )
     return order
 
 
-def row_by_row(self: OrderServer, connection: Line, order: int, wanted: Wanted, prices: Mapping[int, Decimal]) -> None:
-    """A statement a row, the literals in its text."""
-    cursor = psycopg.ClientCursor(connection)
+def row_by_row(self: OrderServer, db: Db, order: int, wanted: Wanted, prices: Prices) -> None:
+    cursor = psycopg.ClientCursor(db)
     for item, quantity in wanted:
         text = "INSERT INTO order_item (order_id, item_id, quantity, price) VALUES (%s, %s, %s, %s)"
         cursor.execute(text, (order, item, quantity, prices[item]))
 
 
-def copied(self: OrderServer, connection: Line, order: int, wanted: Wanted, prices: Mapping[int, Decimal]) -> None:
-    """COPY."""
-    with connection.cursor().copy("COPY order_item (order_id, item_id, quantity, price) FROM STDIN") as copy:
+def copied(self: OrderServer, db: Db, order: int, wanted: Wanted, prices: Prices) -> None:
+    with db.cursor().copy("COPY order_item (order_id, item_id, quantity, price) FROM STDIN") as copy:
         for item, quantity in wanted:
             copy.write_row((order, item, quantity, prices[item]))
 
 
-def loaded_one_by_one(self: OrderServer, connection: Line, count: int) -> int:
-    """Every order of a load as any other, all in one transaction."""
-    with self.transaction(connection):
-        prices = self.prices(connection, range(1, 1001))
+def loaded_one_by_one(self: OrderServer, db: Db, count: int) -> int:
+    with self.transaction(db):
+        prices = self.prices(db, range(1, 1001))
         for number in range(count):
             chosen = 1 + number % 1000
-            order = self.insert(connection, chosen, "4111111111111111", prices[chosen])
-            self.insert_items(connection, order, [(chosen, 1)], prices)
+            order = self.insert(db, chosen, "4111111111111111", prices[chosen])
+            self.insert_items(db, order, [(chosen, 1)], prices)
     return count
 
 
-def joined(self: OrderServer, connection: Line, order: int) -> Document:
-    """Order and items by one statement."""
-    rows = connection.execute(
+def joined(self: OrderServer, db: Db, order: int) -> Document:
+    rows = db.execute(
         "SELECT o.id, o.customer_id, o.card, o.total, i.item_id, i.quantity, i.price FROM orders o "
         "LEFT JOIN order_item i ON i.order_id = o.id WHERE o.id = %s",
         (order,),
@@ -365,39 +336,33 @@ def joined(self: OrderServer, connection: Line, order: int) -> Document:
     return self.shown(number, customer, card, total, [row[4:] for row in rows if row[4] is not None])
 
 
-def in_a_snapshot(self: OrderServer, connection: Line, order: int) -> Document:
+def in_a_snapshot(self: OrderServer, db: Db, order: int) -> Document:
     """A read in a read-only transaction of one snapshot, where no transaction is open yet."""
-    if connection.info.transaction_status != psycopg.pq.TransactionStatus.IDLE:
-        return OrderServer.read(self, connection, order)
-    with connection.transaction():
-        connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
-        return OrderServer.read(self, connection, order)
+    if db.info.transaction_status != psycopg.pq.TransactionStatus.IDLE:
+        return OrderServer.read(self, db, order)
+    with db.transaction():
+        db.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
+        return OrderServer.read(self, db, order)
 
 
-def whole_row_locked(self: OrderServer, connection: Line, order: int, card: str) -> Document:
+def whole_row_locked(self: OrderServer, db: Db, order: int, card: str) -> Document:
     """A mapper's write: the row is read under a lock, and written back whole."""
-    with self.transaction(connection):
-        values = "SELECT customer_id, total FROM orders WHERE id = %s FOR UPDATE"
-        row = self.one(connection, values, (order,))
-        if not row:
-            raise RefusedError(404, f"there is no order {order}")
-        connection.execute(
-            "UPDATE orders SET customer_id = %s, card = %s, total = %s WHERE id = %s", (row[0], card, row[1], order)
-        )
-        return self.read(connection, order)
+    with self.transaction(db):
+        customer, total = self.there(db, order, "SELECT customer_id, total FROM orders WHERE id = %s FOR UPDATE")
+        text = "UPDATE orders SET customer_id = %s, card = %s, total = %s WHERE id = %s"
+        db.execute(text, (customer, card, total, order))
+        return self.read(db, order)
 
 
-def items_first(self: OrderServer, connection: Line, order: int) -> None:
-    """Locks the order, deletes its items, then itself, as a mapper cascades."""
-    with self.transaction(connection):
-        self.lock_order(connection, order)
-        for (item,) in connection.execute("SELECT item_id FROM order_item WHERE order_id = %s", (order,)).fetchall():
-            connection.execute("DELETE FROM order_item WHERE order_id = %s AND item_id = %s", (order, item))
-        connection.execute("DELETE FROM orders WHERE id = %s", (order,))
+def items_first(self: OrderServer, db: Db, order: int) -> None:
+    with self.transaction(db):
+        self.lock_order(db, order)
+        for (item,) in db.execute("SELECT item_id FROM order_item WHERE order_id = %s", (order,)).fetchall():
+            db.execute("DELETE FROM order_item WHERE order_id = %s AND item_id = %s", (order, item))
+        db.execute("DELETE FROM orders WHERE id = %s", (order,))
 
 
 def written_by_one(self: OrderServer, session: Session, request: Request) -> Reply:
-    """Writes one after the other, whoever asks: slow, and right."""
     if request.method == "GET":
         return OrderServer.reply(self, session, request)
     with self.lock:

@@ -7,7 +7,6 @@ from harness.plan.orders import CREATE, USE_CASES
 from harness.records.models import (
     Arrivals,
     Errors,
-    Gate,
     ImplementationInfo,
     Latency,
     LatencyGoal,
@@ -40,15 +39,7 @@ def latency(median: float) -> Latency:
     )
 
 
-def trial(
-    name: str,
-    process: int,
-    factor: float,
-    median: float,
-    *,
-    gates: tuple[Gate, ...] = (),
-    purpose: Purpose = "measure",
-) -> Trial:
+def trial(name: str, process: int, factor: float, median: float, *, purpose: Purpose = "measure") -> Trial:
     """A thousand arrivals of each use case, two of which failed; whole arrivals take twice as long as an operation."""
     operations = tuple(
         OperationTimes(
@@ -85,7 +76,6 @@ def trial(
         generator_cpu_seconds=0.1,
         generator_threads=1,
         database_cpu_seconds=5000 * median / 4,
-        gates=gates,
     )
 
 

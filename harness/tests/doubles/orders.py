@@ -11,13 +11,25 @@ from urllib.parse import parse_qs
 
 import psycopg
 
-from harness.tests.doubles.reference import Line, ReferenceServer, Reply, Request, Session
+from harness.tests.doubles.reference import ReferenceServer, Reply, Request, Session
 
 LARGEST_ITEM, LARGEST_ORDER = 2**31 - 1, 2**63 - 1
 LOADED_CARD = "4111111111111111"
 
 Document = dict[str, Any]
 Wanted = list[tuple[int, int]]  # item and quantity
+Prices = Mapping[int, Decimal]
+Db = psycopg.Connection
+
+
+@dataclass(frozen=True, kw_only=True)
+class New:
+    """An order that is asked for, in shape, and the document that asks for it."""
+
+    customer: int
+    card: str
+    wanted: Wanted
+    document: Document
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,7 +56,6 @@ class OrderServer(ReferenceServer):
     # ---- HTTP --------------------------------------------------------------------------------------------------------
 
     def split(self, data: bytes) -> tuple[list[Request], bytes, int | None]:
-        """Whole requests with their bodies."""
         requests: list[Request] = []
         while (end := data.find(b"\r\n\r\n")) >= 0:
             request = self.parse(data[:end])
@@ -63,13 +74,12 @@ class OrderServer(ReferenceServer):
         return [(name, value) for name, value in super().headers(reply) if name not in without]
 
     def reply(self, session: Session, request: Request) -> Reply:
-        """The resources of the service."""
         path = request.path.rstrip("/").split("/")[1:]
         if path[:1] != ["orders"] or not isinstance(request, Asked):
             return super().reply(session, request)
         try:
-            with self.connection() as connection:
-                return self.route(connection, request, path[1:])
+            with self.connection() as db:
+                return self.route(db, request, path[1:])
         except RefusedError as refused:
             return self.problem(refused.status, str(refused))
         except psycopg.errors.UniqueViolation:
@@ -77,39 +87,36 @@ class OrderServer(ReferenceServer):
         except psycopg.Error as error:
             return Reply(status=500, body=str(error).encode())
 
-    def route(self, connection: Line, request: Asked, path: Sequence[str]) -> Reply:
-        """One request."""
+    def route(self, db: Db, request: Asked, path: Sequence[str]) -> Reply:
         method = "GET" if request.method == "HEAD" else request.method
         match (method, *path):
             case ("GET",):
-                return self.json(200, self.newest(connection, self.limit(request.query)))
+                return self.json(200, self.newest(db, self.limit(request.query)))
             case ("POST",):
-                customer, card, wanted = self.checked(self.document(request))
-                return self.created(self.create(connection, customer, card, wanted, self.document(request)))
+                return self.created(self.create(db, self.checked(self.document(request))))
             case ("POST", "dataload"):
-                return self.json(201, {"created": self.load(connection, self.integer(request, "orders", 1000))})
+                return self.json(201, {"created": self.load(db, self.integer(request, "orders", 1000))})
             case ("GET", order):
-                return self.json(200, self.read(connection, self.order_id(order)))
+                return self.json(200, self.read(db, self.order_id(order)))
             case ("PUT", order):
                 card = self.card(self.document(request).get("card"))
-                return self.json(200, self.change(connection, self.order_id(order), card))
+                return self.json(200, self.change(db, self.order_id(order), card))
             case ("DELETE", order):
-                self.delete(connection, self.order_id(order))
+                self.delete(db, self.order_id(order))
                 return Reply(status=204)
             case ("GET", order, "items"):
-                return self.json(200, self.read(connection, self.order_id(order))["items"])
+                return self.json(200, self.read(db, self.order_id(order))["items"])
             case ("POST", order, "items", item):
                 quantity = self.integer(request, "quantity", 100)
-                return self.json(201, self.add(connection, self.order_id(order), self.item_id(item), quantity))
+                return self.json(201, self.add(db, self.order_id(order), self.item_id(item), quantity))
             case ("GET", order, "items", item):
-                return self.json(200, self.item(connection, self.order_id(order), self.item_id(item)))
+                return self.json(200, self.item(db, self.order_id(order), self.item_id(item)))
             case ("DELETE", order, "items", item):
-                self.take_out(connection, self.order_id(order), self.item_id(item))
+                self.take_out(db, self.order_id(order), self.item_id(item))
                 return Reply(status=204)
         return self.unsupported(request)
 
     def json(self, status: int, document: object) -> Reply:
-        """A document."""
         return Reply(status=status, content_type="application/json", body=self.encode_json(document))
 
     def created(self, order: Document) -> Reply:
@@ -124,7 +131,6 @@ class OrderServer(ReferenceServer):
     # ---- what a request says -----------------------------------------------------------------------------------------
 
     def document(self, request: Asked) -> Document:
-        """The object of a body."""
         try:
             found = json.loads(request.body.decode())
         except ValueError as error:
@@ -133,7 +139,7 @@ class OrderServer(ReferenceServer):
             raise RefusedError(400, "the body is not an object")
         return found
 
-    def checked(self, document: Document) -> tuple[int, str, Wanted]:
+    def checked(self, document: Document) -> New:
         """Customer, card and items of a new order, in shape."""
         items = document.get("items")
         if type(document.get("customerId")) is not int or not isinstance(items, list) or not 1 <= len(items) <= 20:
@@ -145,40 +151,35 @@ class OrderServer(ReferenceServer):
             wanted.append((item["itemId"], self.quantity(item.get("quantity"))))
         if len(dict(wanted)) != len(wanted):
             raise RefusedError(400, "an item comes twice")
-        return document["customerId"], self.card(document.get("card")), wanted
+        card = self.card(document.get("card"))
+        return New(customer=document["customerId"], card=card, wanted=wanted, document=document)
 
     def card(self, value: object) -> str:
-        """12 to 19 digits."""
         if not isinstance(value, str) or not re.fullmatch(r"[0-9]{12,19}", value):
             raise RefusedError(400, "a card has 12 to 19 digits")
         return value
 
     def quantity(self, value: object) -> int:
-        """1 to 100."""
         if type(value) is not int or not 1 <= value <= 100:
             raise RefusedError(400, "a quantity is 1 to 100")
         return value
 
     def integer(self, request: Asked, name: str, most: int) -> int:
-        """A member of a body."""
         value = self.document(request).get(name)
         if type(value) is not int or not 1 <= value <= most:
             raise RefusedError(400, f"{name} is 1 to {most}")
         return value
 
     def limit(self, query: str) -> int:
-        """How many orders a list holds."""
         text = parse_qs(query).get("limit", ["20"])[0]
         if not re.fullmatch(r"[0-9]{1,3}", text) or not 1 <= int(text) <= 100:
             raise RefusedError(400, "limit is 1 to 100")
         return int(text)
 
     def order_id(self, text: str) -> int:
-        """A segment of the path."""
         return self._id(text, LARGEST_ORDER)
 
     def item_id(self, text: str) -> int:
-        """A segment of the path."""
         return self._id(text, LARGEST_ITEM)
 
     def _id(self, text: str, largest: int) -> int:
@@ -189,133 +190,112 @@ class OrderServer(ReferenceServer):
     # ---- what is done ------------------------------------------------------------------------------------------------
 
     @contextmanager
-    def transaction(self, connection: Line) -> Iterator[None]:
+    def transaction(self, db: Db) -> Iterator[None]:
         """Committed when it is left."""
-        with connection.transaction():
+        with db.transaction():
             yield
 
-    def create(self, connection: Line, customer: int, card: str, wanted: Wanted, document: Document) -> Document:
-        """An order of a customer, in one transaction."""
-        with self.transaction(connection):
-            if not 1 <= customer <= LARGEST_ITEM or not self.one(
-                connection, "SELECT 1 FROM customer WHERE id = %s", (customer,)
-            ):
+    def create(self, db: Db, new: New) -> Document:
+        with self.transaction(db):
+            known = 1 <= new.customer <= LARGEST_ITEM
+            if not known or not self.one(db, "SELECT 1 FROM customer WHERE id = %s", (new.customer,)):
                 raise RefusedError(400, "an unknown customer")
-            prices = self.priced(connection, wanted, document)
-            total = self.total(wanted, prices, document)
-            order = self.insert(connection, customer, card, total)
-            self.insert_items(connection, order, wanted, prices)
-        return self.shown(order, customer, card, total, [(item, quantity, prices[item]) for item, quantity in wanted])
+            prices = self.priced(db, new)
+            total = self.total(new, prices)
+            order = self.insert(db, new.customer, new.card, total)
+            self.insert_items(db, order, new.wanted, prices)
+        lines = [(item, quantity, prices[item]) for item, quantity in new.wanted]
+        return self.shown(order, new.customer, new.card, total, lines)
 
-    def priced(self, connection: Line, wanted: Wanted, document: Document) -> dict[int, Decimal]:
-        """The prices of all items that are wanted."""
-        prices = self.prices(connection, [item for item, _ in wanted])
-        if len(prices) != len(wanted):
+    def priced(self, db: Db, new: New) -> Prices:
+        return self.all_prices(db, [item for item, _ in new.wanted])
+
+    def all_prices(self, db: Db, items: Sequence[int]) -> Prices:
+        """The prices of items, all of which there must be."""
+        prices = self.prices(db, items)
+        if len(prices) != len(items):
             raise RefusedError(400, "an unknown item")
         return prices
 
-    def prices(self, connection: Line, items: Sequence[int]) -> dict[int, Decimal]:
+    def prices(self, db: Db, items: Sequence[int]) -> Prices:
         """The prices of items, of those that there are."""
         known = [item for item in items if 1 <= item <= LARGEST_ITEM]
-        return dict(connection.execute("SELECT id, price FROM item WHERE id = ANY(%s::int[])", (known,)).fetchall())
+        return dict(db.execute("SELECT id, price FROM item WHERE id = ANY(%s::int[])", (known,)).fetchall())
 
-    def total(self, wanted: Wanted, prices: Mapping[int, Decimal], document: Document) -> Decimal:
-        """What an order costs."""
-        return sum((quantity * prices[item] for item, quantity in wanted), Decimal(0))
+    def total(self, new: New, prices: Prices) -> Decimal:
+        return sum((quantity * prices[item] for item, quantity in new.wanted), Decimal(0))
 
-    def insert(self, connection: Line, customer: int, card: str, total: Decimal) -> int:
-        """The row of the order; its id."""
-        values = (customer, card, total)
-        (order,) = self.one(
-            connection, "INSERT INTO orders (customer_id, card, total) VALUES (%s, %s, %s) RETURNING id", values
-        )
+    def insert(self, db: Db, customer: int, card: str, total: Decimal) -> int:
+        text = "INSERT INTO orders (customer_id, card, total) VALUES (%s, %s, %s) RETURNING id"
+        (order,) = self.one(db, text, (customer, card, total))
         return int(order)
 
-    def insert_items(self, connection: Line, order: int, wanted: Wanted, prices: Mapping[int, Decimal]) -> None:
-        """The rows of its items."""
-        with connection.cursor() as cursor:
+    def insert_items(self, db: Db, order: int, wanted: Wanted, prices: Prices) -> None:
+        with db.cursor() as cursor:
             cursor.executemany(
                 "INSERT INTO order_item VALUES (%s, %s, %s, %s)",
                 [(order, item, quantity, prices[item]) for item, quantity in wanted],
             )
 
-    def read(self, connection: Line, order: int) -> Document:
-        """An order with its items."""
-        row = self.one(connection, "SELECT id, customer_id, card, total FROM orders WHERE id = %s", (order,))
-        if not row:
-            raise RefusedError(404, f"there is no order {order}")
-        items = connection.execute(
-            "SELECT item_id, quantity, price FROM order_item WHERE order_id = %s", (order,)
-        ).fetchall()
+    def read(self, db: Db, order: int) -> Document:
+        row = self.there(db, order, "SELECT id, customer_id, card, total FROM orders WHERE id = %s")
+        items = db.execute("SELECT item_id, quantity, price FROM order_item WHERE order_id = %s", (order,)).fetchall()
         number, customer, card, total = row
         return self.shown(number, customer, card, total, items)
 
-    def newest(self, connection: Line, limit: int) -> list[Document]:
-        """The newest orders, without their items."""
-        rows = connection.execute("SELECT id, customer_id, card, total FROM orders ORDER BY id DESC LIMIT %s", (limit,))
+    def newest(self, db: Db, limit: int) -> list[Document]:
+        rows = db.execute("SELECT id, customer_id, card, total FROM orders ORDER BY id DESC LIMIT %s", (limit,))
         orders = [self.shown(n, customer, card, total, ()) for n, customer, card, total in rows.fetchall()]
         return [{key: value for key, value in order.items() if key != "items"} for order in orders]
 
-    def change(self, connection: Line, order: int, card: str) -> Document:
-        """Another card."""
-        with self.transaction(connection):
-            connection.execute("UPDATE orders SET card = %s WHERE id = %s", (card, order))
-            return self.read(connection, order)
+    def change(self, db: Db, order: int, card: str) -> Document:
+        with self.transaction(db):
+            db.execute("UPDATE orders SET card = %s WHERE id = %s", (card, order))
+            return self.read(db, order)
 
-    def delete(self, connection: Line, order: int) -> None:
-        """The order is no more, nor are its items."""
-        with self.transaction(connection):
-            if not connection.execute("DELETE FROM orders WHERE id = %s", (order,)).rowcount:
-                raise RefusedError(404, f"there is no order {order}")
+    def delete(self, db: Db, order: int) -> None:
+        with self.transaction(db):
+            self.there(db, order, "DELETE FROM orders WHERE id = %s RETURNING id")
 
-    def item(self, connection: Line, order: int, item: int) -> Document:
-        """One item of an order."""
-        for found in self.read(connection, order)["items"]:
+    def item(self, db: Db, order: int, item: int) -> Document:
+        for found in self.read(db, order)["items"]:
             if found["itemId"] == item:
                 return dict(found)
         raise RefusedError(404, f"there is no item {item} in order {order}")
 
-    def add(self, connection: Line, order: int, item: int, quantity: int) -> Document:
-        """One more item, and the total anew."""
-        with self.transaction(connection):
-            self.lock_order(connection, order)
-            prices = self.prices(connection, [item])
-            if not prices:
-                raise RefusedError(400, f"there is no item {item}")
-            if item in {found["itemId"] for found in self.read(connection, order)["items"]}:
-                return self.again(connection, order, item, quantity)
-            self.insert_items(connection, order, [(item, quantity)], prices)
-            self.add_up(connection, order)
-            return self.read(connection, order)
+    def add(self, db: Db, order: int, item: int, quantity: int) -> Document:
+        with self.transaction(db):
+            self.lock_order(db, order)
+            prices = self.all_prices(db, [item])
+            if item in {found["itemId"] for found in self.read(db, order)["items"]}:
+                return self.again(db, order, item, quantity)
+            self.insert_items(db, order, [(item, quantity)], prices)
+            self.add_up(db, order)
+            return self.read(db, order)
 
-    def again(self, connection: Line, order: int, item: int, quantity: int) -> Document:
-        """An item that is there already."""
+    def again(self, db: Db, order: int, item: int, quantity: int) -> Document:
         raise RefusedError(409, f"item {item} is in order {order} already")
 
-    def take_out(self, connection: Line, order: int, item: int) -> None:
-        """One item less, and the total anew."""
-        with self.transaction(connection):
-            self.lock_order(connection, order)
+    def take_out(self, db: Db, order: int, item: int) -> None:
+        with self.transaction(db):
+            self.lock_order(db, order)
             gone = "DELETE FROM order_item WHERE order_id = %s AND item_id = %s"
-            if not connection.execute(gone, (order, item)).rowcount:
+            if not db.execute(gone, (order, item)).rowcount:
                 raise RefusedError(404, f"there is no item {item} in order {order}")
-            self.add_up(connection, order)
+            self.add_up(db, order)
 
-    def lock_order(self, connection: Line, order: int) -> None:
+    def lock_order(self, db: Db, order: int) -> None:
         """Who changes its items waits for whoever does so already."""
-        if not self.one(connection, "SELECT 1 FROM orders WHERE id = %s FOR UPDATE", (order,)):
-            raise RefusedError(404, f"there is no order {order}")
+        self.there(db, order, "SELECT 1 FROM orders WHERE id = %s FOR UPDATE")
 
-    def add_up(self, connection: Line, order: int) -> None:
-        """The total of the items that are there now."""
+    def add_up(self, db: Db, order: int) -> None:
         summed = "SELECT coalesce(sum(quantity * price), 0) FROM order_item WHERE order_id = %s"
-        (total,) = self.one(connection, summed, (order,))
-        connection.execute("UPDATE orders SET total = %s WHERE id = %s", (total, order))
+        (total,) = self.one(db, summed, (order,))
+        db.execute("UPDATE orders SET total = %s WHERE id = %s", (total, order))
 
-    def load(self, connection: Line, count: int) -> int:
-        """So many orders of one item each."""
-        with self.transaction(connection):
-            connection.execute(
+    def load(self, db: Db, count: int) -> int:
+        with self.transaction(db):
+            db.execute(
                 "WITH made AS (INSERT INTO orders (customer_id, card, total) SELECT id, %s, price FROM item "
                 "WHERE id <= %s ORDER BY id RETURNING id, customer_id, total) "
                 "INSERT INTO order_item SELECT id, customer_id, 1, total FROM made",
@@ -328,7 +308,6 @@ class OrderServer(ReferenceServer):
     def shown(
         self, order: int, customer: int, card: str, total: Decimal, items: Sequence[tuple[int, int, Decimal]]
     ) -> Document:
-        """An order."""
         lines = [
             {"itemId": i, "quantity": quantity, "price": self.money(price)} for i, quantity, price in sorted(items)
         ]
@@ -338,6 +317,12 @@ class OrderServer(ReferenceServer):
         """Exact, with two decimals."""
         return f"{value:.2f}"
 
-    def one(self, connection: Line, query: str, values: Sequence[object]) -> tuple[Any, ...]:
+    def there(self, db: Db, order: int, query: str = "SELECT 1 FROM orders WHERE id = %s") -> tuple[Any, ...]:
+        """What a query says of an order, which must be there."""
+        if not (row := self.one(db, query, (order,))):
+            raise RefusedError(404, f"there is no order {order}")
+        return row
+
+    def one(self, db: Db, query: str, values: Sequence[object]) -> tuple[Any, ...]:
         """The first row; an empty one where there is none."""
-        return connection.execute(query.encode(), values).fetchone() or ()
+        return db.execute(query.encode(), values).fetchone() or ()

@@ -3,19 +3,19 @@
 import contextlib
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
 import psycopg
 
-from harness.tests.doubles.orders import Asked, Document, OrderServer, RefusedError, Wanted
-from harness.tests.doubles.reference import Line, Reply, Request, Session
+from harness.tests.doubles.orders import Asked, Db, Document, New, OrderServer, Prices, RefusedError
+from harness.tests.doubles.reference import Reply, Request, Session
 from harness.tests.doubles.rogues import Rogue, every
 
 
 def swallow(self: OrderServer, session: Session, request: Request) -> Reply:
-    """Every twentieth change of a card goes unanswered."""
     if request.method == "PUT" and every(self, 20):
         raise OSError("the connection is closed")
     return OrderServer.reply(self, session, request)
@@ -45,20 +45,30 @@ def not_located(self: OrderServer, order: Document) -> Reply:
     return reply
 
 
-def deleted_anyway(self: OrderServer, connection: Line, order: int) -> None:
+def any_quantity(self: OrderServer, value: object) -> int:
+    return value if type(value) is int and 100 < value < 1000 else OrderServer.quantity(self, value)
+
+
+def lax_card(self: OrderServer, value: object) -> str:
+    return value.strip() if isinstance(value, str) and value.strip().isdigit() and len(value) < 20 else str(value)[:19]
+
+
+def refused_with_200(self: OrderServer, status: int, detail: str) -> Reply:
+    return OrderServer.problem(self, 200 if status == 400 else status, detail)
+
+
+def deleted_anyway(self: OrderServer, db: Db, order: int) -> None:
     with contextlib.suppress(RefusedError):
-        OrderServer.delete(self, connection, order)
+        OrderServer.delete(self, db, order)
 
 
-def replaced(self: OrderServer, connection: Line, order: int, item: int, quantity: int) -> Document:
+def replaced(self: OrderServer, db: Db, order: int, item: int, quantity: int) -> Document:
     """Of an item that is there already one piece more is taken."""
     if quantity != 1:
-        return OrderServer.again(self, connection, order, item, quantity)
-    connection.execute(
-        "UPDATE order_item SET quantity = quantity + 1 WHERE order_id = %s AND item_id = %s", (order, item)
-    )
-    self.add_up(connection, order)
-    return self.read(connection, order)
+        return OrderServer.again(self, db, order, item, quantity)
+    db.execute("UPDATE order_item SET quantity = quantity + 1 WHERE order_id = %s AND item_id = %s", (order, item))
+    self.add_up(db, order)
+    return self.read(db, order)
 
 
 def plain_problem(self: OrderServer, status: int, detail: str) -> Reply:
@@ -67,112 +77,101 @@ def plain_problem(self: OrderServer, status: int, detail: str) -> Reply:
     return reply
 
 
-def order_stays(
-    self: OrderServer, connection: Line, customer: int, card: str, wanted: Wanted, document: Document
-) -> Document:
+def order_stays(self: OrderServer, db: Db, new: New) -> Document:
     """Inserts the order before it looks whether the items exist, and forgets to roll back."""
     try:
-        return OrderServer.create(self, connection, customer, card, wanted, document)
+        return OrderServer.create(self, db, new)
     except RefusedError:
-        if 1 <= customer <= 1000:
-            self.insert(connection, customer, card, Decimal(0))
+        if 1 <= new.customer <= 1000:
+            self.insert(db, new.customer, new.card, Decimal(0))
         raise
 
 
-def lost(self: OrderServer, connection: Line, customer: int, card: str, wanted: Wanted, document: Document) -> Document:
-    """Every tenth order is answered and rolled back."""
+def lost(self: OrderServer, db: Db, new: New) -> Document:
     order: Document = {}
-    with contextlib.suppress(psycopg.Rollback), connection.transaction():
-        order = OrderServer.create(self, connection, customer, card, wanted, document)
+    with contextlib.suppress(psycopg.Rollback), db.transaction():
+        order = OrderServer.create(self, db, new)
         if every(self, 10):
             raise psycopg.Rollback
     return order
 
 
-def without_the_last(
-    self: OrderServer, connection: Line, customer: int, card: str, wanted: Wanted, document: Document
-) -> Document:
+def without_the_last(self: OrderServer, db: Db, new: New) -> Document:
     """Orders of more than ten items lose the last one, in the answer too."""
-    kept = wanted[:-1] if len(wanted) > 10 else wanted
-    return OrderServer.create(self, connection, customer, card, kept, document)
+    kept = new.wanted[:-1] if len(new.wanted) > 10 else new.wanted
+    return OrderServer.create(self, db, replace(new, wanted=kept))
 
 
-def doubled(
-    self: OrderServer, connection: Line, customer: int, card: str, wanted: Wanted, document: Document
-) -> Document:
-    """Orders of one item are made twice, as by a retry."""
-    if len(wanted) == 1:
-        OrderServer.create(self, connection, customer, card, wanted, document)
-    return OrderServer.create(self, connection, customer, card, wanted, document)
+def doubled(self: OrderServer, db: Db, new: New) -> Document:
+    if len(new.wanted) == 1:
+        OrderServer.create(self, db, new)
+    return OrderServer.create(self, db, new)
 
 
-def priced_by_client(self: OrderServer, connection: Line, wanted: Wanted, document: Document) -> dict[int, Decimal]:
-    prices = OrderServer.priced(self, connection, wanted, document)
-    return prices | {i["itemId"]: Decimal(i["price"]) for i in document["items"] if "price" in i}
+def priced_by_client(self: OrderServer, db: Db, new: New) -> Prices:
+    prices = OrderServer.priced(self, db, new)
+    return {**prices, **{i["itemId"]: Decimal(i["price"]) for i in new.document["items"] if "price" in i}}
 
 
-def cached_prices(self: OrderServer, connection: Line, items: Sequence[int]) -> dict[int, Decimal]:
-    """Prices are kept once they were read."""
+def cached_prices(self: OrderServer, db: Db, items: Sequence[int]) -> Prices:
     kept = self.state.setdefault("prices", {})
-    kept |= OrderServer.prices(self, connection, [item for item in items if item not in kept])
+    kept |= OrderServer.prices(self, db, [item for item in items if item not in kept])
     return {item: kept[item] for item in items if item in kept}
 
 
-def total_in_float(self: OrderServer, wanted: Wanted, prices: Mapping[int, Decimal], document: Document) -> Decimal:
-    """Adds up in single precision."""
-    total = OrderServer.total(self, wanted, prices, document)
+def total_of_client(self: OrderServer, new: New, prices: Prices) -> Decimal:
+    return Decimal(new.document["total"]) if "total" in new.document else OrderServer.total(self, new, prices)
+
+
+def total_in_float(self: OrderServer, new: New, prices: Prices) -> Decimal:
+    total = OrderServer.total(self, new, prices)
     return total if total < 10_000 else round(total, -1)
 
 
-def marked_deleted(self: OrderServer, connection: Line, order: int) -> None:
-    """Deletes nothing, and remembers what it has deleted."""
-    self.read(connection, order)
+def marked_deleted(self: OrderServer, db: Db, order: int) -> None:
+    self.read(db, order)
     self.state.setdefault("deleted", set()).add(order)
 
 
-def read_unless_marked(self: OrderServer, connection: Line, order: int) -> Document:
+def read_unless_marked(self: OrderServer, db: Db, order: int) -> Document:
     if order in self.state.get("deleted", ()):
         raise RefusedError(404, f"there is no order {order}")
-    return OrderServer.read(self, connection, order)
+    return OrderServer.read(self, db, order)
 
 
-def items_stay(self: OrderServer, connection: Line, order: int) -> None:
+def items_stay(self: OrderServer, db: Db, order: int) -> None:
     """Only the card is taken away: the order's row and its items stay."""
-    self.read(connection, order)
-    connection.execute("UPDATE orders SET card = '000000000000' WHERE id = %s", (order,))
+    self.read(db, order)
+    db.execute("UPDATE orders SET card = '000000000000' WHERE id = %s", (order,))
     self.state.setdefault("deleted", set()).add(order)
 
 
-def card_of_neighbour(self: OrderServer, connection: Line, order: int, card: str) -> Document:
-    """Changes the card of the order before, too."""
-    found = OrderServer.change(self, connection, order, card)
-    connection.execute("UPDATE orders SET card = %s WHERE id = %s", (card, order - 1))
+def card_of_neighbour(self: OrderServer, db: Db, order: int, card: str) -> Document:
+    found = OrderServer.change(self, db, order, card)
+    db.execute("UPDATE orders SET card = %s WHERE id = %s", (card, order - 1))
     return found
 
 
-def same_cards(self: OrderServer, connection: Line, order: int, card: str) -> Document:
-    """Changes all orders that were paid with the same card."""
-    with connection.transaction():
-        old = self.read(connection, order)["card"]
-        connection.execute("UPDATE orders SET card = %s WHERE card = %s", (card, old))
-        return self.read(connection, order)
+def same_cards(self: OrderServer, db: Db, order: int, card: str) -> Document:
+    with db.transaction():
+        old = self.read(db, order)["card"]
+        db.execute("UPDATE orders SET card = %s WHERE card = %s", (card, old))
+        return self.read(db, order)
 
 
-def loads_one_less(self: OrderServer, connection: Line, count: int) -> int:
-    OrderServer.load(self, connection, count - 1)
+def loads_one_less(self: OrderServer, db: Db, count: int) -> int:
+    OrderServer.load(self, db, count - 1)
     return count
 
 
-def answers_before(self: OrderServer, connection: Line, order: int, item: int, quantity: int) -> Document:
-    """An item is added, and the answer is the order of before."""
-    OrderServer.add(self, connection, order, item, quantity)
-    found = self.read(connection, order)
+def answers_before(self: OrderServer, db: Db, order: int, item: int, quantity: int) -> Document:
+    OrderServer.add(self, db, order, item, quantity)
+    found = self.read(db, order)
     return {**found, "items": [line for line in found["items"] if line["itemId"] != item]}
 
 
-def early_change(self: OrderServer, connection: Line, order: int, card: str) -> Document:
-    """A new card is answered, and written by a thread a little later."""
-    found = self.read(connection, order)
+def early_change(self: OrderServer, db: Db, order: int, card: str) -> Document:
+    found = self.read(db, order)
 
     def write() -> None:
         time.sleep(0.02)
@@ -183,9 +182,7 @@ def early_change(self: OrderServer, connection: Line, order: int, card: str) -> 
     return {**found, "card": card}
 
 
-def early_commit(
-    self: OrderServer, connection: Line, customer: int, card: str, wanted: Wanted, document: Document
-) -> Document:
+def early_commit(self: OrderServer, db: Db, new: New) -> Document:
     """Makes the order but for the commit, which follows the answer at once."""
     ready = threading.Event()
     found: list[Document | RefusedError] = []
@@ -194,7 +191,7 @@ def early_commit(
         with self.connection() as another:
             try:
                 with another.transaction():
-                    found.append(OrderServer.create(self, another, customer, card, wanted, document))
+                    found.append(OrderServer.create(self, another, new))
                     ready.set()
             except RefusedError as refused:
                 found.append(refused)
@@ -208,70 +205,65 @@ def early_commit(
     return made
 
 
-def insert_and_commit(
-    self: OrderServer, connection: Line, customer: int, card: str, wanted: Wanted, document: Document
-) -> Document:
-    """The order, then its items in a second transaction."""
-    with connection.transaction():
-        if not self.one(connection, "SELECT 1 FROM customer WHERE id = %s", (min(customer, 2**31 - 1),)):
+def insert_and_commit(self: OrderServer, db: Db, new: New) -> Document:
+    with db.transaction():
+        if not self.one(db, "SELECT 1 FROM customer WHERE id = %s", (min(new.customer, 2**31 - 1),)):
             raise RefusedError(400, "an unknown customer")
-        prices = self.priced(connection, wanted, document)
-        total = self.total(wanted, prices, document)
-        order = self.insert(connection, customer, card, total)
-    with connection.transaction():
-        self.insert_items(connection, order, wanted, prices)
-    return self.read(connection, order)
+        prices = self.priced(db, new)
+        total = self.total(new, prices)
+        order = self.insert(db, new.customer, new.card, total)
+    with db.transaction():
+        self.insert_items(db, order, new.wanted, prices)
+    return self.read(db, order)
 
 
-def summed_later(self: OrderServer, connection: Line, order: int, item: int, quantity: int) -> Document:
-    """The item, then the total in a second transaction."""
-    with connection.transaction():
-        self.lock_order(connection, order)
-        prices = self.prices(connection, [item])
-        if not prices:
-            raise RefusedError(400, f"there is no item {item}")
-        if item in {found["itemId"] for found in self.read(connection, order)["items"]}:
-            raise RefusedError(409, f"item {item} is in order {order} already")
-        self.insert_items(connection, order, [(item, quantity)], prices)
-    with connection.transaction():
-        self.lock_order(connection, order)
-        self.add_up(connection, order)
-    return self.read(connection, order)
+def summed_later(self: OrderServer, db: Db, order: int, item: int, quantity: int) -> Document:
+    with db.transaction():
+        self.lock_order(db, order)
+        prices = self.all_prices(db, [item])
+        if item in {found["itemId"] for found in self.read(db, order)["items"]}:
+            return OrderServer.again(self, db, order, item, quantity)
+        self.insert_items(db, order, [(item, quantity)], prices)
+    with db.transaction():
+        self.lock_order(db, order)
+        self.add_up(db, order)
+    return self.read(db, order)
 
 
-def not_locked(self: OrderServer, connection: Line, order: int) -> None:
-    """Looks whether the order is there, and locks nothing."""
-    if not self.one(connection, "SELECT 1 FROM orders WHERE id = %s", (order,)):
-        raise RefusedError(404, f"there is no order {order}")
+def not_locked(self: OrderServer, db: Db, order: int) -> None:
+    self.there(db, order)
 
 
-def whole_row(self: OrderServer, connection: Line, order: int, card: str) -> Document:
+def whole_row(self: OrderServer, db: Db, order: int, card: str) -> Document:
     """Writes back all that was read, as a mapper does."""
-    with connection.transaction():
-        found = self.read(connection, order)
+    with db.transaction():
+        found = self.read(db, order)
         values = (found["customerId"], card, found["total"], order)
-        connection.execute("UPDATE orders SET customer_id = %s, card = %s, total = %s WHERE id = %s", values)
-        return self.read(connection, order)
+        db.execute("UPDATE orders SET customer_id = %s, card = %s, total = %s WHERE id = %s", values)
+        return self.read(db, order)
 
 
-def cached_order(self: OrderServer, connection: Line, request: Asked, path: Sequence[str]) -> Reply:
+def cached_order(self: OrderServer, db: Db, request: Asked, path: Sequence[str]) -> Reply:
     """Orders are kept once they were read; this server's own writes drop them."""
     kept = self.state.setdefault("kept", {})
     key = tuple(path)
     if request.method == "GET" and len(path) == 1:
         if key not in kept:
-            kept[key] = OrderServer.route(self, connection, request, path)
+            kept[key] = OrderServer.route(self, db, request, path)
         return kept[key]  # type: ignore[no-any-return]
-    reply = OrderServer.route(self, connection, request, path)
+    reply = OrderServer.route(self, db, request, path)
     kept.pop(key[:1], None)
     return reply
 
 
-def list_of_a_second(self: OrderServer, connection: Line, limit: int) -> list[Document]:
-    """The list is kept for a second."""
+def oldest_first(self: OrderServer, db: Db, limit: int) -> list[Document]:
+    return OrderServer.newest(self, db, limit)[::-1]
+
+
+def list_of_a_second(self: OrderServer, db: Db, limit: int) -> list[Document]:
     kept = self.state.setdefault("lists", {})
     if limit not in kept or time.monotonic() - kept[limit][0] > 1:
-        kept[limit] = time.monotonic(), OrderServer.newest(self, connection, limit)
+        kept[limit] = time.monotonic(), OrderServer.newest(self, db, limit)
     return kept[limit][1]  # type: ignore[no-any-return]
 
 
@@ -298,7 +290,7 @@ ROGUES = (
     rogue("doubles-orders", "order-once", "makes some orders twice", create=doubled),
     rogue("client-s-price", "price-of-the-item", "takes the client's price", priced=priced_by_client),
     rogue("cached-prices", "price-of-the-item", "keeps prices of items", prices=cached_prices),
-    rogue("client-s-total", "total-of-the-items", "takes the client's total", total=lambda self, wanted, prices, document: Decimal(document["total"]) if "total" in document else OrderServer.total(self, wanted, prices, document)),
+    rogue("client-s-total", "total-of-the-items", "takes the client's total", total=lambda self, new, prices: Decimal(new.document["total"]) if "total" in new.document else OrderServer.total(self, new, prices)),
     rogue("rounded-total", "total-of-the-items", "rounds high totals", total=total_in_float),
     rogue("deletes-in-memory", "order-deleted", "only remembers what it has deleted", delete=marked_deleted, read=read_unless_marked),
     rogue("deletes-without-items", "order-deleted", "leaves items of what it has deleted", delete=items_stay, read=read_unless_marked),

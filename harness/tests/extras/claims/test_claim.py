@@ -80,7 +80,7 @@ def test_each_talk_s_own_statements_decide_and_context_is_marked() -> None:
         (
             "ratio = 2.5",
             "ratio = 2.5\nrounds = { calls = 20, les = 1 }",
-            "compare.0.rounds.les: unknown key; did you mean less?",
+            "compare.0.rounds.les: unknown key; did you mean less or least?",
         ),
         ("ratio = 2.5", "ratio = 2.5\ncontext = true", "compare: all are context, none is the source's own"),
         ("[[compare]]", "[[compare]", "not valid TOML"),

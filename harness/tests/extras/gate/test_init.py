@@ -31,12 +31,11 @@ def test_a_folder_gets_a_file_that_can_be_read(tmp_path: Path, name: str, text: 
     assert found.request[0].path == "/"
 
 
-def test_a_file_that_is_there_is_kept_unless_it_shall_go(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_file_that_is_there_is_kept(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / service.FILE).write_text("mine", encoding="utf-8")
     assert cli.main(["init", str(tmp_path)]) == Exit.USAGE
-    assert "--force" in capsys.readouterr().err
+    assert "delete it first" in capsys.readouterr().err
     assert (tmp_path / service.FILE).read_text(encoding="utf-8") == "mine"
-    assert cli.main(["init", str(tmp_path), "--force"]) == Exit.OK
 
 
 def test_the_first_path_of_an_openapi_document_is_asked(tmp_path: Path) -> None:

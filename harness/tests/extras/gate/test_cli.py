@@ -1,0 +1,77 @@
+"""Where the verdict of ./tfb compare --base goes."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from harness import cli
+from harness.errors import Exit, OutputError
+from harness.extras.gate.cli import Outputs, show
+from harness.tests.extras.gate.test_judge import judged, session
+
+
+def test_a_verdict_is_printed_and_added_to_what_is_kept(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    generator, kept = np.random.default_rng(4), tmp_path / "history"
+    for number, (slower, code) in enumerate(((1.0, Exit.OK), (1.3, Exit.FAILED))):
+        result = judged(session(generator, slower, noise=0.02)).model_copy(update={"head": f"v{number}"})
+        assert show(result, Outputs(history=str(kept))) == code
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[2] for line in lines[-2:]] == ["v0", "v1"]
+    assert "slower: item 1." in lines[-1]
+    assert kept.read_text(encoding="utf-8").count("\n") == 2
+    assert show(result, Outputs(markdown=True)) == Exit.FAILED
+    assert "\n| request | verdict |" in capsys.readouterr().out
+
+
+def test_a_history_is_drawn_request_by_request(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    generator, file = np.random.default_rng(4), tmp_path / "history"
+    found = [judged(session(generator, slower)).model_copy(update={"head": "v1"}) for slower in (1.0, 1.0, 1.2)]
+    file.write_text("".join(f"{result.model_dump_json()}\n" for result in found), encoding="utf-8")
+    assert cli.main(["history", str(file)]) == Exit.OK
+    lines = capsys.readouterr().out.splitlines()
+    drawn = lines[lines.index("item:") + 1 : lines.index("item:") + 4]
+    assert drawn[-1].index("|") < drawn[-1].index("o")
+    assert drawn[-1].endswith("x")
+    assert "slower: item" in lines[-1]
+
+
+def test_a_page_says_what_the_session_said_escapes_it_and_needs_nothing_else(tmp_path: Path) -> None:
+    result = judged(session(np.random.default_rng(1), 1.2)).model_copy(update={"head": "<b>&"})
+    show(result, Outputs(html=str(tmp_path / "page.html")))
+    text = (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert "&lt;b&gt;&amp;" in text
+    assert '<h1 class="slower">slower: item' in text
+    assert text.count("<svg") == len(result.requests)
+    assert "<script" not in text
+    assert "http" not in text.replace("http-equiv", "")
+
+
+def test_a_page_that_finds_no_room_is_told_and_the_verdict_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(OutputError, match="/dev/full: cannot be written: No space left on device"):
+        show(judged(session(np.random.default_rng(1), 1.2)), Outputs(html="/dev/full"))
+    assert "slower: item" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(("text", "said"), [(None, "begins one"), ("{}\n", "line 1 is no session")])
+def test_what_is_no_history_is_said(
+    tmp_path: Path, text: str | None, said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    if text is not None:
+        (tmp_path / "h").write_text(text, encoding="utf-8")
+    assert cli.main(["history", str(tmp_path / "h")]) == Exit.USAGE
+    assert said in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("flag", "name", "said"),
+    [("--html", "none/page.html", "there is no folder"), ("--history", "h", "line 1 is no session")],
+)
+def test_where_a_verdict_cannot_be_put_is_said_before_anything_is_measured(
+    tmp_path: Path, flag: str, name: str, said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "tfb.toml").write_text('[service]\nstart = "false"\n[[request]]\nname = "a"\npath = "/"\n', "utf-8")
+    (tmp_path / "h").write_text("{}\n", encoding="utf-8")
+    words = ["compare", "--service", str(tmp_path), "--base", f"dir:{tmp_path}", flag, str(tmp_path / name), "--yes"]
+    assert cli.main(words) == Exit.USAGE
+    assert said in capsys.readouterr().err
