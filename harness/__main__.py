@@ -26,8 +26,8 @@ def run() -> int:
     open_streams()
     try:
         try:
-            interruption.install(lambda: _children("ask_all"), lambda: _children("kill_all"), _nothing_runs)
-            with interruption.loading():
+            interruption.install(lambda: _children("ask_all"), lambda: _children("kill_all"))
+            with interruption.held():
                 from harness.cli import main
             return main()
         finally:
@@ -48,12 +48,6 @@ def _children(order: str) -> None:
     """Give an order to all children; where nothing has loaded all of the door to other programs, there are none."""
     if give := getattr(sys.modules.get("harness.host.process"), order, None):
         give()
-
-
-def _nothing_runs() -> bool:
-    """Whether no child was started, or none is left."""
-    lives = getattr(sys.modules.get("harness.host.process"), "any_lives", None)
-    return lives is None or not lives()
 
 
 def script() -> None:

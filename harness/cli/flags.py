@@ -180,10 +180,6 @@ class Flags(Machines):
             validator=Number(gte=1, lte=65535),
         ),
     ] = None
-    server_user: Annotated[
-        str | None,
-        _flag(WHERE, "account of local builds and servers, as root; default: no one's for servers", metavar="NAME"),
-    ] = None
     allow: Annotated[
         Texts, _flag(WHERE, "of its container: io_uring, sysctl, rtprio, privileged", metavar="NAME=WHAT")
     ] = ()

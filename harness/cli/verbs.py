@@ -197,7 +197,7 @@ def parsed(arguments: Sequence[str]) -> Asked | int:
     """What a command line asks for, or the exit code of a verb that it has carried out; raises UsageError."""
     verb = arguments[0] if arguments and arguments[0] in VERBS else ""
     if verb and verb not in ASKED:
-        with interruption.loading():
+        with interruption.held():
             import_module(VERBS[verb].target.partition(":")[0])
     try:
         found: Asked | int | None = application()(list(arguments), exit_on_error=False, print_error=False)

@@ -71,7 +71,6 @@ class Completed:
 
     status: int
     stdout: str
-    seconds: float
 
 
 class CommandTimeoutError(TfbError):
@@ -124,10 +123,7 @@ class Child:
                 self._pidfd = os.pidfd_open(self.pid)
                 _living[self.pid] = self
         except OSError as error:  # no permission, not a program, no memory
-            who = f" as {account.name}" if account else ""
-            raise EnvironmentLacksError(f"{command[0]}: cannot be run{who}: {error.strerror}") from error
-        except ValueError as error:  # what no program can be given: a NUL, half a character
-            raise EnvironmentLacksError(f"{command[0]!r}: cannot be run: {error}") from error
+            raise EnvironmentLacksError(f"{command[0]}: cannot be run: {error.strerror}") from error
         except KeyboardInterrupt:
             self.stop()
             raise
@@ -198,12 +194,8 @@ class Child:
                 with contextlib.suppress(psutil.NoSuchProcess):
                     process.kill()
             psutil.wait_procs(tree, timeout=2)
-            tree = [
-                process
-                for pid in self.adopted()
-                if ownership.start_of(pid)
-                for process in _descendants(pid, itself=True)
-            ]
+            alive = [pid for pid in self.adopted() if ownership.start_of(pid)]
+            tree = [process for pid in alive for process in _descendants(pid, itself=True)]
             if not tree:
                 break
             logger.warning("%d processes outlived their parents: killed", len(tree))
@@ -226,16 +218,11 @@ def _require_program(program: str, cwd: Path | None, path: str | None) -> None:
     """Raise EnvironmentLacksError for what is no program: what gives it an account or CPUs would say less."""
     if cwd is not None and not cwd.is_dir():
         raise EnvironmentLacksError(f"{program}: its working directory {cwd} does not exist")
-    place = str(Path(cwd or "", program)) if "/" in program else program
-    try:
-        found = shutil.which(place, path=path)
-    except ValueError as error:
-        raise EnvironmentLacksError(f"{program!r}: cannot be run: {error}") from error
-    if found is None and "/" in program and Path(place).exists():
-        raise EnvironmentLacksError(f"{program}: cannot be run: Permission denied")
-    if found is None:
-        hint = f"there is no such file in {cwd}" if "/" in program and cwd else "./tfb doctor shows what is missing"
-        raise EnvironmentLacksError(f"{program}: not found; {hint}")
+    place = Path(cwd or "", program) if "/" in program else program
+    if shutil.which(place, path=path) is None:
+        if "/" in program and Path(place).exists():
+            raise EnvironmentLacksError(f"{program}: cannot be run: Permission denied")
+        raise EnvironmentLacksError(f"{program}: not found; ./tfb doctor shows what is missing")
 
 
 def _orphans() -> list[int]:
@@ -270,11 +257,6 @@ def running(child: Child, *, grace: float = STOP_SECONDS, first: signal.Signals 
         yield child
     finally:
         child.stop(grace)
-
-
-def any_lives() -> bool:
-    """Whether a child was started and not yet stopped."""
-    return bool(_living)
 
 
 def ask_all() -> None:
@@ -350,14 +332,13 @@ def run(
     env: Mapping[str, str] | None = None,
     log: Path | None = None,
     account: Account | None = None,
-    grace: float = 2.0,
 ) -> Completed:
     """Run to the end within ``seconds``; output goes to ``log`` (appended) or into the result.
 
-    What is too late is asked to end, and killed ``grace`` seconds later. Raises CommandTimeoutError after that,
+    What is too late is asked to end, and killed two seconds later. Raises CommandTimeoutError after that,
     EnvironmentLacksError when the program is not there. A non-zero status is the caller's to judge.
     """
-    began = time.monotonic()
+    until = time.monotonic() + seconds
     with contextlib.ExitStack() as stack:
         if log is None:
             read, write = os.pipe()
@@ -367,22 +348,21 @@ def run(
             stdout = stack.enter_context(log.open("ab"))
             stdout.write(f"$ {shlex.join(command)}\n".encode())
             stdout.flush()
-        child = stack.enter_context(
-            running(Child(command, cwd=cwd, env=env, stdout=stdout, account=account), grace=grace)
-        )
+        child = Child(command, cwd=cwd, env=env, stdout=stdout, account=account)
+        stack.enter_context(running(child, grace=2.0))
         output = b""
         if log is None:
             stdout.close()
-            output = _read(reader, began + seconds)
-        while (status := child.wait(min(LOOK_SECONDS, began + seconds - time.monotonic()))) is None:
+            output = _read(reader, until)
+        while (status := child.wait(min(LOOK_SECONDS, until - time.monotonic()))) is None:
             if log is not None:
                 bound(log)
             interruption.check()
-            if time.monotonic() > began + seconds:
+            if time.monotonic() > until:
                 where = f"; its output is in {log}" if log else ""
                 raise CommandTimeoutError(f"{shlex.join(command)}: still running after {seconds:.0f} s, stopped{where}")
         interruption.check()
-    return Completed(status=status, stdout=output.decode(errors="replace"), seconds=time.monotonic() - began)
+    return Completed(status=status, stdout=output.decode(errors="replace"))
 
 
 def _read(reader: IO[bytes], until: float) -> bytes:
@@ -427,5 +407,7 @@ def describe_status(status: int) -> str:
     """``exit status 3`` or ``killed by SIGKILL``."""
     if status >= 0:
         return f"exit status {status}"
-    named = {number.value: number.name for number in signal.Signals}
-    return f"killed by {named.get(-status, f'signal {-status}')}"
+    try:
+        return f"killed by {signal.Signals(-status).name}"
+    except ValueError:
+        return f"killed by signal {-status}"

@@ -79,10 +79,12 @@ def local(settings: Settings, implementations: Sequence[Implementation], logs: P
     ]
     if still:
         raise EnvironmentLacksError(f"missing: {', '.join(still)}. {' '.join(notes)}")
-    builder, of_builds = accounts.of_builds(settings.server_user)
-    account, of_servers = accounts.of_servers(settings.server_user, settings.server_port)
-    for note in filter(None, (of_builds, of_servers)):
-        logger.warning("%s", note)
+    account = accounts.of_servers(settings.server_port)
+    if account:
+        logger.warning("builds run as root: what an implementation's folder holds may do anything here")
+        if why := accounts.obstacle():
+            logger.warning("servers run as root: %s; start ./tfb as an ordinary user", why)
+            account = None
     server, others = divided_cpus(settings.cpuset_cpus, machine.usable_cpus())
     return LocalRuntime(
         work=logs,
@@ -90,7 +92,6 @@ def local(settings: Settings, implementations: Sequence[Implementation], logs: P
         other_cpus=others,
         server_port=settings.server_port,
         account=account,
-        builder=builder,
     )
 
 

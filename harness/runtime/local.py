@@ -105,7 +105,6 @@ class LocalRuntime:
     other_cpus: Sequence[int] | None = None
     server_port: int | None = None  # None: a free one for each start
     account: process.Account | None = None  # of servers; None: that of the harness
-    builder: process.Account | None = None  # of builds
     name: str = "local"
 
     @property
@@ -121,7 +120,7 @@ class LocalRuntime:
     @property
     def accounts(self) -> dict[str, str]:
         """As whom builds and servers run."""
-        return {"builds": accounts.name_of(self.builder), "servers": accounts.name_of(self.account)}
+        return {"builds": accounts.name_of(None), "servers": accounts.name_of(self.account)}
 
     def build(self, implementation: Implementation, log: Path) -> Build:
         """Run the build commands of the ``local`` block; a failure is in the result, with the log's last lines."""
@@ -133,12 +132,10 @@ class LocalRuntime:
             return Build(status="skipped", reason=reason)
         chosen = provision.tools_for(implementation)
         if absent := sorted(set(local.requires) - set(chosen)):
-            unread = [toolchain.not_understood(kind, local.requires[kind]) for kind in absent]
             kinds = ", ".join(f"{kind} {local.requires[kind]}" for kind in absent)
-            missing = f"needs {kinds}, which is not on this machine (./tfb doctor)"
-            return Build(status="skipped", reason="; ".join(filter(None, unread)) or missing)
+            return Build(status="skipped", reason=f"needs {kinds}, which is not on this machine (./tfb doctor)")
         began, reason = time.monotonic(), ""
-        environment = NO_SCRIPTS | toolchain.environment(chosen.values()) | accounts.home_of(self.builder)
+        environment = NO_SCRIPTS | toolchain.environment(chosen.values())
         log.parent.mkdir(parents=True, exist_ok=True)
         try:
             for command in local.build:
@@ -148,7 +145,6 @@ class LocalRuntime:
                     cwd=implementation.folder,
                     env=environment,
                     log=log,
-                    account=self.builder,
                 )
                 if done.status != 0:
                     how = process.describe_status(done.status)

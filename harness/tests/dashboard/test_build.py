@@ -29,7 +29,7 @@ def ran(web: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
         commands.append(" ".join(command))
         (web / "dist").mkdir(exist_ok=True)
         (web / "node_modules").mkdir(exist_ok=True)
-        return Completed(status=0, stdout="v22.1.0\n", seconds=0.1)
+        return Completed(status=0, stdout="v22.1.0\n")
 
     monkeypatch.setattr(build, "run", run)
     monkeypatch.setattr(shutil, "which", lambda name: f"/usr/bin/{name}")
@@ -62,7 +62,7 @@ def test_a_changed_lock_file_installs_again(web: Path, ran: list[str]) -> None:
 
 def test_a_failed_build_leaves_no_stamp_and_tells_the_output(web: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(build, "commands", lambda _: [["npm", "run", "build"]])
-    monkeypatch.setattr(build, "run", lambda *_, **__: Completed(status=2, stdout="TS2322: no", seconds=0.1))
+    monkeypatch.setattr(build, "run", lambda *_, **__: Completed(status=2, stdout="TS2322: no"))
     with pytest.raises(BuildError, match="TS2322: no"):
         build.ensure_built(web)
     assert not (web / "dist" / build.STAMP).exists()

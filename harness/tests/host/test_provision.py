@@ -22,7 +22,7 @@ def commands(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
     def run(command: Sequence[str], **_: object) -> Completed:
         made.append(" ".join(command[1:]))
-        return Completed(status=100 if "openjdk-25" in made[-1] else 0, stdout="", seconds=0)
+        return Completed(status=100 if "openjdk-25" in made[-1] else 0, stdout="")
 
     monkeypatch.setattr(process, "run", run)
     monkeypatch.setattr("harness.host.provision.shutil.which", lambda _name: "/usr/bin/apt-get")

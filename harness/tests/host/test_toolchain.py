@@ -95,25 +95,6 @@ def test_a_tool_is_asked_in_the_usual_forms(folder: Path, form: str) -> None:
     script = f'[ "$1" = {form} ] && echo go version go1.26.8 && exit 0; echo "unknown word, see section 9.9"; exit 2'
     program(folder / "go", "", body=script)
     assert toolchain.find("go", ">=1.24") == Tool(kind="go", version=(1, 26, 8), program=folder / "go")
-    assert toolchain.not_understood("go") is None
-
-
-def test_a_condition_names_the_command_that_prints_the_version(folder: Path) -> None:
-    program(folder / "odd", "", body='[ "$1 $2" = "about --short" ] && echo odd 1.18.3; exit 3')
-    condition = ">=1.18 by odd about --short"
-    assert toolchain.find("odd") is None
-    assert toolchain.find("odd", condition) == Tool(kind="odd", version=(1, 18, 3), program=folder / "odd")
-    assert toolchain.find("odd", ">=1.19 by odd about --short") is None
-
-
-def test_a_version_that_is_not_understood_is_told_from_a_tool_that_is_not_there(folder: Path) -> None:
-    assert toolchain.not_understood("odd", ">=1") is None
-    program(folder / "odd", "the best there is")
-    assert toolchain.find("odd", ">=1") is None
-    sentence = toolchain.not_understood("odd", ">=1")
-    assert sentence is not None
-    assert f"odd was found ({folder}/odd), but its version was not understood" in sentence
-    assert '">=1 by odd …"' in sentence
 
 
 def test_wrk_prints_its_version_with_status_1(folder: Path) -> None:
