@@ -181,7 +181,7 @@ class Flags(Machines):
         ),
     ] = None
     allow: Annotated[
-        Texts, _flag(WHERE, "of its container: io_uring, sysctl, rtprio, privileged", metavar="NAME=WHAT")
+        Texts, _flag(WHERE, "of its container: io_uring, privileged", metavar="NAME=WHAT")
     ] = ()
     force_rm: Annotated[bool, _flag(WHERE, "remove the images that this run built")] = False
     yes: Annotated[bool, _flag(WHERE, "install missing packages, build as root: without asking")] = False

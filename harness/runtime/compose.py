@@ -12,7 +12,7 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
-from harness.errors import EnvironmentLacksError, StartError, TfbError
+from harness.errors import EngineFullError, EnvironmentLacksError, StartError, TfbError
 from harness.host import ownership, process
 from harness.host.leftovers import Leftover
 from harness.host.ownership import Owner
@@ -30,21 +30,16 @@ FOLDER = REPOSITORY / "docker"
 DATABASE, SERVER, WRK, LOADGEN = "tfb-database", "tfb-server", "tfb-wrk", "tfb-loadgen"  # services
 UP_SECONDS = 120.0
 ENGINE_SECONDS = 20.0
-
-_hung: set[tuple[str, ...]] = set()  # docker's arguments for engines whose last answer did not come
-LEAST_BYTES = 4 << 20  # of a disk: a container's own files take a few hundred kilobytes
-NO_SPACE = "no space left on device"  # in whatever the engine, a build in it, or a program says
 INSTALL = "toolset/provision/docker-engine install && toolset/provision/docker-engine start"
 
 
 @cache
 def client() -> str | None:
-    """The first Docker client on this machine that has compose v2, Debian's own path included."""
-    folders = [*os.environ.get("PATH", "").split(os.pathsep), "/usr/bin", "/usr/local/bin"]
-    for path in dict.fromkeys(shutil.which("docker", path=folder) for folder in folders if folder):
-        with contextlib.suppress(process.CommandTimeoutError, EnvironmentLacksError):
-            if path and process.run([path, "compose", "version", "--short"], seconds=ENGINE_SECONDS).status == 0:
-                return path
+    """The Docker client of this machine, if it has compose v2."""
+    path = shutil.which("docker")
+    with contextlib.suppress(process.CommandTimeoutError, EnvironmentLacksError):
+        if path and process.run([path, "compose", "version", "--short"], seconds=ENGINE_SECONDS).status == 0:
+            return path
     return None
 
 
@@ -70,18 +65,9 @@ def engine() -> str:
     raise EnvironmentLacksError(f"no Docker engine answers ({done.stdout.strip()[-200:]}); on Debian: {INSTALL}")
 
 
-def docker(*arguments: str, seconds: float = 60.0, at: Sequence[str] = ()) -> process.Completed:
+def docker(*arguments: str, seconds: float = 30.0, at: Sequence[str] = ()) -> process.Completed:
     """Run a plain docker command; ``at``: docker's arguments for another engine than this machine's."""
-    command = [client() or "docker", *at, *arguments]
-    key = tuple(at)
-    try:
-        # An engine that has just not answered for a minute gets less: a run must come to its end.
-        done = process.run(command, seconds=min(seconds, 5.0) if key in _hung else seconds)
-    except process.CommandTimeoutError:
-        _hung.add(key)
-        raise
-    _hung.discard(key)
-    return done
+    return process.run([client() or "docker", *at, *arguments], seconds=seconds)
 
 
 def inspect(kind: str, name: str, at: Sequence[str] = ()) -> dict[str, Any] | None:
@@ -152,13 +138,9 @@ class Project:
         raise StartError(f"compose made no container for {service}")
 
     def _containers(self, service: str, project: str | None) -> list[str] | None:
-        labels = (
-            f"{RUN_LABEL}={self.run_id}",
-            f"com.docker.compose.service={service}",
-            f"com.docker.compose.project={project or self.name}",
-        )
-        filters = (argument for label in labels for argument in ("--filter", f"label={label}"))
-        return ids("ps", "--all", *filters, at=self.at)
+        of_service = ("--filter", f"label=com.docker.compose.service={service}")
+        of_project = ("--filter", f"label=com.docker.compose.project={project or self.name}")
+        return ids("ps", "--all", *of_service, *of_project, at=self.at)
 
     def remove(self, service: str, project: str | None = None) -> None:
         """Remove the service's container at once."""
@@ -236,41 +218,27 @@ def remove_images(wanted: Sequence[str]) -> list[tuple[str, str]]:
     """
     kept = []
     for image in wanted:
-        done = docker("image", "rm", image)
+        done = docker("image", "rm", image, seconds=120.0)
         if done.status != 0 and "No such image" not in done.stdout:
             kept.append((image, done.stdout.strip().splitlines()[-1] if done.stdout.strip() else "no reason given"))
     return kept
 
 
-def data_root() -> Path | None:
-    """Where the engine keeps what it has; None where it does not say, or that is no folder of this machine."""
-    try:
-        done = docker("info", "--format", "{{.DockerRootDir}}")
-    except TfbError:  # it hangs: whoever needs it next says so
-        return None
-    said = (done.stdout.strip().splitlines() or [""])[-1]
-    return Path(said) if done.status == 0 and said.startswith("/") and os.path.isdir(said) else None  # noqa: PTH112
-
-
-def full(root: Path | None, said: str = "") -> str:
-    """Why nothing can be built or started on this engine, and what to do; empty where its disk has room.
-
-    ``said`` is what failed: a build that fills the disk gives the room back when it fails, and leaves that alone.
-    """
-    try:
-        disk = os.statvfs(root) if root else None
-    except OSError:
-        disk = None
-    left = disk.f_bfree * disk.f_frsize if disk else None
-    no_files = disk is not None and disk.f_files > 0 and disk.f_ffree == 0
-    if NO_SPACE not in said.lower() and (left is None or left >= LEAST_BYTES) and not no_files:
+def full(said: str) -> str:
+    """What to do where ``said``, of what failed, tells that the engine's disk is full; empty where it does not."""
+    if "no space left on device" not in said.lower():
         return ""
-    where = f"{root} " if root else ""
-    room = "" if left is None else f" ({'no further file' if no_files else f'{left / 2**20:.1f} MiB'} left)"
     return (
-        f"the disk of the Docker engine's data root {where}is full{room}: make room there (docker builder prune frees "
-        "the build cache, ./tfb clean removes images of runs), then begin again, or go on with --resume"
+        "the disk of the Docker engine is full: make room there (docker builder prune frees the build cache, ./tfb "
+        "clean removes images of runs), then begin again, or go on with --resume"
     )
+
+
+def not_started(said: str) -> TfbError:
+    """The error of a container that the engine has not started: EngineFullError, which the next would have as well."""
+    why = full(said)
+    said = f"its container could not be started: {said}"
+    return EngineFullError(f"{said}\n{why}") if why else StartError(said)
 
 
 def digest(name: str, log: Path | None = None) -> str:

@@ -10,7 +10,7 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from harness.errors import BuildError, EngineFullError, EnvironmentLacksError, ServerDiedError, StartError, TfbError
+from harness.errors import BuildError, EnvironmentLacksError, ServerDiedError, StartError, TfbError
 from harness.host import machine, process
 from harness.plan.discovery import Implementation
 from harness.plan.dockerfile import of_file
@@ -26,12 +26,12 @@ from harness.runtime.compose import (
     WRK,
     Project,
     client,
-    data_root,
     digest,
     docker,
     engine,
     full,
     inspect,
+    not_started,
     remove_images,
 )
 from harness.runtime.container import ContainedServer, Container
@@ -69,7 +69,6 @@ class DockerRuntime:
     name: str = "docker"
     _built: list[str] = field(default_factory=list, init=False)
     _tools: dict[str, str] = field(default_factory=dict, init=False)
-    _root: Path | None = field(default=None, init=False)  # the engine's data root, where that is on this machine
 
     @property
     def side_by_side(self) -> bool:
@@ -101,7 +100,7 @@ class DockerRuntime:
         try:
             self._build(SERVER, tag, log, {"TFB_SERVER_IMAGE": tag, **variables}, arguments)
         except TfbError as error:
-            reason = "\n".join(filter(None, (str(error), full(self._root, str(error)))))
+            reason = str(error)
             if upstream and NO_REGISTRY.search(reason):
                 folder = implementation.folder
                 reason += f"\nNo registry gives its base image: docker/bootstrap-base --for {folder} makes a stand-in"
@@ -121,40 +120,8 @@ class DockerRuntime:
             stand_ins=tuple(name for name in bases if is_stand_in(name)),
         )
 
-    def require_machines(self) -> None:
-        """Raises EngineFullError where the engine's disk has no room for a container."""
-        if why := full(self._root):
-            raise EngineFullError(why)
-
-    def recovered(self, seconds: float) -> bool:
-        """Whether the engine's disk has room, or has it again within the time."""
-        until = time.monotonic() + seconds
-        while full(self._root):
-            if time.monotonic() > until:
-                return False
-            time.sleep(0.5)
-        return True
-
-    @contextmanager
-    def _room(self) -> Iterator[None]:
-        """An error of the block that comes of a full disk names that: raises EngineFullError in its place."""
-        try:
-            yield
-        except TfbError as error:
-            if why := full(self._root, str(error)):
-                raise EngineFullError(f"{error}\n{why}") from error
-            raise
-
     def prepare(self) -> None:
-        """The base image and those of database and wrk.
-
-        Raises BuildError, EnvironmentLacksError for few files, and EngineFullError.
-        """
-        self._root = data_root()
-        with self._room():
-            self._prepare()
-
-    def _prepare(self) -> None:
+        """The base image and those of database and wrk; raises BuildError, EnvironmentLacksError for few files."""
         log = self.logs / "images.log"
         if inspect("image", BASE) is None:
             done = process.run([str(FOLDER / "bootstrap-base")], seconds=BUILD_SECONDS, log=log)
@@ -166,16 +133,11 @@ class DockerRuntime:
 
     def _build(self, service: str, tag: str, log: Path, more: Mapping[str, str], arguments: Sequence[str] = ()) -> None:
         self._built.append(tag)
-        try:
-            done = self.project.build(*arguments, service, seconds=BUILD_SECONDS, log=log, more=more)
-        except process.CommandTimeoutError as error:
-            raise BuildError(
-                f"building the image {tag} was not done after {BUILD_SECONDS:.0f} s and was stopped:\n"
-                f"{process.tail(log)}\nlog: {log}"
-            ) from error
+        done = self.project.build(*arguments, service, seconds=BUILD_SECONDS, log=log, more=more)
         if done.status != 0:
-            how = process.describe_status(done.status)
-            raise BuildError(f"building the image {tag} failed ({how}):\n{process.tail(log)}\nlog: {log}")
+            last = process.tail(log)
+            how = f"failed ({process.describe_status(done.status)}):\n{last}\nlog: {log}\n{full(last)}".rstrip()
+            raise BuildError(f"building the image {tag} {how}")
 
     def _look_inside(self) -> None:
         """Versions of wrk and PostgreSQL, and that wrk may open enough files: with too few it has fewer sockets."""
@@ -203,8 +165,7 @@ class DockerRuntime:
         project = replace(self.project, variables={**self.project.variables, **variables})
         database = None
         try:
-            with self._room():
-                database = DockerDatabase(project, address, self.logs / "database.log", owned=self.alone)
+            database = DockerDatabase(project, address, self.logs / "database.log", owned=self.alone)
             yield database
         finally:
             self.project.remove_all()
@@ -245,8 +206,7 @@ class DockerRuntime:
             except (StartError, ServerDiedError) as error:
                 last = process.tail(log)
                 hint = techempower.hint(implementation, f"{error}\n{last}") if theirs else ""
-                said = filter(None, (f"{implementation.name}: {error}", full(self._root), last, f"log: {log}{hint}"))
-                raise StartError("\n".join(said)) from error
+                raise type(error)(f"{implementation.name}: {error}\n{last}\nlog: {log}{hint}") from error
             yield server
 
     def _variables(self, implementation: Implementation, database: DatabaseAddress, port: int) -> dict[str, str]:
@@ -263,26 +223,23 @@ class DockerRuntime:
         arguments = ("up", "--detach", "--no-build", "--no-deps", "--force-recreate", SERVER)
         done = project.run(*arguments, seconds=UP_SECONDS, log=log, more=variables, project=unit)
         if done.status != 0:
-            raise StartError(f"its container could not be started:\n{process.tail(log)}")
+            raise not_started(process.tail(log))
         return project.container(SERVER, unit)
 
     def _run_as_toolset(self, implementation: Implementation) -> str:
         """As TechEmpower's toolset starts it, in a container without privileges beyond those consented to."""
-        limits = self.project.variables
         arguments = techempower.run_arguments(
             implementation,
             image=image_tag(implementation),
             network=self.project.network,
             labels=self.project.labels(SERVER),
-            cpus=limits.get("TFB_SERVER_CPUS", ""),
-            memory=limits.get("TFB_SERVER_MEMORY", "0"),
+            limits=self.project.variables,
             database_host=self.database_host,
             published=self.server_port if self.debug else None,
-            nofile=min(techempower.NOFILE, int(limits.get("TFB_NOFILE", NOFILE))),
         )
         done = docker(*arguments, seconds=UP_SECONDS)
         if done.status != 0:
-            raise StartError(f"its container could not be started: {done.stdout.strip()[-500:]}")
+            raise not_started(done.stdout.strip()[-500:])
         return done.stdout.strip().splitlines()[-1]
 
     def database_for_server(self, database: DatabaseAddress) -> dict[str, str]:
@@ -303,33 +260,26 @@ class DockerRuntime:
     def generator(
         self, program: str, arguments: Sequence[str], *, waits_for_go: bool = False, folder: Path | None = None
     ) -> AbstractContextManager[GeneratorProgram]:
-        """A container of its own for this one load; raises EnvironmentLacksError for a generator without an image."""
+        """A container of its own for this one load; raises EnvironmentLacksError for a generator without an image.
+
+        ``folder`` has the same path in the container, where it belongs to whoever runs the harness.
+        """
         name = Path(program).name
         if name not in GENERATORS:
             raise EnvironmentLacksError(f"the load generator {name} has no image: use --runtime local with it")
         if name == "loadgen":
             self.own_generator()
-        command = self.load(GENERATORS[name], arguments, interactive=waits_for_go, folder=folder)
-        return started(command, waits_for_go=waits_for_go)
-
-    def load(
-        self, image: str, arguments: Sequence[str], *, interactive: bool = False, folder: Path | None = None
-    ) -> Sequence[str]:
-        """The command of a load generator in a container of its own; ``interactive``: its standard input stays open.
-
-        ``folder`` has the same path in the container, where it belongs to whoever runs the harness.
-
-        It is `docker run`, with what compose.yaml says of tfb-wrk, because it alone hands signals on and waits for
-        the result: `docker compose run` leaves wrk running, `docker start --attach` ends without its output.
-        """
-        return [
+        # `docker run` alone hands signals on and waits for the result: `docker compose run` leaves wrk running,
+        # `docker start --attach` ends without its output.
+        command = [
             *(client() or "docker", "run", "--rm", "--init", "--pull", "never", "--network", "host"),
-            *(("--interactive",) if interactive else ()),
+            *(("--interactive",) if waits_for_go else ()),
             *(("--volume", f"{folder}:{folder}", "--user", f"{os.getuid()}:{os.getgid()}") if folder else ()),
             *self.project.labels(),
             *self.limits(),
-            *(image, *arguments),
+            *(GENERATORS[name], *arguments),
         ]
+        return started(command, waits_for_go=waits_for_go)
 
     def limits(self) -> Sequence[str]:
         """What compose.yaml says of a load generator's container."""
@@ -355,18 +305,14 @@ class DockerRuntime:
         Says what to do where the engine does not answer: this is the end of the program, and nobody hears an error.
         """
         try:
-            self._remove()
+            self.project.remove_all()
+            for image, reason in remove_images(tuple(dict.fromkeys(self._built))) if self.force_rm else ():
+                logger.warning("the image %s stays: %s", image, reason)
         except TfbError as error:
             logger.warning(
                 "the run's containers could not be removed: %s; once the engine answers, ./tfb clean --leftovers does",
                 error,
             )
-
-    def _remove(self) -> None:
-        self.project.remove_all()
-        if self.force_rm:
-            for image, reason in remove_images(tuple(dict.fromkeys(self._built))):
-                logger.warning("the image %s stays: %s", image, reason)
 
 
 def require_files(where: str, allowed: int, connections: int) -> None:

@@ -1,6 +1,5 @@
 """Waits for a server's first good answer, and says why there is none: the same for processes and containers."""
 
-import contextlib
 import re
 import socket
 import time
@@ -15,22 +14,19 @@ from harness.runtime import Endpoint, Reading, Server
 READY_SECONDS = 60.0
 INTERVAL = 0.01
 ANSWERED_INTERVAL = 0.05  # where it answers, but not yet 200: asking is none of its work
-MISSING_SECONDS = 3.0  # of a refusal from a server that uses less than ``IDLE_CPUS``: its routes are all there
+HOPELESS_SECONDS = 3.0  # in which a server that shows why it will not answer uses less than ``IDLE_CPUS``
+IDLE_CPUS = 0.1  # beside what the questions cost
 REDIRECT = "it redirects, perhaps to a login; name a path that answers 200 itself"
+LOGIN = "it wants a login; name a path that needs none"
 REFUSALS = {
     **dict.fromkeys((301, 302, 303, 307, 308), REDIRECT),
-    401: "it wants a login; name a path that needs none",
-    403: "it wants a login; name a path that needs none",
+    **dict.fromkeys((401, 403), LOGIN),
     404: "is the route there, under the path of benchmark_config.json or tfb.toml?",
     405: "the route takes another method; name a path that takes GET",
 }
-IDLE_CPUS = 0.1  # beside what the questions cost
 ASK_SECONDS = 5.0  # for one whole answer, whatever keeps coming
-ELSEWHERE_SECONDS = 3.0  # a server that has listened on another port for so long will not change its mind
-UNREADABLE = 20  # answers in a row that are no HTTP: waiting does not mend them
 MOST_BYTES = 64 * 1024  # of an answer
 LOG_BYTES = 1 << 20  # of a log that are searched
-NOTHING = "no connection was accepted; does it listen on the port that PORT names?"
 
 _STATUS = re.compile(rb"HTTP/1\.[01] (\d{3})[ \r\n]")
 # How programs say that they have crashed, the exception itself in a group: Python (what stands behind the indented
@@ -107,61 +103,44 @@ def _is_whole(data: bytes) -> bool:
     return bool(end) and match is not None and len(body) >= int(match[1])
 
 
-class _Idleness:
-    """Whether a server has used hardly any CPU for some seconds."""
-
-    def __init__(self, read: Callable[[], Reading], seconds: float) -> None:
-        self._read, self._seconds = read, seconds
-        self._since: Reading | None = None
-        self._next = 0.0  # time.monotonic here: a reading's own clock may be another machine's
-
-    def forget(self) -> None:
-        """From now on again."""
-        self._since = None
-
-    def seconds(self) -> float:
-        """For how long, once that is long enough; otherwise 0."""
-        if self._since is not None and time.monotonic() < self._next:
-            return 0.0
-        self._next = time.monotonic() + self._seconds
-        try:
-            before, now = self._since, self._read()
-        except ServerDiedError:
-            return 0.0  # which the next look at it tells
-        self._since = now
-        if before is None:
-            return 0.0
-        # One that waits for a busy CPU is not idle.
-        used = now.used_since(before) + (now.wait_seconds or 0.0) - (before.wait_seconds or 0.0)
-        return now.at - before.at if used / (now.at - before.at) < IDLE_CPUS else 0.0
-
-
-class _Looks:
-    """What a server that has not yet answered shows of itself, looked at now and then."""
+class _Watch:
+    """What a server that has not yet answered well shows of itself, looked at now and then."""
 
     def __init__(self, server: Server, listens_elsewhere: Callable[[], str | None]) -> None:
-        self._log, self._listens_elsewhere = server.log, listens_elsewhere
-        # Idle behind a crash in its log: some log one and go on.
-        self._crashed = _Idleness(server.meter.read, 1.5)
+        self._server, self._listens_elsewhere = server, listens_elsewhere
         self._next = 0.0  # time.monotonic
-        self._elsewhere_since: float | None = None
+        self._wrong = ""
+        self._since: Reading | None = None  # what it had used when that was first seen
 
-    def require_hope(self, *, refused: bool) -> None:
-        """Raises StartError with why there will be no answer."""
-        now = time.monotonic()
-        if now < self._next:
+    def require_hope(self, answer: str, *, refused: bool) -> None:
+        """Raises StartError with why there will be no good answer, once the server has been idle with that for a while.
+
+        ``answer``: what is wrong with its answers, by which another one is not to be expected; ``refused``: it accepts
+        no connections.
+        """
+        if time.monotonic() < self._next:
             return
         # Its log and where it listens are looked at on the CPUs that it starts on.
-        self._next = now + 0.25
-        if said := crashes(self._log):
-            # The same again: somebody starts what crashes anew, and will not tire of it.
-            repeated = len({re.sub(r"\d+", "", each) for each in said}) < len(said)
-            if repeated or self._crashed.seconds():
-                raise StartError(f"it crashed as it started: {said[0]}")
-        if refused and (wrong := self._listens_elsewhere()):
-            self._elsewhere_since = self._elsewhere_since or now
-            if now - self._elsewhere_since > ELSEWHERE_SECONDS:
+        self._next = time.monotonic() + 0.25
+        said = crashes(self._server.log)
+        crash = f"it crashed as it started: {said[0]}" if said else ""
+        # The same again: somebody starts what crashes anew, and will not tire of it. Others log a crash and go on.
+        if len({re.sub(r"\d+", "", each) for each in said}) < len(said):
+            raise StartError(crash)
+        wrong = crash or answer or (refused and self._listens_elsewhere()) or ""
+        try:
+            now = self._server.meter.read() if wrong else None
+        except ServerDiedError:
+            return  # which the next look at it tells
+        before = self._since
+        if now is None or before is None or wrong != self._wrong:
+            self._wrong, self._since = wrong, now
+        elif (seconds := now.at - before.at) >= HOPELESS_SECONDS:
+            # One that waits for a busy CPU is not idle.
+            used = now.used_since(before) + (now.wait_seconds or 0.0) - (before.wait_seconds or 0.0)
+            if used / seconds < IDLE_CPUS:
                 raise StartError(wrong)
+            self._since = now
 
 
 def startup_time(
@@ -170,43 +149,36 @@ def startup_time(
     """Seconds from ``began`` (time.monotonic) to the first 200 on ``path``.
 
     Returns once the server has had the time that its benchmark_config.json asks for beside. Raises ServerDiedError when
-    it is gone, and StartError, with its last answer, when it does not answer 200 in time, has crashed by what its log
-    says, answers something that is not HTTP, listens on another port (``listens_elsewhere`` says so), or refuses while
-    its meter shows that it is idle.
+    it is gone, and StartError, with its last answer, when it does not answer 200 in time; or, as soon as its meter
+    shows that it is idle, when it has crashed by what its log says, refuses, answers something that is not HTTP, or
+    listens on another port (``listens_elsewhere`` says so).
     """
-    last, refused, unreadable = NOTHING, True, 0
-    looks, missing = _Looks(server, listens_elsewhere), _Idleness(server.meter.read, MISSING_SECONDS)
+    last, refused = "no connection was accepted; does it listen on the port that PORT names?", True
+    watch = _Watch(server, listens_elsewhere)
     while time.monotonic() - began < READY_SECONDS:
         server.require_alive()
-        interval, status = INTERVAL, 0
+        interval, wrong = INTERVAL, ""
         try:
             status, body = get(server.endpoint, path, seconds=ASK_SECONDS)
             if status == 200:
                 seconds = time.monotonic() - began
                 time.sleep(server.implementation.entry.wait_before_sending_requests or 0)
                 return seconds
-            refused, unreadable, interval = False, 0, ANSWERED_INTERVAL
+            refused, interval = False, ANSWERED_INTERVAL
             last = f"its last answer to {path} was {status} {body[:300].decode(errors='replace')!r}"
+            if status in REFUSALS:
+                wrong = f"{path} is answered with {status}, and the server is idle: {REFUSALS[status]}"
         except ConnectionRefusedError:
             refused = True
         except AnswerError as error:
-            refused, unreadable = False, unreadable + 1
-            last = f"its answer to {path} is not HTTP as a client can read it: {error}"
-            if unreadable >= UNREADABLE:
-                raise StartError(f"no valid response: {last}") from error
+            refused, interval = False, ANSWERED_INTERVAL
+            last = wrong = f"its answer to {path} is not HTTP as a client can read it: {error}"
         except TimeoutError:
             refused = False
             last = f"it accepted a connection but gave no whole answer to {path} within {ASK_SECONDS:.0f} s"
         except OSError as error:
             last = f"its answer to {path} could not be read: {error}"
-        if status not in REFUSALS:
-            missing.forget()
-        elif idle := missing.seconds():
-            raise StartError(
-                f"{path} is answered with {status}, for {idle:.0f} s in which the server was idle: {REFUSALS[status]}"
-            )
-        looks.require_hope(refused=refused)
+        watch.require_hope(wrong, refused=refused)
         time.sleep(interval)
-    with contextlib.suppress(IndexError):
-        last = f"{crashes(server.log)[0]}; {last}"
-    raise StartError(f"no valid response within {READY_SECONDS:.0f} s: {last}")
+    said = crashes(server.log)[:1]
+    raise StartError(f"no valid response within {READY_SECONDS:.0f} s: {'; '.join([*said, last])}")

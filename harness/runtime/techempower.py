@@ -38,20 +38,14 @@ PRIVILEGES: Mapping[str, Privilege] = {
         gives="the three calls of io_uring, otherwise the engine's usual seccomp profile",
         signs=re.compile(r"io[_-]?uring|iouring", re.IGNORECASE),
     ),
-    "sysctl": Privilege(
-        arguments=("--security-opt", "systempaths=unconfined", "--cap-add", "NET_ADMIN"),
-        gives="/proc/sys may be written: those of the network are the container's own, others are this machine's",
-        signs=re.compile(r"sysctl|/proc/sys|read-only file system", re.IGNORECASE),
-    ),
-    "rtprio": Privilege(
-        arguments=("--ulimit", "rtprio=99:99", "--cap-add", "SYS_NICE"),
-        gives="real-time priorities, by which a busy server can hold up everything else on its CPUs",
-        signs=re.compile(r"sched_setscheduler|rtprio|setpriority", re.IGNORECASE),
-    ),
     "privileged": Privilege(
         arguments=("--privileged",),
         gives="all privileges of this machine's root, as in TechEmpower's toolset",
-        signs=re.compile(r"operation not permitted|permission denied|\bEPERM\b", re.IGNORECASE),
+        signs=re.compile(
+            r"operation not permitted|permission denied|\bEPERM\b|sysctl|/proc/sys|read-only file system"
+            r"|sched_setscheduler|rtprio|setpriority|setting rlimit",
+            re.IGNORECASE,
+        ),
     ),
 }
 
@@ -108,23 +102,21 @@ def run_arguments(
     image: str,
     network: str,
     labels: Sequence[str],
-    cpus: str = "",
-    memory: str = "0",
+    limits: Mapping[str, str],
     database_host: str | None = None,
     published: int | None = None,
-    nofile: int = NOFILE,
 ) -> list[str]:
     """What stands behind ``docker``; raises UsageError for a command that no shell can split.
 
-    ``memory`` 0 is no limit; ``database_host`` an address of a PostgreSQL that exists; ``published`` the port of this
-    machine's loopback address on which it is to answer too, which is debugging's.
+    ``limits`` are compose.yaml's variables; ``database_host`` an address of a PostgreSQL that exists; ``published`` the
+    port of this machine's loopback address on which it is to answer too, which is debugging's.
     """
     entry = implementation.entry
+    nofile = min(NOFILE, int(limits.get("TFB_NOFILE", 20_000)))
     given = ["run", "--detach", "--init", "--pull", "never", "--network", network, "--network-alias", "tfb-server"]
     given += [*labels, "--ulimit", f"nofile={nofile}:{nofile}", "--sysctl", "net.core.somaxconn=65535"]
-    if cpus:
-        given += ["--cpuset-cpus", cpus]
-    if memory != "0":
+    given += ["--cpuset-cpus", limits.get("TFB_SERVER_CPUS", "")]
+    if (memory := limits.get("TFB_SERVER_MEMORY", "0")) != "0":
         given += ["--memory", memory, "--memory-swap", memory]
     if database_host:
         given += ["--add-host", f"tfb-database:{database_host}"]
@@ -140,8 +132,6 @@ def run_arguments(
 
 def hint(implementation: Implementation, output: str) -> str:
     """What consent might mend a start that failed, from its last lines; empty where nothing points to one."""
-    if "setting rlimit" in output:
-        return "\nThe engine cannot raise that limit above its own (docker.service: LimitNOFILE, LimitRTPRIO)"
     for name, privilege in PRIVILEGES.items():
         if name not in implementation.allowed and privilege.signs.search(output):
             return (

@@ -103,7 +103,7 @@ def test_work_that_a_server_moves_out_of_its_process_tree_is_still_its_own(tmp_p
 
 
 def test_a_server_on_a_port_of_its_own_choice_is_named_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(readiness, "ELSEWHERE_SECONDS", 0.3)
+    monkeypatch.setattr(readiness, "HOPELESS_SECONDS", 0.3)
     other = free_port()
     known = implementation(
         Path.cwd(),

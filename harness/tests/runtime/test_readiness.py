@@ -55,7 +55,7 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_it_is_the_time_from_the_start_to_the_first_200(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(readiness, "MISSING_SECONDS", 0.01)  # of 404 alone
+    monkeypatch.setattr(readiness, "HOPELESS_SECONDS", 0.01)  # of 404 alone
     with Grumpy() as server:
         began = time.monotonic() - 1
         seconds = startup_time(up(server.endpoint, cpus=0.0), "/json", began)
@@ -72,7 +72,7 @@ def test_a_server_that_answers_wrongly_is_quoted() -> None:
 
 
 def test_a_route_that_an_idle_server_does_not_have_is_named_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(readiness, "MISSING_SECONDS", 0.2)
+    monkeypatch.setattr(readiness, "HOPELESS_SECONDS", 0.2)
     began = time.monotonic()
     with ReferenceServer() as server, pytest.raises(StartError, match=r"/nothing is answered with 404.*is the route"):
         startup_time(up(server.endpoint, cpus=0.0), "/nothing", began)
@@ -84,7 +84,7 @@ def test_a_route_that_an_idle_server_does_not_have_is_named_at_once(monkeypatch:
 def test_one_that_still_has_work_to_do_is_waited_for(
     cpus: float, waited: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(readiness, "MISSING_SECONDS", 0.1)
+    monkeypatch.setattr(readiness, "HOPELESS_SECONDS", 0.1)
     with ReferenceServer() as server, pytest.raises(StartError, match="no valid response within"):
         startup_time(up(server.endpoint, cpus=cpus, waited=waited), "/nothing", time.monotonic())
 
@@ -96,22 +96,21 @@ def test_a_server_that_does_not_listen_is_told_apart() -> None:
         startup_time(up(endpoint), "/json", time.monotonic())
 
 
-def test_answers_that_are_no_http_are_not_waited_out() -> None:
+def test_answers_that_are_no_http_are_not_waited_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(readiness, "HOPELESS_SECONDS", 0.2)
     with socket.create_server(("127.0.0.1", 0)) as listener:
 
         def speak() -> None:
-            for _ in range(readiness.UNREADABLE):
+            while True:
                 line, _peer = listener.accept()
                 with line:
                     line.recv(1000)
                     line.sendall(b"SSH-2.0-OpenSSH_9\r\n")
 
-        thread = threading.Thread(target=speak, daemon=True)
-        thread.start()
+        threading.Thread(target=speak, daemon=True).start()
         endpoint = Endpoint(host="127.0.0.1", port=listener.getsockname()[1])
         with pytest.raises(StartError, match=r"not HTTP as a client can read it: .*SSH-2.0"):
-            startup_time(up(endpoint), "/", time.monotonic())
-        thread.join()
+            startup_time(up(endpoint, cpus=0.0), "/", time.monotonic())
 
 
 WORKER = "import sys\ntry:\n  import no_such_module\nfinally:\n  sys.stderr.flush()\n"

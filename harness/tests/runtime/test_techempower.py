@@ -35,7 +35,8 @@ def implementation(*, allowed: tuple[str, ...] = (), **entry: object) -> Impleme
 
 def arguments(of: Implementation, **more: object) -> list[str]:
     labels = ("--label", "org.tfb.run=1")
-    return run_arguments(of, image="tfb/x", network="net", labels=labels, **more)  # type: ignore[arg-type]
+    limits = {"TFB_NOFILE": "1000000", "TFB_SERVER_MEMORY": "512m"}
+    return run_arguments(of, image="tfb/x", network="net", labels=labels, limits=limits, **more)  # type: ignore[arg-type]
 
 
 def test_a_folder_is_an_upstream_one_unless_its_file_has_a_local_block() -> None:
@@ -50,7 +51,7 @@ def test_the_toolset_s_build_arguments_carry_the_name_that_its_file_gives() -> N
 
 def test_limits_network_and_name_are_those_of_the_toolset_and_nothing_is_privileged() -> None:
     found = arguments(implementation())
-    for pair in (("--ulimit", "nofile=200000:200000"), ("--sysctl", "net.core.somaxconn=65535"), ("--network", "net")):
+    for pair in (("--ulimit", "nofile=200000:200000"), ("--sysctl", "net.core.somaxconn=65535"), ("--memory", "512m")):
         assert pair in set(pairwise(found))
     assert found[-1] == "tfb/x"
     assert {"--privileged", "--cap-add", "--read-only", "--publish", "--security-opt"}.isdisjoint(found)
@@ -67,13 +68,7 @@ def test_an_existing_database_goes_by_the_toolset_s_name_and_debugging_publishes
 
 
 @pytest.mark.parametrize(
-    ("privilege", "argument"),
-    [
-        ("io_uring", f"seccomp={SECCOMP}"),
-        ("sysctl", "NET_ADMIN"),
-        ("rtprio", "SYS_NICE"),
-        ("privileged", "--privileged"),
-    ],
+    ("privilege", "argument"), [("io_uring", f"seccomp={SECCOMP}"), ("privileged", "--privileged")]
 )
 def test_a_consent_gives_what_it_names_and_no_more(privilege: str, argument: str) -> None:
     assert argument in arguments(implementation(allowed=(privilege,)))
@@ -81,9 +76,9 @@ def test_a_consent_gives_what_it_names_and_no_more(privilege: str, argument: str
 
 
 def test_consents_are_read_by_name() -> None:
-    assert parse_allow(["a=io_uring,rtprio", "b=sysctl", "a=sysctl"]) == {
-        "a": ("io_uring", "rtprio", "sysctl"),
-        "b": ("sysctl",),
+    assert parse_allow(["a=io_uring,io_uring", "b=privileged", "a=privileged"]) == {
+        "a": ("io_uring", "privileged"),
+        "b": ("privileged",),
     }
 
 
@@ -102,7 +97,9 @@ def test_a_consent_that_cannot_be_read_says_how_it_is_written(word: str, message
 
 def test_a_start_that_fails_for_want_of_a_privilege_says_which() -> None:
     assert "--allow x-raw@fb=io_uring" in hint(implementation(), "thread panicked: io_uring_setup: EPERM")
-    assert "--allow x-raw@fb=sysctl" in hint(implementation(), "sysctl: setting key net.core: Read-only file system")
+    assert "--allow x-raw@fb=privileged" in hint(
+        implementation(), "sysctl: setting key net.core: Read-only file system"
+    )
     assert "=privileged" in hint(implementation(allowed=("io_uring",)), "io_uring_setup: Operation not permitted")
     assert hint(implementation(), "no such file") == ""
 
