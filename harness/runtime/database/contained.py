@@ -13,7 +13,7 @@ from harness.runtime.database.copies import OwnDatabase, RunDatabase
 
 
 class DockerDatabase(RunDatabase):
-    """PostgreSQL in its container; one that somebody kills while it starts is begun again."""
+    """PostgreSQL in its container."""
 
     def __init__(self, project: Project, address: DatabaseAddress, log: Path, *, owned: bool = False) -> None:
         super().__init__(address, log)
@@ -22,7 +22,7 @@ class DockerDatabase(RunDatabase):
         self._container: Container | None = None
         self.begin()
 
-    def begin_once(self) -> None:
+    def begin(self) -> None:
         """A new container."""
         self.close()
         log = self.log.with_suffix(".compose.log")

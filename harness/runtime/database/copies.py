@@ -9,7 +9,7 @@ import logging
 import re
 import secrets
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -19,11 +19,12 @@ from psycopg import sql
 
 from harness.errors import StartError
 from harness.runtime import Database, DatabaseAddress, Meter
-from harness.runtime.database import BEGINNINGS, RECOVERY_SECONDS, connect, crash, execute, restore, size_of
+from harness.runtime.database import connect, crash, execute, restore, size_of
 
 logger = logging.getLogger("tfb.database")
 
 LONGEST_NAME = 63  # bytes: PostgreSQL's
+RECOVERY_SECONDS = 15.0  # what PostgreSQL has to accept connections again after one of its processes was killed
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,22 +89,9 @@ class RunDatabase:
         """How the server has ended; None while it lives."""
         raise NotImplementedError
 
-    def begin_once(self) -> None:
+    def begin(self) -> None:
         """Start a new server, in the place of one that has ended; raises StartError."""
         raise NotImplementedError
-
-    def begin(self, again: Callable[[], None] = lambda: None) -> None:
-        """Start one; where that fails, since somebody killed it or took its port meanwhile, ``again`` and another."""
-        for left in reversed(range(BEGINNINGS)):
-            try:
-                self.begin_once()
-            except StartError as error:
-                if not left:
-                    raise
-                logger.warning("%s; beginning again", str(error).partition("\n")[0])
-                again()
-            else:
-                return
 
     def meter(self) -> Meter:
         """CPU and memory of the server and its backends."""
@@ -117,10 +105,10 @@ class RunDatabase:
         """Drop the database and copy the seeded template, in a new server if the old one is gone."""
         until = time.monotonic() + RECOVERY_SECONDS
         while True:
-            if how := self.ended():
-                logger.warning("%s", how)
-                self.begin()
             try:
+                if how := self.ended():
+                    logger.warning("%s", how)
+                    self.begin()
                 restore(self.address, owned=self.owned)
             except (StartError, psycopg.Error) as error:
                 if time.monotonic() > until:
