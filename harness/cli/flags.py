@@ -180,9 +180,7 @@ class Flags(Machines):
             validator=Number(gte=1, lte=65535),
         ),
     ] = None
-    allow: Annotated[
-        Texts, _flag(WHERE, "of its container: io_uring, privileged", metavar="NAME=WHAT")
-    ] = ()
+    allow: Annotated[Texts, _flag(WHERE, "of its container: io_uring, privileged", metavar="NAME=WHAT")] = ()
     force_rm: Annotated[bool, _flag(WHERE, "remove the images that this run built")] = False
     yes: Annotated[bool, _flag(WHERE, "install missing packages, build as root: without asking")] = False
     no_install: Annotated[bool, _flag(WHERE, "never install packages")] = False

@@ -56,7 +56,7 @@ def _implementations(info: RunInfo, selected: Selected) -> Iterator[str]:
 
 
 def require_same_builds(before: RunInfo, info: RunInfo) -> None:
-    """Raise UsageError that names what programs and images have become since the run began: tools, bases, images.
+    """Raise UsageError that names what programs and images have become since the run began: tools, images.
 
     What only one of the two knows came with a later version, or was not built then, and is no change.
     """
@@ -65,7 +65,6 @@ def require_same_builds(before: RunInfo, info: RunInfo) -> None:
     for known in info.implementations:
         if (old := builds.get(known.name)) and (new := known.build) and old.status == new.status == "ok":
             changed += _changes(f"{known.name}: ", old.tools, new.tools)
-            changed += _changes(f"{known.name}: base image ", old.bases, new.bases)
             if old.image_digest and new.image_digest and old.image_digest != new.image_digest:
                 changed.append(f"{known.name}: its image was {old.image_digest[:19]}, and is {new.image_digest[:19]}")
     if changed:

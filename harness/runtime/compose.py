@@ -241,18 +241,11 @@ def not_started(said: str) -> TfbError:
     return EngineFullError(f"{said}\n{why}") if why else StartError(said)
 
 
-def digest(name: str, log: Path | None = None) -> str:
-    """What an image's name stands for: the registry's digest, or the id of one that was made here; ``sha256:…``.
-
-    Of one that a build has fetched for itself alone, its ``log`` says it. Empty where nobody knows it.
-    """
-    if (image := inspect("image", name)) is not None:
-        of_registry = [word.partition("@")[2] for word in image.get("RepoDigests") or ()]
-        return str(of_registry[0] if of_registry else image["Id"])
-    if log is None:
-        return ""
-    said = re.findall(rf"FROM (?:\S*/)?{re.escape(name)}@(sha256:[0-9a-f]{{64}})", process.tail(log, 10_000))
-    return str(said[-1]) if said else ""
+def digest(name: str) -> str:
+    """What an image's name stands for: the registry's digest, or the id of one that was made here; ``sha256:…``."""
+    image = inspect("image", name) or {}
+    of_registry = [word.partition("@")[2] for word in image.get("RepoDigests") or ()]
+    return str(of_registry[0] if of_registry else image.get("Id", ""))
 
 
 def image_name(image: Mapping[str, Any]) -> str:

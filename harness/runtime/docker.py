@@ -105,7 +105,6 @@ class DockerRuntime:
                 folder = implementation.folder
                 reason += f"\nNo registry gives its base image: docker/bootstrap-base --for {folder} makes a stand-in"
         image = None if reason else inspect("image", tag)
-        bases = of_file(implementation.dockerfile)
         return Build(
             status="failed" if reason else "ok",
             reason=reason,
@@ -116,8 +115,7 @@ class DockerRuntime:
             image=tag,
             image_digest=str(image["Id"]) if image else None,
             image_bytes=int(image["Size"]) if image else None,
-            bases={name: digest(name, log) for name in bases},
-            stand_ins=tuple(name for name in bases if is_stand_in(name)),
+            stand_ins=tuple(name for name in of_file(implementation.dockerfile) if is_stand_in(name)),
         )
 
     def prepare(self) -> None:

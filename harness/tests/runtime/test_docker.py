@@ -118,29 +118,6 @@ def test_ids_are_picked_out_of_warnings_and_a_failed_listing_is_not_an_empty_one
     assert compose.ids("ps") is None
 
 
-SUM, OTHER_SUM = "sha256:" + "a" * 64, "sha256:" + "b" * 64
-
-
-@pytest.mark.parametrize(
-    ("image", "digest"),
-    [
-        ({"Id": OTHER_SUM, "RepoDigests": [f"node@{SUM}"]}, SUM),
-        ({"Id": OTHER_SUM, "RepoDigests": None}, OTHER_SUM),  # made here
-        (None, SUM),  # fetched by the build for itself
-    ],
-)
-def test_a_base_image_is_known_by_what_its_name_stood_for(
-    image: dict[str, object] | None, digest: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    monkeypatch.setattr(compose, "inspect", lambda _kind, _name: image)
-    log = tmp_path / "build.log"
-    log.write_text(
-        f"#4 [1/2] FROM docker.io/library/node:22@{OTHER_SUM}\n#4 [1/2] FROM docker.io/library/node:22@{SUM}\n"
-        f"#5 [1/2] FROM docker.io/library/other-node:22@{OTHER_SUM} x\n#6 FROM docker.io/library/node:222@{OTHER_SUM}\n"
-    )
-    assert compose.digest("node:22", log) == digest
-
-
 def test_a_container_that_a_full_disk_keeps_from_starting_ends_the_run_and_says_what_to_do() -> None:
     """The next one would not start either; any other failure is its own."""
     error = compose.not_started("write /x/overlay2/4f: No space left on device")
