@@ -269,14 +269,11 @@ def built(
 def _built(
     settings: Settings, selected: Selected, console: SafeConsole, problems: list[str], logs: Path
 ) -> Iterator[tuple[Runtime, Database, list[Implementation], Path]]:
-    def tell(name: str) -> None:
-        if not settings.quiet:
-            first = "; what its images lack is built first, --runtime local is quicker" if name == "docker" else ""
-            print(f"{name} runtime (auto; --runtime docker or local chooses){first}", file=sys.stderr)
-
     with _going_on("making the runtime ready"):
         run_id = logs.name.replace("_", "-")
-        runtime = choose(settings, selected.implementations, logs, run_id=run_id, tell=tell)
+        runtime = choose(settings, selected.implementations, logs, run_id=run_id)
+    if settings.runtime == "auto" and not settings.quiet:
+        print(f"{runtime.name} runtime (auto; --runtime docker or local chooses)", file=sys.stderr)
     ready = _build_all(runtime, selected, console, problems, logs)
     with ExitStack() as stack:
         with _going_on("starting PostgreSQL"):
