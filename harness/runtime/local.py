@@ -13,6 +13,7 @@ import psutil
 
 from harness.errors import EnvironmentLacksError, ServerDiedError, StartError, TfbError
 from harness.host import accounts, crates, machine, process, provision, toolchain
+from harness.host.ownership import start_of
 from harness.paths import TOOLSET
 from harness.plan.discovery import Implementation
 from harness.records.models import Build
@@ -62,12 +63,11 @@ class LocalServer:
     def identity(self) -> str:
         """Pid and start time of the root process; raises ServerDiedError when it is gone."""
         self.require_alive()
-        return f"{self.child.pid}@{psutil.Process(self.child.pid).create_time()}"
+        return f"{self.child.pid}@{start_of(self.child.pid)}"
 
     def require_own_socket(self) -> None:
         """Raises StartError when the port is not served by the processes whose CPU and memory are read."""
         if self.endpoint.port not in self._listening():
-            self.require_alive()
             raise StartError(
                 f"port {self.endpoint.port} answers, but {listener(self.endpoint.port)} listens there, which is not of "
                 "the server's process tree: its work could not be metered. Start the server in the foreground"
@@ -106,16 +106,12 @@ class LocalRuntime:
     server_port: int | None = None  # None: a free one for each start
     account: process.Account | None = None  # of servers; None: that of the harness
     name: str = "local"
+    network: str = "host"  # loopback
 
     @property
     def side_by_side(self) -> bool:
         """Each on a port of its own, unless one was asked for."""
         return self.server_port is None
-
-    @property
-    def network(self) -> str:
-        """Loopback."""
-        return "host"
 
     @property
     def accounts(self) -> dict[str, str]:
@@ -126,9 +122,7 @@ class LocalRuntime:
         """Run the build commands of the ``local`` block; a failure is in the result, with the log's last lines."""
         local = implementation.local
         if local is None:
-            reason = (
-                'has no "local" block in benchmark_config.json, so it needs Docker: --runtime docker (docs/docker.md)'
-            )
+            reason = 'has no "local" block in benchmark_config.json, so it needs Docker: --runtime docker'
             return Build(status="skipped", reason=reason)
         chosen = provision.tools_for(implementation)
         if absent := sorted(set(local.requires) - set(chosen)):
@@ -139,13 +133,7 @@ class LocalRuntime:
         log.parent.mkdir(parents=True, exist_ok=True)
         try:
             for command in local.build:
-                done = process.run(
-                    command,
-                    seconds=BUILD_SECONDS,
-                    cwd=implementation.folder,
-                    env=environment,
-                    log=log,
-                )
+                done = process.run(command, seconds=BUILD_SECONDS, cwd=implementation.folder, env=environment, log=log)
                 if done.status != 0:
                     how = process.describe_status(done.status)
                     reason = f"{shlex.join(command)} failed ({how}):\n{process.tail(log)}\nlog: {log}"
@@ -166,8 +154,7 @@ class LocalRuntime:
         tool = toolchain.find("postgres", ">=12")
         if tool is None:
             raise EnvironmentLacksError(
-                "PostgreSQL's initdb and postgres are not on this machine: install the package postgresql, or name a "
-                "server that exists with --database-host"
+                "PostgreSQL is not on this machine: install the package postgresql, or name one with --database-host"
             )
         return embedded(tool, self.work / "database.log", cpus=self.other_cpus)
 
@@ -179,7 +166,9 @@ class LocalRuntime:
         local = implementation.local
         if local is None:
             raise StartError(f"{implementation.name} has no local block")
-        port = self._port()
+        port = self.server_port or free_port()
+        if self.server_port:
+            require_free(port)
         chosen = provision.tools_for(implementation)
         environment = toolchain.environment(chosen.values()) | contract(database, "127.0.0.1", port) | local.env
         if upstream := upstream_for(implementation):
@@ -216,14 +205,14 @@ class LocalRuntime:
         self, program: str, arguments: Sequence[str], *, waits_for_go: bool = False, folder: Path | None = None
     ) -> AbstractContextManager[GeneratorProgram]:
         """A process of this machine, which may write wherever the harness may."""
-        found = program if Path(program).is_absolute() else None
-        if found is None and (tool := toolchain.find(program)):
-            found = str(tool.program)
-        if found is None:
-            raise EnvironmentLacksError(f"{program} is not on this machine: install it (./tfb doctor)")
+        if not Path(program).is_absolute():
+            tool = toolchain.find(program)
+            if tool is None:
+                raise EnvironmentLacksError(f"{program} is not on this machine: install it (./tfb doctor)")
+            program = str(tool.program)
         scripts = {path.name: str(path) for path in (TOOLSET / "wrk").glob("*.lua")}
         pin = ["taskset", "-c", ",".join(map(str, self.other_cpus))] if self.other_cpus else []
-        command = [*pin, found, *(scripts.get(argument, argument) for argument in arguments)]
+        command = [*pin, program, *(scripts.get(argument, argument) for argument in arguments)]
         return started(command, waits_for_go=waits_for_go)
 
     def steal_ticks(self) -> tuple[float, float] | None:
@@ -234,13 +223,6 @@ class LocalRuntime:
         """What wrk and PostgreSQL call themselves."""
         found = {kind: toolchain.find(kind) for kind in ("wrk", "postgres")}
         return {kind: ".".join(map(str, tool.version)) for kind, tool in found.items() if tool}
-
-    def _port(self) -> int:
-        """The port asked for, when nobody listens there; raises StartError that names who does."""
-        if self.server_port is None:
-            return free_port()
-        require_free(self.server_port)
-        return self.server_port
 
 
 def contract(database: DatabaseAddress, host: str, port: int) -> dict[str, str]:
