@@ -106,12 +106,10 @@ def containers(
         "TFB_NOFILE": str(min(machine.raise_nofile(), 1 << 20)),
         **({"TFB_DATABASE_ARGS": f"-c max_connections={techempower.DATABASE_CONNECTIONS}"} if theirs else {}),
     }
-    levels = settings.profile.levels
     runtime = DockerRuntime(
         project=Project(run_id=run_id, bridge=bridge, variables=variables),
         logs=logs,
         server_port=settings.server_port,
-        connections=max(*levels.concurrency, *levels.pipeline_concurrency, levels.query_concurrency),
         force_rm=settings.force_rm,
         environment=settings.results_environment,
         alone=bool(theirs),

@@ -50,19 +50,15 @@ def engine() -> str:
         raise EnvironmentLacksError(f"no Docker client with compose v2 is on this machine; on Debian: {INSTALL}")
     try:
         done = process.run([program, "version", "--format", "{{.Server.Version}}"], seconds=ENGINE_SECONDS)
+        status, said = done.status, done.stdout.strip()
     except process.CommandTimeoutError as error:
+        status, said = 1, f"{error}: it hangs, restart it"
+    if status != 0:
         raise EnvironmentLacksError(
-            f"the Docker engine does not answer within {ENGINE_SECONDS:.0f} s: it hangs; restart it "
-            "(systemctl restart docker), or use --runtime local"
-        ) from error
-    if done.status == 0:
-        return done.stdout.strip()
-    if "permission denied" in done.stdout.lower():
-        raise EnvironmentLacksError(
-            "the Docker engine's socket refuses this user (permission denied): add it to the group docker "
-            "(usermod -aG docker $USER, then log in again), or run as root"
+            f"no Docker engine answers this user ({said[-200:]}): start it (on Debian: {INSTALL}), join its group "
+            "(usermod -aG docker $USER), or use --runtime local"
         )
-    raise EnvironmentLacksError(f"no Docker engine answers ({done.stdout.strip()[-200:]}); on Debian: {INSTALL}")
+    return said
 
 
 def docker(*arguments: str, seconds: float = 30.0, at: Sequence[str] = ()) -> process.Completed:

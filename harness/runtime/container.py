@@ -1,6 +1,5 @@
 """One running container: its counters, its output, whether it lives, and how it ended; and a server in one."""
 
-import re
 import time
 from contextlib import ExitStack
 from pathlib import Path
@@ -85,15 +84,6 @@ class Container:
         """Its address in a network, or None where it has none there."""
         networks = (inspect("container", self.id) or {}).get("NetworkSettings", {}).get("Networks", {})
         return networks.get(network, {}).get("IPAddress") or None
-
-    def nofile(self) -> int | None:
-        """The soft limit of open files inside, or None where it cannot be read."""
-        try:
-            limits = Path(f"/proc/{self.pid}/limits").read_text(encoding="utf-8")
-        except OSError:
-            return None
-        match = re.search(r"^Max open files\s+(\d+)", limits, re.MULTILINE)
-        return int(match[1]) if match else None
 
     def stop(self) -> None:
         """Ask its first process to stop, kill it when it does not, and keep its last output."""

@@ -46,7 +46,6 @@ from harness.runtime.upstream import upstream_for
 logger = logging.getLogger("tfb.docker")
 
 NOFILE = 20000  # compose.yaml's
-SPARE_FILES = 100  # beside the connections
 DATABASE_IMAGE, WRK_IMAGE, LOADGEN_IMAGE = "tfb/database", "tfb/wrk", "tfb/loadgen"
 GENERATORS = {"wrk": WRK_IMAGE, "loadgen": LOADGEN_IMAGE}
 BASE = "debian:trixie-slim"
@@ -60,13 +59,13 @@ class DockerRuntime:
     project: Project
     logs: Path
     server_port: int | None = None
-    connections: int = 0  # most that a level asks for
     force_rm: bool = False
     environment: str = ""  # what the builds of upstream folders are told of where the results come from
     alone: bool = False  # one server at a time: an upstream folder among them knows one database and one name for it
     debug: bool = False  # servers answer on this machine's loopback address, too
     database_host: str | None = None  # a PostgreSQL that exists
     name: str = "docker"
+    accounts: dict[str, str] = field(default_factory=dict, init=False)  # as their images say
     _built: list[str] = field(default_factory=list, init=False)
     _tools: dict[str, str] = field(default_factory=dict, init=False)
 
@@ -74,11 +73,6 @@ class DockerRuntime:
     def side_by_side(self) -> bool:
         """Each in a compose project of its own; on a bridge they would not reach the database's."""
         return self.server_port is None and not self.project.bridge and not self.alone
-
-    @property
-    def accounts(self) -> dict[str, str]:
-        """As their images say."""
-        return {}
 
     @property
     def network(self) -> str:
@@ -93,8 +87,6 @@ class DockerRuntime:
         log.parent.mkdir(parents=True, exist_ok=True)
         began, reason = time.monotonic(), ""
         upstream = techempower.is_upstream(implementation)
-        if upstream:
-            recipe = techempower.without_syntax(recipe, log.with_suffix(".dockerfile"))
         variables = {"TFB_SERVER_CONTEXT": str(implementation.folder), "TFB_SERVER_DOCKERFILE": str(recipe)}
         arguments = techempower.build_arguments(implementation, self.environment)
         try:
@@ -119,7 +111,7 @@ class DockerRuntime:
         )
 
     def prepare(self) -> None:
-        """The base image and those of database and wrk; raises BuildError, EnvironmentLacksError for few files."""
+        """The base image and those of database and wrk; raises BuildError, StartError."""
         log = self.logs / "images.log"
         if inspect("image", BASE) is None:
             done = process.run([str(FOLDER / "bootstrap-base")], seconds=BUILD_SECONDS, log=log)
@@ -138,19 +130,14 @@ class DockerRuntime:
             raise BuildError(f"building the image {tag} {how}")
 
     def _look_inside(self) -> None:
-        """Versions of wrk and PostgreSQL, and that wrk may open enough files: with too few it has fewer sockets."""
-        command = ("run", "--rm", "--no-deps", "--no-TTY", "--entrypoint", "sh", WRK, "-c", "ulimit -n; wrk --version")
-        done = self.project.run(*command, seconds=UP_SECONDS)
-        allowed = re.search(r"^(\d+|unlimited)\s*$", done.stdout, re.MULTILINE)
-        version = re.search(r"^wrk\D*(\d+(?:\.\d+)+)", done.stdout, re.MULTILINE)
-        if not allowed or not version:
-            raise StartError(f"wrk's container does not start: {done.stdout.strip()[-500:]}")
-        self._tools["wrk"] = version[1]
-        alone = ("run", "--rm", *self.project.labels(), "--network", "none", "--entrypoint", "postgres", DATABASE_IMAGE)
-        if version := re.search(r"(\d+(?:\.\d+)+)", docker(*alone, "--version").stdout):
-            self._tools["postgres"] = version[1]
-        if allowed[1] != "unlimited":
-            require_files("wrk's container", int(allowed[1]), self.connections)
+        """Versions of wrk and PostgreSQL, as their images say."""
+        for image, program in ((WRK_IMAGE, "wrk"), (DATABASE_IMAGE, "postgres")):
+            alone = ("run", "--rm", *self.project.labels(), "--network", "none", "--entrypoint", program, image)
+            done = docker(*alone, "--version", seconds=UP_SECONDS)
+            version = re.search(r"(\d+(?:\.\d+)+)", done.stdout)
+            if version is None:
+                raise StartError(f"the container of {program} does not start: {done.stdout.strip()[-500:]}")
+            self._tools[program] = version[1]
 
     @contextmanager
     def database(self) -> Iterator[DockerDatabase]:
@@ -195,15 +182,15 @@ class DockerRuntime:
                     found = self._up(self.project, variables, log.with_suffix(".compose.log"), unit)
                 container = Container(implementation.name, found, log)
                 stack.callback(container.stop)
-                if allowed := container.nofile():
-                    require_files("its container", allowed, self.connections)
                 # On a bridge a server answers at an address of its own.
                 endpoint = Endpoint(host=container.address(self.project.network) or "127.0.0.1", port=port)
                 server = ContainedServer(implementation, endpoint, container, upstream)
                 server.startup_time = startup_time(server, ready_path, began)
             except (StartError, ServerDiedError) as error:
                 last = process.tail(log)
-                hint = techempower.hint(implementation, f"{error}\n{last}") if theirs else ""
+                hint = (
+                    f"\nTechEmpower runs it privileged: --allow {implementation.name}=privileged does" if theirs else ""
+                )
                 raise type(error)(f"{implementation.name}: {error}\n{last}\nlog: {log}{hint}") from error
             yield server
 
@@ -311,15 +298,6 @@ class DockerRuntime:
                 "the run's containers could not be removed: %s; once the engine answers, ./tfb clean --leftovers does",
                 error,
             )
-
-
-def require_files(where: str, allowed: int, connections: int) -> None:
-    """Raise EnvironmentLacksError when fewer files may be open than there are connections."""
-    if allowed < connections + SPARE_FILES:
-        raise EnvironmentLacksError(
-            f"{where} may open {allowed} files, {connections} connections need {connections + SPARE_FILES}: raise the "
-            "engine's hard limit (LimitNOFILE of docker.service) or leave out the highest levels"
-        )
 
 
 def is_stand_in(image: str) -> bool:

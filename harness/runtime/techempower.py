@@ -6,47 +6,22 @@ capabilities and its limits raised as the toolset raises them. The toolset's con
 what needs more runs after a consent that names it (``--allow NAME=io_uring``).
 """
 
-import re
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from pathlib import Path
 
-from harness.errors import BuildError, UsageError
+from harness.errors import UsageError
 from harness.paths import REPOSITORY
 from harness.plan.discovery import Implementation
 from harness.plan.words import suggest
-from harness.records import bounded
 
 NOFILE = 200_000  # the toolset's
 DATABASE_CONNECTIONS = 2000  # what the toolset's PostgreSQL takes; pools are sized for it
 SECCOMP = REPOSITORY / "docker" / "seccomp-io_uring.json"
 
 
-@dataclass(frozen=True, kw_only=True)
-class Privilege:
-    """What a consent gives beyond the engine's usual: ``docker run``'s arguments, and where its lack shows in a log."""
-
-    arguments: tuple[str, ...]
-    gives: str
-    signs: re.Pattern[str]
-
-
-PRIVILEGES: Mapping[str, Privilege] = {
-    "io_uring": Privilege(
-        arguments=("--security-opt", f"seccomp={SECCOMP}"),
-        gives="the three calls of io_uring, otherwise the engine's usual seccomp profile",
-        signs=re.compile(r"io[_-]?uring|iouring", re.IGNORECASE),
-    ),
-    "privileged": Privilege(
-        arguments=("--privileged",),
-        gives="all privileges of this machine's root, as in TechEmpower's toolset",
-        signs=re.compile(
-            r"operation not permitted|permission denied|\bEPERM\b|sysctl|/proc/sys|read-only file system"
-            r"|sched_setscheduler|rtprio|setpriority|setting rlimit",
-            re.IGNORECASE,
-        ),
-    ),
+PRIVILEGES: Mapping[str, Sequence[str]] = {  # what a consent gives beyond the engine's usual
+    "io_uring": ("--security-opt", f"seccomp={SECCOMP}"),
+    "privileged": ("--privileged",),
 }
 
 
@@ -80,22 +55,6 @@ def build_arguments(implementation: Implementation, environment: str) -> list[st
     return [argument for key, value in values.items() for argument in ("--build-arg", f"{key}={value}")]
 
 
-def without_syntax(path: Path, copy: Path) -> Path:
-    """The Dockerfile, or a copy without its ``# syntax=`` line.
-
-    The toolset's builder takes that line for a comment; BuildKit would pull the image that it names.
-    """
-    try:
-        text = bounded.read(path, bounded.TEXT_BYTES).decode("utf-8", errors="replace")
-    except OSError as error:
-        raise BuildError(f"{path}: cannot be read: {error.strerror}") from error
-    kept = re.sub(r"\A((?:\s*#[^\n]*\n)*?)\s*#\s*syntax\s*=[^\n]*\n", r"\1", text, flags=re.IGNORECASE)
-    if kept == text:
-        return path
-    copy.write_text(kept, encoding="utf-8")
-    return copy
-
-
 def run_arguments(
     implementation: Implementation,
     *,
@@ -123,19 +82,8 @@ def run_arguments(
     if published:
         given += ["--publish", f"127.0.0.1:{published}:{entry.port}", "--env", "DEBUG=true"]
     for privilege in implementation.allowed:
-        given += PRIVILEGES[privilege].arguments
+        given += PRIVILEGES[privilege]
     try:  # the toolset hands the string to the engine's client library, which splits it as a shell does
         return [*given, image, *shlex.split(entry.docker_cmd or "")]
     except ValueError as error:
         raise UsageError(f"docker_cmd {entry.docker_cmd!r}: {error}") from error
-
-
-def hint(implementation: Implementation, output: str) -> str:
-    """What consent might mend a start that failed, from its last lines; empty where nothing points to one."""
-    for name, privilege in PRIVILEGES.items():
-        if name not in implementation.allowed and privilege.signs.search(output):
-            return (
-                f"\nIts output names what the engine's usual confinement forbids: --allow {implementation.name}={name} "
-                f"gives {privilege.gives}"
-            )
-    return ""

@@ -11,11 +11,9 @@ from harness.plan.discovery import Implementation
 from harness.runtime.techempower import (
     SECCOMP,
     build_arguments,
-    hint,
     is_upstream,
     parse_allow,
     run_arguments,
-    without_syntax,
 )
 
 
@@ -93,21 +91,3 @@ def test_consents_are_read_by_name() -> None:
 def test_a_consent_that_cannot_be_read_says_how_it_is_written(word: str, message: str) -> None:
     with pytest.raises(UsageError, match=message.replace("?", r"\?")):
         parse_allow([word])
-
-
-def test_a_start_that_fails_for_want_of_a_privilege_says_which() -> None:
-    assert "--allow x-raw@fb=io_uring" in hint(implementation(), "thread panicked: io_uring_setup: EPERM")
-    assert "--allow x-raw@fb=privileged" in hint(
-        implementation(), "sysctl: setting key net.core: Read-only file system"
-    )
-    assert "=privileged" in hint(implementation(allowed=("io_uring",)), "io_uring_setup: Operation not permitted")
-    assert hint(implementation(), "no such file") == ""
-
-
-def test_a_syntax_line_is_a_comment_as_for_the_toolset_s_builder(tmp_path: Path) -> None:
-    path, copy = tmp_path / "a.dockerfile", tmp_path / "copy"
-    path.write_text("# syntax=docker/dockerfile:1\n# more\nFROM debian\n# syntax=no directive any more\n")
-    assert without_syntax(path, copy) == copy
-    assert copy.read_text() == "# more\nFROM debian\n# syntax=no directive any more\n"
-    path.write_text("FROM debian\n")
-    assert without_syntax(path, copy) == path
