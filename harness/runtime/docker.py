@@ -81,20 +81,17 @@ class DockerRuntime:
 
     def build(self, implementation: Implementation, log: Path) -> Build:
         """Build the image; a failure is in the result, with the log's last lines."""
-        recipe, tag = implementation.dockerfile, image_tag(implementation)
+        recipe, folder, tag = implementation.dockerfile, implementation.folder, image_tag(implementation)
         if not recipe.exists():
             return Build(status="skipped", reason=f"{recipe} does not exist")
         log.parent.mkdir(parents=True, exist_ok=True)
         began, reason = time.monotonic(), ""
-        upstream = techempower.is_upstream(implementation)
-        variables = {"TFB_SERVER_CONTEXT": str(implementation.folder), "TFB_SERVER_DOCKERFILE": str(recipe)}
-        arguments = techempower.build_arguments(implementation, self.environment)
+        where = {"TFB_SERVER_CONTEXT": str(folder), "TFB_SERVER_DOCKERFILE": str(recipe), "TFB_SERVER_IMAGE": tag}
         try:
-            self._build(SERVER, tag, log, {"TFB_SERVER_IMAGE": tag, **variables}, arguments)
+            self._build(SERVER, tag, log, where, techempower.build_arguments(implementation, self.environment))
         except TfbError as error:
             reason = str(error)
-            if upstream and NO_REGISTRY.search(reason):
-                folder = implementation.folder
+            if techempower.is_upstream(implementation) and NO_REGISTRY.search(reason):
                 reason += f"\nNo registry gives its base image: docker/bootstrap-base --for {folder} makes a stand-in"
         image = None if reason else inspect("image", tag)
         return Build(
@@ -107,7 +104,7 @@ class DockerRuntime:
             image=tag,
             image_digest=str(image["Id"]) if image else None,
             image_bytes=int(image["Size"]) if image else None,
-            stand_ins=tuple(name for name in of_file(implementation.dockerfile) if is_stand_in(name)),
+            stand_ins=tuple(name for name in of_file(recipe) if is_stand_in(name)),
         )
 
     def prepare(self) -> None:
@@ -142,11 +139,9 @@ class DockerRuntime:
     @contextmanager
     def database(self) -> Iterator[DockerDatabase]:
         """The shared PostgreSQL for the length of the run; its container is removed on the way out."""
-        port = free_port()
-        address = DatabaseAddress(
-            host="127.0.0.1", port=port, admin_user=ADMIN, admin_password=secrets.token_urlsafe(12)
-        )
-        variables = {"TFB_DATABASE_PORT": str(port), "ADMIN_PASSWORD": address.admin_password or ""}
+        port, password = free_port(), secrets.token_urlsafe(12)
+        address = DatabaseAddress(host="127.0.0.1", port=port, admin_user=ADMIN, admin_password=password)
+        variables = {"TFB_DATABASE_PORT": str(port), "ADMIN_PASSWORD": password}
         project = replace(self.project, variables={**self.project.variables, **variables})
         database = None
         try:
@@ -177,8 +172,8 @@ class DockerRuntime:
                 if theirs:
                     found = self._run_as_toolset(implementation)
                 else:
-                    address = {"UPSTREAM_URL": upstream.url} if upstream else {}
-                    variables = {**self._variables(implementation, database, port), **address}
+                    variables = self._variables(implementation, database, port)
+                    variables |= {"UPSTREAM_URL": upstream.url} if upstream else {}
                     found = self._up(self.project, variables, log.with_suffix(".compose.log"), unit)
                 container = Container(implementation.name, found, log)
                 stack.callback(container.stop)
@@ -187,20 +182,25 @@ class DockerRuntime:
                 server = ContainedServer(implementation, endpoint, container, upstream)
                 server.startup_time = startup_time(server, ready_path, began)
             except (StartError, ServerDiedError) as error:
-                last = process.tail(log)
-                hint = (
-                    f"\nTechEmpower runs it privileged: --allow {implementation.name}=privileged does" if theirs else ""
-                )
-                raise type(error)(f"{implementation.name}: {error}\n{last}\nlog: {log}{hint}") from error
+                said = f"{implementation.name}: {error}\n{process.tail(log)}\nlog: {log}"
+                if theirs and "privileged" not in implementation.allowed:
+                    said += f"\nTechEmpower's toolset runs it as --allow {implementation.name}=privileged does"
+                raise StartError(said) from error
             yield server
 
     def _variables(self, implementation: Implementation, database: DatabaseAddress, port: int) -> dict[str, str]:
-        """Of compose.yaml, for a server."""
+        """Of compose.yaml, for a server; on a bridge, the run's own database goes by its name there."""
+        own = self.project.bridge and database.admin_user
         return {
             "TFB_SERVER_IMAGE": image_tag(implementation),
             "TFB_SERVER_PORT": str(port),
             "TFB_SERVER_COMMAND": implementation.entry.docker_cmd or "",
-            **self.database_for_server(database),
+            "TFB_DATABASE_ADDRESS": DATABASE if own else database.host,
+            "TFB_DATABASE_PORT": str(database.port),
+            "TFB_DATABASE_INNER_PORT": "5432" if own else str(database.port),
+            "TFB_DATABASE_NAME": database.name,
+            "TFB_DATABASE_USER": database.user,
+            "TFB_DATABASE_PASSWORD": database.password,
         }
 
     def _up(self, project: Project, variables: Mapping[str, str], log: Path, unit: str) -> str:
@@ -226,15 +226,6 @@ class DockerRuntime:
         if done.status != 0:
             raise not_started(done.stdout.strip()[-500:])
         return done.stdout.strip().splitlines()[-1]
-
-    def database_for_server(self, database: DatabaseAddress) -> dict[str, str]:
-        """Where the server finds the database: on a bridge, the run's own goes by its name there."""
-        port = str(database.port)
-        where = {"ADDRESS": database.host, "PORT": port, "INNER_PORT": port}
-        if self.project.bridge and database.admin_user:
-            where = {"ADDRESS": DATABASE, "INNER_PORT": "5432"}
-        who = {"NAME": database.name, "USER": database.user, "PASSWORD": database.password}
-        return {f"TFB_DATABASE_{key}": value for key, value in (where | who).items()}
 
     def own_generator(self) -> str:
         """Its name; the image is built at the first call."""
