@@ -15,7 +15,7 @@ from harness.host import machine, process
 from harness.plan.discovery import Implementation
 from harness.plan.dockerfile import of_file
 from harness.records.models import Build
-from harness.runtime import DatabaseAddress, Endpoint, techempower
+from harness.runtime import DatabaseAddress, Endpoint, Server, techempower
 from harness.runtime.compose import (
     DATABASE,
     FOLDER,
@@ -34,7 +34,7 @@ from harness.runtime.compose import (
     not_started,
     remove_images,
 )
-from harness.runtime.container import ContainedServer, Container
+from harness.runtime.container import Container
 from harness.runtime.database import ADMIN
 from harness.runtime.database.contained import DockerDatabase
 from harness.runtime.database.embedded import free_port
@@ -155,7 +155,7 @@ class DockerRuntime:
     @contextmanager
     def start(
         self, implementation: Implementation, database: DatabaseAddress, log: Path, *, ready_path: str
-    ) -> Iterator[ContainedServer]:
+    ) -> Iterator[Server]:
         """A fresh container that has answered once; stopped and removed on the way out, its log kept."""
         theirs = techempower.is_upstream(implementation)
         port = implementation.entry.port if theirs else self.server_port or free_port()
@@ -179,7 +179,7 @@ class DockerRuntime:
                 stack.callback(container.stop)
                 # On a bridge a server answers at an address of its own.
                 endpoint = Endpoint(host=container.address(self.project.network) or "127.0.0.1", port=port)
-                server = ContainedServer(implementation, endpoint, container, upstream)
+                server = Server(implementation=implementation, endpoint=endpoint, meter=container, upstream=upstream)
                 server.startup_time = startup_time(server, ready_path, began)
             except (StartError, ServerDiedError) as error:
                 said = f"{implementation.name}: {error}\n{process.tail(log)}\nlog: {log}"

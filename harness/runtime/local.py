@@ -17,7 +17,7 @@ from harness.host.ownership import start_of
 from harness.paths import TOOLSET
 from harness.plan.discovery import Implementation
 from harness.records.models import Build
-from harness.runtime import DatabaseAddress, Endpoint, Reading, SharedDatabase, Upstream
+from harness.runtime import DatabaseAddress, Endpoint, Reading, Server, SharedDatabase
 from harness.runtime.database.embedded import embedded, free_port
 from harness.runtime.generator import GeneratorProgram, started
 from harness.runtime.metering import ProcessTreeMeter
@@ -31,69 +31,55 @@ BUILD_SECONDS = 3600.0  # TechEmpower's
 NO_SCRIPTS = {"npm_config_ignore_scripts": "true"}
 
 
-class LoggedMeter(ProcessTreeMeter):
-    """Of a process tree that writes a log, which is kept from growing without end at every reading."""
+class LocalProgram(ProcessTreeMeter):
+    """A process tree; its log is kept from growing without end at every reading."""
 
-    def __init__(self, child: process.Child, log: Path) -> None:
+    def __init__(self, name: str, child: process.Child, log: Path) -> None:
         super().__init__(child.pid, child.adopted)
-        self._log = log
+        self.name, self.child, self.log = name, child, log
 
     def read(self) -> Reading:
         """The counters now."""
-        process.bound(self._log)
+        process.bound(self.log)
         return super().read()
 
-
-class LocalServer:
-    """An implementation that runs as a process tree."""
-
-    def __init__(self, implementation: Implementation, endpoint: Endpoint, child: process.Child, log: Path) -> None:
-        self.implementation = implementation
-        self.endpoint = endpoint
-        self.child = child
-        self.log = log
-        self.meter = LoggedMeter(child, log)
-        self.startup_time = 0.0
-        self.upstream: Upstream | None = None
-
-    def connections(self) -> SocketMeter:
+    def connections(self, port: int) -> SocketMeter:
         """By the kernel's socket counters."""
-        return SocketMeter(self.endpoint.port)
+        return SocketMeter(port)
 
     def identity(self) -> str:
-        """Pid and start time of the root process; raises ServerDiedError when it is gone."""
-        self.require_alive()
+        """Pid and start time of the root process."""
         return f"{self.child.pid}@{start_of(self.child.pid)}"
-
-    def require_own_socket(self) -> None:
-        """Raises StartError when the port is not served by the processes whose CPU and memory are read."""
-        if self.endpoint.port not in self._listening():
-            raise StartError(
-                f"port {self.endpoint.port} answers, but {listener(self.endpoint.port)} listens there, which is not of "
-                "the server's process tree: its work could not be metered. Start the server in the foreground"
-            )
-
-    def listens_elsewhere(self) -> str | None:
-        """What is wrong when it accepts connections on other ports and not on the one that it was given."""
-        ports = sorted(self._listening())
-        if not ports or self.endpoint.port in ports:
-            return None
-        where = ", ".join(map(str, ports))
-        return f"it listens on port {where} and not on {self.endpoint.port}, which PORT in its environment names"
-
-    def _listening(self) -> dict[int, set[int]]:
-        try:
-            return listening(self.meter.read().pids)
-        except ServerDiedError:
-            self.require_alive()  # knows the exit status and the last lines
-            raise
 
     def require_alive(self) -> None:
         """Raises ServerDiedError with how it ended and its last lines."""
         status = self.child.poll()
         if status is not None:
             how = f"the server ended ({process.describe_status(status)}):"
-            raise ServerDiedError(crash_reason(self.implementation.name, how, self.log))
+            raise ServerDiedError(crash_reason(self.name, how, self.log))
+
+    def require_listening(self, port: int) -> None:
+        """Raises StartError when the port is not served by the processes whose CPU and memory are read."""
+        if port not in self._listening():
+            raise StartError(
+                f"port {port} answers, but {listener(port)} listens there, which is not of the server's process tree: "
+                "its work could not be metered. Start the server in the foreground"
+            )
+
+    def listens_elsewhere(self, port: int) -> str | None:
+        """What is wrong when it accepts connections on other ports and not on this one."""
+        ports = self._listening()
+        if not ports or port in ports:
+            return None
+        where = ", ".join(map(str, sorted(ports)))
+        return f"it listens on port {where} and not on {port}, which PORT in its environment names"
+
+    def _listening(self) -> dict[int, set[int]]:
+        try:
+            return listening(self.read().pids)
+        except ServerDiedError:
+            self.require_alive()  # knows the exit status and the last lines
+            raise
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -161,7 +147,7 @@ class LocalRuntime:
     @contextmanager
     def start(
         self, implementation: Implementation, database: DatabaseAddress, log: Path, *, ready_path: str
-    ) -> Iterator[LocalServer]:
+    ) -> Iterator[Server]:
         """A fresh process that has answered once; stopped with all its children on the way out."""
         local = implementation.local
         if local is None:
@@ -188,11 +174,12 @@ class LocalRuntime:
                     account=self.account,
                 )
             stack.enter_context(process.running(child))
-            server = LocalServer(implementation, Endpoint(host="127.0.0.1", port=port), child, log)
-            server.upstream = upstream
+            program = LocalProgram(implementation.name, child, log)
+            endpoint = Endpoint(host="127.0.0.1", port=port)
+            server = Server(implementation=implementation, endpoint=endpoint, meter=program, upstream=upstream)
             try:
-                server.startup_time = startup_time(server, ready_path, began, server.listens_elsewhere)
-                server.require_own_socket()
+                server.startup_time = startup_time(server, ready_path, began, program.listens_elsewhere)
+                program.require_listening(port)
             except StartError as error:
                 raise StartError(f"{implementation.name}: {error}\n{process.tail(log)}\nlog: {log}") from error
             yield server

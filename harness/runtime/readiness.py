@@ -100,7 +100,7 @@ class _Idleness:
 
 
 def startup_time(
-    server: Server, path: str, began: float, listens_elsewhere: Callable[[], str | None] = lambda: None
+    server: Server, path: str, began: float, listens_elsewhere: Callable[[int], str | None] = lambda _port: None
 ) -> float:
     """Seconds from ``began`` (time.monotonic) to the first 200 on ``path``.
 
@@ -126,7 +126,7 @@ def startup_time(
         except ConnectionRefusedError:
             interval = INTERVAL
             if time.monotonic() > next_look:
-                next_look, elsewhere = time.monotonic() + 0.5, listens_elsewhere()
+                next_look, elsewhere = time.monotonic() + 0.5, listens_elsewhere(server.endpoint.port)
                 last = elsewhere or last
             hopeless = elsewhere is not None
         except AnswerError as error:

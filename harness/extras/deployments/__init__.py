@@ -25,10 +25,9 @@ from harness.plan.discovery import Implementation
 from harness.plan.hosts import Host
 from harness.plan.testtypes.registry import TEST_TYPES
 from harness.records.models import Build, MachineLink, RunInfo
-from harness.runtime import DatabaseAddress, Endpoint, Generator, compose
+from harness.runtime import DatabaseAddress, Endpoint, Generator, Server, compose
 from harness.runtime.choice import containers
 from harness.runtime.compose import DATABASE, RUN_LABEL, SERVER, Project
-from harness.runtime.container import ContainedServer
 from harness.runtime.database import ADMIN
 from harness.runtime.database.contained import DockerDatabase
 from harness.runtime.database.embedded import free_port
@@ -162,7 +161,7 @@ class MachinesRuntime(DockerRuntime):
     @contextmanager
     def start(
         self, implementation: Implementation, database: DatabaseAddress, log: Path, *, ready_path: str
-    ) -> Iterator[ContainedServer]:
+    ) -> Iterator[Server]:
         """A fresh container on the server's machine that has answered once from here."""
         machine, port = self.server_machine, self.server_port or free_port()
         project = replace(self.project, at=machine.at)
@@ -178,7 +177,8 @@ class MachinesRuntime(DockerRuntime):
                 stack.callback(_quietly, machine, container.stop)
                 self._servers.append(container)
                 stack.callback(self._servers.remove, container)
-                server = ContainedServer(implementation, Endpoint(host=machine.address, port=port), container)
+                endpoint = Endpoint(host=machine.address, port=port)
+                server = Server(implementation=implementation, endpoint=endpoint, meter=container)
                 server.startup_time = startup_time(server, ready_path, began)
             except StartError as error:
                 machine.require_reachable()
