@@ -18,7 +18,7 @@ from cyclopts import Parameter
 
 from harness.cli.consent import agreed
 from harness.errors import Exit
-from harness.host import interruption, process, provision, toolchain
+from harness.host import interruption, provision, toolchain
 from harness.host.provision import Need
 from harness.paths import DOCKER, REPOSITORY, TOOLSET, state_folder
 from harness.plan.config import Consent
@@ -287,7 +287,6 @@ def facilities(needs: Sequence[Need], consent: Consent, *, bring_engine: bool) -
             if bring_engine and _does(provision.ENGINE_INSTALL):
                 started = True  # before it runs: an interrupted start is stopped as well
                 _does(provision.ENGINE_START)
-                process.disown()  # asking a tool for its version, later, would end the engine
         yield
     finally:
         if started:

@@ -120,6 +120,7 @@ class Child:
                     extra_groups=[] if account else None,
                 )
                 self.pid = self.popen.pid
+                self.born = int(ownership.start_of(self.pid) or 0)  # ticks since the boot
                 self._pidfd = os.pidfd_open(self.pid)
                 _living[self.pid] = self
         except OSError as error:  # no permission, not a program, no memory
@@ -147,12 +148,13 @@ class Child:
         """Processes that left the tree and became children of the harness: they are still this child's work.
 
         Told by the mark in their environment; one that has wiped it off is put down to the child that was started last
-        when it is first seen, since that is when servers make daemons of themselves.
+        before it, since that is when servers make daemons of themselves.
         """
         for pid in _orphans():
             if pid not in _claimed:
-                mark = _mark_of(pid)
-                last = max(_living.values(), key=lambda child: child.number, default=None)
+                mark, born = _mark_of(pid), int(ownership.start_of(pid) or 0)
+                before = [child for child in _living.values() if child.born <= born]
+                last = max(before, key=lambda child: child.number, default=None)
                 owner = next((child for child in _living.values() if child.mark == mark), last)
                 _claimed[pid] = owner.pid if owner else 0
         return [pid for pid, owner in _claimed.items() if owner == self.pid and Path(f"/proc/{pid}").exists()]
@@ -185,17 +187,14 @@ class Child:
 
     def _kill_tree(self) -> None:
         """Descendants whose parents have died are children of ours, or become that as their parents are killed."""
-        tree = _descendants(self.pid)
+        tree = _tree(self.pid)[1:]
         self.kill()
         self.popen.wait()
         # Killing a daemon hands us its children: look again, but not for ever.
         for _ in range(10):
-            for process in tree:
-                with contextlib.suppress(psutil.NoSuchProcess):
-                    process.kill()
-            psutil.wait_procs(tree, timeout=2)
+            _kill(tree)
             alive = [pid for pid in self.adopted() if ownership.start_of(pid)]
-            tree = [process for pid in alive for process in _descendants(pid, itself=True)]
+            tree = [process for pid in alive for process in _tree(pid)]
             if not tree:
                 break
             logger.warning("%d processes outlived their parents: killed", len(tree))
@@ -207,11 +206,19 @@ class Child:
         self._pidfd = -1
 
 
-def _descendants(pid: int, *, itself: bool = False) -> list[psutil.Process]:
+def _tree(pid: int) -> list[psutil.Process]:
+    """A process and its descendants; empty for one that is gone."""
     with contextlib.suppress(psutil.Error):
         process = psutil.Process(pid)
-        return [*([process] if itself else []), *process.children(recursive=True)]
+        return [process, *process.children(recursive=True)]
     return []
+
+
+def _kill(tree: Sequence[psutil.Process]) -> None:
+    for process in tree:
+        with contextlib.suppress(psutil.NoSuchProcess):
+            process.kill()
+    psutil.wait_procs(tree, timeout=2)
 
 
 def _require_program(program: str, cwd: Path | None, path: str | None) -> None:
@@ -280,20 +287,7 @@ def stop_all() -> None:
     while _guardian:
         with contextlib.suppress(OSError, subprocess.TimeoutExpired):
             _guardian.pop().communicate(b"bye\n", timeout=STOP_SECONDS)
-    left = _descendants(os.getpid())
-    for process in left:
-        with contextlib.suppress(psutil.NoSuchProcess):
-            process.kill()
-    psutil.wait_procs(left, timeout=2)
-
-
-def disown() -> None:
-    """Leave alone what has become a child of this process without being started by it: a daemon that is to stay.
-
-    Without this the next child to end takes it along.
-    """
-    for pid in _orphans():
-        _claimed.setdefault(pid, 0)
+    _kill(_tree(os.getpid())[1:])
 
 
 @cache
