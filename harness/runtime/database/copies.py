@@ -9,16 +9,17 @@ import logging
 import re
 import secrets
 import time
-from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import LiteralString
 
 import psycopg
 from psycopg import sql
 
 from harness.errors import StartError
-from harness.runtime import Database, DatabaseAddress, Meter
+from harness.runtime import DatabaseAddress, Meter
 from harness.runtime.database import connect, crash, execute, restore, size_of
 
 logger = logging.getLogger("tfb.database")
@@ -42,37 +43,6 @@ class OwnDatabase:
     def meter(self) -> Meter:
         """Of the whole PostgreSQL: one server is under load at a time."""
         return self.postgres
-
-
-@contextmanager
-def own(shared: DatabaseAddress, name: str, postgres: Meter) -> Iterator[OwnDatabase]:
-    """Make the copy and its role, and drop them on the way out. ``name`` may hold what an implementation's name may."""
-    word = re.sub(r"[^a-z0-9]+", "_", name.lower())
-    database, user = (f"{begin}_of_{word}"[:LONGEST_NAME] for begin in ("hello_world", shared.user))
-    password = secrets.token_hex(16)
-    create = sql.SQL("CREATE DATABASE {} TEMPLATE hello_world_seed")
-    enrol = sql.SQL("CREATE ROLE {} LOGIN PASSWORD {} IN ROLE {}")
-    drops = (
-        sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)").format(sql.Identifier(database)),
-        sql.SQL("DROP ROLE IF EXISTS {}").format(sql.Identifier(user)),
-    )
-    with connect(shared, admin=True, name="postgres") as connection:
-        for drop in drops:
-            connection.execute(drop)
-        connection.execute(create.format(sql.Identifier(database)))
-        # The rights on the tables are those of the benchmark's role.
-        connection.execute(enrol.format(sql.Identifier(user), sql.Literal(password), sql.Identifier(shared.user)))
-        # Rights on a database are not copied with its template.
-        connection.execute(sql.SQL("REVOKE ALL ON DATABASE {} FROM PUBLIC").format(sql.Identifier(database)))
-        grant = sql.SQL("GRANT CONNECT ON DATABASE {} TO {}")
-        connection.execute(grant.format(sql.Identifier(database), sql.Identifier(user)))
-    try:
-        address = replace(shared, name=database, user=user, password=password)
-        yield OwnDatabase(address=address, postgres=postgres)
-    finally:
-        with connect(shared, admin=True, name="postgres") as connection:
-            for drop in drops:
-                connection.execute(drop)
 
 
 class RunDatabase:
@@ -118,6 +88,38 @@ class RunDatabase:
                 self.read_to = size_of(self.log)
                 return
 
-    def own(self, name: str) -> AbstractContextManager[Database]:
-        """A copy of the template for one server."""
-        return own(self.address, name, self.meter())
+    @contextmanager
+    def own(self, name: str) -> Iterator[OwnDatabase]:
+        """A copy of the template and a role for one server, dropped on the way out; raises StartError.
+
+        Upstream folders have the shared one, whose name stands in their source.
+        """
+        if self.owned:
+            self.restore()
+            yield OwnDatabase(address=self.address, postgres=self.meter())
+            return
+        word = re.sub(r"[^a-z0-9]+", "_", name.lower())  # of what an implementation's name may hold
+        database, user = (f"{begin}_of_{word}"[:LONGEST_NAME] for begin in ("hello_world", self.address.user))
+        password = secrets.token_hex(16)
+        names = {"database": sql.Identifier(database), "user": sql.Identifier(user), "password": sql.Literal(password)}
+        drops = ("DROP DATABASE IF EXISTS {database} WITH (FORCE)", "DROP ROLE IF EXISTS {user}")
+        makes = (
+            "CREATE DATABASE {database} TEMPLATE hello_world_seed",
+            # The rights on the tables are those of the benchmark's role.
+            "CREATE ROLE {user} LOGIN PASSWORD {password} IN ROLE {shared}",
+            # Rights on a database are not copied with its template.
+            "REVOKE ALL ON DATABASE {database} FROM PUBLIC",
+            "GRANT CONNECT ON DATABASE {database} TO {user}",
+        )
+
+        def execute_all(statements: Sequence[LiteralString]) -> None:
+            with connect(self.address, admin=True, name="postgres") as connection:
+                for statement in statements:
+                    connection.execute(sql.SQL(statement).format(**names, shared=sql.Identifier(self.address.user)))
+
+        execute_all((*drops, *makes))
+        try:
+            address = replace(self.address, name=database, user=user, password=password)
+            yield OwnDatabase(address=address, postgres=self.meter())
+        finally:
+            execute_all(drops)

@@ -86,14 +86,6 @@ def test_run_and_wait_times_are_those_of_its_processes_threads(kernel: Kernel) -
     assert int(wait) / 1e9 <= reading.wait_seconds
 
 
-def test_a_process_that_ended_keeps_what_it_had_run(kernel: Kernel) -> None:
-    meter = kernel.meter()
-    meter._threads[4_000_000, "4000000"] = (7_000_000_000, 3_000_000_000)  # above the kernel's highest pid
-    reading = meter.read()
-    assert (reading.run_seconds or 0) >= 7
-    assert (reading.wait_seconds or 0) >= 3
-
-
 def test_a_group_without_processes_is_a_server_that_died(kernel: Kernel) -> None:
     meter = kernel.meter()
     for path in kernel.root.rglob("cgroup.procs"):
