@@ -28,6 +28,11 @@ STAND_IN_LABEL = "org.tfb.stand-in"  # images that stand in for another: what th
 BUILDS = "tfb"  # compose's project of every build: its name goes into the image
 FOLDER = REPOSITORY / "docker"
 DATABASE, SERVER, WRK, LOADGEN = "tfb-database", "tfb-server", "tfb-wrk", "tfb-loadgen"  # services
+# What a run leaves in an engine -> how it is listed, named and removed; containers first, which use networks.
+THINGS = {
+    "container": (("ps", "--all"), "{{.Names}}", ("container", "rm", "--force", "--volumes")),
+    "network": (("network", "ls"), "{{.Name}}", ("network", "rm")),
+}
 UP_SECONDS = 120.0
 ENGINE_SECONDS = 20.0
 INSTALL = "toolset/provision/docker-engine install && toolset/provision/docker-engine start"
@@ -71,12 +76,7 @@ def inspect(kind: str, name: str, at: Sequence[str] = ()) -> dict[str, Any] | No
     done = docker(kind, "inspect", name, at=at)
     if done.status != 0:
         return None
-    try:
-        found: list[dict[str, Any]] = json.loads(done.stdout[done.stdout.index("[") :])
-    except ValueError as error:
-        raise StartError(
-            f"the Docker engine's answer about {kind} {name} cannot be read: {done.stdout[:200]}"
-        ) from error
+    found: list[dict[str, Any]] = json.loads(done.stdout[done.stdout.index("[") :])  # a warning may come first
     return found[0] if found else None
 
 
@@ -146,10 +146,7 @@ class Project:
     def remove_all(self) -> None:
         """Stop and remove what carries this run's label, and nothing else; images stay."""
         mine = ("--filter", f"label={RUN_LABEL}={self.run_id}")
-        for listing, remove in (
-            (("ps", "--all"), ("container", "rm", "--force", "--volumes")),
-            (("network", "ls"), ("network", "rm")),
-        ):
+        for listing, _, remove in THINGS.values():
             # What was being made when a run was interrupted may appear after the first look.
             for _ in range(3):
                 found = ids(*listing, *mine, at=self.at)
@@ -171,25 +168,16 @@ def leftovers() -> tuple[Leftover, ...]:
     """Containers, then networks, of runs whose harness lives no more, or is not known to this machine."""
     row = f'{{{{.ID}}}}\t{{{{.Label "{OWNER_LABEL}"}}}}\t{{{{.Label "{RUN_LABEL}"}}}}\t'
     found = []
-    for kind, listing, name, removal in (
-        ("container", ("ps", "--all"), "{{.Names}}", ("container", "rm", "--force", "--volumes")),
-        ("network", ("network", "ls"), "{{.Name}}", ("network", "rm")),
-    ):
+    for kind, (listing, name, removal) in THINGS.items():
         done = docker(*listing, "--filter", f"label={RUN_LABEL}", "--format", row + name)
         for line in done.stdout.splitlines() if done.status == 0 else ():
             identity, mark, run, called = (*line.split("\t"), "", "", "")[:4]
             owner = Owner.parse(mark)
             state = owner.state() if owner else "unknown"
-            if state == "alive" or not re.fullmatch(r"[0-9a-f]{12,64}", identity):
-                continue
-            found.append(
-                Leftover(
-                    kind="container" if kind == "container" else "network",
-                    name=printable(f"{called} of run {run}"),
-                    certain=state == "dead",
-                    remove=partial(_remove, (*removal, identity)),
-                )
-            )
+            if state != "alive" and re.fullmatch(r"[0-9a-f]{12,64}", identity):  # a warning is none
+                name_of = printable(f"{called} of run {run}")
+                remove = partial(_remove, (*removal, identity))
+                found.append(Leftover(kind=kind, name=name_of, certain=state == "dead", remove=remove))
     return tuple(found)
 
 
