@@ -284,13 +284,13 @@ def facilities(needs: Sequence[Need], consent: Consent, *, bring_engine: bool) -
             log.parent.mkdir(parents=True, exist_ok=True)
             for note in provision.install_missing(needs, "yes", log):
                 print(note, flush=True)
-            if bring_engine and _does((str(provision.ENGINE_SCRIPT), "install")):
+            if bring_engine and _does(provision.ENGINE_INSTALL):
                 started = True  # before it runs: an interrupted start is stopped as well
-                _does((str(provision.ENGINE_SCRIPT), "start"))
+                _does(provision.ENGINE_START)
         yield
     finally:
         if started:
-            _does((str(provision.ENGINE_SCRIPT), "stop"))
+            _does(provision.ENGINE_STOP)
 
 
 def _does(arguments: Sequence[str]) -> bool:

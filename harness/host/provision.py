@@ -18,6 +18,9 @@ from harness.plan.discovery import Implementation
 
 INSTALL_SECONDS = 900.0
 ENGINE_SCRIPT = TOOLSET / "provision" / "docker-engine"
+ENGINE_INSTALL = (str(ENGINE_SCRIPT), "install")
+ENGINE_START = (str(ENGINE_SCRIPT), "start")
+ENGINE_STOP = (str(ENGINE_SCRIPT), "stop")
 ENGINE_MEND = (
     "as root on Debian or Ubuntu: toolset/provision/docker-engine install, then start; else Docker with compose v2"
 )
