@@ -4,6 +4,7 @@ import os
 import re
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache
 from glob import glob
@@ -106,7 +107,7 @@ def version_in(text: str, name: str = "") -> tuple[int, ...] | None:
     return parts[1:] if parts[0] == 1 and len(parts) > 1 and name in ("", "java") and parts[1] >= 5 else parts
 
 
-def _asked(program: Path | str, form: str = "--version") -> process.Completed | None:
+def _asked(program: Path | str, form: str) -> process.Completed | None:
     """What a program answers that is asked for its version; None where it does not end or may not be run."""
     try:
         # A version that starts a JVM on a busy machine.
@@ -115,8 +116,8 @@ def _asked(program: Path | str, form: str = "--version") -> process.Completed | 
         return None
 
 
-def _version_of(program: Path | str, form: str = "--version") -> tuple[int, ...] | None:
-    answer = _asked(program, form)
+def _version_of(program: Path | str) -> tuple[int, ...] | None:
+    answer = _asked(program, "--version")
     return version_in(answer.stdout) if answer else None
 
 
@@ -143,18 +144,11 @@ def _jdks() -> Iterator[Tool]:
     homes += map(Path, sorted(glob(os.path.expanduser("~/.sdkman/candidates/java/*"))))  # noqa: PTH111, PTH207
     known = {home.resolve(): home for home in reversed(homes) if os.access(home / "bin/javac", os.X_OK)}
     for home in known.values():
-        if version := _jdk_version(home):
-            yield Tool(kind="java", version=version, program=home / "bin/java", env={"JAVA_HOME": str(home)})
-
-
-def _jdk_version(home: Path) -> tuple[int, ...] | None:
-    """From the JDK's ``release`` file, which needs no start of a JVM."""
-    try:
-        text = (home / "release").read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        text = ""
-    match = re.search(r'^JAVA_VERSION="([^"]+)"', text, re.MULTILINE)
-    return version_in(match[1]) if match else _version_of(home / "bin/java", "-version")
+        with suppress(OSError):  # the file ``release`` tells it without a start of a JVM
+            text = (home / "release").read_text(encoding="utf-8", errors="replace")
+            match = re.search(r'^JAVA_VERSION="([^"]+)"', text, re.MULTILINE)
+            if version := version_in(match[1] if match else ""):
+                yield Tool(kind="java", version=version, program=home / "bin/java", env={"JAVA_HOME": str(home)})
 
 
 def _postgres() -> Iterator[Tool]:

@@ -75,6 +75,7 @@ def test_a_daemon_without_a_mark_is_put_down_to_a_child_that_was_there_before_it
         daemon = int(started.stdout)
         while os.getsid(daemon) != daemon:
             time.sleep(0.01)
+        time.sleep(0.05)  # moments of start are known to a hundredth of a second
         stack.callback(process.run, ["true"], seconds=10)
         assert child is None or child.adopted() == [daemon]
     assert alive(daemon) is not before

@@ -12,7 +12,6 @@ import pytest
 
 from harness.errors import StartError
 from harness.host import ownership
-from harness.plan.benchmark_config import TestEntry
 from harness.plan.discovery import Implementation
 from harness.runtime import DatabaseAddress, compose
 from harness.runtime.compose import Project
@@ -21,6 +20,7 @@ from harness.runtime.database.contained import DockerDatabase
 from harness.runtime.docker import DockerRuntime
 from harness.runtime.readiness import get
 from harness.tests.host.test_leftovers import dead
+from harness.tests.runtime import implementation
 from harness.tests.scene import DOCKERFILE, SERVER
 
 pytestmark = [pytest.mark.docker, pytest.mark.e2e, pytest.mark.timeout(900)]
@@ -53,18 +53,11 @@ def built(
 ) -> Implementation:
     """An implementation whose image has been built; ``UPSTREAM`` is a folder that knows nothing of this harness."""
     name = f"unit-{folder.name}".replace("_", "-")
-    entry = {"language": "Perl", "json_url": "/json", "port": 3000, "database": "postgres"}
+    entry: dict[str, object] = {"port": 3000, "database": "postgres"}
     entry |= {} if dockerfile == UPSTREAM else {"docker_cmd": behaviour, "local": {"run": ["false"]}}
     shutil.copy(SERVER, folder / "server.pl")
     (folder / f"{name}.dockerfile").write_text(dockerfile)
-    known = Implementation(
-        name=name,
-        variant="default",
-        framework=name,
-        folder=folder,
-        maintainers=(),
-        entry=TestEntry.model_validate(entry),
-    )
+    known = implementation(folder, name, **entry)
     build = runtime.build(known, folder / "build.log")
     assert build.status == "ok", build.reason
     assert build.image_bytes

@@ -8,17 +8,11 @@ import pytest
 from harness.errors import EngineFullError, EnvironmentLacksError, Exit, StartError, UsageError
 from harness.host import provision
 from harness.plan import profile
-from harness.plan.benchmark_config import TestEntry
 from harness.plan.config import Settings
-from harness.plan.discovery import Implementation
 from harness.plan.hosts import of_flags
 from harness.runtime import choice, compose, container
 from harness.runtime.docker import image_tag
-
-
-def named(name: str) -> Implementation:
-    entry = TestEntry.model_validate({"language": "C", "json_url": "/json"})
-    return Implementation(name=name, variant="default", framework="x", folder=Path(), maintainers=(), entry=entry)
+from harness.tests.runtime import implementation
 
 
 def settings(**values: Any) -> Settings:
@@ -40,7 +34,7 @@ def docker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     ("name", "tag"), [("express", "tfb/express"), ("Vert.x Web@base", "tfb/vert.x-web-base"), ("c#", "tfb/c")]
 )
 def test_the_image_is_named_after_the_implementation(name: str, tag: str) -> None:
-    assert image_tag(named(name)) == tag
+    assert image_tag(implementation(name=name)) == tag
 
 
 THREE = of_flags("app", "db", ("c1", "c2"))

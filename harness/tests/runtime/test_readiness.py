@@ -1,9 +1,7 @@
 """Waiting for the first good answer, and telling why there is none."""
 
 import contextlib
-import os
 import socket
-import sys
 import threading
 import time
 from pathlib import Path
@@ -13,12 +11,11 @@ from typing import Any
 import pytest
 
 from harness.errors import StartError
-from harness.plan.benchmark_config import TestEntry
-from harness.plan.discovery import Implementation
 from harness.runtime import Endpoint, Reading, readiness
 from harness.runtime.database.embedded import free_port
 from harness.runtime.readiness import startup_time
 from harness.tests.doubles.reference import ReferenceServer, Reply, Request, Session
+from harness.tests.runtime import implementation
 
 
 class Grumpy(ReferenceServer):
@@ -41,7 +38,7 @@ def up(endpoint: Endpoint, *, cpus: float = 1.0, waited: float = 0.0) -> Any:
         return Reading(at=at, cpu_seconds=used, rss=None, run_seconds=used, wait_seconds=(at - began) * waited, pids=())
 
     return SimpleNamespace(
-        implementation=program(""),
+        implementation=implementation(),
         endpoint=endpoint,
         log=Path("/no/log"),
         meter=SimpleNamespace(read=read),
@@ -112,15 +109,3 @@ def test_answers_that_are_no_http_are_not_waited_out(monkeypatch: pytest.MonkeyP
         endpoint = Endpoint(host="127.0.0.1", port=listener.getsockname()[1])
         with pytest.raises(StartError, match=r"not HTTP as a client can read it: .*SSH-2.0"):
             startup_time(up(endpoint, cpus=0.0), "/", time.monotonic())
-
-
-def program(code: str) -> Implementation:
-    local = {"run": [sys.executable, "-c", code], "env": {"PYTHONPATH": os.pathsep.join([str(Path.cwd()), *sys.path])}}
-    return Implementation(
-        name="x",
-        variant="default",
-        framework="x",
-        folder=Path.cwd(),
-        maintainers=(),
-        entry=TestEntry.model_validate({"language": "C", "json_url": "/json", "local": local}),
-    )

@@ -1,12 +1,12 @@
 """An upstream folder: the arguments by which its container is built and run."""
 
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
 from harness.errors import UsageError
-from harness.plan.benchmark_config import TestEntry
 from harness.plan.discovery import Implementation
 from harness.runtime.techempower import (
     SECCOMP,
@@ -15,20 +15,12 @@ from harness.runtime.techempower import (
     parse_allow,
     run_arguments,
 )
+from harness.tests import runtime
 
 
 def implementation(*, allowed: tuple[str, ...] = (), **entry: object) -> Implementation:
-    known = {"language": "C", "json_url": "/json", "port": 3000, "database": "postgres"}
-    return Implementation(
-        name="x-raw@fb",
-        variant="raw",
-        framework="x",
-        folder=Path("/tree/C/x"),
-        maintainers=(),
-        entry=TestEntry.model_validate({**known, **entry}),
-        own=False,
-        allowed=allowed,
-    )
+    made = runtime.implementation(Path("/tree/C/x"), "x-raw@fb", **{"port": 3000, "database": "postgres", **entry})
+    return replace(made, variant="raw", own=False, allowed=allowed)
 
 
 def arguments(of: Implementation, **more: object) -> list[str]:

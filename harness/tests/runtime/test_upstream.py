@@ -4,28 +4,19 @@ import http.client
 import os
 import signal
 import threading
-from collections.abc import Iterator
-from dataclasses import replace
-from pathlib import Path
+from collections.abc import Callable, Iterator
 from urllib.parse import urlsplit
 
 import pytest
 
 from harness.errors import StartError
-from harness.plan.benchmark_config import TestEntry
-from harness.plan.discovery import Implementation
 from harness.runtime import upstream
 from harness.runtime.upstream import UpstreamProcess
+from harness.tests.runtime import implementation
 
-IMPLEMENTATION = Implementation(
-    name="x",
-    variant="default",
-    framework="x",
-    folder=Path(),
-    maintainers=(),
-    entry=TestEntry.model_validate({"language": "C", "json_url": "/json"}),
-)
-FANS_OUT = replace(IMPLEMENTATION, entry=TestEntry.model_validate({"language": "C", "fan_out_url": "/fan-out?calls="}))
+
+def compiles(test: Callable[..., None]) -> Callable[..., None]:
+    return pytest.mark.gallery(pytest.mark.needs("cargo", ">=1.85")(test))
 
 
 @pytest.fixture(scope="module")
@@ -46,8 +37,7 @@ def asked(url: str, times: int) -> int:
     return total
 
 
-@pytest.mark.gallery  # it compiles the upstream
-@pytest.mark.needs("cargo", ">=1.85")
+@compiles
 def test_calls_and_their_sum_are_counted_from_the_reset_on(running: UpstreamProcess) -> None:
     asked(running.url, 3)
     running.reset()
@@ -56,8 +46,7 @@ def test_calls_and_their_sum_are_counted_from_the_reset_on(running: UpstreamProc
     assert (stats.calls, stats.sum) == (5, total)
 
 
-@pytest.mark.gallery  # it compiles the upstream
-@pytest.mark.needs("cargo", ">=1.85")
+@compiles
 def test_a_reset_is_over_when_it_returns_however_late_the_upstream_reads_it(running: UpstreamProcess) -> None:
     reset = threading.Thread(target=running.reset)
     os.kill(running.pid, signal.SIGSTOP)
@@ -73,8 +62,7 @@ def test_a_reset_is_over_when_it_returns_however_late_the_upstream_reads_it(runn
     assert running.stats().calls == 2
 
 
-@pytest.mark.gallery  # it compiles the upstream
-@pytest.mark.needs("cargo", ">=1.85")
+@compiles
 def test_one_that_has_ended_says_so(running: UpstreamProcess) -> None:
     running.stop()
     with pytest.raises(StartError, match="toolset/upstream ended"):
@@ -82,10 +70,10 @@ def test_one_that_has_ended_says_so(running: UpstreamProcess) -> None:
 
 
 def test_only_an_implementation_that_fans_out_gets_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    started = object()
+    started, fans_out = object(), implementation(fan_out_url="/fan-out?calls=")
     monkeypatch.setattr(upstream, "_shared", lambda: started)
     monkeypatch.setattr(upstream, "available", lambda: True)
-    assert upstream.upstream_for(IMPLEMENTATION) is None
-    assert upstream.upstream_for(FANS_OUT) is started
+    assert upstream.upstream_for(implementation()) is None
+    assert upstream.upstream_for(fans_out) is started
     monkeypatch.setattr(upstream, "available", lambda: False)
-    assert upstream.upstream_for(FANS_OUT) is None
+    assert upstream.upstream_for(fans_out) is None
