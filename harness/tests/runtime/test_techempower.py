@@ -20,7 +20,7 @@ from harness.tests import runtime
 
 def implementation(*, allowed: tuple[str, ...] = (), **entry: object) -> Implementation:
     made = runtime.implementation(Path("/tree/C/x"), "x-raw@fb", **{"port": 3000, "database": "postgres", **entry})
-    return replace(made, variant="raw", own=False, allowed=allowed)
+    return replace(made, variant="raw", framework="x", own=False, allowed=allowed)
 
 
 def arguments(of: Implementation, **more: object) -> list[str]:
