@@ -96,6 +96,8 @@ class Child:
         self.command = tuple(command)
         self.first = signal.SIGTERM  # what asks it to stop
         self.number = next(_numbers)
+        # Not later than it is born, in the kernel's ticks since the boot; one that has ended has no start to read.
+        self.born = int(time.clock_gettime(time.CLOCK_BOOTTIME) * os.sysconf("SC_CLK_TCK"))
         self.mark = f"{ownership.me()}.{self.number}"
         environment = os.environ if env is None else env
         _require_program(command[0], cwd, environment.get("PATH"))
@@ -120,7 +122,6 @@ class Child:
                     extra_groups=[] if account else None,
                 )
                 self.pid = self.popen.pid
-                self.born = int(ownership.start_of(self.pid) or 0)  # ticks since the boot
                 self._pidfd = os.pidfd_open(self.pid)
                 _living[self.pid] = self
         except OSError as error:  # no permission, not a program, no memory
