@@ -105,8 +105,8 @@ def ended(container: str) -> str:
         return "it was removed"
     state, limit = found["State"], found["HostConfig"]["Memory"]
     if state["OOMKilled"]:
-        why = f"its limit is {limit / 2**20:.0f} MiB (--test-container-memory)" if limit else "the machine has no more"
-        return f"out of memory: {why}"
+        reached = f"it reached its limit of {limit / 2**20:.0f} MiB (--test-container-memory)"
+        return f"out of memory: {reached if limit else 'the machine has no more'}"
     return f"{exit_of(state['ExitCode'])} {state['Error']}".strip()
 
 

@@ -120,11 +120,14 @@ class DockerRuntime:
 
     def _build(self, service: str, tag: str, log: Path, more: Mapping[str, str], arguments: Sequence[str] = ()) -> None:
         self._built.append(tag)
-        done = self.project.build(*arguments, service, seconds=BUILD_SECONDS, log=log, more=more)
-        if done.status != 0:
+        try:
+            done = self.project.build(*arguments, service, seconds=BUILD_SECONDS, log=log, more=more)
+            how = f"failed ({process.describe_status(done.status)})" if done.status else ""
+        except process.CommandTimeoutError:
+            how = f"was not done after {BUILD_SECONDS:.0f} s and was stopped"
+        if how:
             last = process.tail(log)
-            how = f"failed ({process.describe_status(done.status)}):\n{last}\nlog: {log}\n{full(last)}".rstrip()
-            raise BuildError(f"building the image {tag} {how}")
+            raise BuildError(f"building the image {tag} {how}:\n{last}\nlog: {log}\n{full(last)}".rstrip())
 
     def _look_inside(self) -> None:
         """Versions of wrk and PostgreSQL, as their images say."""

@@ -88,7 +88,7 @@ def state(*, memory: int = 0, **values: Any) -> dict[str, Any]:
         (state(ExitCode=137, OOMKilled=True), "out of memory: the machine has no more"),
         (
             state(ExitCode=137, OOMKilled=True, memory=64 << 20),
-            "out of memory: its limit is 64 MiB (--test-container-memory)",
+            "out of memory: it reached its limit of 64 MiB (--test-container-memory)",
         ),
     ],
 )
