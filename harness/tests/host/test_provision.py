@@ -8,7 +8,7 @@ import pytest
 from harness.host import process, provision, toolchain
 from harness.host.process import Completed
 from harness.host.provision import Need
-from harness.tests.runtime import implementation
+from harness.tests.doubles.implementations import implementation
 
 WRK = Need(kind="wrk", condition=">=4.1", wanted_by=(), tool=None)
 JAVA = Need(kind="java", condition=">=25", wanted_by=("vertx",), tool=None)

@@ -19,8 +19,8 @@ from harness.runtime.database import connect
 from harness.runtime.database.contained import DockerDatabase
 from harness.runtime.docker import DockerRuntime
 from harness.runtime.readiness import get
+from harness.tests.doubles.implementations import implementation
 from harness.tests.host.test_leftovers import dead
-from harness.tests.runtime import implementation
 from harness.tests.scene import DOCKERFILE, SERVER
 
 pytestmark = [pytest.mark.docker, pytest.mark.e2e, pytest.mark.timeout(900)]

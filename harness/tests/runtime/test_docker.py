@@ -12,7 +12,7 @@ from harness.plan.config import Settings
 from harness.plan.hosts import of_flags
 from harness.runtime import choice, compose, container
 from harness.runtime.docker import image_tag
-from harness.tests.runtime import implementation
+from harness.tests.doubles.implementations import implementation
 
 
 def settings(**values: Any) -> Settings:

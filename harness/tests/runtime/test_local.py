@@ -12,7 +12,7 @@ from harness.plan.discovery import Implementation
 from harness.runtime import DatabaseAddress, readiness
 from harness.runtime.database.embedded import free_port
 from harness.runtime.local import LocalRuntime, listener, listening, require_free
-from harness.tests.runtime import implementation
+from harness.tests.doubles.implementations import implementation
 
 DATABASE = DatabaseAddress(host="10.0.0.1", port=5433)
 

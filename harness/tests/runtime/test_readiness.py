@@ -14,8 +14,8 @@ from harness.errors import StartError
 from harness.runtime import Endpoint, Reading, readiness
 from harness.runtime.database.embedded import free_port
 from harness.runtime.readiness import startup_time
+from harness.tests.doubles.implementations import implementation
 from harness.tests.doubles.reference import ReferenceServer, Reply, Request, Session
-from harness.tests.runtime import implementation
 
 
 class Grumpy(ReferenceServer):

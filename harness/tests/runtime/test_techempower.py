@@ -15,11 +15,13 @@ from harness.runtime.techempower import (
     parse_allow,
     run_arguments,
 )
-from harness.tests import runtime
+from harness.tests.doubles import implementations
 
 
 def implementation(*, allowed: tuple[str, ...] = (), **entry: object) -> Implementation:
-    made = runtime.implementation(Path("/tree/C/x"), "x-raw@fb", **{"port": 3000, "database": "postgres", **entry})
+    made = implementations.implementation(
+        Path("/tree/C/x"), "x-raw@fb", **{"port": 3000, "database": "postgres", **entry}
+    )
     return replace(made, variant="raw", framework="x", own=False, allowed=allowed)
 
 

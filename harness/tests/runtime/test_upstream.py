@@ -12,7 +12,7 @@ import pytest
 from harness.errors import StartError
 from harness.runtime import upstream
 from harness.runtime.upstream import UpstreamProcess
-from harness.tests.runtime import implementation
+from harness.tests.doubles.implementations import implementation
 
 
 def compiles(test: Callable[..., None]) -> Callable[..., None]:
