@@ -4,7 +4,7 @@ import http.client
 import os
 import signal
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from urllib.parse import urlsplit
 
 import pytest
@@ -13,10 +13,6 @@ from harness.errors import StartError
 from harness.runtime import upstream
 from harness.runtime.upstream import UpstreamProcess
 from harness.tests.doubles.implementations import implementation
-
-
-def compiles(test: Callable[..., None]) -> Callable[..., None]:
-    return pytest.mark.gallery(pytest.mark.needs("cargo", ">=1.85")(test))
 
 
 @pytest.fixture(scope="module")
@@ -37,7 +33,8 @@ def asked(url: str, times: int) -> int:
     return total
 
 
-@compiles
+@pytest.mark.gallery  # it compiles the upstream
+@pytest.mark.needs("cargo", ">=1.85")
 def test_calls_and_their_sum_are_counted_from_the_reset_on(running: UpstreamProcess) -> None:
     asked(running.url, 3)
     running.reset()
@@ -46,7 +43,8 @@ def test_calls_and_their_sum_are_counted_from_the_reset_on(running: UpstreamProc
     assert (stats.calls, stats.sum) == (5, total)
 
 
-@compiles
+@pytest.mark.gallery  # it compiles the upstream
+@pytest.mark.needs("cargo", ">=1.85")
 def test_a_reset_is_over_when_it_returns_however_late_the_upstream_reads_it(running: UpstreamProcess) -> None:
     reset = threading.Thread(target=running.reset)
     os.kill(running.pid, signal.SIGSTOP)
@@ -62,7 +60,8 @@ def test_a_reset_is_over_when_it_returns_however_late_the_upstream_reads_it(runn
     assert running.stats().calls == 2
 
 
-@compiles
+@pytest.mark.gallery  # it compiles the upstream
+@pytest.mark.needs("cargo", ">=1.85")
 def test_one_that_has_ended_says_so(running: UpstreamProcess) -> None:
     running.stop()
     with pytest.raises(StartError, match="toolset/upstream ended"):
