@@ -27,10 +27,8 @@ def run() -> int:
     open_streams()
     try:
         try:
-            interruption.install(
-                lambda: _children("ask_all"), lambda: _children("kill_all"), lambda: not _children("any_lives")
-            )
-            with interruption.loading():
+            interruption.install(lambda: _children("ask_all"), lambda: _children("kill_all"))
+            with interruption.held():
                 from harness.cli import main
             return main()
         finally:
@@ -49,8 +47,8 @@ def _end() -> None:
 
 def _children(order: str) -> Any:  # noqa: ANN401 - what the order returns
     """Give an order to all children; where nothing has loaded all of the door to other programs, there are none."""
-    give = getattr(sys.modules.get("harness.host.process"), order, None)
-    return give() if give else None
+    if give := getattr(sys.modules.get("harness.host.process"), order, None):
+        give()
 
 
 def script() -> None:

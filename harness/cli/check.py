@@ -17,7 +17,7 @@ from cyclopts import Parameter
 
 from harness.cli.consent import agreed
 from harness.errors import Exit
-from harness.host import interruption, process, provision, toolchain
+from harness.host import interruption, provision, toolchain
 from harness.host.provision import Need
 from harness.paths import DOCKER, REPOSITORY, TOOLSET, state_folder
 from harness.plan.config import Consent
@@ -29,7 +29,7 @@ BUILD_PAGE = "from harness.dashboard.build import ensure_built; print(ensure_bui
 FAST = (("node", ">=20.19"), ("npm", ">=0"))  # tools that the fast stages need beside Python
 USUAL = (*FAST, ("chromium", ">=0"))
 # What the tests of several machines use; without them they are skipped, by name.
-ALL = (*USUAL, ("sshd", ">=0 by sshd -V"), ("ip", ">=0 by ip -V"), ("cargo", ">=1.85"))
+ALL = (*USUAL, ("sshd", ">=0"), ("ip", ">=0"), ("cargo", ">=1.85"))
 MENDS = {
     "cargo": "apt-get install cargo where it is new enough, otherwise rustup (https://rustup.rs)",
     "chromium": "apt-get install chromium; where that is a snap, npx --prefix harness/dashboard/web playwright-core "
@@ -235,7 +235,6 @@ def facilities(needs: Sequence[Need], consent: Consent, *, bring_engine: bool) -
             if bring_engine and _does(provision.ENGINE_INSTALL):
                 started = True  # before it runs: an interrupted start is stopped as well
                 _does(provision.ENGINE_START)
-                process.disown()  # asking a tool for its version, later, would end the engine
         yield
     finally:
         if started:

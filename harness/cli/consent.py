@@ -35,7 +35,7 @@ def settled(settings: Settings) -> Settings:
     if not _at_a_terminal():
         return replace(settings, consent="yes" if settings.consent == "ask" and os.geteuid() == 0 else "no")
     local = _is_local(settings)
-    as_root = local and os.geteuid() == 0 and not settings.server_user and not (state_folder() / ANSWER).exists()
+    as_root = local and os.geteuid() == 0 and not (state_folder() / ANSWER).exists()
     wishes = [*_wishes(settings, local=local)] if settings.consent == "ask" else []
     if as_root:
         wishes.append("build implementations as root, here and from now on")
@@ -44,8 +44,7 @@ def settled(settings: Settings) -> Settings:
     given = bool(wishes) and _ask(question, default=not as_root)
     if as_root and not given:
         raise EnvironmentLacksError(
-            "builds would run as root: start ./tfb as an ordinary user, give builds and servers an account with "
-            "--server-user NAME, use --runtime docker, or consent with --yes"
+            "builds would run as root: start ./tfb as an ordinary user, use --runtime docker, or consent with --yes"
         )
     if as_root:
         _remember()

@@ -162,10 +162,7 @@ class Flags(Machines):
         str | None, _flag(WHERE, "memory limit of the server's container: 2g, 512m", "SIZE")
     ] = None
     server_port: Annotated[int | None, _number(WHERE, "fixed port; default: a free one", 1, 65535, "PORT")] = None
-    server_user: Annotated[
-        str | None, _flag(WHERE, "account of local builds and servers, as root; default: no one's for servers", "NAME")
-    ] = None
-    allow: Annotated[Texts, _flag(WHERE, "of its container: io_uring, sysctl, rtprio, privileged", "NAME=WHAT")] = ()
+    allow: Annotated[Texts, _flag(WHERE, "of its container: io_uring, privileged", "NAME=WHAT")] = ()
     force_rm: Annotated[bool, _flag(WHERE, "remove the images that this run built")] = False
     yes: Annotated[bool, _flag(WHERE, "install missing packages, build as root: without asking")] = False
     no_install: Annotated[bool, _flag(WHERE, "never install packages")] = False

@@ -77,11 +77,10 @@ def show_tools(needs: Sequence[Need]) -> None:
         table.add_column(header, header_style="dim")
     for need in needs:
         packages = " ".join(toolchain.packages(need.kind, need.condition))
-        unread = toolchain.not_understood(need.kind, need.condition)
         missing = Text.assemble(("missing", "red"), f"; Debian: apt-get install {packages}")
         many = f"{len(need.wanted_by)} implementations"
         wanted_by = ", ".join(need.wanted_by or ["the harness"]) if len(need.wanted_by) <= MANY else many
-        table.add_row(need.missing, wanted_by, str(need.tool) if need.tool else unread or missing)
+        table.add_row(need.missing, wanted_by, str(need.tool) if need.tool else missing)
     terminal.console().print(table)
 
 

@@ -38,7 +38,7 @@ def execute(asked: Asked, arguments: Sequence[str]) -> int:
     _say_what_else(chosen)
     if not chosen.dry_run:
         chosen = settled(chosen)
-    with interruption.loading():
+    with interruption.held():
         from harness.experiment import modes, workflow
     if chosen.dry_run:
         return workflow.dry_run(chosen)

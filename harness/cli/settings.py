@@ -58,7 +58,6 @@ def settings(asked: Asked, command: Sequence[str]) -> Settings:
         cpuset_cpus=flags.cpuset_cpus,
         container_memory=flags.test_container_memory,
         server_port=flags.server_port,
-        server_user=flags.server_user,
         allow=parse_allow(flags.allow),
         force_rm=flags.force_rm,
         reverse_order=run.reverse_order,

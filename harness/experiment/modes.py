@@ -226,17 +226,13 @@ def built(
     settings: Settings, plan: Plan, console: SafeConsole, problems: list[str]
 ) -> Iterator[tuple[Runtime, Database, list[Implementation], Path]]:
     """Build the selection and open the database; logs go to a scratch folder that stays when something failed."""
-
-    def tell(name: str) -> None:
-        if not settings.quiet:
-            first = "; what its images lack is built first, --runtime local is quicker" if name == "docker" else ""
-            print(f"{name} runtime (auto; --runtime docker or local chooses){first}", file=sys.stderr)
-
     logs = Path(tempfile.mkdtemp(prefix="tfb-logs-"))
     before, keep = len(problems), False
     try:
         with _going_on("making the runtime ready"):
-            runtime = choose(settings, plan.implementations, logs, run_id=logs.name.replace("_", "-"), tell=tell)
+            runtime = choose(settings, plan.implementations, logs, run_id=logs.name.replace("_", "-"))
+        if settings.runtime == "auto" and not settings.quiet:
+            print(f"{runtime.name} runtime (auto; --runtime docker or local chooses)", file=sys.stderr)
         ready = _build_all(runtime, plan, console, problems, logs)
         with ExitStack() as stack:
             with _going_on("starting PostgreSQL"):

@@ -260,7 +260,7 @@ def require_same(info: RunInfo, settings: Settings, plan: Plan, revision: Revisi
 
 
 def require_same_builds(before: RunInfo, info: RunInfo) -> None:
-    """Raise UsageError that names what programs and images have become since the run began: tools, bases, images.
+    """Raise UsageError that names what programs and images have become since the run began: tools, images.
 
     What only one of the two knows came with a later version, or was not built then, and is no change.
     """
@@ -269,7 +269,6 @@ def require_same_builds(before: RunInfo, info: RunInfo) -> None:
     for known in info.implementations:
         if (old := builds.get(known.name)) and (new := known.build) and old.status == new.status == "ok":
             changed += _changes(f"{known.name}: ", old.tools, new.tools)
-            changed += _changes(f"{known.name}: base image ", old.bases, new.bases)
             changed += _changes(f"{known.name}: ", {"its image": old.image_digest}, {"its image": new.image_digest})
     _refuse(before, changed)
 

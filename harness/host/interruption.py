@@ -3,7 +3,7 @@
 After the first signal further ones change nothing: everything is being stopped already. What runs is asked to stop at
 once and killed a little later, so that nobody waits for the answer of a server that will not give one. An interrupt
 that was swallowed on its way (Python drops what is raised in a destructor or a weak reference's callback, and some
-libraries what is raised in theirs) is then raised again. Before anything was started, a signal ends the process itself.
+libraries what is raised in theirs) is then raised again.
 
 A run is ``deferred``: a signal stops what was started, and is raised by ``check`` between two steps, or by ``sleep``:
 no library sees it halfway. What does not come to such a place in ``PATIENCE_SECONDS`` twice over is interrupted.
@@ -21,19 +21,10 @@ from types import FrameType
 PATIENCE_SECONDS = 3.0  # between asking and killing
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
-ENDED = 130  # exit status
 _held = 0
 _deferred = 0  # of those held: may be raised where it is asked for, and in the end everywhere
-_loading = 0
 _pending = False
 _since: float | None = None
-
-
-def end_at_once() -> None:
-    """End the process here: nothing can swallow that, and nothing is left to stop."""
-    with suppress(OSError):
-        os.write(2, b"tfb: interrupted; nothing was started\n")
-    os._exit(ENDED)
 
 
 def hear_from_the_start() -> None:
@@ -41,26 +32,25 @@ def hear_from_the_start() -> None:
 
     ``./tfb`` starts Python with SIGINT blocked: its own start answers one with a traceback and the exit status 1.
     """
+
+    def end(_number: int, _frame: FrameType | None) -> None:
+        with suppress(OSError):
+            os.write(2, b"tfb: interrupted; nothing was started\n")
+        os._exit(130)
+
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
-        signal.signal(signal.SIGINT, lambda _number, _frame: end_at_once())
+        signal.signal(signal.SIGINT, end)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
 
 
-def install(
-    ask: Callable[[], None], kill: Callable[[], None], nothing_runs: Callable[[], bool] = lambda: False
-) -> None:
-    """Turn the signals into KeyboardInterrupt; those that the parent had us ignore (nohup) stay ignored.
-
-    ``nothing_runs`` says whether nothing is there to be stopped, by which a signal while libraries are loaded is told.
-    """
+def install(ask: Callable[[], None], kill: Callable[[], None]) -> None:
+    """Turn the signals into KeyboardInterrupt; those that the parent had us ignore (nohup) stay ignored."""
 
     def handle(_number: int, _frame: FrameType | None) -> None:
         global _since  # noqa: PLW0603 - signals are the process's own
         # Further signals are ignored for so long: by then everything has stopped.
         if _since is not None and time.monotonic() - _since < 10.0:
             return
-        if _loading and nothing_runs():
-            end_at_once()
         _since = time.monotonic()
         signal.signal(signal.SIGALRM, overdue)
         signal.setitimer(signal.ITIMER_REAL, PATIENCE_SECONDS)
@@ -111,7 +101,10 @@ def done() -> None:
 
 @contextmanager
 def held() -> Iterator[None]:
-    """Hold an interrupt back until the block has ended; other threads than the main one never get any."""
+    """Hold an interrupt back until the block has ended; other threads than the main one never get any.
+
+    So libraries are loaded: interrupted, they break, or swallow it.
+    """
     global _held, _pending  # noqa: PLW0603
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -162,18 +155,3 @@ def sleep(seconds: float) -> None:
         # Between two looks at whether it is to end.
         time.sleep(min(left, 0.1))
         check()
-
-
-@contextmanager
-def loading() -> Iterator[None]:
-    """Libraries are loaded in the block: interrupted, they break, or swallow it.
-
-    A signal ends the process at once where nothing runs; otherwise it is held back.
-    """
-    global _loading  # noqa: PLW0603
-    with held():
-        _loading += 1
-        try:
-            yield
-        finally:
-            _loading -= 1

@@ -14,7 +14,6 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Literal
 
 import psutil
 
@@ -29,7 +28,7 @@ ROUNDS = 10  # of looking for what was being started meanwhile
 class Leftover:
     """Something that its maker can no longer remove; ``certain`` where the maker is known to be dead."""
 
-    kind: Literal["process", "folder", "container", "network"]
+    kind: str  # process, folder, container or network
     name: str  # for a person: ``postgres (pid 812)``
     certain: bool
     remove: Callable[[], None]

@@ -5,6 +5,7 @@ What stands in files of the kernel is read by whoever can: ``Read`` is this mach
 
 import os
 import platform
+import re
 import resource
 import socket
 from collections.abc import Callable
@@ -44,23 +45,32 @@ def facts() -> Machine:
 
 def of_files(known: Machine, read: Read) -> Machine:
     """The machine with what its kernel's files tell."""
+    cpuinfo, ticks = read(CPUINFO) or "", steal_ticks(read)
+    model = re.search(r"^model name\s*: (.+)$", cpuinfo, re.MULTILINE)
+    guest = re.search(r"^flags\b.* hypervisor\b", cpuinfo, re.MULTILINE)
+    no_turbo, boost, smt = (read(path) for path in (NO_TURBO, BOOST, SMT))
     return known.model_copy(
         update={
             "governor": read(GOVERNOR),
-            "turbo": _turbo(read),
-            "smt": _flag(read(SMT)),
-            "virtualised": _virtualised(read),
+            "turbo": no_turbo != "1" if no_turbo else boost == "1" if boost else None,
+            "smt": smt == "1" if smt else None,
+            "virtualised": (read(PRODUCT) or "hypervisor") if guest else None,
             "pressure_cpu": pressure(read),
-            "steal_share": _steal_since_boot(read),
-            "cpu_model": _cpu_model(read) or known.cpu_model,
+            "steal_share": ticks[0] / ticks[1] if ticks and ticks[1] else None,
+            "cpu_model": model[1] if model else known.cpu_model,
         }
     )
 
 
 def graded(known: Machine) -> Machine:
-    """The machine with its grade, and what would disturb a measurement there."""
+    """The machine with what would disturb a measurement there, and its grade.
+
+    ``A``: fixed clock, own cores, quiet; ``B``: one concern; ``C``: several; ``D``: too few CPUs, or busy.
+    """
     concerns = _concerns(known)
-    return known.model_copy(update={"concerns": concerns, "grade": _grade(known, concerns)})
+    busy = (known.pressure_cpu or 0) > 20 or (known.load_average or 0) > len(known.cpus_usable)
+    grade = "D" if busy or len(known.cpus_usable) < 4 else "ABC"[min(len(concerns), 2)]
+    return known.model_copy(update={"concerns": concerns, "grade": grade})
 
 
 def usable_cpus() -> tuple[int, ...]:
@@ -122,14 +132,6 @@ def _concerns(machine: Machine) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _grade(machine: Machine, concerns: tuple[str, ...]) -> str:
-    """``A`` fixed clock, own cores, quiet; ``B`` one concern; ``C`` several; ``D`` too few CPUs or busy."""
-    busy = (machine.pressure_cpu or 0) > 20 or (machine.load_average or 0) > len(machine.cpus_usable)
-    if busy or len(machine.cpus_usable) < 4:
-        return "D"
-    return "A" if not concerns else "B" if len(concerns) == 1 else "C"
-
-
 def _read(path: Path) -> str | None:
     try:
         return path.read_text(encoding="utf-8", errors="replace").strip() or None
@@ -137,46 +139,14 @@ def _read(path: Path) -> str | None:
         return None
 
 
-def _flag(word: str | None) -> bool | None:
-    return None if word is None else word == "1"
-
-
 def _os_name() -> str:
-    release = _read(Path("/etc/os-release")) or ""
-    names = dict(line.split("=", 1) for line in release.splitlines() if "=" in line)
-    return names.get("PRETTY_NAME", platform.system()).strip('"')
-
-
-def _cpu_model(read: Read) -> str | None:
-    for line in (read(CPUINFO) or "").splitlines():
-        if line.startswith("model name"):
-            return line.partition(":")[2].strip()
-    return None
-
-
-def _turbo(read: Read) -> bool | None:
-    no_turbo = _flag(read(NO_TURBO))
-    return _flag(read(BOOST)) if no_turbo is None else not no_turbo
-
-
-def _virtualised(read: Read) -> str | None:
-    """The hypervisor's name where the machine says it is one's guest."""
-    flags = next((x for x in (read(CPUINFO) or "").splitlines() if x.startswith("flags")), "")
-    return (read(PRODUCT) or "hypervisor") if " hypervisor" in flags else None
-
-
-def _steal_since_boot(read: Read) -> float | None:
-    ticks = steal_ticks(read)
-    return ticks[0] / ticks[1] if ticks and ticks[1] else None
+    named = re.search(r'^PRETTY_NAME="?([^"\n]+)', _read(Path("/etc/os-release")) or "", re.MULTILINE)
+    return named[1] if named else platform.system()
 
 
 def _cpu_quota() -> float | None:
     """CPUs that the cgroup's quota allows, v2 then v1; None without a limit."""
-    if text := _read(Path("/sys/fs/cgroup/cpu.max")):
-        quota, period = text.split()
-        return None if quota == "max" else int(quota) / int(period)
-    quota_v1 = _read(Path("/sys/fs/cgroup/cpu/cpu.cfs_quota_us"))
-    period_v1 = _read(Path("/sys/fs/cgroup/cpu/cpu.cfs_period_us"))
-    if quota_v1 and period_v1 and int(quota_v1) > 0:
-        return int(quota_v1) / int(period_v1)
-    return None
+    v1 = Path("/sys/fs/cgroup/cpu")
+    of_v1 = f"{_read(v1 / 'cpu.cfs_quota_us')} {_read(v1 / 'cpu.cfs_period_us')}"
+    quota, period = (_read(Path("/sys/fs/cgroup/cpu.max")) or of_v1).split()
+    return int(quota) / int(period) if quota.isdecimal() and period.isdecimal() else None

@@ -71,7 +71,6 @@ class Completed:
 
     status: int
     stdout: str
-    seconds: float
 
 
 class CommandTimeoutError(TfbError):
@@ -97,6 +96,8 @@ class Child:
         self.command = tuple(command)
         self.first = signal.SIGTERM  # what asks it to stop
         self.number = next(_numbers)
+        # Not later than it is born, in the kernel's ticks since the boot; one that has ended has no start to read.
+        self.born = int(time.clock_gettime(time.CLOCK_BOOTTIME) * os.sysconf("SC_CLK_TCK"))
         self.mark = f"{ownership.me()}.{self.number}"
         environment = os.environ if env is None else env
         _require_program(command[0], cwd, environment.get("PATH"))
@@ -124,10 +125,7 @@ class Child:
                 self._pidfd = os.pidfd_open(self.pid)
                 _living[self.pid] = self
         except OSError as error:  # no permission, not a program, no memory
-            who = f" as {account.name}" if account else ""
-            raise EnvironmentLacksError(f"{command[0]}: cannot be run{who}: {error.strerror}") from error
-        except ValueError as error:  # what no program can be given: a NUL, half a character
-            raise EnvironmentLacksError(f"{command[0]!r}: cannot be run: {error}") from error
+            raise EnvironmentLacksError(f"{command[0]}: cannot be run: {error.strerror}") from error
         except KeyboardInterrupt:
             self.stop()
             raise
@@ -151,12 +149,13 @@ class Child:
         """Processes that left the tree and became children of the harness: they are still this child's work.
 
         Told by the mark in their environment; one that has wiped it off is put down to the child that was started last
-        when it is first seen, since that is when servers make daemons of themselves.
+        before it, since that is when servers make daemons of themselves.
         """
         for pid in _orphans():
             if pid not in _claimed:
-                mark = _mark_of(pid)
-                last = max(_living.values(), key=lambda child: child.number, default=None)
+                mark, born = _mark_of(pid), int(ownership.start_of(pid) or 0)
+                before = [child for child in _living.values() if child.born <= born]
+                last = max(before, key=lambda child: child.number, default=None)
                 owner = next((child for child in _living.values() if child.mark == mark), last)
                 _claimed[pid] = owner.pid if owner else 0
         return [pid for pid, owner in _claimed.items() if owner == self.pid and Path(f"/proc/{pid}").exists()]
@@ -189,21 +188,14 @@ class Child:
 
     def _kill_tree(self) -> None:
         """Descendants whose parents have died are children of ours, or become that as their parents are killed."""
-        tree = _descendants(self.pid)
+        tree = _tree(self.pid)[1:]
         self.kill()
         self.popen.wait()
         # Killing a daemon hands us its children: look again, but not for ever.
         for _ in range(10):
-            for process in tree:
-                with contextlib.suppress(psutil.NoSuchProcess):
-                    process.kill()
-            psutil.wait_procs(tree, timeout=2)
-            tree = [
-                process
-                for pid in self.adopted()
-                if ownership.start_of(pid)
-                for process in _descendants(pid, itself=True)
-            ]
+            _kill(tree)
+            alive = [pid for pid in self.adopted() if ownership.start_of(pid)]
+            tree = [process for pid in alive for process in _tree(pid)]
             if not tree:
                 break
             logger.warning("%d processes outlived their parents: killed", len(tree))
@@ -215,27 +207,30 @@ class Child:
         self._pidfd = -1
 
 
-def _descendants(pid: int, *, itself: bool = False) -> list[psutil.Process]:
+def _tree(pid: int) -> list[psutil.Process]:
+    """A process and its descendants; empty for one that is gone."""
     with contextlib.suppress(psutil.Error):
         process = psutil.Process(pid)
-        return [*([process] if itself else []), *process.children(recursive=True)]
+        return [process, *process.children(recursive=True)]
     return []
+
+
+def _kill(tree: Sequence[psutil.Process]) -> None:
+    for process in tree:
+        with contextlib.suppress(psutil.NoSuchProcess):
+            process.kill()
+    psutil.wait_procs(tree, timeout=2)
 
 
 def _require_program(program: str, cwd: Path | None, path: str | None) -> None:
     """Raise EnvironmentLacksError for what is no program: what gives it an account or CPUs would say less."""
     if cwd is not None and not cwd.is_dir():
         raise EnvironmentLacksError(f"{program}: its working directory {cwd} does not exist")
-    place = str(Path(cwd or "", program)) if "/" in program else program
-    try:
-        found = shutil.which(place, path=path)
-    except ValueError as error:
-        raise EnvironmentLacksError(f"{program!r}: cannot be run: {error}") from error
-    if found is None and "/" in program and Path(place).exists():
-        raise EnvironmentLacksError(f"{program}: cannot be run: Permission denied")
-    if found is None:
-        hint = f"there is no such file in {cwd}" if "/" in program and cwd else "./tfb doctor shows what is missing"
-        raise EnvironmentLacksError(f"{program}: not found; {hint}")
+    place = Path(cwd or "", program) if "/" in program else program
+    if shutil.which(place, path=path) is None:
+        if "/" in program and Path(place).exists():
+            raise EnvironmentLacksError(f"{program}: cannot be run: Permission denied")
+        raise EnvironmentLacksError(f"{program}: not found; ./tfb doctor shows what is missing")
 
 
 def _orphans() -> list[int]:
@@ -272,11 +267,6 @@ def running(child: Child, *, grace: float = STOP_SECONDS, first: signal.Signals 
         child.stop(grace)
 
 
-def any_lives() -> bool:
-    """Whether a child was started and not yet stopped."""
-    return bool(_living)
-
-
 def ask_all() -> None:
     """Ask every living child to stop, without waiting: whoever waits for an answer of theirs gets an error instead."""
     for child in list(_living.values()):
@@ -298,20 +288,7 @@ def stop_all() -> None:
     while _guardian:
         with contextlib.suppress(OSError, subprocess.TimeoutExpired):
             _guardian.pop().communicate(b"bye\n", timeout=STOP_SECONDS)
-    left = _descendants(os.getpid())
-    for process in left:
-        with contextlib.suppress(psutil.NoSuchProcess):
-            process.kill()
-    psutil.wait_procs(left, timeout=2)
-
-
-def disown() -> None:
-    """Leave alone what has become a child of this process without being started by it: a daemon that is to stay.
-
-    Without this the next child to end takes it along.
-    """
-    for pid in _orphans():
-        _claimed.setdefault(pid, 0)
+    _kill(_tree(os.getpid())[1:])
 
 
 @cache
@@ -350,14 +327,13 @@ def run(
     env: Mapping[str, str] | None = None,
     log: Path | None = None,
     account: Account | None = None,
-    grace: float = 2.0,
 ) -> Completed:
     """Run to the end within ``seconds``; output goes to ``log`` (appended) or into the result.
 
-    What is too late is asked to end, and killed ``grace`` seconds later. Raises CommandTimeoutError after that,
+    What is too late is asked to end, and killed two seconds later. Raises CommandTimeoutError after that,
     EnvironmentLacksError when the program is not there. A non-zero status is the caller's to judge.
     """
-    began = time.monotonic()
+    until = time.monotonic() + seconds
     with contextlib.ExitStack() as stack:
         if log is None:
             read, write = os.pipe()
@@ -367,22 +343,21 @@ def run(
             stdout = stack.enter_context(log.open("ab"))
             stdout.write(f"$ {shlex.join(command)}\n".encode())
             stdout.flush()
-        child = stack.enter_context(
-            running(Child(command, cwd=cwd, env=env, stdout=stdout, account=account), grace=grace)
-        )
+        child = Child(command, cwd=cwd, env=env, stdout=stdout, account=account)
+        stack.enter_context(running(child, grace=2.0))
         output = b""
         if log is None:
             stdout.close()
-            output = _read(reader, began + seconds)
-        while (status := child.wait(min(LOOK_SECONDS, began + seconds - time.monotonic()))) is None:
+            output = _read(reader, until)
+        while (status := child.wait(min(LOOK_SECONDS, until - time.monotonic()))) is None:
             if log is not None:
                 bound(log)
             interruption.check()
-            if time.monotonic() > began + seconds:
+            if time.monotonic() > until:
                 where = f"; its output is in {log}" if log else ""
                 raise CommandTimeoutError(f"{shlex.join(command)}: still running after {seconds:.0f} s, stopped{where}")
         interruption.check()
-    return Completed(status=status, stdout=output.decode(errors="replace"), seconds=time.monotonic() - began)
+    return Completed(status=status, stdout=output.decode(errors="replace"))
 
 
 def _read(reader: IO[bytes], until: float) -> bytes:
@@ -427,5 +402,7 @@ def describe_status(status: int) -> str:
     """``exit status 3`` or ``killed by SIGKILL``."""
     if status >= 0:
         return f"exit status {status}"
-    named = {number.value: number.name for number in signal.Signals}
-    return f"killed by {named.get(-status, f'signal {-status}')}"
+    try:
+        return f"killed by {signal.Signals(-status).name}"
+    except ValueError:
+        return f"killed by signal {-status}"

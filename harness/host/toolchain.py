@@ -2,11 +2,12 @@
 
 import os
 import re
-import shlex
 import shutil
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache
+from glob import glob
 from pathlib import Path
 
 from harness.errors import TfbError
@@ -15,9 +16,6 @@ from harness.host import process
 JVM_FOLDERS = ("/usr/lib/jvm", "/opt/java", "/opt/jdk", "/usr/java")
 POSTGRES_FOLDERS = ("/usr/lib/postgresql", "/usr/pgsql")
 VERSION_FORMS = ("--version", "version", "-V", "-version")  # how programs are asked for their version, commonest first
-BY = " by "  # in a condition: ">=1.18 by elixir --short-version"
-# How those are asked that print their version in an unusual way.
-ASKED = {"wrk": "wrk --version"}  # and a usage, with exit status 1
 # Where the name of a tool is not that of its program.
 PROGRAMS = {"maven": "mvn", "rust": "rustc", "python": "python3", "c++": "g++"}
 # The Debian packages that bring a tool whose name is not theirs; whether the distribution has them is apt's to say.
@@ -57,43 +55,21 @@ class Tool:
 
 def satisfies(version: tuple[int, ...], condition: str) -> bool:
     """Whether a version meets ``>=21`` or ``==17``; compared to as many parts as the condition names."""
-    bound = condition.split(BY, 1)[0]
-    operator, wanted = bound[:2], tuple(int(part) for part in bound[2:].split("."))
+    operator, wanted = condition[:2], tuple(int(part) for part in condition[2:].split("."))
     have = (version + (0,) * len(wanted))[: len(wanted)]
     return have >= wanted if operator == ">=" else have == wanted
 
 
 def find(kind: str, condition: str = ">=0") -> Tool | None:
-    """The newest tool of a kind that satisfies the condition.
-
-    A condition may name the command that prints the version, for a tool that is asked in an unusual way:
-    ``>=1.18 by elixir --short-version``. Its first word is the program.
-    """
-    tools = found(kind, condition.partition(BY)[2])
-    return max((t for t in tools if satisfies(t.version, condition)), key=lambda tool: tool.version, default=None)
-
-
-def not_understood(kind: str, condition: str = ">=0") -> str | None:
-    """What to say of a tool that is there and whose version can't be read; None where that is not the case."""
-    bound, _, command = condition.partition(BY)
-    program = shlex.split(command)[0] if command else PROGRAMS.get(kind, kind)
-    path = shutil.which(program)
-    if path is None or found(kind, command):
-        return None
-    asked = command or f"{program} {', '.join(VERSION_FORMS)}"
-    return (
-        f"{kind} was found ({path}), but its version was not understood (asked: {asked}); "
-        f'name the command that prints it: "{bound}{BY}{program} …"'
-    )
+    """The newest tool of a kind that satisfies the condition."""
+    fits = (tool for tool in found(kind) if satisfies(tool.version, condition))
+    return max(fits, key=lambda tool: tool.version, default=None)
 
 
 @cache
-def found(kind: str, command: str = "") -> tuple[Tool, ...]:
-    """All tools of a kind on this machine; with a ``command``, the one that prints its version by that."""
-    if command := command or ASKED.get(kind, ""):
-        program, *arguments = shlex.split(command)
-        return tuple(_on_path(kind, program, arguments))
-    return tuple(FINDERS[kind]() if kind in FINDERS else _on_path(kind, PROGRAMS.get(kind, kind)))
+def found(kind: str) -> tuple[Tool, ...]:
+    """All tools of a kind on this machine."""
+    return tuple(FINDERS[kind]() if kind in FINDERS else _on_path(kind))
 
 
 def forget() -> None:
@@ -131,40 +107,32 @@ def version_in(text: str, name: str = "") -> tuple[int, ...] | None:
     return parts[1:] if parts[0] == 1 and len(parts) > 1 and name in ("", "java") and parts[1] >= 5 else parts
 
 
-def _asked(program: Path | str, arguments: Sequence[str] = ("--version",)) -> tuple[int, str] | None:
-    """Status and output of a program that is asked for its version; None where it does not end or may not be run."""
+def _asked(program: Path | str, form: str) -> process.Completed | None:
+    """What a program answers that is asked for its version; None where it does not end or may not be run."""
     try:
         # A version that starts a JVM on a busy machine.
-        done = process.run([str(program), *arguments], seconds=20.0)
+        return process.run([str(program), form], seconds=20.0)
     except TfbError:
         return None
-    return done.status, done.stdout
 
 
-def _output(program: Path | str, *arguments: str) -> str:
-    answer = _asked(program, arguments or ("--version",))
-    return answer[1] if answer else ""
+def _version_of(program: Path | str) -> tuple[int, ...] | None:
+    answer = _asked(program, "--version")
+    return version_in(answer.stdout) if answer else None
 
 
-def _on_path(kind: str, program: str, arguments: Sequence[str] | None = None) -> Iterator[Tool]:
+def _on_path(kind: str) -> Iterator[Tool]:
     """The program on PATH, asked in the usual forms; a form that it refuses (by its exit status) says nothing."""
+    program = PROGRAMS.get(kind, kind)
     path = shutil.which(program)
-    for form in [arguments] if arguments is not None else [[form] for form in VERSION_FORMS]:
-        answer = _asked(path, form) if path else None
-        if path is None or answer is None:
+    for form in VERSION_FORMS if path else ():
+        answer = _asked(str(path), form)
+        if answer is None:
             return  # it took the word for something else and runs on: not asked again
-        status, output = answer
-        version = version_in(output, program if arguments is None else kind)
-        if version and (status == 0 or arguments is not None):
-            yield Tool(kind=kind, version=version, program=Path(path))
+        version = version_in(answer.stdout, program)
+        if version and (answer.status == 0 or kind == "wrk"):  # which prints a usage, too, with exit status 1
+            yield Tool(kind=kind, version=version, program=Path(str(path)))
             return
-
-
-def _below_home(pattern: str) -> list[Path]:
-    try:
-        return sorted(Path.home().glob(pattern))
-    except (OSError, RuntimeError):  # a user without a folder
-        return []
 
 
 def _jdks() -> Iterator[Tool]:
@@ -173,21 +141,14 @@ def _jdks() -> Iterator[Tool]:
     if javac := shutil.which("javac"):
         homes.append(Path(javac).resolve().parent.parent)
     homes += [home for folder in JVM_FOLDERS for home in sorted(Path(folder).glob("*"))]
-    homes += _below_home(".sdkman/candidates/java/*")
+    homes += map(Path, sorted(glob(os.path.expanduser("~/.sdkman/candidates/java/*"))))  # noqa: PTH111, PTH207
     known = {home.resolve(): home for home in reversed(homes) if os.access(home / "bin/javac", os.X_OK)}
     for home in known.values():
-        if version := _jdk_version(home):
-            yield Tool(kind="java", version=version, program=home / "bin/java", env={"JAVA_HOME": str(home)})
-
-
-def _jdk_version(home: Path) -> tuple[int, ...] | None:
-    """From the JDK's ``release`` file, which needs no start of a JVM."""
-    try:
-        text = (home / "release").read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        text = ""
-    match = re.search(r'^JAVA_VERSION="([^"]+)"', text, re.MULTILINE)
-    return version_in(match[1] if match else _output(home / "bin/java", "-version"))
+        with suppress(OSError):  # the file ``release`` tells it without a start of a JVM
+            text = (home / "release").read_text(encoding="utf-8", errors="replace")
+            match = re.search(r'^JAVA_VERSION="([^"]+)"', text, re.MULTILINE)
+            if version := version_in(match[1] if match else ""):
+                yield Tool(kind="java", version=version, program=home / "bin/java", env={"JAVA_HOME": str(home)})
 
 
 def _postgres() -> Iterator[Tool]:
@@ -197,17 +158,17 @@ def _postgres() -> Iterator[Tool]:
         folders += sorted(Path(base).glob("*/bin"))
     programs = [folder / "postgres" for folder in folders if os.access(folder / "initdb", os.X_OK)]
     for program in dict.fromkeys(path.resolve() for path in programs if os.access(path, os.X_OK)):
-        if version := version_in(_output(program)):
+        if version := _version_of(program):
             yield Tool(kind="postgres", version=version, program=program)
 
 
 def _chromium() -> Iterator[Tool]:
     """Chromium or Chrome: the one that TFB_CHROMIUM names, one of the system, or one that Playwright has fetched."""
     named = [os.environ["TFB_CHROMIUM"]] if os.environ.get("TFB_CHROMIUM") else []
-    fetched = _below_home(".cache/ms-playwright/chromium-*/chrome-linux*/chrome")
-    for name in (*named, "chromium", "chromium-browser", "google-chrome", *map(str, fetched)):
+    fetched = glob(os.path.expanduser("~/.cache/ms-playwright/chromium-*/chrome-linux*/chrome"))  # noqa: PTH111, PTH207
+    for name in (*named, "chromium", "chromium-browser", "google-chrome", *fetched):
         path = shutil.which(name)
-        version = version_in(_output(path)) if path else None
+        version = _version_of(path) if path else None
         if path and version:  # Ubuntu's chromium-browser without a snap prints an advice and no version
             yield Tool(kind="chromium", version=version, program=Path(path), env={"TFB_CHROMIUM": path})
             return

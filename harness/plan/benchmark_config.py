@@ -6,7 +6,6 @@ in config/ is generated from these models (``python -m harness.plan.benchmark_co
 
 import json
 import re
-import shlex
 from typing import Annotated, Any, Literal, get_args
 
 from pydantic import (
@@ -39,19 +38,10 @@ Word = Annotated[
 ]  # of a command; NUL and broken Unicode are refused where files are read
 Url = Annotated[str, Field(pattern=r"^/[!-~]*$", max_length=2000)]  # what may stand in a request line
 ToolName = Annotated[str, Field(pattern=r"^\w[\w.+-]*$", max_length=64)]  # a program, and a package to install
-Condition = Annotated[str, Field(pattern=r"^(>=|==)\d{1,6}(\.\d{1,6}){0,6}( by \S.*)?$", max_length=300)]
+Condition = Annotated[str, Field(pattern=r"^(>=|==)\d{1,6}(\.\d{1,6}){0,6}$", max_length=60)]
 RelativePath = Annotated[str, Field(pattern=r"^\w[\w.+-]*(/\w[\w.+-]*)*$", max_length=300)]
 Command = Annotated[tuple[Word, ...], Field(min_length=1, max_length=1000)]
 EnvironmentKey = Annotated[str, Field(pattern=r"^[^=]+$", max_length=200)]
-
-
-def _quoted(condition: str) -> str:
-    """The command in a condition can be split into words."""
-    try:
-        shlex.split(condition)
-    except ValueError as error:
-        raise ValueError(f"its command cannot be read: {error}") from error
-    return condition
 
 
 class Keys(BaseModel):
@@ -65,11 +55,10 @@ class Local(Keys):
 
     ``requires`` maps a tool (``java``, ``maven``, ``node``, ``go``, …: any program) to a version condition such as
     ``>=21``; the chosen tool comes first on PATH (and JAVA_HOME is set). A program is asked for its version by
-    ``--version``, ``version``, ``-V`` and ``-version``; one that wants another word is named with it:
-    ``>=1.18 by elixir --short-version``. ``build`` is a command or a list of commands.
+    ``--version``, ``version``, ``-V`` and ``-version``. ``build`` is a command or a list of commands.
     """
 
-    requires: dict[ToolName, Annotated[Condition, AfterValidator(_quoted)]] = {}
+    requires: dict[ToolName, Condition] = {}
     build: tuple[Command, ...] = ()
     run: Command
     env: dict[EnvironmentKey, Word] = {}

@@ -51,7 +51,6 @@ class Settings:
     cpuset_cpus: str | None = None
     container_memory: str | None = None
     server_port: int | None = None
-    server_user: str | None = None  # account of local builds and servers
     allow: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # name -> privileges of its container
     force_rm: bool = False
     reverse_order: bool = False

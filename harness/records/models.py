@@ -373,7 +373,6 @@ class Build(Record):
     image: str | None = None
     image_digest: str | None = None
     image_bytes: int | None = None
-    bases: dict[str, str] = Field(default_factory=dict)  # base images by name -> what the name stood for: sha256:…
     stand_ins: tuple[str, ...] = ()  # base images that Debian with the toolchain stood in for
 
 

@@ -82,41 +82,48 @@ class Connections(Protocol):
         """Follow them no longer."""
 
 
-class Server(Protocol):
+class Program(Meter, Protocol):
+    """What runs as a server: a process tree or a container, here or on another machine."""
+
+    log: Path  # its output
+
+    def connections(self, port: int) -> Connections:
+        """Follow the connections to a port of it from now on."""
+
+    def identity(self) -> str:
+        """Changes when it was restarted: pid and start time, or container id and start time."""
+
+    def require_alive(self) -> None:
+        """Raises ServerDiedError (with the exit status and the last lines of the log) when it is gone."""
+
+
+@dataclass(kw_only=True)
+class Server:
     """A running implementation."""
 
-    @property
-    def implementation(self) -> Implementation:
-        """What runs."""
-
-    @property
-    def endpoint(self) -> Endpoint:
-        """Where it answers."""
-
-    @property
-    def meter(self) -> Meter:
-        """What it uses."""
+    implementation: Implementation
+    endpoint: Endpoint
+    meter: Program
+    startup_time: float = 0.0  # seconds from start to the first good answer
+    upstream: "Upstream | None" = None  # what UPSTREAM_URL in its environment names
 
     @property
     def log(self) -> Path:
         """Its output."""
-
-    @property
-    def startup_time(self) -> float:
-        """Seconds from start to the first good answer."""
-
-    @property
-    def upstream(self) -> "Upstream | None":
-        """What UPSTREAM_URL in its environment names, or None where it is not set."""
+        return self.meter.log
 
     def connections(self) -> Connections:
         """Follow the connections to it from now on."""
+        return self.meter.connections(self.endpoint.port)
 
     def identity(self) -> str:
-        """Changes when the server was restarted: pid and start time, or container id and start time."""
+        """Changes when the server was restarted; raises ServerDiedError when it is gone."""
+        self.meter.require_alive()
+        return self.meter.identity()
 
     def require_alive(self) -> None:
-        """Raises ServerDiedError (with the exit status and the last lines of the log) when the server is gone."""
+        """Raises ServerDiedError when the server is gone."""
+        self.meter.require_alive()
 
 
 class Database(Protocol):

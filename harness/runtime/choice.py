@@ -3,7 +3,7 @@
 import atexit
 import logging
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -22,37 +22,20 @@ from harness.runtime.local import LocalRuntime
 logger = logging.getLogger("tfb.runtime")
 
 
-def choose(
-    settings: Settings,
-    implementations: Sequence[Implementation],
-    logs: Path,
-    *,
-    run_id: str,
-    tell: Callable[[str], None] = lambda _: None,
-) -> Runtime:
-    """The runtime that the settings ask for; raises EnvironmentLacksError that says how to mend what is missing.
-
-    ``tell`` gets the name of the one that ``auto`` chose before it is made ready, which may take minutes.
-    """
+def choose(settings: Settings, implementations: Sequence[Implementation], logs: Path, *, run_id: str) -> Runtime:
+    """The runtime that the settings ask for; raises EnvironmentLacksError that says how to mend what is missing."""
     if settings.hosts.elsewhere:
         runtime: Runtime = over_machines().choose(settings, implementations, logs, run_id)
         return runtime
-    name = settings.runtime
-    if name != "local":
+    if settings.runtime != "local":
         try:
             compose.engine()
         except EnvironmentLacksError:
-            if name == "docker":
+            if settings.runtime == "docker":
                 raise
-            name = "local"
-    if settings.runtime == "auto":
-        name = "docker" if name == "auto" else name
-        tell(name)
-    return (
-        local(settings, implementations, logs)
-        if name == "local"
-        else containers(settings, implementations, logs, run_id)
-    )
+        else:
+            return containers(settings, implementations, logs, run_id)
+    return local(settings, implementations, logs)
 
 
 def over_machines() -> Any:  # noqa: ANN401 - a module that the core does not know
@@ -74,34 +57,19 @@ def local(settings: Settings, implementations: Sequence[Implementation], logs: P
     asked = {"own_database": settings.own_database, "wrk": not settings.services}
     wanted = provision.needs(implementations, **asked)
     notes = provision.install_missing(wanted, settings.consent, logs / "install.log")
-    still = [
-        need.missing for need in provision.needs(implementations, **asked) if need.tool is None and not need.wanted_by
-    ]
+    still = [need for need in provision.needs(implementations, **asked) if need.tool is None and not need.wanted_by]
     if still:
-        raise EnvironmentLacksError(f"missing: {', '.join(still)}. {' '.join(notes)}")
-    builder, of_builds = accounts.of_builds(settings.server_user)
-    account, of_servers = accounts.of_servers(settings.server_user, settings.server_port)
-    for note in filter(None, (of_builds, of_servers)):
-        logger.warning("%s", note)
+        raise EnvironmentLacksError(f"missing: {', '.join(need.missing for need in still)}. {' '.join(notes)}")
+    account = accounts.of_servers(settings.server_port)
+    if account:
+        logger.warning("builds run as root: what an implementation's folder holds may do anything here")
+        if why := accounts.obstacle():
+            logger.warning("servers run as root: %s; start ./tfb as an ordinary user", why)
+            account = None
     server, others = divided_cpus(settings.cpuset_cpus, machine.usable_cpus())
     return LocalRuntime(
-        work=logs,
-        server_cpus=server,
-        other_cpus=others,
-        server_port=settings.server_port,
-        account=account,
-        builder=builder,
+        work=logs, server_cpus=server, other_cpus=others, server_port=settings.server_port, account=account
     )
-
-
-def clear_containers(settings: Settings) -> None:
-    """Remove, with consent, containers and networks whose harness was killed: they would be measured beside."""
-    found = [leftover for leftover in compose.leftovers() if leftover.certain]
-    if not found or settings.consent != "yes":
-        return
-    logger.warning("removed what a killed run had left: %s", ", ".join(map(str, found)))
-    for kept in leftovers.remove(found):
-        logger.warning("could not be removed: %s", kept)
 
 
 def containers(
@@ -111,21 +79,18 @@ def containers(
     memory = settings.container_memory or "0"
     if not re.fullmatch(r"\d+([bkmg]b?)?", memory, re.IGNORECASE):
         raise UsageError(f"--test-container-memory: {memory!r} is not a size such as 512m or 2g")
-    theirs = tuple(i for i in implementations if techempower.is_upstream(i))
+    theirs = [i for i in implementations if techempower.is_upstream(i)]
     if settings.network_mode == "host" and theirs:
         raise UsageError(
             f"--network-mode host: {theirs[0].name} has no local block: it asks for tfb-database:5432 and a port of "
             "its own choice, which are this machine's there. Leave the flag out"
         )
-    if inside := [i for i in implementations if i.allowed and not techempower.is_upstream(i)]:
-        raise UsageError(
-            f"--allow {inside[0].name}: its local block says that it is written for this harness, whose containers "
-            "have no privileges; the consent is for folders without one"
-        )
+    if inside := [i for i in implementations if i.allowed and i not in theirs]:
+        raise UsageError(f"--allow {inside[0].name}: it has a local block; the consent is for folders without one")
     # One network for all of a run: figures over a bridge and over the host's own network are not held side by side.
     bridge = settings.network_mode == "bridge" or bool(theirs)
-    database = settings.hosts.database
-    if bridge and isinstance(database, Postgres) and database.host in LOOPBACK:
+    database = settings.hosts.database if isinstance(settings.hosts.database, Postgres) else None
+    if bridge and database and database.host in LOOPBACK:
         raise UsageError(
             f"--database-host postgresql://{database.host}:{database.port} is the container itself with "
             "--network-mode bridge: give an address of this machine that containers can reach"
@@ -141,22 +106,28 @@ def containers(
         "TFB_NOFILE": str(min(machine.raise_nofile(), 1 << 20)),
         **({"TFB_DATABASE_ARGS": f"-c max_connections={techempower.DATABASE_CONNECTIONS}"} if theirs else {}),
     }
-    levels = settings.profile.levels
     runtime = DockerRuntime(
         project=Project(run_id=run_id, bridge=bridge, variables=variables),
         logs=logs,
         server_port=settings.server_port,
-        connections=max(*levels.concurrency, *levels.pipeline_concurrency, levels.query_concurrency),
         force_rm=settings.force_rm,
         environment=settings.results_environment,
         alone=bool(theirs),
         debug=settings.mode == "debug",
-        database_host=database.host if isinstance(database, Postgres) else None,
+        database_host=database.host if database else None,
     )
-    if not prepare:
-        return runtime
-    # Last of all, whatever happened and wherever: also when an interruption cut short the removal itself.
-    atexit.register(runtime.close)
-    clear_containers(settings)
-    runtime.prepare()
+    if prepare:
+        # Last of all, whatever happened and wherever: also when an interruption cut short the removal itself.
+        atexit.register(runtime.close)
+        clear_containers(settings)
+        runtime.prepare()
     return runtime
+
+
+def clear_containers(settings: Settings) -> None:
+    """Remove, with consent, containers and networks whose harness was killed: they would be measured beside."""
+    found = [leftover for leftover in compose.leftovers() if leftover.certain]
+    if found and settings.consent == "yes":
+        logger.warning("removed what a killed run had left: %s", ", ".join(map(str, found)))
+        for kept in leftovers.remove(found):
+            logger.warning("could not be removed: %s", kept)

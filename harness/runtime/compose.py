@@ -12,7 +12,7 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
-from harness.errors import EnvironmentLacksError, StartError, TfbError
+from harness.errors import EngineFullError, EnvironmentLacksError, StartError, TfbError
 from harness.host import ownership, process
 from harness.host.leftovers import Leftover
 from harness.host.ownership import Owner
@@ -28,23 +28,23 @@ STAND_IN_LABEL = "org.tfb.stand-in"  # images that stand in for another: what th
 BUILDS = "tfb"  # compose's project of every build: its name goes into the image
 FOLDER = REPOSITORY / "docker"
 DATABASE, SERVER, WRK, LOADGEN = "tfb-database", "tfb-server", "tfb-wrk", "tfb-loadgen"  # services
+# What a run leaves in an engine -> how it is listed, named and removed; containers first, which use networks.
+THINGS = {
+    "container": (("ps", "--all"), "{{.Names}}", ("container", "rm", "--force", "--volumes")),
+    "network": (("network", "ls"), "{{.Name}}", ("network", "rm")),
+}
 UP_SECONDS = 120.0
 ENGINE_SECONDS = 20.0
-
-_hung: set[tuple[str, ...]] = set()  # docker's arguments for engines whose last answer did not come
-LEAST_BYTES = 4 << 20  # of a disk: a container's own files take a few hundred kilobytes
-NO_SPACE = "no space left on device"  # in whatever the engine, a build in it, or a program says
 INSTALL = "toolset/provision/docker-engine install && toolset/provision/docker-engine start"
 
 
 @cache
 def client() -> str | None:
-    """The first Docker client on this machine that has compose v2, Debian's own path included."""
-    folders = [*os.environ.get("PATH", "").split(os.pathsep), "/usr/bin", "/usr/local/bin"]
-    for path in dict.fromkeys(shutil.which("docker", path=folder) for folder in folders if folder):
-        with contextlib.suppress(process.CommandTimeoutError, EnvironmentLacksError):
-            if path and process.run([path, "compose", "version", "--short"], seconds=ENGINE_SECONDS).status == 0:
-                return path
+    """The Docker client of this machine, if it has compose v2."""
+    path = shutil.which("docker")
+    with contextlib.suppress(process.CommandTimeoutError, EnvironmentLacksError):
+        if path and process.run([path, "compose", "version", "--short"], seconds=ENGINE_SECONDS).status == 0:
+            return path
     return None
 
 
@@ -55,33 +55,20 @@ def engine() -> str:
         raise EnvironmentLacksError(f"no Docker client with compose v2 is on this machine; on Debian: {INSTALL}")
     try:
         done = process.run([program, "version", "--format", "{{.Server.Version}}"], seconds=ENGINE_SECONDS)
+        status, said = done.status, done.stdout.strip()
     except process.CommandTimeoutError as error:
+        status, said = 1, f"{error}: it hangs, restart it"
+    if status != 0:
         raise EnvironmentLacksError(
-            f"the Docker engine does not answer within {ENGINE_SECONDS:.0f} s: it hangs; restart it "
-            "(systemctl restart docker), or use --runtime local"
-        ) from error
-    if done.status == 0:
-        return done.stdout.strip()
-    if "permission denied" in done.stdout.lower():
-        raise EnvironmentLacksError(
-            "the Docker engine's socket refuses this user (permission denied): add it to the group docker "
-            "(usermod -aG docker $USER, then log in again), or run as root"
+            f"no Docker engine answers this user ({said[-200:]}): start it (on Debian: {INSTALL}), join its group "
+            "(usermod -aG docker $USER), or use --runtime local"
         )
-    raise EnvironmentLacksError(f"no Docker engine answers ({done.stdout.strip()[-200:]}); on Debian: {INSTALL}")
+    return said
 
 
-def docker(*arguments: str, seconds: float = 60.0, at: Sequence[str] = ()) -> process.Completed:
+def docker(*arguments: str, seconds: float = 30.0, at: Sequence[str] = ()) -> process.Completed:
     """Run a plain docker command; ``at``: docker's arguments for another engine than this machine's."""
-    command = [client() or "docker", *at, *arguments]
-    key = tuple(at)
-    try:
-        # An engine that has just not answered for a minute gets less: a run must come to its end.
-        done = process.run(command, seconds=min(seconds, 5.0) if key in _hung else seconds)
-    except process.CommandTimeoutError:
-        _hung.add(key)
-        raise
-    _hung.discard(key)
-    return done
+    return process.run([client() or "docker", *at, *arguments], seconds=seconds)
 
 
 def inspect(kind: str, name: str, at: Sequence[str] = ()) -> dict[str, Any] | None:
@@ -89,12 +76,7 @@ def inspect(kind: str, name: str, at: Sequence[str] = ()) -> dict[str, Any] | No
     done = docker(kind, "inspect", name, at=at)
     if done.status != 0:
         return None
-    try:
-        found: list[dict[str, Any]] = json.loads(done.stdout[done.stdout.index("[") :])
-    except ValueError as error:
-        raise StartError(
-            f"the Docker engine's answer about {kind} {name} cannot be read: {done.stdout[:200]}"
-        ) from error
+    found: list[dict[str, Any]] = json.loads(done.stdout[done.stdout.index("[") :])  # a warning may come first
     return found[0] if found else None
 
 
@@ -152,13 +134,9 @@ class Project:
         raise StartError(f"compose made no container for {service}")
 
     def _containers(self, service: str, project: str | None) -> list[str] | None:
-        labels = (
-            f"{RUN_LABEL}={self.run_id}",
-            f"com.docker.compose.service={service}",
-            f"com.docker.compose.project={project or self.name}",
-        )
-        filters = (argument for label in labels for argument in ("--filter", f"label={label}"))
-        return ids("ps", "--all", *filters, at=self.at)
+        of_service = ("--filter", f"label=com.docker.compose.service={service}")
+        of_project = ("--filter", f"label=com.docker.compose.project={project or self.name}")
+        return ids("ps", "--all", *of_service, *of_project, at=self.at)
 
     def remove(self, service: str, project: str | None = None) -> None:
         """Remove the service's container at once."""
@@ -168,10 +146,7 @@ class Project:
     def remove_all(self) -> None:
         """Stop and remove what carries this run's label, and nothing else; images stay."""
         mine = ("--filter", f"label={RUN_LABEL}={self.run_id}")
-        for listing, remove in (
-            (("ps", "--all"), ("container", "rm", "--force", "--volumes")),
-            (("network", "ls"), ("network", "rm")),
-        ):
+        for listing, _, remove in THINGS.values():
             # What was being made when a run was interrupted may appear after the first look.
             for _ in range(3):
                 found = ids(*listing, *mine, at=self.at)
@@ -193,25 +168,16 @@ def leftovers() -> tuple[Leftover, ...]:
     """Containers, then networks, of runs whose harness lives no more, or is not known to this machine."""
     row = f'{{{{.ID}}}}\t{{{{.Label "{OWNER_LABEL}"}}}}\t{{{{.Label "{RUN_LABEL}"}}}}\t'
     found = []
-    for kind, listing, name, removal in (
-        ("container", ("ps", "--all"), "{{.Names}}", ("container", "rm", "--force", "--volumes")),
-        ("network", ("network", "ls"), "{{.Name}}", ("network", "rm")),
-    ):
+    for kind, (listing, name, removal) in THINGS.items():
         done = docker(*listing, "--filter", f"label={RUN_LABEL}", "--format", row + name)
         for line in done.stdout.splitlines() if done.status == 0 else ():
             identity, mark, run, called = (*line.split("\t"), "", "", "")[:4]
             owner = Owner.parse(mark)
             state = owner.state() if owner else "unknown"
-            if state == "alive" or not re.fullmatch(r"[0-9a-f]{12,64}", identity):
-                continue
-            found.append(
-                Leftover(
-                    kind="container" if kind == "container" else "network",
-                    name=printable(f"{called} of run {run}"),
-                    certain=state == "dead",
-                    remove=partial(_remove, (*removal, identity)),
-                )
-            )
+            if state != "alive" and re.fullmatch(r"[0-9a-f]{12,64}", identity):  # a warning is none
+                name_of = printable(f"{called} of run {run}")
+                remove = partial(_remove, (*removal, identity))
+                found.append(Leftover(kind=kind, name=name_of, certain=state == "dead", remove=remove))
     return tuple(found)
 
 
@@ -236,55 +202,34 @@ def remove_images(wanted: Sequence[str]) -> list[tuple[str, str]]:
     """
     kept = []
     for image in wanted:
-        done = docker("image", "rm", image)
+        done = docker("image", "rm", image, seconds=120.0)
         if done.status != 0 and "No such image" not in done.stdout:
             kept.append((image, done.stdout.strip().splitlines()[-1] if done.stdout.strip() else "no reason given"))
     return kept
 
 
-def data_root() -> Path | None:
-    """Where the engine keeps what it has; None where it does not say, or that is no folder of this machine."""
-    try:
-        done = docker("info", "--format", "{{.DockerRootDir}}")
-    except TfbError:  # it hangs: whoever needs it next says so
-        return None
-    said = (done.stdout.strip().splitlines() or [""])[-1]
-    return Path(said) if done.status == 0 and said.startswith("/") and os.path.isdir(said) else None  # noqa: PTH112
-
-
-def full(root: Path | None, said: str = "") -> str:
-    """Why nothing can be built or started on this engine, and what to do; empty where its disk has room.
-
-    ``said`` is what failed: a build that fills the disk gives the room back when it fails, and leaves that alone.
-    """
-    try:
-        disk = os.statvfs(root) if root else None
-    except OSError:
-        disk = None
-    left = disk.f_bfree * disk.f_frsize if disk else None
-    no_files = disk is not None and disk.f_files > 0 and disk.f_ffree == 0
-    if NO_SPACE not in said.lower() and (left is None or left >= LEAST_BYTES) and not no_files:
+def full(said: str) -> str:
+    """What to do where ``said``, of what failed, tells that the engine's disk is full; empty where it does not."""
+    if "no space left on device" not in said.lower():
         return ""
-    where = f"{root} " if root else ""
-    room = "" if left is None else f" ({'no further file' if no_files else f'{left / 2**20:.1f} MiB'} left)"
     return (
-        f"the disk of the Docker engine's data root {where}is full{room}: make room there (docker builder prune frees "
-        "the build cache, ./tfb clean removes images of runs), then begin again, or go on with --resume"
+        "the disk of the Docker engine is full: make room there (docker builder prune frees the build cache, ./tfb "
+        "clean removes images of runs), then begin again, or go on with --resume"
     )
 
 
-def digest(name: str, log: Path | None = None) -> str:
-    """What an image's name stands for: the registry's digest, or the id of one that was made here; ``sha256:…``.
+def not_started(said: str) -> TfbError:
+    """The error of a container that the engine has not started: EngineFullError, which the next would have as well."""
+    why = full(said)
+    said = f"its container could not be started: {said}"
+    return EngineFullError(f"{said}\n{why}") if why else StartError(said)
 
-    Of one that a build has fetched for itself alone, its ``log`` says it. Empty where nobody knows it.
-    """
-    if (image := inspect("image", name)) is not None:
-        of_registry = [word.partition("@")[2] for word in image.get("RepoDigests") or ()]
-        return str(of_registry[0] if of_registry else image["Id"])
-    if log is None:
-        return ""
-    said = re.findall(rf"FROM (?:\S*/)?{re.escape(name)}@(sha256:[0-9a-f]{{64}})", process.tail(log, 10_000))
-    return str(said[-1]) if said else ""
+
+def digest(name: str) -> str:
+    """What an image's name stands for: the registry's digest, or the id of one that was made here; ``sha256:…``."""
+    image = inspect("image", name) or {}
+    of_registry = [word.partition("@")[2] for word in image.get("RepoDigests") or ()]
+    return str(of_registry[0] if of_registry else image.get("Id", ""))
 
 
 def image_name(image: Mapping[str, Any]) -> str:

@@ -1,17 +1,14 @@
-"""One running container: its counters, its output, whether it lives, and how it ended; and a server in one."""
+"""One running container: its counters, its output, whether it lives, and and how it ended."""
 
-import re
 import time
 from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Protocol
 
 from harness.errors import ServerDiedError, StartError
 from harness.host import process
 from harness.host.ownership import start_of
-from harness.plan.discovery import Implementation
-from harness.runtime import Connections, Endpoint, Meter, Reading, Upstream
+from harness.runtime import Connections, Reading
 from harness.runtime.compose import client, docker, inspect
 from harness.runtime.metering import CgroupMeter
 from harness.runtime.metering.sockets import SocketMeter
@@ -62,9 +59,9 @@ class Container:
         except ServerDiedError as error:
             raise ServerDiedError(self.crash_reason()) from error
 
-    def connections(self, endpoint: Endpoint) -> Connections:
+    def connections(self, port: int) -> Connections:
         """To a port of it, by the kernel's socket counters, where they are in this network namespace."""
-        return SocketMeter(endpoint.port)
+        return SocketMeter(port)
 
     def require_alive(self) -> None:
         """Raises ServerDiedError with how it ended and its last lines."""
@@ -77,24 +74,14 @@ class Container:
 
     def how_it_ended(self) -> str:
         """How it ended; waits until its last output is in the log."""
-        how = ended(self.id)
         self._follower.wait(SETTLE_SECONDS)
         process.bound(self.log)
-        return how
+        return ended(self.id)
 
     def address(self, network: str) -> str | None:
         """Its address in a network, or None where it has none there."""
         networks = (inspect("container", self.id) or {}).get("NetworkSettings", {}).get("Networks", {})
         return networks.get(network, {}).get("IPAddress") or None
-
-    def nofile(self) -> int | None:
-        """The soft limit of open files inside, or None where it cannot be read."""
-        try:
-            limits = Path(f"/proc/{self.pid}/limits").read_text(encoding="utf-8")
-        except OSError:
-            return None
-        match = re.search(r"^Max open files\s+(\d+)", limits, re.MULTILINE)
-        return int(match[1]) if match else None
 
     def stop(self) -> None:
         """Ask its first process to stop, kill it when it does not, and keep its last output."""
@@ -110,48 +97,6 @@ class Container:
         process.bound(self.log)
 
 
-class Inside(Meter, Protocol):
-    """The container of a server, wherever its engine is."""
-
-    log: Path
-
-    def identity(self) -> str:
-        """Changes when it is started again."""
-
-    def require_alive(self) -> None:
-        """Raises ServerDiedError with how it ended and its last lines."""
-
-    def connections(self, endpoint: Endpoint) -> Connections:
-        """To a port of it."""
-
-
-class ContainedServer:
-    """An implementation in its container."""
-
-    def __init__(
-        self, implementation: Implementation, endpoint: Endpoint, container: Inside, upstream: Upstream | None = None
-    ) -> None:
-        self.implementation = implementation
-        self.endpoint = endpoint
-        self.meter = container
-        self.log = container.log
-        self.startup_time = 0.0
-        self.upstream = upstream
-
-    def connections(self) -> Connections:
-        """As its container sees them."""
-        return self.meter.connections(self.endpoint)
-
-    def identity(self) -> str:
-        """Of its container and first process; raises ServerDiedError when it is gone."""
-        self.require_alive()
-        return self.meter.identity()
-
-    def require_alive(self) -> None:
-        """Raises what its container does."""
-        self.meter.require_alive()
-
-
 def ended(container: str, at: Sequence[str] = ()) -> str:
     """How a container ended, with its memory limit when that was the reason; ``at``: docker's, of another engine."""
     until = time.monotonic() + SETTLE_SECONDS
@@ -161,9 +106,8 @@ def ended(container: str, at: Sequence[str] = ()) -> str:
         return "it was removed"
     state, limit = found["State"], found["HostConfig"]["Memory"]
     if state["OOMKilled"]:
-        if limit:
-            return f"out of memory: it reached its limit of {limit / 2**20:.0f} MiB (--test-container-memory)"
-        return "out of memory: the machine has no more"
+        reached = f"it reached its limit of {limit / 2**20:.0f} MiB (--test-container-memory)"
+        return f"out of memory: {reached if limit else 'the machine has no more'}"
     return f"{exit_of(state['ExitCode'])} {state['Error']}".strip()
 
 

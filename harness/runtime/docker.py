@@ -10,12 +10,12 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from harness.errors import BuildError, EngineFullError, EnvironmentLacksError, ServerDiedError, StartError, TfbError
+from harness.errors import BuildError, EnvironmentLacksError, ServerDiedError, StartError, TfbError
 from harness.host import machine, process
 from harness.plan.discovery import Implementation
 from harness.plan.dockerfile import of_file
 from harness.records.models import Build
-from harness.runtime import DatabaseAddress, Endpoint, techempower
+from harness.runtime import DatabaseAddress, Endpoint, Server, techempower
 from harness.runtime.compose import (
     DATABASE,
     FOLDER,
@@ -26,15 +26,15 @@ from harness.runtime.compose import (
     WRK,
     Project,
     client,
-    data_root,
     digest,
     docker,
     engine,
     full,
     inspect,
+    not_started,
     remove_images,
 )
-from harness.runtime.container import ContainedServer, Container
+from harness.runtime.container import Container
 from harness.runtime.database import ADMIN
 from harness.runtime.database.contained import DockerDatabase
 from harness.runtime.database.embedded import free_port
@@ -46,7 +46,6 @@ from harness.runtime.upstream import upstream_for
 logger = logging.getLogger("tfb.docker")
 
 NOFILE = 20000  # compose.yaml's
-SPARE_FILES = 100  # beside the connections
 DATABASE_IMAGE, WRK_IMAGE, LOADGEN_IMAGE = "tfb/database", "tfb/wrk", "tfb/loadgen"
 GENERATORS = {"wrk": WRK_IMAGE, "loadgen": LOADGEN_IMAGE}
 BASE = "debian:trixie-slim"
@@ -60,26 +59,20 @@ class DockerRuntime:
     project: Project
     logs: Path
     server_port: int | None = None
-    connections: int = 0  # most that a level asks for
     force_rm: bool = False
     environment: str = ""  # what the builds of upstream folders are told of where the results come from
     alone: bool = False  # one server at a time: an upstream folder among them knows one database and one name for it
     debug: bool = False  # servers answer on this machine's loopback address, too
     database_host: str | None = None  # a PostgreSQL that exists
     name: str = "docker"
+    accounts: dict[str, str] = field(default_factory=dict, init=False)  # as their images say
     _built: list[str] = field(default_factory=list, init=False)
     _tools: dict[str, str] = field(default_factory=dict, init=False)
-    _root: Path | None = field(default=None, init=False)  # the engine's data root, where that is on this machine
 
     @property
     def side_by_side(self) -> bool:
         """Each in a compose project of its own; on a bridge they would not reach the database's."""
         return self.server_port is None and not self.project.bridge and not self.alone
-
-    @property
-    def accounts(self) -> dict[str, str]:
-        """As their images say."""
-        return {}
 
     @property
     def network(self) -> str:
@@ -88,25 +81,19 @@ class DockerRuntime:
 
     def build(self, implementation: Implementation, log: Path) -> Build:
         """Build the image; a failure is in the result, with the log's last lines."""
-        recipe, tag = implementation.dockerfile, image_tag(implementation)
+        recipe, folder, tag = implementation.dockerfile, implementation.folder, image_tag(implementation)
         if not recipe.exists():
             return Build(status="skipped", reason=f"{recipe} does not exist")
         log.parent.mkdir(parents=True, exist_ok=True)
         began, reason = time.monotonic(), ""
-        upstream = techempower.is_upstream(implementation)
-        if upstream:
-            recipe = techempower.without_syntax(recipe, log.with_suffix(".dockerfile"))
-        variables = {"TFB_SERVER_CONTEXT": str(implementation.folder), "TFB_SERVER_DOCKERFILE": str(recipe)}
-        arguments = techempower.build_arguments(implementation, self.environment)
+        where = {"TFB_SERVER_CONTEXT": str(folder), "TFB_SERVER_DOCKERFILE": str(recipe), "TFB_SERVER_IMAGE": tag}
         try:
-            self._build(SERVER, tag, log, {"TFB_SERVER_IMAGE": tag, **variables}, arguments)
+            self._build(SERVER, tag, log, where, techempower.build_arguments(implementation, self.environment))
         except TfbError as error:
-            reason = "\n".join(filter(None, (str(error), full(self._root, str(error)))))
-            if upstream and NO_REGISTRY.search(reason):
-                folder = implementation.folder
+            reason = str(error)
+            if techempower.is_upstream(implementation) and NO_REGISTRY.search(reason):
                 reason += f"\nNo registry gives its base image: docker/bootstrap-base --for {folder} makes a stand-in"
         image = None if reason else inspect("image", tag)
-        bases = of_file(implementation.dockerfile)
         return Build(
             status="failed" if reason else "ok",
             reason=reason,
@@ -117,44 +104,11 @@ class DockerRuntime:
             image=tag,
             image_digest=str(image["Id"]) if image else None,
             image_bytes=int(image["Size"]) if image else None,
-            bases={name: digest(name, log) for name in bases},
-            stand_ins=tuple(name for name in bases if is_stand_in(name)),
+            stand_ins=tuple(name for name in of_file(recipe) if is_stand_in(name)),
         )
 
-    def require_machines(self) -> None:
-        """Raises EngineFullError where the engine's disk has no room for a container."""
-        if why := full(self._root):
-            raise EngineFullError(why)
-
-    def recovered(self, seconds: float) -> bool:
-        """Whether the engine's disk has room, or has it again within the time."""
-        until = time.monotonic() + seconds
-        while full(self._root):
-            if time.monotonic() > until:
-                return False
-            time.sleep(0.5)
-        return True
-
-    @contextmanager
-    def _room(self) -> Iterator[None]:
-        """An error of the block that comes of a full disk names that: raises EngineFullError in its place."""
-        try:
-            yield
-        except TfbError as error:
-            if why := full(self._root, str(error)):
-                raise EngineFullError(f"{error}\n{why}") from error
-            raise
-
     def prepare(self) -> None:
-        """The base image and those of database and wrk.
-
-        Raises BuildError, EnvironmentLacksError for few files, and EngineFullError.
-        """
-        self._root = data_root()
-        with self._room():
-            self._prepare()
-
-    def _prepare(self) -> None:
+        """The base image and those of database and wrk; raises BuildError, StartError."""
         log = self.logs / "images.log"
         if inspect("image", BASE) is None:
             done = process.run([str(FOLDER / "bootstrap-base")], seconds=BUILD_SECONDS, log=log)
@@ -168,43 +122,33 @@ class DockerRuntime:
         self._built.append(tag)
         try:
             done = self.project.build(*arguments, service, seconds=BUILD_SECONDS, log=log, more=more)
-        except process.CommandTimeoutError as error:
-            raise BuildError(
-                f"building the image {tag} was not done after {BUILD_SECONDS:.0f} s and was stopped:\n"
-                f"{process.tail(log)}\nlog: {log}"
-            ) from error
-        if done.status != 0:
-            how = process.describe_status(done.status)
-            raise BuildError(f"building the image {tag} failed ({how}):\n{process.tail(log)}\nlog: {log}")
+            how = f"failed ({process.describe_status(done.status)})" if done.status else ""
+        except process.CommandTimeoutError:
+            how = f"was not done after {BUILD_SECONDS:.0f} s and was stopped"
+        if how:
+            last = process.tail(log)
+            raise BuildError(f"building the image {tag} {how}:\n{last}\nlog: {log}\n{full(last)}".rstrip())
 
     def _look_inside(self) -> None:
-        """Versions of wrk and PostgreSQL, and that wrk may open enough files: with too few it has fewer sockets."""
-        command = ("run", "--rm", "--no-deps", "--no-TTY", "--entrypoint", "sh", WRK, "-c", "ulimit -n; wrk --version")
-        done = self.project.run(*command, seconds=UP_SECONDS)
-        allowed = re.search(r"^(\d+|unlimited)\s*$", done.stdout, re.MULTILINE)
-        version = re.search(r"^wrk\D*(\d+(?:\.\d+)+)", done.stdout, re.MULTILINE)
-        if not allowed or not version:
-            raise StartError(f"wrk's container does not start: {done.stdout.strip()[-500:]}")
-        self._tools["wrk"] = version[1]
-        alone = ("run", "--rm", *self.project.labels(), "--network", "none", "--entrypoint", "postgres", DATABASE_IMAGE)
-        if version := re.search(r"(\d+(?:\.\d+)+)", docker(*alone, "--version").stdout):
-            self._tools["postgres"] = version[1]
-        if allowed[1] != "unlimited":
-            require_files("wrk's container", int(allowed[1]), self.connections)
+        """Versions of wrk and PostgreSQL, as their images say."""
+        for image, program in ((WRK_IMAGE, "wrk"), (DATABASE_IMAGE, "postgres")):
+            alone = ("run", "--rm", *self.project.labels(), "--network", "none", "--entrypoint", program, image)
+            done = docker(*alone, "--version", seconds=UP_SECONDS)
+            version = re.search(r"(\d+(?:\.\d+)+)", done.stdout)
+            if version is None:
+                raise StartError(f"the container of {program} does not start: {done.stdout.strip()[-500:]}")
+            self._tools[program] = version[1]
 
     @contextmanager
     def database(self) -> Iterator[DockerDatabase]:
         """The shared PostgreSQL for the length of the run; its container is removed on the way out."""
-        port = free_port()
-        address = DatabaseAddress(
-            host="127.0.0.1", port=port, admin_user=ADMIN, admin_password=secrets.token_urlsafe(12)
-        )
-        variables = {"TFB_DATABASE_PORT": str(port), "ADMIN_PASSWORD": address.admin_password or ""}
+        port, password = free_port(), secrets.token_urlsafe(12)
+        address = DatabaseAddress(host="127.0.0.1", port=port, admin_user=ADMIN, admin_password=password)
+        variables = {"TFB_DATABASE_PORT": str(port), "ADMIN_PASSWORD": password}
         project = replace(self.project, variables={**self.project.variables, **variables})
         database = None
         try:
-            with self._room():
-                database = DockerDatabase(project, address, self.logs / "database.log", owned=self.alone)
+            database = DockerDatabase(project, address, self.logs / "database.log", owned=self.alone)
             yield database
         finally:
             self.project.remove_all()
@@ -214,7 +158,7 @@ class DockerRuntime:
     @contextmanager
     def start(
         self, implementation: Implementation, database: DatabaseAddress, log: Path, *, ready_path: str
-    ) -> Iterator[ContainedServer]:
+    ) -> Iterator[Server]:
         """A fresh container that has answered once; stopped and removed on the way out, its log kept."""
         theirs = techempower.is_upstream(implementation)
         port = implementation.entry.port if theirs else self.server_port or free_port()
@@ -231,31 +175,35 @@ class DockerRuntime:
                 if theirs:
                     found = self._run_as_toolset(implementation)
                 else:
-                    address = {"UPSTREAM_URL": upstream.url} if upstream else {}
-                    variables = {**self._variables(implementation, database, port), **address}
+                    variables = self._variables(implementation, database, port)
+                    variables |= {"UPSTREAM_URL": upstream.url} if upstream else {}
                     found = self._up(self.project, variables, log.with_suffix(".compose.log"), unit)
                 container = Container(implementation.name, found, log)
                 stack.callback(container.stop)
-                if allowed := container.nofile():
-                    require_files("its container", allowed, self.connections)
                 # On a bridge a server answers at an address of its own.
                 endpoint = Endpoint(host=container.address(self.project.network) or "127.0.0.1", port=port)
-                server = ContainedServer(implementation, endpoint, container, upstream)
+                server = Server(implementation=implementation, endpoint=endpoint, meter=container, upstream=upstream)
                 server.startup_time = startup_time(server, ready_path, began)
             except (StartError, ServerDiedError) as error:
-                last = process.tail(log)
-                hint = techempower.hint(implementation, f"{error}\n{last}") if theirs else ""
-                said = filter(None, (f"{implementation.name}: {error}", full(self._root), last, f"log: {log}{hint}"))
-                raise StartError("\n".join(said)) from error
+                said = f"{implementation.name}: {error}\n{process.tail(log)}\nlog: {log}"
+                if theirs and "privileged" not in implementation.allowed:
+                    said += f"\nTechEmpower's toolset runs it as --allow {implementation.name}=privileged does"
+                raise StartError(said) from error
             yield server
 
     def _variables(self, implementation: Implementation, database: DatabaseAddress, port: int) -> dict[str, str]:
-        """Of compose.yaml, for a server."""
+        """Of compose.yaml, for a server; on a bridge, the run's own database goes by its name there."""
+        own = self.project.bridge and database.admin_user
         return {
             "TFB_SERVER_IMAGE": image_tag(implementation),
             "TFB_SERVER_PORT": str(port),
             "TFB_SERVER_COMMAND": implementation.entry.docker_cmd or "",
-            **self.database_for_server(database),
+            "TFB_DATABASE_ADDRESS": DATABASE if own else database.host,
+            "TFB_DATABASE_PORT": str(database.port),
+            "TFB_DATABASE_INNER_PORT": "5432" if own else str(database.port),
+            "TFB_DATABASE_NAME": database.name,
+            "TFB_DATABASE_USER": database.user,
+            "TFB_DATABASE_PASSWORD": database.password,
         }
 
     def _up(self, project: Project, variables: Mapping[str, str], log: Path, unit: str) -> str:
@@ -263,36 +211,24 @@ class DockerRuntime:
         arguments = ("up", "--detach", "--no-build", "--no-deps", "--force-recreate", SERVER)
         done = project.run(*arguments, seconds=UP_SECONDS, log=log, more=variables, project=unit)
         if done.status != 0:
-            raise StartError(f"its container could not be started:\n{process.tail(log)}")
+            raise not_started(process.tail(log))
         return project.container(SERVER, unit)
 
     def _run_as_toolset(self, implementation: Implementation) -> str:
         """As TechEmpower's toolset starts it, in a container without privileges beyond those consented to."""
-        limits = self.project.variables
         arguments = techempower.run_arguments(
             implementation,
             image=image_tag(implementation),
             network=self.project.network,
             labels=self.project.labels(SERVER),
-            cpus=limits.get("TFB_SERVER_CPUS", ""),
-            memory=limits.get("TFB_SERVER_MEMORY", "0"),
+            limits=self.project.variables,
             database_host=self.database_host,
             published=self.server_port if self.debug else None,
-            nofile=min(techempower.NOFILE, int(limits.get("TFB_NOFILE", NOFILE))),
         )
         done = docker(*arguments, seconds=UP_SECONDS)
         if done.status != 0:
-            raise StartError(f"its container could not be started: {done.stdout.strip()[-500:]}")
+            raise not_started(done.stdout.strip()[-500:])
         return done.stdout.strip().splitlines()[-1]
-
-    def database_for_server(self, database: DatabaseAddress) -> dict[str, str]:
-        """Where the server finds the database: on a bridge, the run's own goes by its name there."""
-        port = str(database.port)
-        where = {"ADDRESS": database.host, "PORT": port, "INNER_PORT": port}
-        if self.project.bridge and database.admin_user:
-            where = {"ADDRESS": DATABASE, "INNER_PORT": "5432"}
-        who = {"NAME": database.name, "USER": database.user, "PASSWORD": database.password}
-        return {f"TFB_DATABASE_{key}": value for key, value in (where | who).items()}
 
     def own_generator(self) -> str:
         """Its name; the image is built at the first call."""
@@ -303,33 +239,26 @@ class DockerRuntime:
     def generator(
         self, program: str, arguments: Sequence[str], *, waits_for_go: bool = False, folder: Path | None = None
     ) -> AbstractContextManager[GeneratorProgram]:
-        """A container of its own for this one load; raises EnvironmentLacksError for a generator without an image."""
+        """A container of its own for this one load; raises EnvironmentLacksError for a generator without an image.
+
+        ``folder`` has the same path in the container, where it belongs to whoever runs the harness.
+        """
         name = Path(program).name
         if name not in GENERATORS:
             raise EnvironmentLacksError(f"the load generator {name} has no image: use --runtime local with it")
         if name == "loadgen":
             self.own_generator()
-        command = self.load(GENERATORS[name], arguments, interactive=waits_for_go, folder=folder)
-        return started(command, waits_for_go=waits_for_go)
-
-    def load(
-        self, image: str, arguments: Sequence[str], *, interactive: bool = False, folder: Path | None = None
-    ) -> Sequence[str]:
-        """The command of a load generator in a container of its own; ``interactive``: its standard input stays open.
-
-        ``folder`` has the same path in the container, where it belongs to whoever runs the harness.
-
-        It is `docker run`, with what compose.yaml says of tfb-wrk, because it alone hands signals on and waits for
-        the result: `docker compose run` leaves wrk running, `docker start --attach` ends without its output.
-        """
-        return [
+        # `docker run` alone hands signals on and waits for the result: `docker compose run` leaves wrk running,
+        # `docker start --attach` ends without its output.
+        command = [
             *(client() or "docker", "run", "--rm", "--init", "--pull", "never", "--network", "host"),
-            *(("--interactive",) if interactive else ()),
+            *(("--interactive",) if waits_for_go else ()),
             *(("--volume", f"{folder}:{folder}", "--user", f"{os.getuid()}:{os.getgid()}") if folder else ()),
             *self.project.labels(),
             *self.limits(),
-            *(image, *arguments),
+            *(GENERATORS[name], *arguments),
         ]
+        return started(command, waits_for_go=waits_for_go)
 
     def limits(self) -> Sequence[str]:
         """What compose.yaml says of a load generator's container."""
@@ -355,27 +284,14 @@ class DockerRuntime:
         Says what to do where the engine does not answer: this is the end of the program, and nobody hears an error.
         """
         try:
-            self._remove()
+            self.project.remove_all()
+            for image, reason in remove_images(tuple(dict.fromkeys(self._built))) if self.force_rm else ():
+                logger.warning("the image %s stays: %s", image, reason)
         except TfbError as error:
             logger.warning(
                 "the run's containers could not be removed: %s; once the engine answers, ./tfb clean --leftovers does",
                 error,
             )
-
-    def _remove(self) -> None:
-        self.project.remove_all()
-        if self.force_rm:
-            for image, reason in remove_images(tuple(dict.fromkeys(self._built))):
-                logger.warning("the image %s stays: %s", image, reason)
-
-
-def require_files(where: str, allowed: int, connections: int) -> None:
-    """Raise EnvironmentLacksError when fewer files may be open than there are connections."""
-    if allowed < connections + SPARE_FILES:
-        raise EnvironmentLacksError(
-            f"{where} may open {allowed} files, {connections} connections need {connections + SPARE_FILES}: raise the "
-            "engine's hard limit (LimitNOFILE of docker.service) or leave out the highest levels"
-        )
 
 
 def is_stand_in(image: str) -> bool:

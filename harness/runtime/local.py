@@ -13,10 +13,11 @@ import psutil
 
 from harness.errors import EnvironmentLacksError, ServerDiedError, StartError, TfbError
 from harness.host import accounts, crates, machine, process, provision, toolchain
+from harness.host.ownership import start_of
 from harness.paths import TOOLSET
 from harness.plan.discovery import Implementation
 from harness.records.models import Build
-from harness.runtime import DatabaseAddress, Endpoint, Reading, SharedDatabase, Upstream
+from harness.runtime import DatabaseAddress, Endpoint, Reading, Server, SharedDatabase
 from harness.runtime.database.embedded import embedded, free_port
 from harness.runtime.generator import GeneratorProgram, started
 from harness.runtime.metering import ProcessTreeMeter
@@ -30,70 +31,55 @@ BUILD_SECONDS = 3600.0  # TechEmpower's
 NO_SCRIPTS = {"npm_config_ignore_scripts": "true"}
 
 
-class LoggedMeter(ProcessTreeMeter):
-    """Of a process tree that writes a log, which is kept from growing without end at every reading."""
+class LocalProgram(ProcessTreeMeter):
+    """A process tree; its log is kept from growing without end at every reading."""
 
-    def __init__(self, child: process.Child, log: Path) -> None:
+    def __init__(self, name: str, child: process.Child, log: Path) -> None:
         super().__init__(child.pid, child.adopted)
-        self._log = log
+        self.name, self.child, self.log = name, child, log
 
     def read(self) -> Reading:
         """The counters now."""
-        process.bound(self._log)
+        process.bound(self.log)
         return super().read()
 
-
-class LocalServer:
-    """An implementation that runs as a process tree."""
-
-    def __init__(self, implementation: Implementation, endpoint: Endpoint, child: process.Child, log: Path) -> None:
-        self.implementation = implementation
-        self.endpoint = endpoint
-        self.child = child
-        self.log = log
-        self.meter = LoggedMeter(child, log)
-        self.startup_time = 0.0
-        self.upstream: Upstream | None = None
-
-    def connections(self) -> SocketMeter:
+    def connections(self, port: int) -> SocketMeter:
         """By the kernel's socket counters."""
-        return SocketMeter(self.endpoint.port)
+        return SocketMeter(port)
 
     def identity(self) -> str:
-        """Pid and start time of the root process; raises ServerDiedError when it is gone."""
-        self.require_alive()
-        return f"{self.child.pid}@{psutil.Process(self.child.pid).create_time()}"
-
-    def require_own_socket(self) -> None:
-        """Raises StartError when the port is not served by the processes whose CPU and memory are read."""
-        if self.endpoint.port not in self._listening():
-            self.require_alive()
-            raise StartError(
-                f"port {self.endpoint.port} answers, but {listener(self.endpoint.port)} listens there, which is not of "
-                "the server's process tree: its work could not be metered. Start the server in the foreground"
-            )
-
-    def listens_elsewhere(self) -> str | None:
-        """What is wrong when it accepts connections on other ports and not on the one that it was given."""
-        ports = sorted(self._listening())
-        if not ports or self.endpoint.port in ports:
-            return None
-        where = ", ".join(map(str, ports))
-        return f"it listens on port {where} and not on {self.endpoint.port}, which PORT in its environment names"
-
-    def _listening(self) -> dict[int, set[int]]:
-        try:
-            return listening(self.meter.read().pids)
-        except ServerDiedError:
-            self.require_alive()  # knows the exit status and the last lines
-            raise
+        """Pid and start time of the root process."""
+        return f"{self.child.pid}@{start_of(self.child.pid)}"
 
     def require_alive(self) -> None:
         """Raises ServerDiedError with how it ended and its last lines."""
         status = self.child.poll()
         if status is not None:
             how = f"the server ended ({process.describe_status(status)}):"
-            raise ServerDiedError(crash_reason(self.implementation.name, how, self.log))
+            raise ServerDiedError(crash_reason(self.name, how, self.log))
+
+    def require_listening(self, port: int) -> None:
+        """Raises StartError when the port is not served by the processes whose CPU and memory are read."""
+        if port not in self._listening():
+            raise StartError(
+                f"port {port} answers, but {listener(port)} listens there, which is not of the server's process tree: "
+                "its work could not be metered. Start the server in the foreground"
+            )
+
+    def listens_elsewhere(self, port: int) -> str | None:
+        """What is wrong when it accepts connections on other ports and not on this one."""
+        ports = self._listening()
+        if not ports or port in ports:
+            return None
+        where = ", ".join(map(str, sorted(ports)))
+        return f"it listens on port {where} and not on {port}, which PORT in its environment names"
+
+    def _listening(self) -> dict[int, set[int]]:
+        try:
+            return listening(self.read().pids)
+        except ServerDiedError:
+            self.require_alive()  # knows the exit status and the last lines
+            raise
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -105,8 +91,8 @@ class LocalRuntime:
     other_cpus: Sequence[int] | None = None
     server_port: int | None = None  # None: a free one for each start
     account: process.Account | None = None  # of servers; None: that of the harness
-    builder: process.Account | None = None  # of builds
     name: str = "local"
+    network: str = "host"  # loopback
 
     @property
     def side_by_side(self) -> bool:
@@ -114,42 +100,26 @@ class LocalRuntime:
         return self.server_port is None
 
     @property
-    def network(self) -> str:
-        """Loopback."""
-        return "host"
-
-    @property
     def accounts(self) -> dict[str, str]:
         """As whom builds and servers run."""
-        return {"builds": accounts.name_of(self.builder), "servers": accounts.name_of(self.account)}
+        return {"builds": accounts.name_of(None), "servers": accounts.name_of(self.account)}
 
     def build(self, implementation: Implementation, log: Path) -> Build:
         """Run the build commands of the ``local`` block; a failure is in the result, with the log's last lines."""
         local = implementation.local
         if local is None:
-            reason = (
-                'has no "local" block in benchmark_config.json, so it needs Docker: --runtime docker (docs/docker.md)'
-            )
+            reason = 'has no "local" block in benchmark_config.json, so it needs Docker: --runtime docker'
             return Build(status="skipped", reason=reason)
         chosen = provision.tools_for(implementation)
         if absent := sorted(set(local.requires) - set(chosen)):
-            unread = [toolchain.not_understood(kind, local.requires[kind]) for kind in absent]
             kinds = ", ".join(f"{kind} {local.requires[kind]}" for kind in absent)
-            missing = f"needs {kinds}, which is not on this machine (./tfb doctor)"
-            return Build(status="skipped", reason="; ".join(filter(None, unread)) or missing)
+            return Build(status="skipped", reason=f"needs {kinds}, which is not on this machine (./tfb doctor)")
         began, reason = time.monotonic(), ""
-        environment = NO_SCRIPTS | toolchain.environment(chosen.values()) | accounts.home_of(self.builder)
+        environment = NO_SCRIPTS | toolchain.environment(chosen.values())
         log.parent.mkdir(parents=True, exist_ok=True)
         try:
             for command in local.build:
-                done = process.run(
-                    command,
-                    seconds=BUILD_SECONDS,
-                    cwd=implementation.folder,
-                    env=environment,
-                    log=log,
-                    account=self.builder,
-                )
+                done = process.run(command, seconds=BUILD_SECONDS, cwd=implementation.folder, env=environment, log=log)
                 if done.status != 0:
                     how = process.describe_status(done.status)
                     reason = f"{shlex.join(command)} failed ({how}):\n{process.tail(log)}\nlog: {log}"
@@ -170,20 +140,21 @@ class LocalRuntime:
         tool = toolchain.find("postgres", ">=12")
         if tool is None:
             raise EnvironmentLacksError(
-                "PostgreSQL's initdb and postgres are not on this machine: install the package postgresql, or name a "
-                "server that exists with --database-host"
+                "PostgreSQL is not on this machine: install the package postgresql, or name one with --database-host"
             )
         return embedded(tool, self.work / "database.log", cpus=self.other_cpus)
 
     @contextmanager
     def start(
         self, implementation: Implementation, database: DatabaseAddress, log: Path, *, ready_path: str
-    ) -> Iterator[LocalServer]:
+    ) -> Iterator[Server]:
         """A fresh process that has answered once; stopped with all its children on the way out."""
         local = implementation.local
         if local is None:
             raise StartError(f"{implementation.name} has no local block")
-        port = self._port()
+        port = self.server_port or free_port()
+        if self.server_port:
+            require_free(port)
         chosen = provision.tools_for(implementation)
         environment = toolchain.environment(chosen.values()) | contract(database, "127.0.0.1", port) | local.env
         if upstream := upstream_for(implementation):
@@ -203,11 +174,12 @@ class LocalRuntime:
                     account=self.account,
                 )
             stack.enter_context(process.running(child))
-            server = LocalServer(implementation, Endpoint(host="127.0.0.1", port=port), child, log)
-            server.upstream = upstream
+            program = LocalProgram(implementation.name, child, log)
+            endpoint = Endpoint(host="127.0.0.1", port=port)
+            server = Server(implementation=implementation, endpoint=endpoint, meter=program, upstream=upstream)
             try:
-                server.startup_time = startup_time(server, ready_path, began, server.listens_elsewhere)
-                server.require_own_socket()
+                server.startup_time = startup_time(server, ready_path, began, program.listens_elsewhere)
+                program.require_listening(port)
             except StartError as error:
                 raise StartError(f"{implementation.name}: {error}\n{process.tail(log)}\nlog: {log}") from error
             yield server
@@ -220,14 +192,14 @@ class LocalRuntime:
         self, program: str, arguments: Sequence[str], *, waits_for_go: bool = False, folder: Path | None = None
     ) -> AbstractContextManager[GeneratorProgram]:
         """A process of this machine, which may write wherever the harness may."""
-        found = program if Path(program).is_absolute() else None
-        if found is None and (tool := toolchain.find(program)):
-            found = str(tool.program)
-        if found is None:
-            raise EnvironmentLacksError(f"{program} is not on this machine: install it (./tfb doctor)")
+        if not Path(program).is_absolute():
+            tool = toolchain.find(program)
+            if tool is None:
+                raise EnvironmentLacksError(f"{program} is not on this machine: install it (./tfb doctor)")
+            program = str(tool.program)
         scripts = {path.name: str(path) for path in (TOOLSET / "wrk").glob("*.lua")}
         pin = ["taskset", "-c", ",".join(map(str, self.other_cpus))] if self.other_cpus else []
-        command = [*pin, found, *(scripts.get(argument, argument) for argument in arguments)]
+        command = [*pin, program, *(scripts.get(argument, argument) for argument in arguments)]
         return started(command, waits_for_go=waits_for_go)
 
     def steal_ticks(self) -> tuple[float, float] | None:
@@ -238,13 +210,6 @@ class LocalRuntime:
         """What wrk and PostgreSQL call themselves."""
         found = {kind: toolchain.find(kind) for kind in ("wrk", "postgres")}
         return {kind: ".".join(map(str, tool.version)) for kind, tool in found.items() if tool}
-
-    def _port(self) -> int:
-        """The port asked for, when nobody listens there; raises StartError that names who does."""
-        if self.server_port is None:
-            return free_port()
-        require_free(self.server_port)
-        return self.server_port
 
 
 def contract(database: DatabaseAddress, host: str, port: int) -> dict[str, str]:

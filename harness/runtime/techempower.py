@@ -6,53 +6,22 @@ capabilities and its limits raised as the toolset raises them. The toolset's con
 what needs more runs after a consent that names it (``--allow NAME=io_uring``).
 """
 
-import re
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from pathlib import Path
 
-from harness.errors import BuildError, UsageError
+from harness.errors import UsageError
 from harness.paths import REPOSITORY
 from harness.plan.discovery import Implementation
 from harness.plan.words import suggest
-from harness.records import bounded
 
 NOFILE = 200_000  # the toolset's
 DATABASE_CONNECTIONS = 2000  # what the toolset's PostgreSQL takes; pools are sized for it
 SECCOMP = REPOSITORY / "docker" / "seccomp-io_uring.json"
 
 
-@dataclass(frozen=True, kw_only=True)
-class Privilege:
-    """What a consent gives beyond the engine's usual: ``docker run``'s arguments, and where its lack shows in a log."""
-
-    arguments: tuple[str, ...]
-    gives: str
-    signs: re.Pattern[str]
-
-
-PRIVILEGES: Mapping[str, Privilege] = {
-    "io_uring": Privilege(
-        arguments=("--security-opt", f"seccomp={SECCOMP}"),
-        gives="the three calls of io_uring, otherwise the engine's usual seccomp profile",
-        signs=re.compile(r"io[_-]?uring|iouring", re.IGNORECASE),
-    ),
-    "sysctl": Privilege(
-        arguments=("--security-opt", "systempaths=unconfined", "--cap-add", "NET_ADMIN"),
-        gives="/proc/sys may be written: those of the network are the container's own, others are this machine's",
-        signs=re.compile(r"sysctl|/proc/sys|read-only file system", re.IGNORECASE),
-    ),
-    "rtprio": Privilege(
-        arguments=("--ulimit", "rtprio=99:99", "--cap-add", "SYS_NICE"),
-        gives="real-time priorities, by which a busy server can hold up everything else on its CPUs",
-        signs=re.compile(r"sched_setscheduler|rtprio|setpriority", re.IGNORECASE),
-    ),
-    "privileged": Privilege(
-        arguments=("--privileged",),
-        gives="all privileges of this machine's root, as in TechEmpower's toolset",
-        signs=re.compile(r"operation not permitted|permission denied|\bEPERM\b", re.IGNORECASE),
-    ),
+PRIVILEGES: Mapping[str, Sequence[str]] = {  # what a consent gives beyond the engine's usual
+    "io_uring": ("--security-opt", f"seccomp={SECCOMP}"),
+    "privileged": ("--privileged",),
 }
 
 
@@ -86,66 +55,35 @@ def build_arguments(implementation: Implementation, environment: str) -> list[st
     return [argument for key, value in values.items() for argument in ("--build-arg", f"{key}={value}")]
 
 
-def without_syntax(path: Path, copy: Path) -> Path:
-    """The Dockerfile, or a copy without its ``# syntax=`` line.
-
-    The toolset's builder takes that line for a comment; BuildKit would pull the image that it names.
-    """
-    try:
-        text = bounded.read(path, bounded.TEXT_BYTES).decode("utf-8", errors="replace")
-    except OSError as error:
-        raise BuildError(f"{path}: cannot be read: {error.strerror}") from error
-    kept = re.sub(r"\A((?:\s*#[^\n]*\n)*?)\s*#\s*syntax\s*=[^\n]*\n", r"\1", text, flags=re.IGNORECASE)
-    if kept == text:
-        return path
-    copy.write_text(kept, encoding="utf-8")
-    return copy
-
-
 def run_arguments(
     implementation: Implementation,
     *,
     image: str,
     network: str,
     labels: Sequence[str],
-    cpus: str = "",
-    memory: str = "0",
+    limits: Mapping[str, str],
     database_host: str | None = None,
     published: int | None = None,
-    nofile: int = NOFILE,
 ) -> list[str]:
     """What stands behind ``docker``; raises UsageError for a command that no shell can split.
 
-    ``memory`` 0 is no limit; ``database_host`` an address of a PostgreSQL that exists; ``published`` the port of this
-    machine's loopback address on which it is to answer too, which is debugging's.
+    ``limits`` are compose.yaml's variables; ``database_host`` an address of a PostgreSQL that exists; ``published`` the
+    port of this machine's loopback address on which it is to answer too, which is debugging's.
     """
     entry = implementation.entry
+    nofile = min(NOFILE, int(limits.get("TFB_NOFILE", 20_000)))
     given = ["run", "--detach", "--init", "--pull", "never", "--network", network, "--network-alias", "tfb-server"]
     given += [*labels, "--ulimit", f"nofile={nofile}:{nofile}", "--sysctl", "net.core.somaxconn=65535"]
-    if cpus:
-        given += ["--cpuset-cpus", cpus]
-    if memory != "0":
+    given += ["--cpuset-cpus", limits.get("TFB_SERVER_CPUS", "")]
+    if (memory := limits.get("TFB_SERVER_MEMORY", "0")) != "0":
         given += ["--memory", memory, "--memory-swap", memory]
     if database_host:
         given += ["--add-host", f"tfb-database:{database_host}"]
     if published:
         given += ["--publish", f"127.0.0.1:{published}:{entry.port}", "--env", "DEBUG=true"]
     for privilege in implementation.allowed:
-        given += PRIVILEGES[privilege].arguments
+        given += PRIVILEGES[privilege]
     try:  # the toolset hands the string to the engine's client library, which splits it as a shell does
         return [*given, image, *shlex.split(entry.docker_cmd or "")]
     except ValueError as error:
         raise UsageError(f"docker_cmd {entry.docker_cmd!r}: {error}") from error
-
-
-def hint(implementation: Implementation, output: str) -> str:
-    """What consent might mend a start that failed, from its last lines; empty where nothing points to one."""
-    if "setting rlimit" in output:
-        return "\nThe engine cannot raise that limit above its own (docker.service: LimitNOFILE, LimitRTPRIO)"
-    for name, privilege in PRIVILEGES.items():
-        if name not in implementation.allowed and privilege.signs.search(output):
-            return (
-                f"\nIts output names what the engine's usual confinement forbids: --allow {implementation.name}={name} "
-                f"gives {privilege.gives}"
-            )
-    return ""

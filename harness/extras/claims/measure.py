@@ -148,10 +148,7 @@ def _place(info: RunInfo) -> object:
 
 def _same(one: ImplementationInfo, revision: str | None, other: ImplementationInfo, newer: str | None) -> bool:
     """Whether both were built of the same configuration, tools, images and sources."""
-    facts = [
-        (each.digest, each.build and (each.build.tools, each.build.bases, each.build.image_digest))
-        for each in (one, other)
-    ]
+    facts = [(each.digest, each.build and (each.build.tools, each.build.image_digest)) for each in (one, other)]
     return facts[0] == facts[1] and (revision == newer or not _changed(str(revision), str(newer), one.folder))
 
 

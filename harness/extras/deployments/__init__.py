@@ -26,10 +26,9 @@ from harness.plan.discovery import Implementation
 from harness.plan.hosts import Host, Hosts
 from harness.plan.testtypes.registry import TEST_TYPES
 from harness.records.models import Build, MachineLink, RunInfo
-from harness.runtime import DatabaseAddress, Endpoint, Generator, compose
+from harness.runtime import DatabaseAddress, Endpoint, Generator, Server, compose
 from harness.runtime.choice import containers
 from harness.runtime.compose import DATABASE, SERVER, Project
-from harness.runtime.container import ContainedServer
 from harness.runtime.database import ADMIN
 from harness.runtime.database.contained import DockerDatabase
 from harness.runtime.database.embedded import free_port
@@ -158,7 +157,7 @@ class MachinesRuntime(DockerRuntime):
     @contextmanager
     def start(
         self, implementation: Implementation, database: DatabaseAddress, log: Path, *, ready_path: str
-    ) -> Iterator[ContainedServer]:
+    ) -> Iterator[Server]:
         """A fresh container on the server's machine that has answered once from here."""
         machine, port = self.server_machine, self.server_port or free_port()
         project = replace(self.project, at=machine.at)
@@ -174,7 +173,8 @@ class MachinesRuntime(DockerRuntime):
                 stack.callback(_quietly, machine, container.stop)
                 self._server = container
                 stack.callback(setattr, self, "_server", None)
-                server = ContainedServer(implementation, Endpoint(host=machine.address, port=port), container)
+                endpoint = Endpoint(host=machine.address, port=port)
+                server = Server(implementation=implementation, endpoint=endpoint, meter=container)
                 server.startup_time = startup_time(server, ready_path, began)
             except StartError as error:
                 machine.require_reachable()

@@ -15,7 +15,7 @@ from typing import Any
 from harness.errors import ServerDiedError, StartError
 from harness.extras.deployments.machine import Machine
 from harness.host import process
-from harness.runtime import Endpoint, Reading, Sockets
+from harness.runtime import Reading, Sockets
 from harness.runtime.compose import RUN_LABEL
 from harness.runtime.container import SETTLE_SECONDS, ended
 from harness.runtime.readiness import crash_reason
@@ -117,7 +117,7 @@ class RemoteContainer:
         stolen, every = self.line()["steal"]
         return float(stolen), float(every)
 
-    def connections(self, endpoint: Endpoint) -> "RemoteConnections":
+    def connections(self, port: int) -> "RemoteConnections":
         """To its port."""
         return RemoteConnections(self)
 

@@ -95,7 +95,7 @@ class Machine:
             self.require_reachable()
             said = done.stdout.strip()[-300:] or "no answer"
             raise EnvironmentLacksError(f"the image {image} could not be sent to {self.name}: {said}")
-        logger.info("sent %s to %s in %.1f s", image, self.name, done.seconds)
+        logger.info("sent %s to %s", image, self.name)
 
 
 @contextmanager

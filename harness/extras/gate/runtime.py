@@ -20,7 +20,7 @@ from harness.records.models import Build
 from harness.runtime import Connections, DatabaseAddress, Endpoint, Reading, Server
 from harness.runtime.choice import choose
 from harness.runtime.compose import UP_SECONDS, Project, client, docker, engine, inspect
-from harness.runtime.container import ContainedServer, Container
+from harness.runtime.container import Container
 from harness.runtime.local import BUILD_SECONDS, LocalRuntime
 from harness.runtime.metering.sockets import SocketMeter
 from harness.runtime.readiness import startup_time
@@ -28,28 +28,20 @@ from harness.runtime.readiness import startup_time
 OVERRIDE = "tfb.compose.yaml"  # in the side's own folder
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(kw_only=True)
 class Remote:
     """A service that runs already: where it answers is all that is known of it."""
 
-    implementation: Implementation
     endpoint: Endpoint
     log: Path
-    startup_time: float = 0.0
-    upstream: None = None
-
-    @property
-    def meter(self) -> "Remote":
-        """Itself."""
-        return self
 
     def read(self) -> Reading:
         """The time, and no CPU."""
         return Reading(at=time.monotonic(), cpu_seconds=0.0, rss=None, run_seconds=None, wait_seconds=None)
 
-    def connections(self) -> Connections:
+    def connections(self, port: int) -> Connections:
         """By the kernel's socket counters: the generator is on this machine."""
-        return SocketMeter(self.endpoint.port)
+        return SocketMeter(port)
 
     def identity(self) -> str:
         """Always the same: nothing tells."""
@@ -93,7 +85,7 @@ class ServiceRuntime(LocalRuntime):
         return Build(status="failed" if reason else "ok", reason=reason, commands=(" ".join(command),))
 
     @contextmanager
-    def start(  # type: ignore[override]  # a Server, as Runtime has it, and not always a local one
+    def start(
         self, implementation: Implementation, database: DatabaseAddress, log: Path, *, ready_path: str
     ) -> Iterator[Server]:
         """A fresh process or container; of one that runs already, only that it answers."""
@@ -107,15 +99,16 @@ class ServiceRuntime(LocalRuntime):
         if service.url:
             where = urlsplit(service.url)
             endpoint = Endpoint(host=where.hostname or "", port=where.port or 80)
-            remote = Remote(implementation=implementation, endpoint=endpoint, log=log)
-            startup_time(remote, ready_path, began)
-            yield remote
+            server = Server(implementation=implementation, endpoint=endpoint, meter=Remote(endpoint=endpoint, log=log))
+            startup_time(server, ready_path, began)
+            yield server
             return
         with ExitStack() as stack:
             identity = self._contained(implementation.name, service, log, stack)
             container = Container(implementation.name, identity, log)
             stack.callback(container.close)
-            server = ContainedServer(implementation, Endpoint(host=address(identity), port=service.port), container)
+            endpoint = Endpoint(host=address(identity), port=service.port)
+            server = Server(implementation=implementation, endpoint=endpoint, meter=container)
             server.startup_time = startup_time(server, ready_path, began)
             yield server
 

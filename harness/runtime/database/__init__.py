@@ -14,8 +14,6 @@ from harness.runtime import DatabaseAddress
 
 SCRIPTS = TOOLSET / "database"
 ADMIN = "tfb_admin"
-BEGINNINGS = 3  # that are tried, where another program takes the port before PostgreSQL does, or kills it meanwhile
-RECOVERY_SECONDS = 15.0  # what PostgreSQL has to accept connections again after one of its processes was killed
 _CRASH = re.compile(rb"process \(PID \d+\) (was terminated by signal \d+[^\n]*|exited with exit code [^\n]*)")
 _MOST_BYTES = 1 << 20  # of a log that are searched
 

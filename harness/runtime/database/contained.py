@@ -1,19 +1,18 @@
 """The shared PostgreSQL of a run in its container."""
 
 import contextlib
-from contextlib import AbstractContextManager
 from pathlib import Path
 
 from harness.errors import StartError
 from harness.host import process
-from harness.runtime import Database, DatabaseAddress
+from harness.runtime import DatabaseAddress
 from harness.runtime.compose import DATABASE, UP_SECONDS, Project
 from harness.runtime.container import Container
-from harness.runtime.database.copies import OwnDatabase, RunDatabase
+from harness.runtime.database.copies import RunDatabase
 
 
 class DockerDatabase(RunDatabase):
-    """PostgreSQL in its container; one that somebody kills while it starts is begun again."""
+    """PostgreSQL in its container."""
 
     def __init__(self, project: Project, address: DatabaseAddress, log: Path, *, owned: bool = False) -> None:
         super().__init__(address, log)
@@ -22,7 +21,7 @@ class DockerDatabase(RunDatabase):
         self._container: Container | None = None
         self.begin()
 
-    def begin_once(self) -> None:
+    def begin(self) -> None:
         """A new container."""
         self.close()
         log = self.log.with_suffix(".compose.log")
@@ -44,13 +43,6 @@ class DockerDatabase(RunDatabase):
     def ended(self) -> str | None:
         """As its container says."""
         return None if self.meter().alive() else self.meter().crash_reason()
-
-    def own(self, name: str) -> AbstractContextManager[Database]:
-        """A copy of the template for one server; where upstream folders are among them, the shared one."""
-        if self.owned:  # whose name they have in their source
-            self.restore()
-            return contextlib.nullcontext(OwnDatabase(address=self.address, postgres=self.meter()))
-        return super().own(name)
 
     def meter(self) -> Container:
         """Of its control group; a reading says how it ended when it is gone."""

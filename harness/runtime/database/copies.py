@@ -9,21 +9,23 @@ import logging
 import re
 import secrets
 import time
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import LiteralString
 
 import psycopg
 from psycopg import sql
 
 from harness.errors import StartError
-from harness.runtime import Database, DatabaseAddress, Meter
-from harness.runtime.database import BEGINNINGS, RECOVERY_SECONDS, connect, crash, execute, restore, size_of
+from harness.runtime import DatabaseAddress, Meter
+from harness.runtime.database import connect, crash, execute, restore, size_of
 
 logger = logging.getLogger("tfb.database")
 
 LONGEST_NAME = 63  # bytes: PostgreSQL's
+RECOVERY_SECONDS = 15.0  # what PostgreSQL has to accept connections again after one of its processes was killed
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,37 +45,6 @@ class OwnDatabase:
         return self.postgres
 
 
-@contextmanager
-def own(shared: DatabaseAddress, name: str, postgres: Meter) -> Iterator[OwnDatabase]:
-    """Make the copy and its role, and drop them on the way out. ``name`` may hold what an implementation's name may."""
-    word = re.sub(r"[^a-z0-9]+", "_", name.lower())
-    database, user = (f"{begin}_of_{word}"[:LONGEST_NAME] for begin in ("hello_world", shared.user))
-    password = secrets.token_hex(16)
-    create = sql.SQL("CREATE DATABASE {} TEMPLATE hello_world_seed")
-    enrol = sql.SQL("CREATE ROLE {} LOGIN PASSWORD {} IN ROLE {}")
-    drops = (
-        sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)").format(sql.Identifier(database)),
-        sql.SQL("DROP ROLE IF EXISTS {}").format(sql.Identifier(user)),
-    )
-    with connect(shared, admin=True, name="postgres") as connection:
-        for drop in drops:
-            connection.execute(drop)
-        connection.execute(create.format(sql.Identifier(database)))
-        # The rights on the tables are those of the benchmark's role.
-        connection.execute(enrol.format(sql.Identifier(user), sql.Literal(password), sql.Identifier(shared.user)))
-        # Rights on a database are not copied with its template.
-        connection.execute(sql.SQL("REVOKE ALL ON DATABASE {} FROM PUBLIC").format(sql.Identifier(database)))
-        grant = sql.SQL("GRANT CONNECT ON DATABASE {} TO {}")
-        connection.execute(grant.format(sql.Identifier(database), sql.Identifier(user)))
-    try:
-        address = replace(shared, name=database, user=user, password=password)
-        yield OwnDatabase(address=address, postgres=postgres)
-    finally:
-        with connect(shared, admin=True, name="postgres") as connection:
-            for drop in drops:
-                connection.execute(drop)
-
-
 class RunDatabase:
     """The run's own server; ``restore`` brings the seed back from a template database, and a dead server to life."""
 
@@ -88,22 +59,9 @@ class RunDatabase:
         """How the server has ended; None while it lives."""
         raise NotImplementedError
 
-    def begin_once(self) -> None:
+    def begin(self) -> None:
         """Start a new server, in the place of one that has ended; raises StartError."""
         raise NotImplementedError
-
-    def begin(self, again: Callable[[], None] = lambda: None) -> None:
-        """Start one; where that fails, since somebody killed it or took its port meanwhile, ``again`` and another."""
-        for left in reversed(range(BEGINNINGS)):
-            try:
-                self.begin_once()
-            except StartError as error:
-                if not left:
-                    raise
-                logger.warning("%s; beginning again", str(error).partition("\n")[0])
-                again()
-            else:
-                return
 
     def meter(self) -> Meter:
         """CPU and memory of the server and its backends."""
@@ -117,10 +75,10 @@ class RunDatabase:
         """Drop the database and copy the seeded template, in a new server if the old one is gone."""
         until = time.monotonic() + RECOVERY_SECONDS
         while True:
-            if how := self.ended():
-                logger.warning("%s", how)
-                self.begin()
             try:
+                if how := self.ended():
+                    logger.warning("%s", how)
+                    self.begin()
                 restore(self.address, owned=self.owned)
             except (StartError, psycopg.Error) as error:
                 if time.monotonic() > until:
@@ -130,6 +88,38 @@ class RunDatabase:
                 self.read_to = size_of(self.log)
                 return
 
-    def own(self, name: str) -> AbstractContextManager[Database]:
-        """A copy of the template for one server."""
-        return own(self.address, name, self.meter())
+    @contextmanager
+    def own(self, name: str) -> Iterator[OwnDatabase]:
+        """A copy of the template and a role for one server, dropped on the way out; raises StartError.
+
+        Upstream folders have the shared one, whose name stands in their source.
+        """
+        if self.owned:
+            self.restore()
+            yield OwnDatabase(address=self.address, postgres=self.meter())
+            return
+        word = re.sub(r"[^a-z0-9]+", "_", name.lower())  # of what an implementation's name may hold
+        database, user = (f"{begin}_of_{word}"[:LONGEST_NAME] for begin in ("hello_world", self.address.user))
+        password = secrets.token_hex(16)
+        names = {"database": sql.Identifier(database), "user": sql.Identifier(user), "password": sql.Literal(password)}
+        drops = ("DROP DATABASE IF EXISTS {database} WITH (FORCE)", "DROP ROLE IF EXISTS {user}")
+        makes = (
+            "CREATE DATABASE {database} TEMPLATE hello_world_seed",
+            # The rights on the tables are those of the benchmark's role.
+            "CREATE ROLE {user} LOGIN PASSWORD {password} IN ROLE {shared}",
+            # Rights on a database are not copied with its template.
+            "REVOKE ALL ON DATABASE {database} FROM PUBLIC",
+            "GRANT CONNECT ON DATABASE {database} TO {user}",
+        )
+
+        def execute_all(statements: Sequence[LiteralString]) -> None:
+            with connect(self.address, admin=True, name="postgres") as connection:
+                for statement in statements:
+                    connection.execute(sql.SQL(statement).format(**names, shared=sql.Identifier(self.address.user)))
+
+        execute_all((*drops, *makes))
+        try:
+            address = replace(self.address, name=database, user=user, password=password)
+            yield OwnDatabase(address=address, postgres=self.meter())
+        finally:
+            execute_all(drops)

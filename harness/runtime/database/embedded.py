@@ -5,7 +5,6 @@ another user of the machine can reset the counters that judge, or read what is n
 """
 
 import contextlib
-import logging
 import os
 import pwd
 import secrets
@@ -21,14 +20,12 @@ from pathlib import Path
 import psycopg
 
 from harness.errors import EnvironmentLacksError, StartError
-from harness.host import leftovers, ownership, process
+from harness.host import ownership, process
 from harness.host.toolchain import Tool
 from harness.runtime import DatabaseAddress
 from harness.runtime.database import ADMIN, SCRIPTS, connect, execute, size_of
 from harness.runtime.database.copies import RunDatabase
 from harness.runtime.metering import ProcessTreeMeter
-
-logger = logging.getLogger("tfb.database")
 
 START_SECONDS = 30.0
 
@@ -38,26 +35,23 @@ class EmbeddedDatabase(RunDatabase):
 
     def __init__(self, tool: Tool, scratch: Path, log: Path, cpus: Sequence[int] | None) -> None:
         password = secrets.token_urlsafe(24)
-        address = DatabaseAddress(host="127.0.0.1", port=free_port(), admin_user=ADMIN, admin_password=password)
+        address = DatabaseAddress(host="127.0.0.1", port=0, admin_user=ADMIN, admin_password=password)
         super().__init__(address, log)
         self._tool, self._scratch, self._cpus = tool, scratch, cpus
         self._account = _unprivileged()
         if self._account:
             os.chown(scratch, self._account.uid, self._account.gid)
         self._child: process.Child | None = None
-        self.begin(self._move)
 
-    def _move(self) -> None:
-        """To another port, while nobody knows of it."""
-        self.address = replace(self.address, port=free_port())
-
-    def begin_once(self) -> None:
+    def begin(self) -> None:
         """A fresh cluster under the address that servers know; raises StartError with the last lines of its log."""
         self.close()
         data = self._scratch / "data"
         shutil.rmtree(data, ignore_errors=True)
         self.read_to = size_of(self.log)
         _initialise(self._tool, data, self._account, self.log, self.address.admin_password or "")
+        if not self.address.port:  # now: in the time that initdb takes, another program could come to it
+            self.address = replace(self.address, port=free_port())
         command = [
             str(self._tool.bin / "postgres"),
             *("-D", str(data), "-p", str(self.address.port)),
@@ -65,17 +59,13 @@ class EmbeddedDatabase(RunDatabase):
         ]
         with self.log.open("ab") as output:
             child = process.Child(command, cwd=self._scratch, stdout=output, account=self._account, cpus=self._cpus)
-        self._child = child
+        self._child, self._meter = child, ProcessTreeMeter(child.pid)
         child.first = signal.SIGINT  # PostgreSQL's fast shutdown: sessions are ended, not waited for
+        _await(self.address, child, self.log)
         try:
-            self._meter = ProcessTreeMeter(child.pid)
-            _await(self.address, child, self.log)
             seed(self.address)
-        except BaseException as error:
-            child.stop()
-            if isinstance(error, psycopg.Error):
-                raise StartError(f"PostgreSQL could not be seeded: {error}\n{process.tail(self.log)}") from error
-            raise
+        except psycopg.Error as error:
+            raise StartError(f"PostgreSQL could not be seeded: {error}\n{process.tail(self.log)}") from error
         self.read_to = size_of(self.log)
 
     def ended(self) -> str | None:
@@ -99,13 +89,10 @@ def embedded(tool: Tool, log: Path, *, cpus: Sequence[int] | None = None) -> Ite
 
     Raises StartError with the last lines of its log when it does not come up.
     """
-    for folder in leftovers.folders():  # of runs that were killed: nobody else would remove them
-        with contextlib.suppress(OSError):
-            folder.remove()
-            logger.warning("removed what a killed run had left: %s", folder)
     with ownership.scratch("postgres") as scratch:
         database = EmbeddedDatabase(tool, scratch, log, cpus)
         try:
+            database.begin()
             yield database
         finally:
             database.close()
@@ -113,7 +100,6 @@ def embedded(tool: Tool, log: Path, *, cpus: Sequence[int] | None = None) -> Ite
 
 def seed(address: DatabaseAddress) -> None:
     """Role, tables, rows and the template that ``restore`` copies."""
-    began = time.monotonic()
     with connect(address, admin=True, name="postgres") as connection:
         execute(connection, "role.sql")
     with connect(address, admin=True) as connection:
@@ -125,7 +111,6 @@ def seed(address: DatabaseAddress) -> None:
         execute(connection, "private.sql")
     with connect(address, admin=True, name="postgres") as connection:
         execute(connection, "template.sql")
-    logger.info("seeded in %.2f s", time.monotonic() - began)
 
 
 def free_port() -> int:

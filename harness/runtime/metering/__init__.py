@@ -1,5 +1,6 @@
 """What a server used: CPU, memory and run-queue wait of a process tree, or of a container's control group."""
 
+import contextlib
 import os
 import time
 from collections.abc import Callable, Sequence
@@ -10,6 +11,33 @@ from harness.runtime import Reading
 
 TICKS = os.sysconf("SC_CLK_TCK")
 PAGE = os.sysconf("SC_PAGE_SIZE")
+
+
+class _Threads:
+    """Run and wait times of every thread ever seen: a JVM's compilers come and go, and what they had stays."""
+
+    def __init__(self) -> None:
+        self._times: dict[tuple[int, str], tuple[int, int]] = {}  # nanoseconds
+
+    def look(self, pid: int) -> tuple[int, list[int]]:
+        """How many threads a process has now, and the processes that they started; nothing of one that is gone."""
+        children: list[int] = []
+        count = 0
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+            for tid in os.listdir(f"/proc/{pid}/task"):  # noqa: PTH208 - hot
+                count += 1
+                with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # it ends while it is read
+                    with open(f"/proc/{pid}/task/{tid}/schedstat", "rb", buffering=0) as file:  # noqa: PTH123 - hot
+                        run, wait, _ = map(int, file.read(128).split())
+                    if run:
+                        self._times[pid, tid] = (run, wait)
+                    with open(f"/proc/{pid}/task/{tid}/children", "rb", buffering=0) as file:  # noqa: PTH123 - hot
+                        children += map(int, file.read().split())
+        return count, children
+
+    def seconds(self) -> tuple[float, float]:
+        """Run and wait seconds of all."""
+        return sum(run for run, _ in self._times.values()) / 1e9, sum(wait for _, wait in self._times.values()) / 1e9
 
 
 class ProcessTreeMeter:
@@ -24,32 +52,25 @@ class ProcessTreeMeter:
         self.root = root
         self._adopted = adopted  # processes that left the tree: what they use is the server's, too
         self._seen: dict[tuple[int, bytes], float] = {}  # (pid, start time) -> CPU seconds
-        # Run and wait nanoseconds of every thread ever seen: a JVM's compilers come and go, and what they had stays.
-        self._threads: dict[tuple[int, str], tuple[int, int]] = {}
+        self._threads = _Threads()
         self._reaped_before: float | None = None  # CPU of children that had ended before the first reading
         self._cpu = 0.0
 
     def read(self) -> Reading:
         """The counters now; raises ServerDiedError when the root process is gone."""
         at = time.monotonic()
-        rss = 0
-        reaped = 0.0
-        living = 0.0
-        threads = 0
+        rss, threads = 0, 0
+        reaped, living = 0.0, 0.0
         alive: list[int] = []
         queue = [self.root, *self._adopted()]
         while queue:
             pid = queue.pop()
             try:
                 fields = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()
-                tids = os.listdir(f"/proc/{pid}/task")  # noqa: PTH208 - hot
-                for tid in tids:
-                    ran, waited, children = _thread(pid, tid)
-                    if ran:
-                        self._threads[pid, tid] = (ran, waited)
-                    queue.extend(children)
             except (FileNotFoundError, ProcessLookupError):
                 continue
+            count, children = self._threads.look(pid)
+            queue.extend(children)
             if fields[0] in b"ZX" or pid in alive:
                 continue
             alive.append(pid)
@@ -58,7 +79,7 @@ class ProcessTreeMeter:
             reaped += (int(fields[13]) + int(fields[14])) / TICKS
             living += cpu
             rss += int(fields[21]) * PAGE
-            threads += len(tids)
+            threads += count
             self._seen[pid, fields[19]] = cpu
         if self.root not in alive:
             raise ServerDiedError(f"process {self.root} is gone")
@@ -66,37 +87,17 @@ class ProcessTreeMeter:
             self._reaped_before = reaped
         # What ended is in what was seen of it or, once its parent has waited for it, wholly in the parent's times.
         ended = sum(self._seen.values()) - living
+        run, wait = self._threads.seconds()
         self._cpu = max(self._cpu, living + max(ended, reaped - self._reaped_before))
         return Reading(
             at=at,
             cpu_seconds=self._cpu,
             rss=float(rss),
-            run_seconds=sum(run for run, _ in self._threads.values()) / 1e9,
-            wait_seconds=sum(wait for _, wait in self._threads.values()) / 1e9,
+            run_seconds=run,
+            wait_seconds=wait,
             pids=tuple(sorted(alive)),
             threads=threads,
         )
-
-
-def _thread(pid: int, tid: str) -> tuple[int, int, list[int]]:
-    """Run and wait nanoseconds and children of a thread; zeros for one that ends while it is read."""
-    try:
-        with open(f"/proc/{pid}/task/{tid}/schedstat", "rb", buffering=0) as file:  # noqa: PTH123 - hot
-            run, wait, _ = file.read(128).split()
-        with open(f"/proc/{pid}/task/{tid}/children", "rb", buffering=0) as file:  # noqa: PTH123 - hot
-            children = [int(child) for child in file.read().split()]
-    except (FileNotFoundError, ProcessLookupError):
-        return 0, 0, []
-    return int(run), int(wait), children
-
-
-def thread_times(pid: int) -> list[tuple[str, int, int]]:
-    """Thread id, run and wait nanoseconds of every thread of a process; none for one that is gone."""
-    try:
-        tids = os.listdir(f"/proc/{pid}/task")  # noqa: PTH208 - hot
-    except (FileNotFoundError, ProcessLookupError):
-        return []
-    return [(tid, *_thread(pid, tid)[:2]) for tid in tids]
 
 
 class CgroupMeter:
@@ -124,7 +125,7 @@ class CgroupMeter:
             self._cpu = root / mounted["cpu"] / groups["cpu"]
             self._accounts = root / mounted["cpuacct"] / groups["cpuacct"]
             self._memory = root / "memory" / groups["memory"]
-        self._threads: dict[tuple[int, str], tuple[int, int]] = {}  # run and wait ns, kept when a thread ends
+        self._threads = _Threads()
 
     def read(self) -> Reading:
         """The counters now; raises ServerDiedError when the control group is gone."""
@@ -137,17 +138,14 @@ class CgroupMeter:
             raise ServerDiedError(f"the container of process {self.pid} is gone") from error
         if not pids:
             raise ServerDiedError(f"no process is left in the container of process {self.pid}")
-        threads = 0
-        for pid in pids:
-            times = thread_times(pid)
-            threads += len(times)
-            self._threads |= {(pid, tid): (run, wait) for tid, run, wait in times if run}
+        threads = sum(self._threads.look(pid)[0] for pid in pids)
+        run, wait = self._threads.seconds()
         return Reading(
             at=at,
             cpu_seconds=cpu,
             rss=rss,
-            run_seconds=sum(run for run, _ in self._threads.values()) / 1e9,
-            wait_seconds=sum(wait for _, wait in self._threads.values()) / 1e9,
+            run_seconds=run,
+            wait_seconds=wait,
             throttled_seconds=throttled,
             pids=pids,
             threads=threads,

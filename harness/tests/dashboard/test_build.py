@@ -33,7 +33,7 @@ def ran(web: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
         (web / "node_modules").mkdir(exist_ok=True)
         if "npm ci" in commands[-1]:
             (web / "node_modules" / ".package-lock.json").touch()
-        return Completed(status=0, stdout="v22.1.0\n", seconds=0.1)
+        return Completed(status=0, stdout="v22.1.0\n")
 
     monkeypatch.setattr(build, "run", run)
     monkeypatch.setattr(shutil, "which", lambda name: f"/usr/bin/{name}")
@@ -59,7 +59,7 @@ def test_the_page_is_built_when_a_source_has_changed_and_installed_when_the_lock
 
 def test_a_failed_build_leaves_no_stamp_and_tells_the_output(web: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(build, "commands", lambda _: [["npm", "run", "build"]])
-    monkeypatch.setattr(build, "run", lambda *_, **__: Completed(status=2, stdout="TS2322: no", seconds=0.1))
+    monkeypatch.setattr(build, "run", lambda *_, **__: Completed(status=2, stdout="TS2322: no"))
     with pytest.raises(BuildError, match="TS2322: no"):
         build.ensure_built(web)
     assert not (web / "dist" / build.STAMP).exists()

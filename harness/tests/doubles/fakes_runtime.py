@@ -29,7 +29,7 @@ from harness.records.models import (
     Scenario,
     Verdict,
 )
-from harness.runtime import Database, DatabaseAddress, Endpoint, Server
+from harness.runtime import Database, DatabaseAddress, Endpoint, Reading, Server
 from harness.tests.doubles.fakes_world import RESPONSE_BYTES, FakeConnections, FakeProcess, World
 from harness.verify.checks.evidence import Account, Sampling
 from harness.verify.trial import TrialAudit
@@ -40,28 +40,25 @@ GOAL_SECONDS = 0.010
 RUNS: list[LoadRun] = []  # all that were asked for: a fake command line is the place of one
 
 
-class FakeServer:
+class FakeProgram:
     """A started process, as the harness sees it."""
 
-    def __init__(self, implementation: Implementation, endpoint: Endpoint, process: FakeProcess, log: Path) -> None:
-        self.implementation = implementation
-        self.endpoint = endpoint
-        self.meter = process
-        self.log = log
-        self.startup_time = process.behaviour.start_seconds
-        self.upstream = None
+    def __init__(self, process: FakeProcess, log: Path) -> None:
+        self.process, self.log = process, log
 
-    def connections(self) -> FakeConnections:
-        return FakeConnections(self.meter)
+    def read(self) -> Reading:
+        return self.process.read()
+
+    def connections(self, _port: int) -> FakeConnections:
+        return FakeConnections(self.process)
 
     def identity(self) -> str:
-        self.require_alive()
-        later = self.meter.behaviour.restarts and self.meter.loaded > 0
-        return f"{self.meter.name}-{self.meter.number}-{self.meter.loaded if later else 0}"
+        later = self.process.behaviour.restarts and self.process.loaded > 0
+        return f"{self.process.name}-{self.process.number}-{self.process.loaded if later else 0}"
 
     def require_alive(self) -> None:
-        if self.meter.dead:
-            raise ServerDiedError(f"{self.meter.name}: the server ended (killed by SIGKILL)")
+        if self.process.dead:
+            raise ServerDiedError(f"{self.process.name}: the server ended (killed by SIGKILL)")
 
 
 @dataclass(frozen=True)
@@ -245,7 +242,7 @@ class FakeRuntime:
     @contextmanager
     def start(
         self, implementation: Implementation, database: DatabaseAddress, log: Path, *, ready_path: str
-    ) -> Iterator[FakeServer]:
+    ) -> Iterator[Server]:
         world, name = self.world, implementation.name
         number = world.started[name]
         world.started[name] += 1
@@ -257,7 +254,12 @@ class FakeRuntime:
         world.alive[port] = process
         world.most_alive = max(world.most_alive, len(world.alive))
         try:
-            yield FakeServer(implementation, Endpoint(host="fake", port=port), process, log)
+            yield Server(
+                implementation=implementation,
+                endpoint=Endpoint(host="fake", port=port),
+                meter=FakeProgram(process, log),
+                startup_time=process.behaviour.start_seconds,
+            )
         finally:
             del world.alive[port]
 

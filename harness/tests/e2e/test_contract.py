@@ -20,10 +20,10 @@ import pytest
 
 from harness.host import process, toolchain
 from harness.plan.discovery import scan
-from harness.runtime import DatabaseAddress, readiness
+from harness.runtime import DatabaseAddress, Server, readiness
 from harness.runtime.database import connect
 from harness.runtime.database.embedded import EmbeddedDatabase, embedded
-from harness.runtime.local import LocalRuntime, LocalServer
+from harness.runtime.local import LocalRuntime
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(1800)]
 
@@ -156,7 +156,7 @@ class UpstreamServer(ThreadingHTTPServer):
 class Place:
     """The four servers, their database and what they answered when they were started without it."""
 
-    def __init__(self, outages: Outages, servers: Mapping[str, LocalServer]) -> None:
+    def __init__(self, outages: Outages, servers: Mapping[str, Server]) -> None:
         self.outages = outages
         self.servers = servers
         self.at_start = {name: self.statuses(name) for name in servers}
@@ -347,7 +347,7 @@ def test_connections_queue_while_the_server_does_nothing(place: Place, name: str
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, min(hard, 2 * BACKLOG)), hard))
     server = place.servers[name]
-    tree = [psutil.Process(server.child.pid), *psutil.Process(server.child.pid).children(recursive=True)]
+    tree = [psutil.Process(pid) for pid in server.meter.read().pids]
     with contextlib.ExitStack() as stack:
         for member in tree:
             stack.callback(member.resume)

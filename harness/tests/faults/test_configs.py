@@ -80,7 +80,6 @@ CONFIGS: Mapping[str, Mapping[str, bytes]] = {
         "a tool's path": local(requires={"../evil": ">=1"}),
         "a tool's flag": local(requires={"--force-yes": ">=1"}),
         "a version's digits": local(requires={"java": ">=" + DIGITS}),
-        "half a quotation": local(requires={"java": ">=1 by java 'x"}),
     },
     "a dangerous value": {
         "URL of letters": document(json_url="/js\u00f6n"),

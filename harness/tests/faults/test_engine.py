@@ -72,9 +72,9 @@ def test_containers_of_a_killed_run_are_named_by_doctor_and_removed_by_clean(con
 
 COMPOSE = 'case "$1 $2" in "compose version") echo 2.30; exit 0;; esac'
 CLIENTS = {
-    "does not answer within": "sleep 600",
-    "no Docker engine answers": "echo Cannot connect; exit 1",
-    "group docker": "echo permission denied; exit 1",
+    "it hangs": "sleep 600",
+    "Cannot connect": "echo Cannot connect; exit 1",
+    "permission denied": "echo permission denied; exit 1",
 }
 
 

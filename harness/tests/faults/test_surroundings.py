@@ -135,13 +135,13 @@ def test_doctor_names_and_clean_removes_what_a_killed_run_has_left(scene: Scene)
 @pytest.mark.xdist_group("leftovers")
 @pytest.mark.parametrize("consent", [True, False])
 def test_the_next_run_names_what_a_killed_one_has_left(scene: Scene, *, consent: bool) -> None:
-    """With consent its processes are ended; without, the run says who ends them and leaves them."""
+    """With consent it is removed; without, the run says what removes it."""
     scene.add("good")
     words = [word for word in scene.words("--test", "good", "--type", "json") if not consent or word != "--no-install"]
     with leftovers(scene) as gone:
         answer = scene.tfb(*words, *(["--yes"] if consent else [])).ends(0)
         answer.says("killed run" if consent else "./tfb clean removes it")
-        assert gone() == (consent, True)  # scratch folders of the dead go in any case
+        assert gone() == (consent, consent)
 
 
 @pytest.mark.xdist_group("leftovers")  # it removes what the others have left

@@ -1,7 +1,6 @@
-"""As whom builds and servers run: root gives servers an account of no one, and says that builds are root's."""
+"""As whom builds and servers run: root gives servers an account of no one."""
 
 import os
-import pwd
 from pathlib import Path
 
 import pytest
@@ -14,51 +13,27 @@ as_root = pytest.mark.skipif(
 )
 
 
-@pytest.fixture
-def root(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
-    monkeypatch.setattr(os, "geteuid", lambda: 0)
-    monkeypatch.setattr(accounts, "obstacle", lambda: "")
-    return monkeypatch
-
-
-def test_root_s_servers_have_a_number_that_no_account_has_and_may_read(root: pytest.MonkeyPatch) -> None:
-    account, note = accounts.of_servers(None, None)
-    assert account is not None
-    assert account.uid in accounts.UIDS
-    assert (account.rights, note) == (("dac_read_search",), "")
-
-
-def test_only_a_port_below_1024_brings_the_right_to_it(root: pytest.MonkeyPatch) -> None:
-    low, high = (accounts.of_servers(None, port)[0] for port in (80, 8080))
-    assert low is not None
-    assert high is not None
-    assert (low.rights, high.rights) == (("dac_read_search", "net_bind_service"), ("dac_read_search",))
-
-
-def test_a_root_without_the_rights_for_it_says_that_servers_run_as_root(root: pytest.MonkeyPatch) -> None:
-    root.setattr(accounts, "obstacle", lambda: "setpriv is missing")
-    account, note = accounts.of_servers(None, None)
-    assert account is None
-    assert note.startswith("servers run as root: setpriv is missing; --server-user NAME")
-
-
-def test_the_old_way_is_asked_for_by_name(root: pytest.MonkeyPatch) -> None:
-    assert accounts.of_servers("root", None) == (None, "")
-
-
-def test_an_ordinary_user_s_servers_and_builds_are_that_user_s(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(os, "geteuid", lambda: 1000)
-    assert accounts.of_servers(None, None) == accounts.of_builds(None) == (None, "")
-
-
-def test_builds_run_as_root_and_it_is_said(root: pytest.MonkeyPatch) -> None:
-    assert accounts.of_builds(None)[1].startswith("builds run as root")
-    assert accounts.of_builds("root") == (None, "")
+@pytest.mark.parametrize(
+    ("user", "port", "rights"),
+    [
+        (1000, 80, None),
+        (0, None, ("dac_read_search",)),
+        (0, 80, ("dac_read_search", "net_bind_service")),
+        (0, 8080, ("dac_read_search",)),
+    ],
+)
+def test_root_s_servers_have_a_number_that_no_account_has_and_may_read_and_bind_a_low_port(
+    user: int, port: int | None, rights: tuple[str, ...] | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: user)
+    account = accounts.of_servers(port)
+    assert (account and account.rights) == rights
+    assert account is None or account.uid in accounts.UIDS
 
 
 @as_root
 def test_such_a_server_reads_what_root_may_and_writes_nothing(tmp_path: Path) -> None:
-    account, _ = accounts.of_servers(None, None)
+    account = accounts.of_servers(None)
     tmp_path.chmod(0o700)
     (tmp_path / "secret").write_text("read")
     (tmp_path / "secret").chmod(0o600)
@@ -73,7 +48,7 @@ def test_such_a_server_reads_what_root_may_and_writes_nothing(tmp_path: Path) ->
 
 @as_root
 def test_a_program_that_is_not_there_is_named_under_any_account(tmp_path: Path) -> None:
-    account, _ = accounts.of_servers(None, None)
+    account = accounts.of_servers(None)
     (tmp_path / "text").touch()
     for program, said in (("target/server", "not found"), ("./text", "cannot be run: Permission")):
         with pytest.raises(EnvironmentLacksError, match=said):
@@ -96,15 +71,3 @@ def test_an_account_of_no_one_has_a_home_of_its_own_that_shows_root_s(
         assert list((home / ".cache").iterdir()) == []
     assert not home.parent.exists()
     assert (tmp_path / ".m2").is_dir()
-
-
-def test_an_account_that_somebody_has_keeps_its_own_home_and_never_gets_root_s(root: pytest.MonkeyPatch) -> None:
-    daemon = pwd.getpwnam("daemon")
-    account = process.Account(name="daemon", uid=daemon.pw_uid, gid=daemon.pw_gid)
-    expected = {"HOME": daemon.pw_dir, "USER": "daemon", "LOGNAME": "daemon"}
-    with accounts.home(account) as environment:
-        assert environment == accounts.home_of(account) == expected
-    with accounts.home(None) as environment:
-        assert environment == accounts.home_of(None) == {}
-    root.setattr(os, "geteuid", lambda: daemon.pw_uid)
-    assert accounts.home_of(account) == {}

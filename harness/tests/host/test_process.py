@@ -64,25 +64,24 @@ def test_a_child_that_stops_when_asked_is_not_killed() -> None:
     assert child.poll() == 5
 
 
-@pytest.mark.parametrize("disowned", [True, False])
-def test_a_daemon_that_was_disowned_stays_when_a_child_ends(*, disowned: bool) -> None:
-    process.run(["true"], seconds=10)  # from now on orphans become children of this process
-    started = subprocess.run(
-        ["sh", "-c", "setsid sleep 100 >/dev/null 2>&1 & echo $!"], check=True, capture_output=True, text=True
-    )
-    daemon = int(started.stdout)
-    while os.getsid(daemon) != daemon:
-        time.sleep(0.01)
-    try:
-        if disowned:
-            process.disown()
-        process.run(["true"], seconds=10)
-        assert alive(daemon) is disowned
-    finally:
-        if alive(daemon):
-            os.kill(daemon, signal.SIGKILL)
-        with contextlib.suppress(ChildProcessError):
-            os.waitpid(daemon, 0)
+@pytest.mark.parametrize("before", [True, False])
+def test_a_daemon_without_a_mark_is_put_down_to_a_child_that_was_there_before_it(*, before: bool) -> None:
+    """An engine that was started otherwise stays; what a server has made of itself ends with it."""
+    with contextlib.ExitStack() as stack:
+        child = stack.enter_context(running(Child(["sleep", "100"]))) if before else None
+        started = subprocess.run(
+            ["sh", "-c", "setsid sleep 100 >/dev/null 2>&1 & echo $!"], check=True, capture_output=True, text=True
+        )
+        daemon = int(started.stdout)
+        while os.getsid(daemon) != daemon:
+            time.sleep(0.01)
+        time.sleep(0.05)  # moments of start are known to a hundredth of a second
+        stack.callback(process.run, ["true"], seconds=10)
+        assert child is None or child.adopted() == [daemon]
+    assert alive(daemon) is not before
+    with contextlib.suppress(ProcessLookupError, ChildProcessError):
+        os.kill(daemon, signal.SIGKILL)
+        os.waitpid(daemon, 0)
 
 
 def test_another_child_and_a_stranger_are_left_alone() -> None:

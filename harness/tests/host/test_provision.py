@@ -8,8 +8,7 @@ import pytest
 from harness.host import process, provision, toolchain
 from harness.host.process import Completed
 from harness.host.provision import Need
-from harness.plan.benchmark_config import TestEntry
-from harness.plan.discovery import Implementation
+from harness.tests.doubles.implementations import implementation
 
 WRK = Need(kind="wrk", condition=">=4.1", wanted_by=(), tool=None)
 JAVA = Need(kind="java", condition=">=25", wanted_by=("vertx",), tool=None)
@@ -22,7 +21,7 @@ def commands(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
     def run(command: Sequence[str], **_: object) -> Completed:
         made.append(" ".join(command[1:]))
-        return Completed(status=100 if "openjdk-25" in made[-1] else 0, stdout="", seconds=0)
+        return Completed(status=100 if "openjdk-25" in made[-1] else 0, stdout="")
 
     monkeypatch.setattr(process, "run", run)
     monkeypatch.setattr("harness.host.provision.shutil.which", lambda _name: "/usr/bin/apt-get")
@@ -30,20 +29,14 @@ def commands(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return made
 
 
-def implementation(**requires: str) -> Implementation:
-    entry = TestEntry.model_validate(
-        {"language": "Java", "json_url": "/json", "local": {"run": ["x"], "requires": requires}}
-    )
-    return Implementation(
-        name="vertx", variant="default", framework="vertx", folder=Path(), maintainers=(), entry=entry
-    )
-
-
 def test_the_harness_needs_wrk_and_its_own_database_and_each_implementation_its_tools(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(toolchain, "find", lambda _kind, _condition: None)
-    known = [implementation(java=">=25"), implementation(java=">=25", maven=">=3.6")]
+    known = [
+        implementation(name="vertx", local={"run": ["x"], "requires": requires})
+        for requires in ({"java": ">=25"}, {"java": ">=25", "maven": ">=3.6"})
+    ]
     needs = provision.needs(known, own_database=True)
     assert [(n.missing, n.wanted_by) for n in needs] == [
         ("wrk >=4.1", ()),

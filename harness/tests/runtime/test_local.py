@@ -8,18 +8,13 @@ from pathlib import Path
 import pytest
 
 from harness.errors import StartError
-from harness.plan.benchmark_config import TestEntry
 from harness.plan.discovery import Implementation
 from harness.runtime import DatabaseAddress, readiness
 from harness.runtime.database.embedded import free_port
 from harness.runtime.local import LocalRuntime, listener, listening, require_free
+from harness.tests.doubles.implementations import implementation
 
 DATABASE = DatabaseAddress(host="10.0.0.1", port=5433)
-
-
-def implementation(folder: Path, **local: object) -> Implementation:
-    entry = TestEntry.model_validate({"language": "C", "json_url": "/json", "local": {"run": ["x"], **local}})
-    return Implementation(name="x", variant="default", framework="x", folder=folder, maintainers=(), entry=entry)
 
 
 def test_a_taken_port_is_an_error_that_names_who_has_it_and_a_free_one_is_none() -> None:
@@ -32,7 +27,7 @@ def test_a_taken_port_is_an_error_that_names_who_has_it_and_a_free_one_is_none()
 
 
 def test_builds_run_in_order_in_the_folder_and_are_recorded(tmp_path: Path) -> None:
-    known = implementation(tmp_path, build=[["sh", "-c", "echo 1 > a"], ["cp", "a", "b"]])
+    known = implementation(tmp_path, local={"run": ["x"], "build": [["sh", "-c", "echo 1 > a"], ["cp", "a", "b"]]})
     build = LocalRuntime(work=tmp_path).build(known, tmp_path / "logs" / "build.log")
     assert (build.status, build.commands) == ("ok", ("sh -c 'echo 1 > a'", "cp a b"))
     assert (tmp_path / "b").read_text() == "1\n"
@@ -40,7 +35,9 @@ def test_builds_run_in_order_in_the_folder_and_are_recorded(tmp_path: Path) -> N
 
 
 def test_a_failing_build_has_its_last_lines_and_the_path_of_its_log(tmp_path: Path) -> None:
-    known = implementation(tmp_path, build=[["sh", "-c", "seq 100; exit 2"], ["touch", "never"]])
+    known = implementation(
+        tmp_path, local={"run": ["x"], "build": [["sh", "-c", "seq 100; exit 2"], ["touch", "never"]]}
+    )
     log = tmp_path / "build.log"
     build = LocalRuntime(work=tmp_path).build(known, log)
     assert build.status == "failed"
@@ -50,27 +47,25 @@ def test_a_failing_build_has_its_last_lines_and_the_path_of_its_log(tmp_path: Pa
 
 
 def test_without_a_local_block_it_is_skipped(tmp_path: Path) -> None:
-    known = implementation(tmp_path)
-    bare = known.entry.model_copy(update={"local": None})
-    build = LocalRuntime(work=tmp_path).build(
-        Implementation(name="x", variant="default", framework="x", folder=tmp_path, maintainers=(), entry=bare),
-        tmp_path / "log",
-    )
+    build = LocalRuntime(work=tmp_path).build(implementation(tmp_path), tmp_path / "log")
     assert build.status == "skipped"
     assert "needs Docker" in build.reason
 
 
+ENVIRONMENT = {"PYTHONPATH": os.pathsep.join([str(Path.cwd()), *sys.path])}
+
+
+def running(*command: str) -> Implementation:
+    return implementation(Path.cwd(), local={"run": [*command], "env": ENVIRONMENT})
+
+
 def test_a_server_answers_and_is_gone_afterwards(tmp_path: Path) -> None:
-    known = implementation(
-        Path.cwd(),
-        run=[sys.executable, "-m", "harness.tests.doubles.fake"],
-        env={"PYTHONPATH": os.pathsep.join(sys.path)},
-    )
+    known = running(sys.executable, "-m", "harness.tests.doubles.fake")
     with LocalRuntime(work=tmp_path).start(known, DATABASE, tmp_path / "log", ready_path="/json") as server:
         assert 0 < server.startup_time < 60
-        assert server.identity().startswith(f"{server.child.pid}@")
-        assert server.meter.read().pids == (server.child.pid,)
-    assert server.child.poll() is not None
+        (pid,) = server.meter.read().pids
+        assert server.identity().startswith(f"{pid}@")
+    assert not Path(f"/proc/{pid}").exists()
 
 
 DAEMON = """
@@ -88,28 +83,20 @@ os.execve(sys.executable, [sys.executable, "-m", "harness.tests.doubles.fake"], 
 
 def test_work_that_a_server_moves_out_of_its_process_tree_is_still_its_own(tmp_path: Path) -> None:
     """A daemon that forks twice and serves the port: its CPU and memory are in the server's readings."""
-    known = implementation(
-        Path.cwd(),
-        run=[sys.executable, "-c", DAEMON],
-        env={"PYTHONPATH": os.pathsep.join([str(Path.cwd()), *sys.path])},
-    )
+    known = running(sys.executable, "-c", DAEMON)
     with LocalRuntime(work=tmp_path).start(known, DATABASE, tmp_path / "log", ready_path="/json") as server:
         pids = server.meter.read().pids
         holders = listening(pids)[server.endpoint.port]
         assert holders
-        assert server.child.pid not in holders
+        assert int(server.identity().partition("@")[0]) not in holders
         assert holders <= set(pids)
     assert not any(Path(f"/proc/{pid}").exists() for pid in holders)
 
 
 def test_a_server_on_a_port_of_its_own_choice_is_named_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(readiness, "ELSEWHERE_SECONDS", 0.3)
+    monkeypatch.setattr(readiness, "HOPELESS_SECONDS", 0.3)
     other = free_port()
-    known = implementation(
-        Path.cwd(),
-        run=["env", f"PORT={other}", sys.executable, "-m", "harness.tests.doubles.fake"],
-        env={"PYTHONPATH": os.pathsep.join(sys.path)},
-    )
+    known = running("env", f"PORT={other}", sys.executable, "-m", "harness.tests.doubles.fake")
     runtime = LocalRuntime(work=tmp_path)
     with pytest.raises(StartError, match=f"listens on port {other} and not on"):
         runtime.start(known, DATABASE, tmp_path / "log", ready_path="/json").__enter__()

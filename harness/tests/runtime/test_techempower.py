@@ -1,40 +1,34 @@
 """An upstream folder: the arguments by which its container is built and run."""
 
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
 from harness.errors import UsageError
-from harness.plan.benchmark_config import TestEntry
 from harness.plan.discovery import Implementation
 from harness.runtime.techempower import (
     SECCOMP,
     build_arguments,
-    hint,
     is_upstream,
     parse_allow,
     run_arguments,
-    without_syntax,
 )
+from harness.tests.doubles import implementations
 
 
 def implementation(*, allowed: tuple[str, ...] = (), **entry: object) -> Implementation:
-    known = {"language": "C", "json_url": "/json", "port": 3000, "database": "postgres"}
-    return Implementation(
-        name="x-raw@fb",
-        variant="raw",
-        framework="x",
-        folder=Path("/tree/C/x"),
-        maintainers=(),
-        entry=TestEntry.model_validate({**known, **entry}),
-        allowed=allowed,
+    made = implementations.implementation(
+        Path("/tree/C/x"), "x-raw@fb", **{"port": 3000, "database": "postgres", **entry}
     )
+    return replace(made, variant="raw", framework="x", allowed=allowed)
 
 
 def arguments(of: Implementation, **more: object) -> list[str]:
     labels = ("--label", "org.tfb.run=1")
-    return run_arguments(of, image="tfb/x", network="net", labels=labels, **more)  # type: ignore[arg-type]
+    limits = {"TFB_NOFILE": "1000000", "TFB_SERVER_MEMORY": "512m"}
+    return run_arguments(of, image="tfb/x", network="net", labels=labels, limits=limits, **more)  # type: ignore[arg-type]
 
 
 def test_a_folder_is_an_upstream_one_unless_its_file_has_a_local_block() -> None:
@@ -49,7 +43,7 @@ def test_the_toolset_s_build_arguments_carry_the_name_that_its_file_gives() -> N
 
 def test_limits_network_and_name_are_those_of_the_toolset_and_nothing_is_privileged() -> None:
     found = arguments(implementation())
-    for pair in (("--ulimit", "nofile=200000:200000"), ("--sysctl", "net.core.somaxconn=65535"), ("--network", "net")):
+    for pair in (("--ulimit", "nofile=200000:200000"), ("--sysctl", "net.core.somaxconn=65535"), ("--memory", "512m")):
         assert pair in set(pairwise(found))
     assert found[-1] == "tfb/x"
     assert {"--privileged", "--cap-add", "--read-only", "--publish", "--security-opt"}.isdisjoint(found)
@@ -66,13 +60,7 @@ def test_an_existing_database_goes_by_the_toolset_s_name_and_debugging_publishes
 
 
 @pytest.mark.parametrize(
-    ("privilege", "argument"),
-    [
-        ("io_uring", f"seccomp={SECCOMP}"),
-        ("sysctl", "NET_ADMIN"),
-        ("rtprio", "SYS_NICE"),
-        ("privileged", "--privileged"),
-    ],
+    ("privilege", "argument"), [("io_uring", f"seccomp={SECCOMP}"), ("privileged", "--privileged")]
 )
 def test_a_consent_gives_what_it_names_and_no_more(privilege: str, argument: str) -> None:
     assert argument in arguments(implementation(allowed=(privilege,)))
@@ -80,9 +68,9 @@ def test_a_consent_gives_what_it_names_and_no_more(privilege: str, argument: str
 
 
 def test_consents_are_read_by_name() -> None:
-    assert parse_allow(["a=io_uring,rtprio", "b=sysctl", "a=sysctl"]) == {
-        "a": ("io_uring", "rtprio", "sysctl"),
-        "b": ("sysctl",),
+    assert parse_allow(["a=io_uring,io_uring", "b=privileged", "a=privileged"]) == {
+        "a": ("io_uring", "privileged"),
+        "b": ("privileged",),
     }
 
 
@@ -97,19 +85,3 @@ def test_consents_are_read_by_name() -> None:
 def test_a_consent_that_cannot_be_read_says_how_it_is_written(word: str, message: str) -> None:
     with pytest.raises(UsageError, match=message.replace("?", r"\?")):
         parse_allow([word])
-
-
-def test_a_start_that_fails_for_want_of_a_privilege_says_which() -> None:
-    assert "--allow x-raw@fb=io_uring" in hint(implementation(), "thread panicked: io_uring_setup: EPERM")
-    assert "--allow x-raw@fb=sysctl" in hint(implementation(), "sysctl: setting key net.core: Read-only file system")
-    assert "=privileged" in hint(implementation(allowed=("io_uring",)), "io_uring_setup: Operation not permitted")
-    assert hint(implementation(), "no such file") == ""
-
-
-def test_a_syntax_line_is_a_comment_as_for_the_toolset_s_builder(tmp_path: Path) -> None:
-    path, copy = tmp_path / "a.dockerfile", tmp_path / "copy"
-    path.write_text("# syntax=docker/dockerfile:1\n# more\nFROM debian\n# syntax=no directive any more\n")
-    assert without_syntax(path, copy) == copy
-    assert copy.read_text() == "# more\nFROM debian\n# syntax=no directive any more\n"
-    path.write_text("FROM debian\n")
-    assert without_syntax(path, copy) == path

@@ -5,27 +5,14 @@ import os
 import signal
 import threading
 from collections.abc import Iterator
-from dataclasses import replace
-from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
 
 from harness.errors import StartError
-from harness.plan.benchmark_config import TestEntry
-from harness.plan.discovery import Implementation
 from harness.runtime import upstream
 from harness.runtime.upstream import UpstreamProcess
-
-IMPLEMENTATION = Implementation(
-    name="x",
-    variant="default",
-    framework="x",
-    folder=Path(),
-    maintainers=(),
-    entry=TestEntry.model_validate({"language": "C", "json_url": "/json"}),
-)
-FANS_OUT = replace(IMPLEMENTATION, entry=TestEntry.model_validate({"language": "C", "fan_out_url": "/fan-out?calls="}))
+from harness.tests.doubles.implementations import implementation
 
 
 @pytest.fixture(scope="module")
@@ -82,10 +69,10 @@ def test_one_that_has_ended_says_so(running: UpstreamProcess) -> None:
 
 
 def test_only_an_implementation_that_fans_out_gets_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    started = object()
+    started, fans_out = object(), implementation(fan_out_url="/fan-out?calls=")
     monkeypatch.setattr(upstream, "_shared", lambda: started)
     monkeypatch.setattr(upstream, "available", lambda: True)
-    assert upstream.upstream_for(IMPLEMENTATION) is None
-    assert upstream.upstream_for(FANS_OUT) is started
+    assert upstream.upstream_for(implementation()) is None
+    assert upstream.upstream_for(fans_out) is started
     monkeypatch.setattr(upstream, "available", lambda: False)
-    assert upstream.upstream_for(FANS_OUT) is None
+    assert upstream.upstream_for(fans_out) is None

@@ -212,9 +212,6 @@ export interface Build {
   image: string | null;
   image_digest: string | null;
   image_bytes: number | null;
-  bases: {
-    [k: string]: string;
-  };
   stand_ins: string[];
 }
 /**

@@ -18,7 +18,6 @@ from harness.extras.deployments.machine import Machine, reached
 from harness.host import process
 from harness.paths import TOOLSET
 from harness.plan.hosts import of_flags, parse
-from harness.runtime import Endpoint
 
 pytestmark = pytest.mark.skipif(not Path("/sys/fs/cgroup").is_dir(), reason="no control groups here")
 
@@ -83,7 +82,7 @@ def test_a_container_is_read_and_known_to_live_until_it_is_stopped(place: Path, 
     assert server.pid in first.pids
     stolen, every = found.steal()
     assert 0 <= stolen < every
-    sockets = found.connections(Endpoint(host="", port=1)).read()
+    sockets = found.connections(1).read()
     assert sockets is None or sockets.connections == 0
     found.require_alive()
     assert found.identity() == identity

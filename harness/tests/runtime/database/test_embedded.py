@@ -1,13 +1,7 @@
 """The PostgreSQL of a run: seeded, restored, on the loopback address alone, and gone afterwards."""
 
-import contextlib
-import os
-import signal
-import socket
-import subprocess
-import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 
 import psutil
@@ -15,9 +9,7 @@ import psycopg
 import pytest
 
 from harness.errors import StartError
-from harness.host import leftovers, toolchain
 from harness.host.toolchain import Tool
-from harness.paths import REPOSITORY
 from harness.runtime import DatabaseAddress
 from harness.runtime.database import connect, embedded
 from harness.runtime.database.embedded import EmbeddedDatabase
@@ -30,14 +22,6 @@ def place(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
         Path(folder).chmod(0o1777)
         monkeypatch.setattr(tempfile, "tempdir", folder)
         yield Path(folder)
-
-
-@pytest.fixture
-def tool() -> Tool:
-    found = toolchain.find("postgres", ">=12")
-    if found is None:
-        pytest.skip("PostgreSQL is not on this machine")
-    return found
 
 
 def count(address: DatabaseAddress, query: str) -> int:
@@ -90,19 +74,6 @@ def test_its_cpu_grows_with_work(postgres: EmbeddedDatabase) -> None:
     assert after.cpu_seconds > before.cpu_seconds
 
 
-@pytest.mark.e2e
-def test_a_port_that_another_program_has_taken_meanwhile_is_given_up(
-    tool: Tool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as other:
-        ports = [other.getsockname()[1], embedded.free_port()]
-        monkeypatch.setattr(embedded, "free_port", lambda: ports.pop(0))
-        last = ports[-1]
-        with embedded.embedded(tool, tmp_path / "database.log") as postgres:
-            assert postgres.address.port == last
-            assert count(postgres.address, "SELECT count(*) FROM fortune") == 12
-
-
 def test_one_that_does_not_come_up_is_told_with_its_last_lines_and_leaves_no_folder(place: Path) -> None:
     for program, code in (("initdb", "mkdir data"), ("postgres", "echo no shared memory; exit 7")):
         (place / program).write_text(f"#!/bin/sh\n{code}\n")
@@ -114,65 +85,3 @@ def test_one_that_does_not_come_up_is_told_with_its_last_lines_and_leaves_no_fol
     ):
         pass
     assert sorted(path.name for path in place.iterdir()) == ["database.log", "initdb", "postgres"]
-
-
-KILLED = """
-import sys, time
-from pathlib import Path
-from harness.host import process, toolchain
-from harness.runtime.database.embedded import embedded
-process.start_guardian = lambda: None  # a machine that takes all down at once, the guardian too
-with embedded(toolchain.find("postgres", ">=12"), Path(sys.argv[1])) as database:
-    print(database.address.port, flush=True)
-    time.sleep(100)
-"""
-
-
-@pytest.mark.e2e
-def test_the_next_run_removes_the_folder_of_one_that_was_killed(tool: Tool, place: Path, tmp_path: Path) -> None:
-    """With everything that it had started, as when a container is killed: nobody is left to remove it but the next."""
-    environment = {**os.environ, "TMPDIR": str(place)}
-    command = [sys.executable, "-c", KILLED, str(tmp_path / "log")]
-    with subprocess.Popen(command, cwd=REPOSITORY, env=environment, stdout=subprocess.PIPE) as harness:
-        assert harness.stdout is not None
-        assert int(harness.stdout.readline()) > 0
-        (folder,) = place.glob("tfb-scratch-postgres-*")
-        for child in psutil.Process(harness.pid).children(recursive=True):
-            child.kill()
-        harness.kill()
-    assert (folder / "data" / "PG_VERSION").exists()
-    assert [leftover.name for leftover in leftovers.folders()] == [str(folder)]
-    with embedded.embedded(tool, tmp_path / "database.log"):
-        assert not folder.exists()
-
-
-@pytest.mark.e2e
-@pytest.mark.parametrize("ways", [("its first process", "one of its processes"), ("asked to stop",)])
-def test_a_server_that_is_killed_while_it_is_seeded_is_begun_again(
-    tool: Tool, ways: Sequence[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    """Each way in its turn, a beginning each; the one after them is left alone."""
-    seed, left, begun = embedded.seed, list(ways), list[int]()
-
-    def killing(address: DatabaseAddress) -> None:
-        begun.append(address.port)
-        if left:
-            how = left.pop(0)
-            (server,) = (c for c in psutil.Process().children() if c.name() == "postgres" and _listens(c, address.port))
-            with contextlib.suppress(psycopg.Error), connect(address, admin=True, name="postgres") as session:
-                if how == "one of its processes":
-                    server.children()[0].kill()
-                else:
-                    server.send_signal(signal.SIGKILL if how == "its first process" else signal.SIGINT)
-                session.execute("SELECT pg_sleep(20)")
-        seed(address)
-
-    monkeypatch.setattr(embedded, "seed", killing)
-    with embedded.embedded(tool, tmp_path / "database.log") as postgres:
-        assert count(postgres.address, "SELECT count(*) FROM world") == 10_000
-    assert len(begun) == len(ways) + 1
-    assert begun[-1] == postgres.address.port
-
-
-def _listens(process: psutil.Process, port: int) -> bool:
-    return any(c.laddr and c.laddr.port == port for c in process.net_connections("tcp"))

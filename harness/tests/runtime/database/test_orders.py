@@ -6,7 +6,6 @@ import psycopg
 import pytest
 
 from harness.runtime.database import connect
-from harness.runtime.database.copies import own
 from harness.runtime.database.embedded import EmbeddedDatabase
 from harness.runtime.database.external import external
 
@@ -55,7 +54,7 @@ def test_a_restore_leaves_no_order_and_begins_with_the_first_id(postgres: Embedd
 
 def test_a_copy_is_emptied_while_its_server_is_connected(postgres: EmbeddedDatabase) -> None:
     postgres.restore()
-    with own(postgres.address, "orders-0", postgres.meter()) as mine, connect(mine.address) as connection:
+    with postgres.own("orders-0") as mine, connect(mine.address) as connection:
         for _ in range(3):
             connection.execute(MADE, prepare=True)
         mine.restore()
