@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Annotated
 
 from pydantic import Field
 from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
@@ -38,7 +39,7 @@ class State(records.Progress):
     implementation: str = ""
     test_type: str = ""
     level: str = ""
-    elapsed: float = 0.0
+    elapsed: Annotated[float, Field(alias="elapsed_seconds")] = 0.0
     opening: str = Field(default="", exclude=True)  # what this run is, told once at its beginning
 
 

@@ -8,16 +8,17 @@ from pathlib import Path
 
 from harness.errors import ServerDiedError, StartError
 from harness.host import process
-from harness.runtime import Endpoint, Meter, Reading, Server
+from harness.plain_text import printable
+from harness.runtime import Endpoint, Reading, Server
 
 READY_SECONDS = 60.0
 INTERVAL = 0.01
 ANSWERED_INTERVAL = 0.05  # where it answers, but not yet 200: asking is none of its work
-HOPELESS_SECONDS = 5.0  # in which a server that answers wrongly, or listens elsewhere, uses less than ``IDLE_CPUS``
+HOPELESS_SECONDS = 3.0  # in which a server that shows why it will not answer uses less than ``IDLE_CPUS``
 IDLE_CPUS = 0.1  # beside what the questions cost
 REDIRECT = "it redirects, perhaps to a login; name a path that answers 200 itself"
 LOGIN = "it wants a login; name a path that needs none"
-HINTS = {
+REFUSALS = {
     **dict.fromkeys((301, 302, 303, 307, 308), REDIRECT),
     **dict.fromkeys((401, 403), LOGIN),
     404: "is the route there, under the path of benchmark_config.json or tfb.toml?",
@@ -25,17 +26,48 @@ HINTS = {
 }
 ASK_SECONDS = 5.0  # for one whole answer, whatever keeps coming
 MOST_BYTES = 64 * 1024  # of an answer
+LOG_BYTES = 1 << 20  # of a log that are searched
 
 _STATUS = re.compile(rb"HTTP/1\.[01] (\d{3})[ \r\n]")
+# How programs say that they have crashed, the exception itself in a group: Python (what stands behind the indented
+# frames), Go, Rust, the JVM, JavaScript and Ruby; then a supervisor of one of its workers.
+_EXCEPTIONS = re.compile(
+    r"Traceback \(most recent call last\):\n(?:[ \t|+].*\n|\n){0,300}(?P<python>[^\s|+].*)"
+    r"|^(?P<go>(?:panic|fatal error): .+)"
+    r"|^(?P<rust>thread '.+' (?:\(\d+\) )?panicked at .+(?:\n(?!note:|stack).+)?)"
+    r"|^(?P<jvm>Exception in thread \".+)"
+    r"|^(?P<javascript>(?:Uncaught )?\w*(?:Error|Exception): .+)(?=\n(?:.*\n){0,5}?\s+at )"
+    r"|^(?P<ruby>.+:\d+:in .+ \(\w+(?:Error|Exception)\))",
+    re.MULTILINE,
+)
+_WORKERS = re.compile(
+    r"^(?!.*(?:(?:code|status)\W*0\b|clean|normal|graceful))(?:"
+    r".*\b(?:worker|child)\b.{0,80}\b(?:died|crashed|exited|terminated|killed|failed to boot)\b.*"
+    r"|.*\b(?:unexpected exit|early termination) (?:from|of) worker.*)",
+    re.MULTILINE | re.IGNORECASE,
+)
 
 
 class AnswerError(Exception):
     """What came is no HTTP/1.1 response: says what it was."""
 
 
+def crashes(log: Path) -> list[str]:
+    """What a log says of crashes, one line each, exceptions before workers that ended because of them."""
+    try:
+        with log.open("rb") as file:
+            text = file.read(LOG_BYTES).decode(errors="replace").replace("\r\n", "\n")
+    except OSError:
+        return []
+    exceptions = [next(filter(None, match.groups())) for match in _EXCEPTIONS.finditer(text)]
+    workers = [match[0] for match in _WORKERS.finditer(text)]
+    return [printable(" ".join(said.split()))[:500] for said in (*exceptions, *workers)]
+
+
 def crash_reason(name: str, how: str, log: Path) -> str:
-    """Name, end, last lines and log of a server that is gone."""
-    return f"{name}: {how}\n{process.tail(log)}\nlog: {log}"
+    """Name, crash, end, last lines and log of a server that is gone."""
+    said = next(iter(crashes(log)), "")
+    return f"{name}: {f'{said}: {how}' if said else how}\n{process.tail(log)}\nlog: {log}"
 
 
 def get(endpoint: Endpoint, path: str, *, seconds: float) -> tuple[int, bytes]:
@@ -71,32 +103,44 @@ def _is_whole(data: bytes) -> bool:
     return bool(end) and match is not None and len(body) >= int(match[1])
 
 
-class _Idleness:
-    """Whether a server has been idle for as long as it was asked about."""
+class _Watch:
+    """What a server that has not yet answered well shows of itself, looked at now and then."""
 
-    def __init__(self, meter: Meter) -> None:
-        self._meter = meter
-        self._next = 0.0  # time.monotonic here: a reading's own clock may be another machine's
-        self._since: Reading | None = None
+    def __init__(self, server: Server, listens_elsewhere: Callable[[int], str | None]) -> None:
+        self._server, self._listens_elsewhere = server, listens_elsewhere
+        self._next = 0.0  # time.monotonic
+        self._wrong = ""
+        self._since: Reading | None = None  # what it had used when that was first seen
 
-    def forget(self) -> None:
-        """From now on again."""
-        self._since = None
+    def require_hope(self, answer: str, *, refused: bool) -> None:
+        """Raises StartError with why there will be no good answer, once the server has been idle with that for a while.
 
-    def is_long(self) -> bool:
-        """Whether it has been for ``HOPELESS_SECONDS``; read seldom, on the CPUs that it starts on."""
-        if self._since is not None and time.monotonic() < self._next:
-            return False
-        self._next = time.monotonic() + HOPELESS_SECONDS
+        ``answer``: what is wrong with its answers, by which another one is not to be expected; ``refused``: it accepts
+        no connections.
+        """
+        if time.monotonic() < self._next:
+            return
+        # Its log and where it listens are looked at on the CPUs that it starts on.
+        self._next = time.monotonic() + 0.25
+        said = crashes(self._server.log)
+        crash = f"it crashed as it started: {said[0]}" if said else ""
+        # The same again: somebody starts what crashes anew, and will not tire of it. Others log a crash and go on.
+        if len({re.sub(r"\d+", "", each) for each in said}) < len(said):
+            raise StartError(crash)
+        wrong = crash or answer or (refused and self._listens_elsewhere(self._server.endpoint.port)) or ""
         try:
-            before, self._since = self._since, self._meter.read()
+            now = self._server.meter.read() if wrong else None
         except ServerDiedError:
-            return False  # which the next look at it tells
-        if before is None:
-            return False
-        # One that waits for a busy CPU is not idle.
-        waited = (self._since.wait_seconds or 0.0) - (before.wait_seconds or 0.0)
-        return (self._since.used_since(before) + waited) / (self._since.at - before.at) < IDLE_CPUS
+            return  # which the next look at it tells
+        before = self._since
+        if now is None or before is None or wrong != self._wrong:
+            self._wrong, self._since = wrong, now
+        elif (seconds := now.at - before.at) >= HOPELESS_SECONDS:
+            # One that waits for a busy CPU is not idle.
+            used = now.used_since(before) + (now.wait_seconds or 0.0) - (before.wait_seconds or 0.0)
+            if used / seconds < IDLE_CPUS:
+                raise StartError(wrong)
+            self._since = now
 
 
 def startup_time(
@@ -105,39 +149,36 @@ def startup_time(
     """Seconds from ``began`` (time.monotonic) to the first 200 on ``path``.
 
     Returns once the server has had the time that its benchmark_config.json asks for beside. Raises ServerDiedError when
-    it is gone, and StartError, with its last answer, when it does not answer 200 in time. One that gives other answers,
-    something that is not HTTP, or listens on another port (``listens_elsewhere`` says so) is not waited for once its
-    meter shows that it is idle.
+    it is gone, and StartError, with its last answer, when it does not answer 200 in time; or, as soon as its meter
+    shows that it is idle, when it has crashed by what its log says, refuses, answers something that is not HTTP, or
+    listens on another port (``listens_elsewhere`` says so).
     """
-    last = "no connection was accepted; does it listen on the port that PORT names?"
-    idleness, next_look, elsewhere = _Idleness(server.meter), 0.0, None
+    last, refused = "no connection was accepted; does it listen on the port that PORT names?", True
+    watch = _Watch(server, listens_elsewhere)
     while time.monotonic() - began < READY_SECONDS:
         server.require_alive()
-        interval, hopeless = ANSWERED_INTERVAL, False
+        interval, wrong = INTERVAL, ""
         try:
             status, body = get(server.endpoint, path, seconds=ASK_SECONDS)
             if status == 200:
                 seconds = time.monotonic() - began
                 time.sleep(server.implementation.entry.wait_before_sending_requests or 0)
                 return seconds
+            refused, interval = False, ANSWERED_INTERVAL
             last = f"its last answer to {path} was {status} {body[:300].decode(errors='replace')!r}"
-            last += f"; {HINTS[status]}" if status in HINTS else ""
-            hopeless = status in HINTS
+            if status in REFUSALS:
+                wrong = f"{path} is answered with {status}, and the server is idle: {REFUSALS[status]}"
         except ConnectionRefusedError:
-            interval = INTERVAL
-            if time.monotonic() > next_look:
-                next_look, elsewhere = time.monotonic() + 0.5, listens_elsewhere(server.endpoint.port)
-                last = elsewhere or last
-            hopeless = elsewhere is not None
+            refused = True
         except AnswerError as error:
-            last, hopeless = f"its answer to {path} is not HTTP as a client can read it: {error}", True
+            refused, interval = False, ANSWERED_INTERVAL
+            last = wrong = f"its answer to {path} is not HTTP as a client can read it: {error}"
         except TimeoutError:
+            refused = False
             last = f"it accepted a connection but gave no whole answer to {path} within {ASK_SECONDS:.0f} s"
         except OSError as error:
             last = f"its answer to {path} could not be read: {error}"
-        if not hopeless:
-            idleness.forget()
-        elif idleness.is_long():
-            raise StartError(f"no valid response, and it is idle: {last}")
+        watch.require_hope(wrong, refused=refused)
         time.sleep(interval)
-    raise StartError(f"no valid response within {READY_SECONDS:.0f} s: {last}")
+    said = crashes(server.log)[:1]
+    raise StartError(f"no valid response within {READY_SECONDS:.0f} s: {'; '.join([*said, last])}")

@@ -1,7 +1,9 @@
 """Waiting for the first good answer, and telling why there is none."""
 
 import contextlib
+import os
 import socket
+import sys
 import threading
 import time
 from pathlib import Path
@@ -10,10 +12,12 @@ from typing import Any
 
 import pytest
 
-from harness.errors import StartError
-from harness.runtime import Endpoint, Reading, readiness
+from harness.errors import ServerDiedError, StartError
+from harness.plan.discovery import Implementation
+from harness.runtime import DatabaseAddress, Endpoint, Reading, readiness
 from harness.runtime.database.embedded import free_port
-from harness.runtime.readiness import startup_time
+from harness.runtime.local import LocalRuntime
+from harness.runtime.readiness import crashes, startup_time
 from harness.tests.doubles.implementations import implementation
 from harness.tests.doubles.reference import ReferenceServer, Reply, Request, Session
 
@@ -71,7 +75,7 @@ def test_a_server_that_answers_wrongly_is_quoted() -> None:
 def test_a_route_that_an_idle_server_does_not_have_is_named_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(readiness, "HOPELESS_SECONDS", 0.2)
     began = time.monotonic()
-    with ReferenceServer() as server, pytest.raises(StartError, match=r"it is idle: .* /nothing was 404.*is the route"):
+    with ReferenceServer() as server, pytest.raises(StartError, match=r"/nothing is answered with 404.*is the route"):
         startup_time(up(server.endpoint, cpus=0.0), "/nothing", began)
     assert time.monotonic() - began < 20
 
@@ -109,3 +113,93 @@ def test_answers_that_are_no_http_are_not_waited_out(monkeypatch: pytest.MonkeyP
         endpoint = Endpoint(host="127.0.0.1", port=listener.getsockname()[1])
         with pytest.raises(StartError, match=r"not HTTP as a client can read it: .*SSH-2.0"):
             startup_time(up(endpoint, cpus=0.0), "/", time.monotonic())
+
+
+WORKER = "import sys\ntry:\n  import no_such_module\nfinally:\n  sys.stderr.flush()\n"
+# Supervisors that live on: one that lets its worker be, one that starts it anew for ever, one that says so alone.
+FORKS = f"import os, time\nif os.fork() == 0:\n  exec({WORKER!r})\nos.wait()\ntime.sleep(100)"
+STARTS_ANEW = f"import subprocess, sys\nwhile True: subprocess.run([sys.executable, '-c', {WORKER!r}])"
+SAYS = (
+    "import time\nfor n in range(100):\n  print('worker', 4711 + n, 'exited with code 1', flush=True); time.sleep(0.3)"
+)
+# One traceback on the way to an answer.
+RECOVERS = """
+import os, runpy, time, traceback
+try:
+    import no_such_module
+except ImportError:
+    traceback.print_exc()
+runpy.run_module("harness.tests.doubles.fake", run_name="__main__")
+"""
+
+
+def program(code: str) -> Implementation:
+    local = {"run": [sys.executable, "-c", code], "env": {"PYTHONPATH": os.pathsep.join([str(Path.cwd()), *sys.path])}}
+    return implementation(Path.cwd(), local=local)
+
+
+@pytest.mark.parametrize(
+    ("code", "headline"),
+    [
+        (FORKS, "x: it crashed as it started: ModuleNotFoundError: No module named 'no_such_module'"),
+        (STARTS_ANEW, "x: it crashed as it started: ModuleNotFoundError: No module named 'no_such_module'"),
+        (SAYS, "x: it crashed as it started: worker 4711 exited with code 1"),
+        (WORKER, "x: ModuleNotFoundError: No module named 'no_such_module': the server ended (exit status 1):"),
+    ],
+    ids=["a worker that is left dead", "a worker that is started anew", "no traceback", "the server itself"],
+)
+def test_a_start_that_crashes_is_told_as_that_at_once(code: str, headline: str, tmp_path: Path) -> None:
+    began = time.monotonic()
+    runtime = LocalRuntime(work=tmp_path)
+    address = DatabaseAddress(host="127.0.0.1", port=1)
+    with (
+        pytest.raises((StartError, ServerDiedError)) as error,
+        runtime.start(program(code), address, tmp_path / "log", ready_path="/json"),
+    ):
+        pass
+    assert str(error.value).splitlines()[0] == headline
+    assert time.monotonic() - began < 20
+
+
+def test_a_server_that_logs_an_exception_and_goes_on_is_waited_for(tmp_path: Path) -> None:
+    address = DatabaseAddress(host="127.0.0.1", port=1)
+    with LocalRuntime(work=tmp_path).start(program(RECOVERS), address, tmp_path / "log", ready_path="/json") as server:
+        assert server.startup_time > 0
+    assert crashes(tmp_path / "log") == ["ModuleNotFoundError: No module named 'no_such_module'"]
+
+
+@pytest.mark.parametrize(
+    ("text", "headline"),
+    [
+        (
+            "INFO x\nERROR:    Traceback (most recent call last):\n  File 'a'\n    b\nKeyError: 'x'\nend",
+            "KeyError: 'x'",
+        ),
+        ("panic: runtime error: index out of range\n\ngoroutine 1 [running]:", "panic: runtime error: index out"),
+        (
+            "thread 'main' panicked at src/main.rs:5:9:\nno port\nnote: run",
+            "thread 'main' panicked at src/main.rs:5:9: no",
+        ),
+        (
+            'Exception in thread "main" java.lang.NoClassDefFoundError: x\n\tat y',
+            'Exception in thread "main" java.lang',
+        ),
+        (
+            "/app.js:3\nthrow x\n^\n\nError: Cannot find module 'pg'\n    at Module._load",
+            "Error: Cannot find module 'pg'",
+        ),
+        (
+            "app.rb:1:in `require': cannot load such file -- puma (LoadError)\n",
+            "app.rb:1:in `require': cannot load such",
+        ),
+        ("[2025-01-01] [ERROR] Worker (pid:12) exited with code 3", "[2025-01-01] [ERROR] Worker (pid:12) exited"),
+        ("[7] Early termination of worker\n", "[7] Early termination of worker"),
+        ("[ERROR] Unexpected exit from worker-1\n", "[ERROR] Unexpected exit from worker-1"),
+        ("worker 12 exited with code 0\nworker 3 terminated gracefully\n0 errors\njava.lang.Error: x\n\tat y", None),
+        ("Listening on 8080\nWARN: 3 workers\n", None),
+    ],
+)
+def test_crashes_are_told_from_what_programs_log(text: str, headline: str | None, tmp_path: Path) -> None:
+    (tmp_path / "log").write_text(text)
+    found = crashes(tmp_path / "log")
+    assert found[0].startswith(headline) if headline else found == []

@@ -888,16 +888,7 @@ export interface Progress {
   remaining: number | null;
   done: number | null;
   total: number | null;
-  undecided: Undecided[];
   windows: Window[];
-}
-/**
- * A cell that asks for more processes, and why.
- */
-export interface Undecided {
-  implementation: string;
-  test_type: string;
-  reason: string;
 }
 /**
  * One run in one file: everything that the page would have asked the server for.
