@@ -7,7 +7,7 @@ import time
 from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from cyclopts import Parameter
 from cyclopts.validators import Number
@@ -94,6 +94,7 @@ def report(
         Path | None, Parameter(help="publish these runs as a round of static pages in this folder", metavar="DIR")
     ] = None,
     round: Annotated[str | None, Parameter(help="its name; default: today's date", metavar="NAME")] = None,  # noqa: A002 - the flag
+    deployments: Annotated[bool, Parameter(help="of the same run on each deployment: they are made one run")] = False,
     results: Results = None,
 ) -> int:
     """Print or write the ranking of a run again; exit code 1 when a file of the run could not be read."""
@@ -103,7 +104,11 @@ def report(
     from harness.report.exporters import EXPORTERS
     from harness.stats.ranking import rank
 
-    folders = [store.find(results_folder(results), name) for name in run or (None,)]
+    place = results_folder(results)
+    folders = [store.find(place, name) for name in run or (None,)]
+    if deployments:
+        folders = [_extra("deployments").merged(dict(zip(run, folders, strict=False)), place)]
+        print(f"{len(run)} deployments are one run: {folders[0]}", file=sys.stderr)
     if site:
         return _publish(folders, site, round)
     if len(folders) > 1 or round:
@@ -128,13 +133,17 @@ def report(
     return Exit.FAILED if records.problems else Exit.OK
 
 
+def _extra(name: str) -> Any:  # noqa: ANN401 - a module
+    """What does the work of a flag; raises UsageError where it has been taken out."""
+    if name not in extras.MODES:
+        raise UsageError(f"--{name}: its part of harness/extras has been taken out of this copy")
+    return import_module(extras.MODES[name])
+
+
 def _publish(folders: Sequence[Path], site: Path, name: str | None) -> Exit:
     """Add a round to the pages, and print the one to open."""
     now = time.time()
-    if "site" not in extras.MODES:
-        raise UsageError("--site: harness/extras/site has been taken out of this copy")
-    publish = import_module(extras.MODES["site"]).publish
-    publish(folders, site, name=name or time.strftime("%Y-%m-%d", time.gmtime(now)), published_at=now)
+    _extra("site").publish(folders, site, name=name or time.strftime("%Y-%m-%d", time.gmtime(now)), published_at=now)
     print(site / "index.html")
     return Exit.OK
 

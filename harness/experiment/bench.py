@@ -47,19 +47,11 @@ BUSY_LOOKS = {False: 1, True: 3}  # in a row that find it busy; a JIT runtime's 
 
 
 @runtime_checkable
-class Losable(Protocol):
-    """A runtime whose engine, disk or machines can be lost on the way, and come back."""
+class OverMachines(Protocol):
+    """A runtime whose servers, database and clients are on machines of their own."""
 
     def require_machines(self) -> None:
         """Ask every machine now; raises MachineLostError that names the one that does not answer."""
-
-    def recovered(self, seconds: float) -> bool:
-        """Whether all answer, or answer again within the time; what servers left there is removed."""
-
-
-@runtime_checkable
-class OverMachines(Losable, Protocol):
-    """A runtime whose servers, database and clients are on machines of their own."""
 
     def survey(self, info: RunInfo) -> RunInfo:
         """run.json with the facts of every machine, and of the links between them."""
@@ -269,8 +261,8 @@ class Bench:
         interruption.check()
         if how := self.database.crash_reason():
             raise DatabaseDiedError(how)
-        if isinstance(self.runtime, Losable):
-            self.runtime.require_machines()
+        if self.elsewhere:
+            self.elsewhere.require_machines()
 
     def _end(self, running: Running, error: BaseException | None) -> None:
         """Stop the process and write its record."""

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Literal
 
 from harness.errors import DatabaseDiedError, Exit, MachineLostError, StoreError, UsageError
-from harness.experiment.bench import Bench, Losable, OverMachines
+from harness.experiment.bench import Bench, OverMachines
 from harness.experiment.designs import DESIGNS
 from harness.experiment.generators import Generator
 from harness.experiment.generators.registry import GENERATORS
@@ -50,8 +50,7 @@ from harness.verify.verifier import Verifier
 
 logger = logging.getLogger("tfb.workflow")
 
-REPAIRS = 2  # of a run whose PostgreSQL ended, or a machine of which vanished, before that ends it
-RECOVERY_SECONDS = 30.0  # that a run waits for a machine that it has lost
+REPAIRS = 2  # of a run whose PostgreSQL ended, before that ends it
 
 Finished = frozenset[tuple[str, int]]  # implementation, process
 
@@ -196,11 +195,9 @@ def measure(bench: Bench) -> None:
             bench.lost.clear()
             store.set_aside(folder, lost.__contains__)
             names = ", ".join(sorted({name for name, _ in lost}))
-            progress.problem(f"{error}; what it took is measured again: {names}")
             if isinstance(error, MachineLostError):
-                if not (isinstance(bench.runtime, Losable) and bench.runtime.recovered(RECOVERY_SECONDS)):
-                    raise
-                progress.problem("all machines answer again")
+                raise  # --resume goes on when it is back
+            progress.problem(f"{error}; what it took is measured again: {names}")
             bench.database.restore()
         except BaseException as error:
             bench.abandon(error)

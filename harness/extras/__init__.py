@@ -4,7 +4,6 @@
 VERBS: dict[str, tuple[str, str]] = {
     "claims": ("harness.extras.claims.cli", "what talks claim: list, run (measure and judge), report"),
     "init": ("harness.extras.gate.init", "the tfb.toml of a service of your own"),
-    "merge": ("harness.extras.deployments.merge", "the same run on several deployments, made one"),
     "history": ("harness.extras.gate.history", "verdicts of ./tfb compare that were kept, drawn"),
 }
 
@@ -15,10 +14,11 @@ RUNTIMES: dict[str, str] = {"machines": "harness.extras.deployments"}
 # ``load``, which judges its load.
 TEST_TYPES: dict[str, str] = {"order": "harness.extras.orders"}
 
-# What a flag does instead of its verb (run --profiler, report --site) -> its module.
+# What a flag does instead of its verb (run --profiler, report --site, --deployments) -> its module.
 MODES: dict[str, str] = {
     "profile": "harness.extras.profiler",
     "site": "harness.extras.site",
+    "deployments": "harness.extras.deployments.merge",
 }
 
 # What ./tfb compare does for a service of somebody's own.

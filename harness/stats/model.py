@@ -239,30 +239,3 @@ class Comparison(Record):
     cells: tuple[CellComparison, ...]
     noise_floor: NoiseFloor | None = None  # the larger one of the two runs
     notes: tuple[str, ...] = ()
-
-
-class MetricRow(Record):
-    """One implementation by any one metric: its standing, or the reason why it has none."""
-
-    implementation: str
-    standing: Standing | None = None
-    reason: str = ""
-
-
-class MetricTable(Record):
-    """One table, best first; ``test_type`` and ``load`` are None where the metric is of a process as a whole."""
-
-    test_type: str | None
-    load: Load | None
-    rows: tuple[MetricRow, ...]
-
-
-class MetricRanking(Record):
-    """A run ranked by one metric."""
-
-    run_id: str
-    metric: str
-    title: str
-    unit: str
-    confidence: float = 0.95
-    tables: tuple[MetricTable, ...]

@@ -4,11 +4,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import median
 
-from harness.records.models import Load, ProcessRecord, RunInfo, RunRecords, Scenario, Trial, Verdict
+from harness.records.models import Load, ProcessRecord, RunInfo, Scenario, Trial, Verdict
 from harness.stats import capacity, fit, model
 from harness.stats.fit import Fitted
 from harness.stats.stopping import alpha_at, processes_of
-from harness.stats.tables import ONLY, Tables, alone, best_first, percentiles, placed, ratios_to
+from harness.stats.tables import Tables, alone, best_first, percentiles, placed, ratios_to
 from harness.stats.values import (
     CPU,
     METRICS,
@@ -286,45 +286,3 @@ def _notes(run: _Run, test_types: Mapping[str, model.TestTypeRanking]) -> Iterat
         yield "all of this run went over a bridge network: its figures are not those of runs on the host's own network"
     if info.status != "complete":
         yield f"the run is {info.status}: intervals are those of the processes so far"
-
-
-# ---- by one metric ---------------------------------------------------------------------------------------------------
-
-
-def rank_by(records: RunRecords, name: str) -> model.MetricRanking:
-    """All tables of a run by the metric of this name, one of ``METRICS``."""
-    metric, info = METRICS[name], records.info
-    reasons: dict[tuple[str, Load] | None, dict[str, str]] = {}  # by table why a row has no figure
-    if metric.of_process:
-        tables = Tables({ONLY: by_start(records.processes, metric)}, deployments_of(info))
-        reasons[None] = {record.implementation: f"no {metric.title} recorded" for record in records.processes}
-    else:
-        cells, refused = collect(records.trials), unranked(info, records.trials, records.processes, records.verdicts)
-        ranked = {key: cell for key, cell in cells.items() if key[:2] not in refused}
-        tables = Tables.of(ranked, metric, deployments_of(info))
-        reasons = {(kind, load): {} for kind, loads in info.loads.items() for load in loads}
-        for one, kind, load in cells:
-            why = refused.get((one, kind), f"no {metric.title} of a valid trial")
-            reasons.setdefault((kind, load), {})[one] = why
-    return model.MetricRanking(
-        run_id=info.run_id,
-        metric=name,
-        title=metric.title,
-        unit=metric.unit,
-        tables=tuple(_metric_table(info, metric, tables, spot, found) for spot, found in reasons.items() if found),
-    )
-
-
-def _metric_table(
-    info: RunInfo, metric: Metric, tables: Tables, spot: tuple[str, Load] | None, reasons: Mapping[str, str]
-) -> model.MetricTable:
-    """Best first; then who has no figure, and why."""
-    table = tables.fits.get(spot or ONLY) or tables.fit({})
-    alpha = alpha_at(processes_of(info), int(max(table.processes, default=0)))
-    found = tables.standings(info.reference, table, alpha=alpha, higher=metric.higher)
-    rows = [
-        model.MetricRow(implementation=name, standing=found.get(name), reason="" if name in found else why)
-        for name, why in reasons.items()
-    ]
-    kind, load = spot or (None, None)
-    return model.MetricTable(test_type=kind, load=load, rows=best_first(rows, lambda row: row.standing))

@@ -12,11 +12,11 @@ import numpy as np
 
 from harness.stats import fit, pairs
 from harness.stats.fit import CONFIDENCE, MOST_WIDTH, Fitted, Means, Place, Prior
-from harness.stats.model import Estimate, GoalRow, MetricRow, OrderRow, RankInterval, Ratio, Row, Standing
+from harness.stats.model import Estimate, GoalRow, OrderRow, RankInterval, Ratio, Row, Standing
 from harness.stats.values import Cell, Key, Metric, shown
 
 ONLY = ""  # the table of a metric that has one
-AnyRow = TypeVar("AnyRow", Row, GoalRow, OrderRow, MetricRow)
+AnyRow = TypeVar("AnyRow", Row, GoalRow, OrderRow)
 Values = Mapping[str, Mapping[Place, float]]  # of a table: by row, by process and round
 
 

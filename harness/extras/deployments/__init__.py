@@ -216,10 +216,6 @@ class MachinesRuntime(DockerRuntime):
         for machine in self.reached.values():
             machine.require_answer()
 
-    def recovered(self, seconds: float) -> bool:
-        """No machine comes back within a run: one that has ended goes on with --resume."""
-        return False
-
     def survey(self, info: RunInfo) -> RunInfo:
         """run.json's record with each role's machine, graded, and the links; ``machine`` is the server's."""
         run_id = self.project.run_id

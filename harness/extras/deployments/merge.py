@@ -1,34 +1,25 @@
-"""``./tfb merge RUN RUN …``: the same run on several deployments, made one run whose ratios are within each of them."""
+"""``report RUN RUN … --deployments``: the same run on several deployments, made one with ratios within each."""
 
 import time
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated
 
-from cyclopts import Parameter
-
-from harness.cli.settings import results_folder
-from harness.errors import Exit, UsageError
+from harness.errors import UsageError
 from harness.records import store
 from harness.records.models import ImplementationInfo, MachineSet, RunInfo, RunRecords
 from harness.records.store import RunStore
 
 
-def command(
-    *runs: Annotated[str, Parameter(help="folders or ids of runs, each of another deployment", metavar="RUN")],
-    results: Annotated[str | None, Parameter(help="another results folder", metavar="DIR")] = None,
-) -> int:
-    """Make one run of the same run on several deployments: on each, ratios are to the reference there."""
-    if len(set(runs)) < max(2, len(runs)):
-        raise UsageError("./tfb merge RUN RUN …: name the run of each deployment")
-    place = results_folder(results)
-    merged = merge({run: store.find(place, run) for run in runs}, f"{time.strftime('%Y%m%d-%H%M%S')}-merged")
-    written = RunStore(place / merged.info.run_id, started_at=merged.info.started_at)
+def merged(runs: Mapping[str, Path], results: Path) -> Path:
+    """The folder of one run, new among the results, that is made of these. Raises UsageError and StoreError."""
+    if len(runs) < 2:
+        raise UsageError("report RUN RUN … --deployments: name the run of each deployment")
+    made = merge(runs, f"{time.strftime('%Y%m%d-%H%M%S')}-merged")
+    written = RunStore(results / made.info.run_id, started_at=made.info.started_at)
     for name in store.LINES:
-        written.write_text(f"{name}.jsonl", "\n".join(each.recorded() for each in getattr(merged, name)))
-    written.write_info(merged.info)
-    print(f"{len(runs)} deployments are one run: ./tfb report {merged.info.run_id}")
-    return Exit.OK
+        written.write_text(f"{name}.jsonl", "\n".join(each.recorded() for each in getattr(made, name)))
+    written.write_info(made.info)
+    return written.folder
 
 
 def merge(runs: Mapping[str, Path], run_id: str) -> RunRecords:
@@ -64,7 +55,7 @@ def merge(runs: Mapping[str, Path], run_id: str) -> RunRecords:
             "status": "complete",
             "started_at": min(records.info.started_at for records in found.values()),
             "completed_at": max(records.info.completed_at or 0.0 for records in found.values()) or None,
-            "command": ("merge", *found),
+            "command": ("report", *found, "--deployments"),
             "settings": {**first.settings, "profile": {**profile, "processes": number}},
             "implementations": tuple(implementations.values()),
             "processes_expected": most,

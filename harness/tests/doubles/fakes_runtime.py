@@ -286,11 +286,9 @@ class FakeRuntime:
 
 @dataclass
 class FakeMachines(FakeRuntime):
-    """The runtime on a machine that vanishes when the world says so, and comes back unless ``stays_away``."""
+    """The runtime on a machine that vanishes when the world says so."""
 
     side_by_side: bool = False
-    stays_away: bool = False
-    waited: list[float] = field(default_factory=list)
 
     def survey(self, info: RunInfo) -> RunInfo:
         return info
@@ -303,12 +301,6 @@ class FakeMachines(FakeRuntime):
 
     def require_machines(self) -> None:
         self.world.require_machine()
-
-    def recovered(self, seconds: float) -> bool:
-        self.waited.append(seconds)
-        self.world.clock.sleep(seconds if self.stays_away else 5.0)
-        self.world.vanished = self.stays_away
-        return not self.stays_away
 
 
 class FakeTrial(TrialAudit):

@@ -216,23 +216,11 @@ def test_a_database_that_ends_during_verification_is_no_fault_of_the_server(tmp_
     assert not any("fake.1" in line for line in (*fake.display.lines, *outcome.failures))
 
 
-def test_a_machine_that_vanishes_is_waited_for_and_its_processes_come_again(tmp_path: Path) -> None:
-    world = World()
-    world.vanishes_at = world.clock.monotonic() + 50.0
-    fake = FakeRun(tmp_path, {"a": Behaviour(), "b": Behaviour()}, quick(), world=world)
-    fake.runtime = FakeMachines(world)
-    outcome = fake.run()
-    assert outcome.exit_code == Exit.OK
-    assert fake.runtime.waited == [30.0]
-    assert any("all machines answer again" in line for line in fake.display.lines)
-    assert set(status(fake).values()) == {"ok"}
-
-
-def test_a_machine_that_stays_away_ends_the_run_and_what_was_measured_is_kept(tmp_path: Path) -> None:
+def test_a_machine_that_vanishes_ends_the_run_and_what_was_measured_is_kept(tmp_path: Path) -> None:
     world = World()
     world.vanishes_at = world.clock.monotonic() + 150.0
     fake = FakeRun(tmp_path, {"a": Behaviour(), "b": Behaviour()}, quick(), world=world)
-    fake.runtime = FakeMachines(world, stays_away=True)
+    fake.runtime = FakeMachines(world)
     with pytest.raises(MachineLostError):
         fake.run()
     records = fake.records()

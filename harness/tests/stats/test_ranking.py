@@ -17,14 +17,12 @@ from harness.records.models import (
     NoiseFloor,
     Outcome,
     RunInfo,
-    RunRecords,
     Trial,
     Verdict,
 )  # fmt: skip
 from harness.stats.compare import noise_floor
 from harness.stats.model import Quantity, Ranking, Table
-from harness.stats.ranking import rank, rank_by
-from harness.stats.values import METRICS
+from harness.stats.ranking import rank
 from harness.studies.runs import LOAD, MACHINE, run_info, trial, trials
 from harness.studies.worlds import Logs, World, draw
 from harness.tests.records import process, verdict
@@ -226,43 +224,3 @@ def test_the_noise_floor_holds_what_two_copies_seem_to_differ_by() -> None:
     assert floor.throughput == pytest.approx(0.03, abs=1e-9)
     with pytest.raises(ValueError, match="at least two"):
         noise_floor(made[:1], ("a", "a~twin"), profile="quick", measured_at=1.0)
-
-
-# ---- by one metric ---------------------------------------------------------------------------------------------------
-
-
-def by_metric() -> RunRecords:
-    made = []
-    for name, megabytes in (("small", 20), ("large", 200), ("same", 200)):
-        for number in range(5):
-            one = trial(name, 1000.0, number)
-            server = one.server.model_copy(update={"rss_peak": megabytes * 1e6 * (1 + number / 100)})
-            made.append(one.model_copy(update={"server": server}))
-    started = [process("small", number).model_copy(update={"startup_time": 0.5 + number / 100}) for number in range(3)]
-    info = run_info(["small", "large", "same"], Processes(minimum=5, maximum=5), reference="large")
-    return RunRecords(info=info, trials=made, processes=started)
-
-
-def test_less_memory_is_better_and_throughput_per_memory_follows() -> None:
-    for name, value in (("memory", 20.4e6), ("throughput-per-memory", 1000 / 20.4)):
-        (table,) = rank_by(by_metric(), name).tables
-        first = table.rows[0]
-        assert first.implementation == "small"
-        assert first.standing
-        assert first.standing.rank.label == "1"
-        assert first.standing.estimate.median == pytest.approx(value)
-        assert {row.standing.rank.label for row in table.rows[1:] if row.standing} == {"2–3"}
-
-
-def test_a_metric_of_processes_has_one_table_and_what_was_not_recorded_is_named() -> None:
-    (table,) = rank_by(by_metric(), "startup-time").tables
-    assert (table.test_type, table.load) == (None, None)
-    assert table.rows[0].standing
-    assert table.rows[0].standing.estimate.median == pytest.approx(0.51)
-    (table,) = rank_by(by_metric(), "response-time").tables
-    assert {row.reason for row in table.rows} == {"no response time, mean of a valid trial"}
-
-
-@pytest.mark.parametrize("name", METRICS)
-def test_every_metric_can_be_asked_for(name: str) -> None:
-    assert rank_by(by_metric(), name).tables

@@ -35,9 +35,9 @@ def test_runs_of_several_deployments_become_one_which_says_what_was_measured_whe
 ) -> None:
     near = prepared(tmp_path / "near", processes=2)
     prepared(tmp_path / "far", processes=2, status="interrupted")
-    assert cli.main(["merge", str(near), "far", "--results", str(tmp_path)]) == Exit.OK
+    assert cli.main(["report", str(near), "far", "--deployments", "--results", str(tmp_path)]) == Exit.OK
     (folder,) = tmp_path.glob("*-merged")
-    assert f"./tfb report {folder.name}" in capsys.readouterr().out
+    assert f"2 deployments are one run: {folder}" in capsys.readouterr().err
     found = store.read(folder)
     assert [(each.name, each.processes) for each in found.info.sets] == [(str(near), (0, 1)), ("far", (2, 3))]
     every = {(name, number) for name in ("ref", "a") for number in range(4)}
@@ -48,8 +48,11 @@ def test_runs_of_several_deployments_become_one_which_says_what_was_measured_whe
 
 
 @pytest.mark.parametrize("runs", [["one"], ["one", "one"]])
-def test_one_run_is_none_of_several_deployments(runs: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.main(["merge", *runs]) == Exit.USAGE
+def test_one_run_is_none_of_several_deployments(
+    runs: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    prepared(tmp_path / "one")
+    assert cli.main(["report", *runs, "--deployments", "--results", str(tmp_path)]) == Exit.USAGE
     assert "name the run of each deployment" in capsys.readouterr().err
 
 
