@@ -78,7 +78,7 @@ def _show_plan(claims: Sequence[Claim], given: Settings, seconds: float | None) 
     for claim in claims:
         if claim.program:
             print(f"{claim.name}: {' '.join(claim.program)}, {measure.PROGRAM_STARTS} starts")
-        elif not any(claim in group for group in groups):
+        elif not any(claim.name == each.name for group in groups for each in group):
             print(f"{claim.name}: nothing is open")
     for group in groups:
         together = measure.settings_of(group, given, seconds and seconds / len(groups))

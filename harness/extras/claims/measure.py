@@ -51,15 +51,28 @@ def cells_of(cells: Iterable[Cell]) -> Cells:
 
 
 def open_groups(claims: Sequence[Claim], known: Mapping[str, ClaimVerdict]) -> list[list[Claim]]:
-    """Those claims about implementations of which more is to be measured, each group in one run."""
-    return groups([claim for claim in claims if not claim.program and is_open(claim, known.get(claim.name))])
+    """What is open of these claims about implementations, each group in one run."""
+    left = (still_open(claim, known.get(claim.name)) for claim in claims if not claim.program)
+    return groups([claim for claim in left if claim])
 
 
-def is_open(claim: Claim, known: ClaimVerdict | None) -> bool:
-    """Whether one of the source's statements was never measured, or more processes would tell more of it."""
-    seen = {each.name: each for each in known.statements} if known else {}
-    found = [seen.get(each.name) for each in claim.compare if not each.context]
-    return any(each is None or each.value is None or 0 < each.more <= MANY for each in found)
+def still_open(claim: Claim, known: ClaimVerdict | None) -> Claim | None:
+    """The claim with the statements that need further processes, and all others about the same servers; None: settled.
+
+    The servers of settled statements are left out; those that stay do all that they did, since what else a process has
+    done may tell in what it does next. A statement is open when it is the source's own, and was never measured or would
+    be told more of by further processes.
+    """
+    if known is None:
+        return claim
+    seen = {each.name: each for each in known.statements}
+    servers = set[str]()
+    for each in claim.compare:
+        found = seen.get(each.name)
+        if not each.context and (found is None or found.value is None or 0 < found.more <= MANY):
+            servers |= {cell.implementation for cell in each.cells}
+    left = tuple(each for each in claim.compare if servers.issuperset(cell.implementation for cell in each.cells))
+    return claim.model_copy(update={"compare": left}) if servers else None
 
 
 def groups(claims: Sequence[Claim]) -> list[list[Claim]]:

@@ -10,7 +10,7 @@ import pytest
 
 from harness.errors import StartError
 from harness.extras.claims.claim import Claim
-from harness.extras.claims.measure import evidence, figures_of, groups, is_open, settings_of
+from harness.extras.claims.measure import evidence, figures_of, groups, settings_of, still_open
 from harness.plan import profile as profiles
 from harness.plan.config import Settings
 from harness.records.claims import StatementVerdict
@@ -113,9 +113,10 @@ def test_a_claim_is_open_while_some_more_processes_would_tell_more_of_its_own_st
     )
     known = judged(said, records.run_of(records.STEADY))
     own, shown = known.statements
-    assert is_open(said, None)
+    assert still_open(said, None) == said
     assert shown.value is None
-    assert is_open(said, known.model_copy(update={"statements": (own.model_copy(update={"more": more}),)})) is found
+    left = still_open(said, known.model_copy(update={"statements": (own.model_copy(update={"more": more}),)}))
+    assert [each.name for each in (left.compare if left else ())] == ["rate"] * found
 
 
 def width(statement: StatementVerdict) -> float:
