@@ -17,7 +17,7 @@ from harness.records.models import (
     Verdict,
 )
 from harness.records.store import RunStore
-from harness.studies import runs
+from harness.tests.doubles import runs
 
 JSON = Closed(connections=64)
 QUERIES = (Closed(connections=64, queries=1), Closed(connections=64, queries=20))

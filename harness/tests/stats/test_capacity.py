@@ -24,7 +24,7 @@ from harness.records.models import (
 from harness.stats.capacity import ORDER, bracket, next_load
 from harness.stats.ranking import rank
 from harness.stats.tables import percentiles
-from harness.studies.runs import LOAD, run_info, trial
+from harness.tests.doubles.runs import LOAD, run_info, trial
 
 GOAL, SLOW = LatencyGoal(percentile=99, seconds=0.01), LatencyGoal(percentile=99, seconds=0.1)
 LAG = Gate(name="generator-lag", outcome=Outcome.FAIL, value=1.0, threshold=0.2, word="generator lag")

@@ -10,8 +10,8 @@ import pytest
 from harness.plan.profile import Processes
 from harness.records.models import Closed, NoiseFloor, ProcessRecord, RunRecords, Trial
 from harness.stats.compare import compare, ratio, ratio_of_values
-from harness.studies.runs import LOAD, run_info, trials
 from harness.studies.worlds import World, draw
+from harness.tests.doubles.runs import LOAD, run_info, trials
 
 NAMES = ["a", "b", "c"]
 KINDS = ("json", "db")

@@ -8,8 +8,8 @@ import pytest
 from harness.plan.profile import Processes
 from harness.records.models import Trial
 from harness.stats.stopping import alpha_at, undecided
-from harness.studies.runs import LOAD, trials
 from harness.studies.worlds import World, draw
+from harness.tests.doubles.runs import LOAD, trials
 
 RULES = Processes(minimum=3, maximum=10, looks=(3, 5), half_width=0.02)
 NAMES = ["a", "b", "c"]

@@ -5,7 +5,8 @@ import math
 import pytest
 
 from harness.records.models import Evidence, Trial
-from harness.studies import auditing, runs
+from harness.studies import auditing
+from harness.tests.doubles import runs
 
 
 def audited(process: int, cpu: float, *, looked_at: bool) -> Trial:

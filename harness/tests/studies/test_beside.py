@@ -8,7 +8,7 @@ from harness.plan.profile import Processes
 from harness.records.models import RunRecords
 from harness.records.store import RunStore
 from harness.studies.beside import beside, main, shown
-from harness.studies.runs import run_info, trial
+from harness.tests.doubles.runs import run_info, trial
 
 COSTS = {("ours", "json"): 2e-5, ("ours", "db"): 6e-5, ("theirs", "json"): 1e-5, ("theirs-db", "db"): 4e-5}
 

@@ -4,7 +4,7 @@ from harness.plan.profile import Processes
 from harness.stats.model import Ranking
 from harness.stats.ranking import rank
 from harness.studies.decisions import pairs, wrong
-from harness.studies.runs import run_info, trial
+from harness.tests.doubles.runs import run_info, trial
 
 
 def ranking(a: float, b: float, noise: float = 0.001) -> Ranking:

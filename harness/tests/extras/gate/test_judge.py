@@ -12,8 +12,8 @@ from harness.extras.gate.judge import ALL, BASE, COPY, HEAD, GateResult, decided
 from harness.plan.profile import Processes
 from harness.records.models import CheckResult, Gate, Open, Outcome, ProcessRecord, RunRecords, Trial, Verdict
 from harness.stats.model import Ratio
-from harness.studies.runs import run_info, trial
 from harness.studies.worlds import World, draw
+from harness.tests.doubles.runs import run_info, trial
 
 REQUESTS = ("items", "item", "order")
 RATE = Open(rate=500.0, connections=32)
