@@ -61,7 +61,7 @@ class MachineLostError(TfbError):
 
 
 class EngineFullError(MachineLostError):
-    """The disk of the engine's data root is full: names it; nothing can be started until there is room."""
+    """The disk of the Docker engine is full: nothing can be started until there is room."""
 
 
 class DatabaseDiedError(TfbError):

@@ -41,7 +41,8 @@ def doctor(
         return status
     facts, found = machine.facts(), scan()
     needs = provision.needs(found.implementations, own_database=True)
-    if not INSTALLED:  # a wheel brings the load generator
+    complete = all(need.tool for need in needs)
+    if not INSTALLED:  # a wheel brings the load generator; without cargo --generator wrk measures
         needs += (Need(kind="cargo", condition=RUST, wanted_by=(), tool=toolchain.find("cargo", RUST)),)
     try:
         docker = f"engine {compose.engine()}"
@@ -67,7 +68,7 @@ def doctor(
                 console.print(f"! left by a run that was killed: {leftover}; ./tfb clean removes it")
             else:
                 console.print(f"· of a run that is not known here: {leftover}")
-    return Exit.ENVIRONMENT if any(need.tool is None for need in needs) else Exit.OK
+    return Exit.OK if complete else Exit.ENVIRONMENT
 
 
 def show_tools(needs: Sequence[Need]) -> None:

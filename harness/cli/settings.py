@@ -33,7 +33,7 @@ def settings(asked: Asked, command: Sequence[str]) -> Settings:
     run = flags if isinstance(flags, RunFlags) else RunFlags()
     verify = flags if isinstance(flags, VerifyFlags) else VerifyFlags()
     profile = _profile(run, flags.type)
-    parse_cpus(flags.cpuset_cpus, machine.usable_cpus(), "--cpuset-cpus")
+    parse_cpus(flags.cpuset_cpus, machine.usable_cpus())
     return Settings(
         command=tuple(command),
         mode=asked.mode,

@@ -95,7 +95,9 @@ class Api:
         """A document of these runs: made once for all who ask while their files stay the same."""
         folders = [self.runs.folder(name) for name in names]
         with self._making:
-            states = {file: [state_of(folder / file) for folder in folders] for file in FILES}
+            states = {
+                file: [state_of(folder / file) for folder in folders] for file in FILES if file != "progress.json"
+            }
             found = self._kept.get(key)
             lasts = found and states["run.json"] == found.states["run.json"] and time.monotonic() < found.until
             if found and (lasts or states == found.states):

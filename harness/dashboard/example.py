@@ -9,6 +9,7 @@ import json
 import re
 import shutil
 import sys
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -75,7 +76,10 @@ def public(value: Any, key: str = "") -> Any:  # noqa: ANN401 - JSON, whatever i
 
 if __name__ == "__main__":
     run = Run(Path(sys.argv[1]).resolve())
-    former = [path for path in (RESULTS / PUBLISHED).iterdir() if path.is_dir()]
-    write(run, RESULTS / PUBLISHED / run.id)
-    for path in former:
-        shutil.rmtree(path)
+    place = RESULTS / PUBLISHED
+    with tempfile.TemporaryDirectory(dir=place) as name:
+        write(run, Path(name) / run.id)
+        for path in place.iterdir():
+            if path.is_dir() and path.name != Path(name).name:
+                shutil.rmtree(path)
+        (Path(name) / run.id).rename(place / run.id)

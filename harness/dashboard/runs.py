@@ -86,10 +86,14 @@ class Run(RunReader):
         except OSError as error:
             self._problem("ranking.json", f"cannot be read: {error.strerror}; ranked again from the trials")
         try:
-            return ranked(self.records())
+            found = ranked(self.records())
         except (ValueError, ArithmeticError, LookupError) as error:  # a broken value that the models let through
             self._problem("trials.jsonl", f"cannot be ranked: {error}")
             return Ranking(run_id=self.id, reference=self.info.reference)
+        if model is Ranking:
+            return found
+        bare = {kind: each.model_copy(update={"tables": ()}) for kind, each in found.test_types.items()}
+        return found.model_copy(update={"test_types": bare})
 
     def log(self, name: str) -> LogDocument:
         """The end of a log; ``name`` is relative to the run's folder. Raises StoreError outside logs/."""

@@ -382,9 +382,8 @@ class Bench:
         )
         with ownership.scratch("tfb-load-") as folder:
             with looking:
-                # A scenario is made on this machine, where its files can be read.
-                near = not self.elsewhere or isinstance(cell.load, Scenario)
-                sampling, seed = looking.sampling if near else None, dice.randrange(1 << 31)
+                # What clients elsewhere write out cannot be read here.
+                sampling, seed = None if self.elsewhere else looking.sampling, dice.randrange(1 << 31)
                 seen = self._observe(running, cell, seconds, generator, folder, sampling=sampling, seed=seed)
             result, answers = seen.result, folder / ANSWERS
             failed = result.errors.status

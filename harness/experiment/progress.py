@@ -186,7 +186,7 @@ class LiveDisplay(Display):
             refresh_per_second=1 / REDRAW_SECONDS,
             transient=True,
         )
-        self._task = self._bar.add_task("")
+        self._task = self._bar.add_task("", total=None)
 
     def show(self, state: State, *, changed: str) -> None:
         """Take the state over for the next drawing."""

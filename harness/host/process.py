@@ -258,9 +258,8 @@ def _mark_of(pid: int) -> str | None:
 
 
 @contextlib.contextmanager
-def running(child: Child, *, grace: float = STOP_SECONDS, first: signal.Signals = signal.SIGTERM) -> Iterator[Child]:
+def running(child: Child, *, grace: float = STOP_SECONDS) -> Iterator[Child]:
     """Stop the child with its tree on the way out, however that happens."""
-    child.first = first
     try:
         yield child
     finally:

@@ -31,7 +31,6 @@ PACKAGES = {
     "c++": ("g++",),
     "sshd": ("openssh-server",),
     "ip": ("iproute2",),
-    "munged": ("munge",),
 }
 
 

@@ -87,7 +87,7 @@ def parse_goal(text: str) -> LatencyGoal:
     return LatencyGoal(percentile=percentile, seconds=seconds)
 
 
-def parse_cpus(text: str | None, usable: tuple[int, ...], flag: str) -> tuple[int, ...] | None:
+def parse_cpus(text: str | None, usable: tuple[int, ...]) -> tuple[int, ...] | None:
     """CPUs of a list such as ``0-3,8``; raises UsageError for one that this process may not use."""
     if not text:
         return None
@@ -96,11 +96,11 @@ def parse_cpus(text: str | None, usable: tuple[int, ...], flag: str) -> tuple[in
         first, _, last = part.partition("-")
         numbers = [int(word) for word in (first, last or first) if word.isdecimal() and len(word) < 6]
         if len(numbers) != 2 or numbers[1] < numbers[0]:
-            raise UsageError(f"{flag}: {text[:80]!r} is not a CPU list such as 0-3,8")
+            raise UsageError(f"--cpuset-cpus: {text[:80]!r} is not a CPU list such as 0-3,8")
         cpus.update(range(numbers[0], numbers[1] + 1))
     if absent := cpus - set(usable):
         allowed = ",".join(map(str, usable))
-        raise UsageError(f"{flag}: CPU {min(absent)} is not among those that may be used here ({allowed})")
+        raise UsageError(f"--cpuset-cpus: CPU {min(absent)} is not among those that may be used here ({allowed})")
     return tuple(sorted(cpus))
 
 
@@ -109,6 +109,6 @@ def divided_cpus(text: str | None, usable: tuple[int, ...]) -> tuple[tuple[int, 
 
     None: all that may be used. Where nothing is left they share the server's.
     """
-    server = parse_cpus(text, usable, "--cpuset-cpus")
+    server = parse_cpus(text, usable)
     left = tuple(cpu for cpu in usable if server and cpu not in server)
     return server, left or None

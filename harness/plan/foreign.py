@@ -91,8 +91,8 @@ def _set_aside(entry: dict[str, object], error: ValidationError) -> list[str]:
                 "is set aside"
             )
         if key in entry and key not in warnings:
-            near = suggest(key, keys_of(json_schema()))
             if violation["type"] == "extra_forbidden":
+                near = suggest(key, keys_of(json_schema()) - {key})
                 warnings[key] = f"{key}: unknown key, set aside" + (f"; {near}" if near.endswith("?") else "")
             else:
                 warnings[key] = f"{key}: {said} (found {entry[key]!r:.40}), set aside"

@@ -38,7 +38,7 @@ def explain(error: ValidationError, schema: Mapping[str, Any]) -> Iterator[str]:
             continue  # of a list whose entries are broken, and told themselves
         place = [f"{part!s:.80}" for part in violation["loc"]]
         if violation["type"] == "extra_forbidden":
-            yield f"{'.'.join(place)}: unknown key; {suggest(place[-1], keys_of(schema))}"
+            yield f"{'.'.join(place)}: unknown key; {suggest(place[-1], keys_of(schema) - {place[-1]})}"
         else:
             said = PLAIN.get(violation["type"]) or violation["msg"]
             yield f"{'.'.join(place) or 'the whole file'}: {said} (found {violation['input']!r:.80})"

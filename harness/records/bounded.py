@@ -14,9 +14,9 @@ from pydantic_core import from_json
 
 TEXT_BYTES = 4 << 20  # of a file that people write
 # Brackets and commas of a document: a parser takes some hundred bytes for each, so few megabytes could fill memory.
-MOST_VALUES = 10_000_000
+MOST_VALUES = 10_000_000  # of numbers mostly, as a run of TechEmpower's size holds
 MOST_OPENED = 500_000
-NUL = re.compile(rb"(?<!\\)(?:\\\\)*\\u0000")
+NUL = re.compile(rb"(?<!\\)(?:\\\\)*\\(?:u0000|U00000000)")
 
 
 def open_regular(path: Path) -> BinaryIO:
@@ -49,6 +49,8 @@ def text(path: Path, most: int = TEXT_BYTES) -> str:
 def toml(path: Path) -> dict[str, Any]:
     """A file of TOML; raises OSError as ``read``, and ValueError that says what is wrong with it."""
     said = text(path)
+    if NUL.search(said.encode()):  # nothing could be started with it
+        raise ValueError("not valid TOML here: a text holds a NUL character")
     try:
         return tomllib.loads(said)
     except RecursionError:

@@ -429,7 +429,7 @@ class Machine(Record):
 
 
 class NoiseFloor(Record):
-    """The A/A difference of this machine and profile: no smaller difference is called one (``./tfb calibrate``)."""
+    """The A/A difference of this machine and profile (``compare --copy``): no smaller one is called a difference."""
 
     implementation: str
     profile: str

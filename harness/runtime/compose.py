@@ -218,10 +218,9 @@ def full(said: str) -> str:
     )
 
 
-def not_started(said: str) -> TfbError:
+def not_started(said: str, what: str = "its container could not be started") -> TfbError:
     """The error of a container that the engine has not started: EngineFullError, which the next would have as well."""
-    why = full(said)
-    said = f"its container could not be started: {said}"
+    why, said = full(said), f"{what}: {said}"
     return EngineFullError(f"{said}\n{why}") if why else StartError(said)
 
 

@@ -1,4 +1,4 @@
-"""One running container: its counters, its output, whether it lives, and and how it ended."""
+"""One running container: its counters, its output, whether it lives, and how it ended."""
 
 import time
 from collections.abc import Sequence

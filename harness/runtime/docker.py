@@ -10,7 +10,7 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from harness.errors import BuildError, EnvironmentLacksError, ServerDiedError, StartError, TfbError
+from harness.errors import BuildError, EngineFullError, EnvironmentLacksError, ServerDiedError, StartError, TfbError
 from harness.host import machine, process
 from harness.plan.discovery import Implementation
 from harness.plan.dockerfile import of_file
@@ -108,7 +108,7 @@ class DockerRuntime:
         )
 
     def prepare(self) -> None:
-        """The base image and those of database and wrk; raises BuildError, StartError."""
+        """The base image and those of database and wrk; raises BuildError, StartError, EngineFullError."""
         log = self.logs / "images.log"
         if inspect("image", BASE) is None:
             done = process.run([str(FOLDER / "bootstrap-base")], seconds=BUILD_SECONDS, log=log)
@@ -127,16 +127,17 @@ class DockerRuntime:
             how = f"was not done after {BUILD_SECONDS:.0f} s and was stopped"
         if how:
             last = process.tail(log)
-            raise BuildError(f"building the image {tag} {how}:\n{last}\nlog: {log}\n{full(last)}".rstrip())
+            kind = EngineFullError if full(last) else BuildError
+            raise kind(f"building the image {tag} {how}:\n{last}\nlog: {log}\n{full(last)}".rstrip())
 
     def _look_inside(self) -> None:
         """Versions of wrk and PostgreSQL, as their images say."""
         for image, program in ((WRK_IMAGE, "wrk"), (DATABASE_IMAGE, "postgres")):
             alone = ("run", "--rm", *self.project.labels(), "--network", "none", "--entrypoint", program, image)
             done = docker(*alone, "--version", seconds=UP_SECONDS)
-            version = re.search(r"(\d+(?:\.\d+)+)", done.stdout)
+            version = re.search(rf"^{program}\D*(\d+(?:\.\d+)+)", done.stdout, re.MULTILINE)
             if version is None:
-                raise StartError(f"the container of {program} does not start: {done.stdout.strip()[-500:]}")
+                raise not_started(done.stdout.strip()[-500:], f"the container of {program} does not start")
             self._tools[program] = version[1]
 
     @contextmanager

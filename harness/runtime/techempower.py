@@ -31,7 +31,7 @@ def is_upstream(implementation: Implementation) -> bool:
 
 
 def parse_allow(given: Sequence[str]) -> dict[str, tuple[str, ...]]:
-    """Name -> privileges, of arguments such as ``name=io_uring,rtprio``; raises UsageError."""
+    """Name -> privileges, of arguments such as ``name=io_uring,privileged``; raises UsageError."""
     found: dict[str, tuple[str, ...]] = {}
     for argument in given:
         name, _, listed = argument.partition("=")

@@ -80,7 +80,7 @@ class Row(Record):
     trials: int = 0
     dropped: int = 0  # trials that a gate kept out
     latency: ClosedLoopLatency | None = None
-    # Medians over processes; by intervals and ranks: ./tfb report --metric.
+    # Medians over processes.
     response_time: Annotated[float | None, Field(alias="response_time_seconds")] = None  # None: pipelined
     throughput_per_memory: Annotated[float | None, Field(alias="requests_per_second_per_megabyte")] = None
     threads: float | None = None  # most seen at once

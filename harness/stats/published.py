@@ -86,10 +86,10 @@ def read_round(path: Path) -> Round:
 def _rate(kind: str, entries: list[Any], seconds: float) -> float | None:
     """Requests per second without errors, at the level that a table shows; None without a figure."""
     found = []
-    for entry in entries:
+    for entry in (entry for entry in entries if isinstance(entry, dict)):
         total = float(entry.get("totalRequests") or 0) - float(entry.get("5xx") or 0)
-        took = float(entry.get("endTime") or 0) - float(entry.get("startTime") or 0)
-        found.append(total / (took if took > 0 else seconds) if total > 0 else None)
+        begun, ended = float(entry.get("startTime") or 0), float(entry.get("endTime") or 0)
+        found.append(total / (ended - begun if 0 < begun < ended else seconds) if total > 0 else None)
     if kind in SWEEPS_QUERIES:
         return found[-1] if found else None
     return max((rate for rate in found if rate), default=None)

@@ -1,4 +1,4 @@
-"""The ranking of a run, from its records: tables by test type and load, an overall score; or by one metric. Pure."""
+"""The ranking of a run, from its records: tables by test type and load, and an overall score. Pure."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace

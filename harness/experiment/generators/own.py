@@ -276,7 +276,7 @@ def _added(parts: Sequence[PartT]) -> PartT:
             case _Part():
                 added[name] = _added(values)
             case dict():
-                added[name] = dict(sum(map(Counter, values), Counter()))
+                added[name] = {key: sum(part.get(key, 0) for part in values) for one in values for key in one}
             case int() | float() if None not in values:
                 added[name] = sum(values)
     return parts[0].model_copy(update=added)

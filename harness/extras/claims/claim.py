@@ -98,6 +98,8 @@ class Statement(Section):
     def _complete(self) -> Self:
         if (self.ratio is None) == (self.order is None):
             raise ValueError("says exactly one of ratio and order")
+        if self.cells and self.figures:
+            raise ValueError("is of implementations (of, to) or of a program (figures), not of both")
         counted = self.order in ("none", "some")
         if (len(self.cells) or len(self.figures)) != (1 if counted else 2):
             raise ValueError("a ratio, and an order other than none and some, is of two: of and to, or figures")

@@ -3,6 +3,7 @@
 What earlier runs measured on the same machine and builds counts: a claim is judged by the records of all of them.
 """
 
+import os
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -17,7 +18,7 @@ from harness.experiment.predicted import predict
 from harness.experiment.preparation import choose_work, within_memory
 from harness.extras.claims.claim import Cell, Claim
 from harness.extras.claims.judge import MANY
-from harness.host import machine, process
+from harness.host import machine, process, toolchain
 from harness.paths import REPOSITORY
 from harness.plan.config import Settings
 from harness.plan.discovery import Selection
@@ -28,6 +29,7 @@ from harness.records.claims import ClaimsRecord, ClaimVerdict
 from harness.records.models import ImplementationInfo, Load, RunInfo, RunRecords
 from harness.records.reader import RunReader
 
+JAVA = ">=21"  # that runs their programs, by virtual threads
 PROGRAM_STARTS = 5  # fresh starts of a claim's program
 PROGRAM_SECONDS = 120.0  # that one of them may take
 MACHINE = {"hostname", "cpu_model", "cpus_usable", "kernel", "memory_bytes"}
@@ -174,13 +176,17 @@ def _changed(before: str, now: str, folder: str) -> bool:
 
 def figures_of(claim: Claim) -> dict[str, float]:
     """What one start of a claim's program prints; raises EnvironmentLacksError and StartError."""
-    ended = process.run(claim.program, seconds=PROGRAM_SECONDS, cwd=REPOSITORY)
+    env = dict(os.environ)
+    if tool := toolchain.find("java", JAVA):
+        env |= {**tool.env, "PATH": f"{tool.bin}{os.pathsep}{env['PATH']}"}
+    ended = process.run(claim.program, seconds=PROGRAM_SECONDS, cwd=REPOSITORY, env=env)
     try:
         return TypeAdapter(dict[str, float]).validate_json(ended.stdout, strict=True)
     except ValidationError as error:
         said = ended.stdout.strip()[-300:] or "nothing"
         raise StartError(
-            f"claim {claim.name}: {' '.join(claim.program)} has to print one JSON object of numbers, not: {said}"
+            f"claim {claim.name}: {' '.join(claim.program)} has to print one JSON object of numbers (Java {JAVA}); it "
+            f"ended with {process.describe_status(ended.status)} and printed: {said}"
         ) from error
 
 

@@ -12,11 +12,11 @@ from harness.records.store import RunStore
 
 def merged(runs: Mapping[str, Path], results: Path) -> Path:
     """The folder of one run, new among the results, that is made of these. Raises UsageError and StoreError."""
-    if len(runs) < 2:
-        raise UsageError("report RUN RUN … --deployments: name the run of each deployment")
+    if len({folder.resolve() for folder in runs.values()}) < max(2, len(runs)):
+        raise UsageError("report RUN RUN … --deployments: name the run of each deployment, each once")
     made = merge(runs, f"{time.strftime('%Y%m%d-%H%M%S')}-merged")
     written = RunStore(results / made.info.run_id, started_at=made.info.started_at)
-    for name in store.LINES:
+    for name in filter(lambda name: getattr(made, name), store.LINES):
         written.write_text(f"{name}.jsonl", "\n".join(each.recorded() for each in getattr(made, name)))
     written.write_info(made.info)
     return written.folder

@@ -103,9 +103,10 @@ def _measured(chosen: Settings, runtime: Chooser) -> RunRecords:
         if (build := implementation.build) and build.status != "ok":
             raise SideError(implementation.name, "built", build.reason)
     measured = {trial.implementation for trial in records.trials}
-    for one in records.processes:
-        if one.status == "failed" and one.implementation in {BASE, HEAD} - measured:
-            raise SideError(one.implementation, "measured", one.reason)
+    for side in (BASE, HEAD):  # where both fail, nothing can be told of head
+        for one in records.processes:
+            if one.status == "failed" and one.implementation == side and side not in measured:
+                raise SideError(side, "measured", one.reason)
     return records
 
 

@@ -116,11 +116,21 @@ def _published(run: Run) -> PublishedRun:
         machine=f"{machine.hostname}, {' '.join(machine.cpu_model.split())}, {machine.cpus_online} CPUs",
         facts={info.name: _facts(info) for info in run.info.implementations},
         rows=tuple(
-            (kind, sum(each.ranked for each in rows), row.model_copy(update={"latency": None}))
+            (kind, sum(each.ranked for each in rows), _without_values(row))
             for kind, rows in headlines.items()
             for row in rows
         ),
     )
+
+
+def _without_values(row: Row) -> Row:
+    """The row without latency and single values of processes, most of its bytes."""
+    figures = {"throughput": row.throughput, "cpu_per_request": row.cpu_per_request}
+    kept = {
+        name: one and one.model_copy(update={"estimate": one.estimate.model_copy(update={"values": ()})})
+        for name, one in figures.items()
+    }
+    return row.model_copy(update={"latency": None, **kept})
 
 
 def _facts(info: ImplementationInfo) -> str:

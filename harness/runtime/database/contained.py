@@ -6,7 +6,7 @@ from pathlib import Path
 from harness.errors import StartError
 from harness.host import process
 from harness.runtime import DatabaseAddress
-from harness.runtime.compose import DATABASE, UP_SECONDS, Project
+from harness.runtime.compose import DATABASE, UP_SECONDS, Project, not_started
 from harness.runtime.container import Container
 from harness.runtime.database.copies import RunDatabase
 
@@ -32,9 +32,8 @@ class DockerDatabase(RunDatabase):
             if done.status == 0:
                 return
             self.close()  # its log is whole
-        raise StartError(
-            f"PostgreSQL's container did not come up:\n{process.tail(log)}\n{process.tail(self.log)}\nlog: {self.log}"
-        )
+        said = f"{process.tail(log)}\n{process.tail(self.log)}\nlog: {self.log}"
+        raise not_started(said, "PostgreSQL's container did not come up")
 
     def contained(self) -> Container:
         """Its container, that has started."""

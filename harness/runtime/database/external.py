@@ -68,6 +68,8 @@ def external(host: str, port: int = 5432) -> Iterator[ExternalDatabase]:
     database = ExternalDatabase(DatabaseAddress(host=host, port=port))
     try:
         database.restore()
+        with connect(database.address) as connection:  # as quoted names spell them, some of TechEmpower's among these
+            connection.execute('SELECT 1 FROM "World", "Fortune" LIMIT 1')
     except psycopg.Error as error:
         psql = f"psql -h {host} -p {port}"
         raise StartError(

@@ -63,6 +63,7 @@ def test_without_a_ranking_that_can_be_read_the_trials_are_ranked(
     rows = document.ranking.test_types["json"].headline.rows
     assert {row.implementation for row in rows[:2]} == {"vertx-web", "resteasy"}
     assert all(row.ranked for row in rows)
+    assert not any(ranking.tables for ranking in document.ranking.test_types.values())  # a page asks for them later
     assert [problem.file for problem in document.problems] == problems
 
 

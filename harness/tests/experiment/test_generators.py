@@ -235,6 +235,8 @@ def test_several_clients_are_one_load_and_each_is_kept() -> None:
     assert found.account is not None
     assert found.account.statuses == {"200": 1872, "503": 128}
     assert [(part.duration, part.wait_seconds) for part in found.parts] == [(2.0, 0.01), (2.5, None)]
+    nothing = total(**CLOSED, in_time={"due": 0, "received": 0, "successes": 0, "bytes_in": 0})
+    assert Loadgen().result(RUN, printed(nothing) + printed(nothing)).requests == 0
     with pytest.raises(LoadError, match="different kinds"):
         Loadgen().result(OPEN, printed(total()) + printed(total(**CLOSED)))
 

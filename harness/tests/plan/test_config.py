@@ -12,7 +12,7 @@ USABLE = (0, 1, 2, 3, 8)
     ("text", "cpus"), [("0-3", (0, 1, 2, 3)), ("8,0", (0, 8)), ("1,1-2", (1, 2)), (None, None), ("", None)]
 )
 def test_a_list_of_cpus_is_sorted_and_without_repeats(text: str | None, cpus: tuple[int, ...] | None) -> None:
-    assert parse_cpus(text, USABLE, "--cpuset-cpus") == cpus
+    assert parse_cpus(text, USABLE) == cpus
 
 
 @pytest.mark.parametrize(
@@ -27,5 +27,5 @@ def test_a_list_of_cpus_is_sorted_and_without_repeats(text: str | None, cpus: tu
 )
 def test_a_cpu_that_may_not_be_used_is_an_error(text: str, message: str) -> None:
     with pytest.raises(UsageError) as error:
-        parse_cpus(text, USABLE, "--cpuset-cpus")
+        parse_cpus(text, USABLE)
     assert str(error.value).startswith(message)

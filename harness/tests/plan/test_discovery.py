@@ -72,6 +72,7 @@ def test_a_file_that_is_not_utf_8_is_a_named_problem(tmp_path: Path) -> None:
             config("x", default={**ENTRY, "local": {"run": ["x"], "builds": []}}),
             "tests.0.default.local.builds: unknown key; did you mean build?",
         ),
+        (config("x", default={**ENTRY, "run": ["x"]}), "tests.0.default.run: unknown key; allowed are"),  # elsewhere
         (config("x", default={"language": "C"}), "names no URL: give at least one of json_url"),
         (config("x", default={**ENTRY, "port": 0}), "tests.0.default.port: Input should be greater than or equal to 1"),
         (config("x", default={**ENTRY, "approach": "Fast"}), "Input should be 'Realistic' or 'Stripped'"),

@@ -46,6 +46,7 @@ def test_a_profile_of_one_s_own_is_named_after_its_file(tmp_path: Path) -> None:
         (OWN + "[warm_up]\njit_cap = 1\n", "warm_up.jit_cap: unknown key; did you mean jit_cap_seconds"),
         (OWN.replace("[8]", "[]", 1), "levels.concurrency: must not be empty"),
         (OWN.replace("= 3", "= 0"), "duration_seconds: Input should be greater than or equal to 1 (found 0)"),
+        (OWN.replace('"mine"', '"mi\\u0000ne"'), "not valid TOML here: a text holds a NUL character"),
         (OWN.replace('"mine"', "mine"), "not valid TOML: Invalid value (at line 2, column 15)"),
     ],
 )

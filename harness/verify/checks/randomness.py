@@ -182,7 +182,7 @@ def _overlaps(evidence: Evidence) -> Iterator[Finding]:
 
 def tails(seen: int, of: int, probability: float) -> tuple[float, float]:
     """P(X <= seen) and P(X >= seen) of the binomial distribution."""
-    from scipy.special import bdtr, bdtrc  # here: likewise
+    from scipy.special import bdtr, bdtrc  # here: what lists or plans need not wait for scipy
 
     if seen > of:
         return 1.0, 0.0
@@ -192,7 +192,7 @@ def tails(seen: int, of: int, probability: float) -> tuple[float, float]:
 @lru_cache(maxsize=64)
 def unsuspicious(total: int) -> tuple[int, int]:
     """The fewest and the most of ``total`` values that one of the CELLS may hold without an objection."""
-    from scipy.stats import binom  # here: what lists or plans need not wait for scipy
+    from scipy.stats import binom  # here: likewise
 
     limit = FALSE_ALARM / (2 * 2 * CELLS)  # two tails, two partitions
     return int(binom.ppf(limit, total, 1 / CELLS)), int(binom.isf(limit, total, 1 / CELLS))
