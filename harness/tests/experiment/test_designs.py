@@ -9,18 +9,7 @@ import pytest
 
 from harness.experiment import designs
 from harness.experiment.predicted import RATE, Prediction, predict
-from harness.experiment.steps import (
-    Failed,
-    Measure,
-    Measured,
-    Process,
-    Shown,
-    Start,
-    Step,
-    Stop,
-    Warm,
-    carry_out,
-)
+from harness.experiment.steps import Failed, Measure, Measured, Process, Shown, Start, Step, Stop, Warm, carry_out
 from harness.plan import profile as profiles
 from harness.plan.plan import Candidate, Plan, headline
 from harness.plan.profile import Profile
@@ -216,8 +205,7 @@ def test_the_order_services_capacity_is_searched_by_factors() -> None:
 def test_a_gate_measures_every_side_at_the_rate_of_the_slowest_in_all_its_processes() -> None:
     plan = plan_of("abc", short("gate", time_seconds=240.0))
     plan = replace(
-        plan,
-        candidates=tuple(replace(c, test_types={"json": (Closed(connections=32),)}) for c in plan.candidates),
+        plan, candidates=tuple(replace(c, test_types={"json": (Closed(connections=32),)}) for c in plan.candidates)
     )
 
     def answer(step: Step) -> Shown | None:
@@ -244,10 +232,7 @@ def test_a_gate_ends_when_a_side_is_lost() -> None:
     plan = plan_of("abc", short("gate", time_seconds=240.0))
     does_not_start = steps_of(plan, lambda s: Failed() if s == Start(process=lost) else None)
     assert not measured(does_not_start)
-    dies = steps_of(
-        plan,
-        lambda s: Failed(gone=True) if isinstance(s, Measure) and s.cell.process == lost else None,
-    )
+    dies = steps_of(plan, lambda s: Failed(gone=True) if isinstance(s, Measure) and s.cell.process == lost else None)
     for answers in (does_not_start, dies):
         assert {step.process.number for step in answers.steps if isinstance(step, Start)} == {0}
         assert {step.process.implementation for step in answers.steps if isinstance(step, Stop)} == {"a", "c"}

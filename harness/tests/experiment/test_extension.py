@@ -21,12 +21,7 @@ from harness.tests.doubles.fakes_run import FakeRun
 from harness.tests.doubles.fakes_world import Behaviour
 from harness.verify.checks.registry import CHECKS
 
-GREET = TestType(
-    name="greet",
-    answer="greeting",
-    concurrency=(3, 30),
-    crowd=Crowd(thorough=(Requests(times=10),)),
-)
+GREET = TestType(name="greet", answer="greeting", concurrency=(3, 30), crowd=Crowd(thorough=(Requests(times=10),)))
 
 
 def costs(report: Report, out: TextIO) -> None:

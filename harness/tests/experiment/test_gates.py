@@ -88,12 +88,7 @@ CLIENT = ClientUse(
 
 
 def expected(**changes: object) -> Expected:
-    made = {
-        "open_loop": PROFILE.open_loop,
-        "server_cpus": 2,
-        "response_bytes": (149.0, 151.0),
-        **changes,
-    }
+    made = {"open_loop": PROFILE.open_loop, "server_cpus": 2, "response_bytes": (149.0, 151.0), **changes}
     return Expected(**made)  # type: ignore[arg-type]
 
 

@@ -137,11 +137,7 @@ def test_each_kind_of_load_is_on_the_command_line(tmp_path: Path) -> None:
 def test_loads_that_are_due_at_a_time_have_real_time_priority_where_it_is_allowed(tmp_path: Path) -> None:
     started = Loadgen(binary="/built/loadgen", chrt="/usr/bin/chrt")
     assert (started.program, Loadgen(binary="/built/loadgen").program) == ("/usr/bin/chrt", "/built/loadgen")
-    for run, priority in (
-        (RUN, ["--other", "0"]),
-        (OPEN, ["--rr", "1"]),
-        (PLAYED, ["--rr", "1"]),
-    ):
+    for run, priority in ((RUN, ["--other", "0"]), (OPEN, ["--rr", "1"]), (PLAYED, ["--rr", "1"])):
         assert list(started.arguments(run, tmp_path)[:4]) == [*priority, "/built/loadgen", "--header"]
         assert Loadgen().arguments(run, tmp_path)[0] == "--header"
 

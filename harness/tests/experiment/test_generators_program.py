@@ -25,10 +25,7 @@ from harness.tests.doubles.service import REQUESTS, Service
 from harness.tests.experiment.generator_servers import OK, scripted, tool
 from harness.verify.checks.evidence import Sampling
 
-pytestmark = [
-    pytest.mark.e2e,
-    pytest.mark.skipif(shutil.which("cargo") is None, reason="cargo is missing"),
-]
+pytestmark = [pytest.mark.e2e, pytest.mark.skipif(shutil.which("cargo") is None, reason="cargo is missing")]
 
 
 @pytest.fixture(scope="module")

@@ -26,10 +26,7 @@ from harness.records.models import Arrivals, Scenario
 from harness.tests.experiment import order_server
 from harness.tests.experiment.generator_servers import OK, scripted
 
-pytestmark = [
-    pytest.mark.e2e,
-    pytest.mark.skipif(shutil.which("cargo") is None, reason="cargo is missing"),
-]
+pytestmark = [pytest.mark.e2e, pytest.mark.skipif(shutil.which("cargo") is None, reason="cargo is missing")]
 
 MS = 1_000_000
 ATTEMPTS = 4  # a machine that is busy adds what no server's record holds; a generator that is wrong is wrong each time

@@ -23,10 +23,7 @@ from harness.experiment.generators.own import Times, Total, totals
 from harness.host import crates
 from harness.tests.experiment.generator_servers import tool
 
-pytestmark = [
-    pytest.mark.e2e,
-    pytest.mark.skipif(shutil.which("cargo") is None, reason="cargo is missing"),
-]
+pytestmark = [pytest.mark.e2e, pytest.mark.skipif(shutil.which("cargo") is None, reason="cargo is missing")]
 
 RATE = 500
 MS = 1_000_000

@@ -123,12 +123,7 @@ sys.meta_path.insert(0, Finder())
 
 @pytest.mark.parametrize(
     ("code", "status", "out"),
-    [
-        (END, 0, b"done\nstopped\n"),
-        (SWALLOWED, 130, b"not heard\n"),
-        (SLOW_END, 130, b"stopped\n"),
-        (LOADS, 130, b""),
-    ],
+    [(END, 0, b"done\nstopped\n"), (SWALLOWED, 130, b"not heard\n"), (SLOW_END, 130, b"stopped\n"), (LOADS, 130, b"")],
     ids=[
         "at the end it interrupts neither the stopping nor the exit",
         "one that Python drops is raised again",

@@ -65,10 +65,7 @@ def test_with_consent_exactly_the_missing_packages_are_installed_and_a_failure_i
             "install -y --no-install-recommends wrk",
         )
     ]
-    assert notes == (
-        f"apt-get install openjdk-25-jdk-headless failed; see {tmp_path}/log",
-        "installed wrk",
-    )
+    assert notes == (f"apt-get install openjdk-25-jdk-headless failed; see {tmp_path}/log", "installed wrk")
 
 
 def test_on_another_system_it_says_what_to_do(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -8,13 +8,7 @@ import pytest
 
 from harness.errors import UsageError
 from harness.plan.discovery import Implementation
-from harness.runtime.techempower import (
-    SECCOMP,
-    build_arguments,
-    is_upstream,
-    parse_allow,
-    run_arguments,
-)
+from harness.runtime.techempower import SECCOMP, build_arguments, is_upstream, parse_allow, run_arguments
 from harness.tests.doubles import implementations
 
 
