@@ -36,12 +36,13 @@ class SilentDisplay(Display):
     """Remembers the lines that a run told."""
 
     lines: list[str] = field(default_factory=list)
+    closed: bool = False
 
     def show(self, state: State, *, changed: str) -> None:
         self.lines += [changed] if changed else []
 
     def close(self) -> None:
-        """Nothing to give back."""
+        self.closed = True
 
 
 @dataclass

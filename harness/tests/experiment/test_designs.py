@@ -39,9 +39,6 @@ class Answers:
         self.steps.append(step)
         return self.instead(step) or self.bench.carry_out(step)
 
-    def of(self, kind: type[Step]) -> list[Step]:
-        return [step for step in self.steps if isinstance(step, kind)]
-
 
 def steps_of(plan: Plan, instead: Callable[[Step], Shown | None] = lambda _: None, seed: int = 1) -> Answers:
     answers = Answers(plan, instead)
@@ -95,15 +92,6 @@ def test_other_loads_are_visited_once_before_the_headline_one() -> None:
     assert counts[JSON[0]] == counts[JSON[2]] == 1
     assert counts[JSON[1]] > 4
     assert [s.cell.load for s in loads[:3]][-1] == JSON[1]
-
-
-def test_each_headline_cell_of_the_first_process_has_one_witness_just_behind_ours() -> None:
-    loads = measured(steps_of(plan_of("ab")))
-    witnesses = [place for place, step in enumerate(loads) if step.purpose == "witness"]
-    assert len(witnesses) == 4
-    for place in witnesses:
-        assert loads[place].cell == loads[place - 1].cell
-        assert loads[place].cell.process.number == 0
 
 
 def test_a_test_type_whose_load_fails_twice_is_left_out_of_that_process() -> None:

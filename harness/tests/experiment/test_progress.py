@@ -5,7 +5,6 @@ import json
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
@@ -17,27 +16,14 @@ from harness.experiment.steps import Cell, Process
 from harness.records.models import Closed, Window
 from harness.records.store import RunStore
 from harness.tests import records
+from harness.tests.doubles.fakes_run import SilentDisplay
 from harness.tests.doubles.fakes_world import FakeClock
 
 CELL = Cell(process=Process("vertx", 1), test_type="query", load=Closed(connections=64, queries=20))
 
 
-@dataclass
-class Recorder(Display):
-    """A display that remembers."""
-
-    lines: list[str] = field(default_factory=list)
-    closed: bool = False
-
-    def show(self, state: State, *, changed: str) -> None:
-        self.lines += [changed] if changed else []
-
-    def close(self) -> None:
-        self.closed = True
-
-
 def test_progress_json_has_every_key_that_the_dashboard_reads(tmp_path: Path) -> None:
-    followed = Progress(Recorder(), expected_seconds=100, store=RunStore(tmp_path / "run", started_at=0))
+    followed = Progress(SilentDisplay(), expected_seconds=100, store=RunStore(tmp_path / "run", started_at=0))
     followed.load(CELL, "measure")
     document = json.loads((tmp_path / "run" / "progress.json").read_text())
     elapsed, remaining = document.pop("elapsed_seconds"), document.pop("remaining_seconds")
@@ -58,7 +44,7 @@ def test_progress_json_has_every_key_that_the_dashboard_reads(tmp_path: Path) ->
 
 def test_the_remaining_time_shrinks() -> None:
     clock = FakeClock()
-    followed = Progress(Recorder(), expected_seconds=500, clock=clock)
+    followed = Progress(SilentDisplay(), expected_seconds=500, clock=clock)
     followed.stage("starting")
     clock.sleep(10)
     followed.stage("preparing")
@@ -72,7 +58,7 @@ def test_the_remaining_time_shrinks() -> None:
 
 
 def test_what_changed_is_told_in_a_line() -> None:
-    display = Recorder()
+    display = SilentDisplay()
     followed = Progress(display)
     followed.process("vertx", 0)
     followed.trial(records.trials()[0])
@@ -95,7 +81,7 @@ def test_plain_lines_have_the_time_and_quiet_ones_are_problems_alone(capsys: pyt
 
 
 def test_a_build_is_told_and_takes_none_of_the_expected_time(tmp_path: Path) -> None:
-    clock, display = FakeClock(), Recorder()
+    clock, display = FakeClock(), SilentDisplay()
     followed = Progress(display, expected_seconds=100, clock=clock)
     with followed.building("vertx", tmp_path / "build.log"):
         clock.sleep(40)
@@ -130,7 +116,7 @@ def second(start: float, responses: float) -> Window:
 
 
 def test_the_seconds_of_the_running_load_are_in_progress_json_until_the_next_one(tmp_path: Path) -> None:
-    followed = Progress(Recorder(), store=RunStore(tmp_path / "run", started_at=0))
+    followed = Progress(SilentDisplay(), store=RunStore(tmp_path / "run", started_at=0))
 
     def written() -> list[float]:
         document = json.loads((tmp_path / "run" / "progress.json").read_text())
@@ -148,7 +134,7 @@ def test_the_seconds_of_the_running_load_are_in_progress_json_until_the_next_one
 
 
 def test_a_long_load_keeps_its_latest_seconds() -> None:
-    followed = Progress(Recorder())
+    followed = Progress(SilentDisplay())
     for start in range(progress.MOST_WINDOWS + 5):
         followed.second(second(float(start), 1.0))
     assert len(followed.state.windows) == progress.MOST_WINDOWS
@@ -164,7 +150,7 @@ def test_a_stage_that_builds_something_of_the_harness_says_that_it_goes_on(
         yield
 
     monkeypatch.setattr(progress, "beats", one_beat)
-    display = Recorder()
+    display = SilentDisplay()
     followed = Progress(display, expected_seconds=100, store=RunStore(tmp_path / "run", started_at=0))
     with followed.preparing("making the generator ready"):
         pass

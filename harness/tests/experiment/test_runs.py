@@ -2,9 +2,8 @@
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -21,7 +20,7 @@ from harness.plan.profile import Profile
 from harness.records import store
 from harness.records.models import Build, CheckResult, Closed, Open, Outcome, Scenario, Trial, Verdict
 from harness.tests.doubles.fakes_run import FakeRun
-from harness.tests.doubles.fakes_runtime import FakeDatabase, FakeMachines, FakeRuntime
+from harness.tests.doubles.fakes_runtime import FakeDatabase, FakeMachines
 from harness.tests.doubles.fakes_world import Behaviour, World
 
 SIX = ("json", "plaintext", "db", "query", "fortune", "update")
@@ -71,20 +70,19 @@ def test_a_run_leaves_its_files_and_nothing_else(tmp_path: Path) -> None:
     assert Counter(t.process for t in records.trials) == {p.process: p.trials for p in records.processes}
 
 
-def test_each_cell_has_trials_of_two_processes_and_a_witness_by_the_other_generator(tmp_path: Path) -> None:
-    trials = FakeRun(tmp_path, {"a": Behaviour(), "b": Behaviour()}, quick()).run().records.trials
+@pytest.mark.parametrize(("generator", "other"), [("loadgen", "wrk"), ("wrk", "loadgen")])
+def test_each_cell_has_trials_of_two_processes_and_a_witness_by_the_other_generator_just_behind(
+    tmp_path: Path, generator: str, other: str
+) -> None:
+    profile = quick().model_copy(update={"generator": generator})
+    trials = FakeRun(tmp_path, {"a": Behaviour(), "b": Behaviour()}, profile).run().records.trials
     for name in "ab":
         assert {trial.process for trial in of(trials, name)} == {0, 1}
+        assert {trial.generator for trial in of(trials, name)} == {generator}
         (witness,) = of(trials, name, "witness")
-        assert (witness.generator, witness.latency, witness.process) == ("wrk", None, 0)
-        assert {trial.generator for trial in of(trials, name)} == {"loadgen"}
-
-
-def test_with_wrk_as_generator_ours_is_the_witness(tmp_path: Path) -> None:
-    fake = FakeRun(tmp_path, {"a": Behaviour()}, quick().model_copy(update={"generator": "wrk"}))
-    trials = fake.run().records.trials
-    assert {trial.generator for trial in of(trials, "a")} == {"wrk"}
-    assert [trial.generator for trial in of(trials, "a", "witness")] == ["loadgen"]
+        assert (witness.generator, witness.latency is None, witness.process) == (other, other == "wrk", 0)
+        before = trials[trials.index(witness) - 1]
+        assert (before.implementation, before.load) == (name, witness.load)
 
 
 def test_the_figures_of_a_cold_server_are_those_of_a_warm_one(tmp_path: Path) -> None:
@@ -254,7 +252,7 @@ def test_an_interrupted_run_goes_on_where_it_was(tmp_path: Path, after: int) -> 
     with pytest.raises(KeyboardInterrupt):
         fake.run()
     before = fake.records()
-    assert before.info.status == "interrupted"
+    assert (before.info.status, before.info.problems) == ("interrupted", ("interrupted",))
     finished = store.finished(before)
     again = FakeRun(tmp_path, servers, quick(), seed=4, resume="latest", world=replace(fake.world))
     outcome = again.run()
@@ -264,14 +262,6 @@ def test_an_interrupted_run_goes_on_where_it_was(tmp_path: Path, after: int) -> 
     assert set(kept) <= {t.id for t in outcome.records.trials}
     ids = Counter(trial.id for trial in outcome.records.trials)
     assert max(ids.values()) == 1
-
-
-def test_an_interrupted_run_has_no_failures_of_its_implementations(tmp_path: Path) -> None:
-    fake = Interrupted(tmp_path, {"a": Behaviour()}, quick())
-    fake.after = 3
-    with pytest.raises(KeyboardInterrupt):
-        fake.run()
-    assert fake.records().info.problems == ("interrupted",)
 
 
 def test_what_verification_says_of_a_server_that_an_interruption_stopped_is_not_recorded(
@@ -351,25 +341,9 @@ def test_a_run_takes_the_time_that_it_is_given(tmp_path: Path) -> None:
     assert math.fsum(t.duration for t in trials) > 0.45 * took
 
 
-class Hopeless(FakeRuntime):
-    """Its PostgreSQL ends whenever somebody uses it."""
-
-    @contextmanager
-    def database(self) -> Iterator[FakeDatabase]:
-        yield Ended(self.world)
-
-
-@dataclass(frozen=True)
-class Ended(FakeDatabase):
-    """PostgreSQL that does not come back."""
-
-    def crash_reason(self) -> str | None:
-        return "PostgreSQL ended (killed by SIGKILL)"
-
-
-def test_a_database_that_ends_again_and_again_ends_the_run(tmp_path: Path) -> None:
+def test_a_database_that_ends_again_and_again_ends_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(FakeDatabase, "crash_reason", lambda _: "PostgreSQL ended (killed by SIGKILL)")
     fake = FakeRun(tmp_path, {"a": Behaviour(dies_after=1.0, deaths=99)}, quick())
-    fake.runtime = Hopeless(fake.world)
     with pytest.raises(DatabaseDiedError):
         fake.run()
     assert fake.records().info.status == "failed"

@@ -31,10 +31,26 @@ def decays(excess: float, seconds: float) -> Callable[[int], float]:
     return lambda second: 1 + excess * math.exp(-(second + 0.5) / seconds)
 
 
-def test_a_flat_server_is_steady_after_two_spans() -> None:
+@pytest.mark.parametrize(
+    ("costs", "windows", "since"),
+    [
+        ([20e-6] * 30, 10, 5.0),  # the later span began after five windows
+        ([20e-6 * 1.1**second for second in range(40)], 10, 5.0),
+        ([20e-6] * 2 + [90e-6] + [20e-6] * 10, 10, 5.0),
+        ([20e-6, None] * 12, 19, 10.0),
+        ([None] * 20, None, None),
+        ([0.0] * 20, None, None),
+        ([400e-6 * 0.97**second for second in range(40)], None, None),
+    ],
+    ids=["flat", "rising", "one wild", "some not read", "none read", "too short for a tick of CPU", "falling"],
+)
+def test_a_server_is_steady_after_two_spans_of_readable_windows_in_which_its_cost_no_longer_falls(
+    costs: Sequence[float | None], windows: int | None, since: float | None
+) -> None:
     detector = SteadyDetector(RULE, jit=False)
-    assert feed(detector, [20e-6] * 30) == 10
-    assert detector.seconds_to_steady == 5.0  # the later span began after five windows
+    assert feed(detector, costs) == windows
+    assert (detector.steady, detector.seconds_to_steady) == (windows is not None, since)
+    assert detector.seconds == (windows or len(costs))
 
 
 def test_a_jvm_is_steady_only_when_its_cost_has_settled() -> None:
@@ -43,28 +59,6 @@ def test_a_jvm_is_steady_only_when_its_cost_has_settled() -> None:
     stopped = feed(detector, costs)
     assert stopped is not None
     assert costs[stopped - 1] < 20e-6 * 1.05
-
-
-def test_a_plateau_of_throughput_with_falling_cost_is_not_steady() -> None:
-    detector = SteadyDetector(RULE, jit=True)
-    assert feed(detector, [400e-6 * 0.97**second for second in range(40)]) is None
-    assert not detector.steady
-    assert detector.seconds_to_steady is None
-
-
-def test_a_cost_that_rises_is_no_warming_up() -> None:
-    assert feed(SteadyDetector(RULE, jit=False), [20e-6 * 1.1**second for second in range(40)]) == 10
-
-
-def test_one_wild_window_does_not_matter_to_medians() -> None:
-    assert feed(SteadyDetector(RULE, jit=False), [20e-6] * 2 + [90e-6] + [20e-6] * 10) == 10
-
-
-def test_windows_that_could_not_be_read_neither_count_nor_disturb() -> None:
-    detector = SteadyDetector(RULE, jit=False)
-    assert feed(detector, [20e-6, None] * 12) == 19
-    assert detector.seconds == 19.0
-    assert feed(SteadyDetector(RULE, jit=False), [None] * 20) is None
 
 
 def test_a_stalled_window_is_the_opposite_of_steady() -> None:
@@ -77,10 +71,6 @@ def test_a_stalled_window_is_the_opposite_of_steady() -> None:
 @pytest.mark.parametrize(("jit", "cap"), [(False, 20.0), (True, 60.0)])
 def test_the_cap_is_longer_for_jit_runtimes(jit: bool, cap: float) -> None:
     assert SteadyDetector(RULE, jit=jit).cap_seconds == cap
-
-
-def test_windows_too_short_for_a_tick_of_cpu_agree_with_nothing() -> None:
-    assert feed(SteadyDetector(RULE, jit=False), [0.0] * 20) is None
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 import json
 import os
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import pytest
@@ -232,27 +232,23 @@ def test_a_lock_that_is_a_link_costs_nobody_a_file(interrupted: Scene) -> None:
 
 # ---- other files that commands read ----------------------------------------------------------------------------------
 
-DAMAGE: Mapping[str, Callable[[Path], object]] = {
-    "pipe": os.mkfifo,
-    "device": lambda path: path.symlink_to("/dev/zero"),
-    "values": lambda path: path.write_bytes(b"[" + b"[]," * MANY + b"[]]"),
-}
-READ: Mapping[str, tuple[str, tuple[str, ...]]] = {
-    "machines": (
-        "machines.toml",
-        ("--test", "good", "--dry-run", "--frameworks", "ROOT/frameworks", "--hosts", "ROOT/machines.toml"),
-    ),
-    "a round to compare with": ("round.json", ("compare", "ROOT/round.json", "latest", "--results", "ROOT/results")),
-}
+HOSTS = ("--test", "good", "--dry-run", "--frameworks", "ROOT/frameworks", "--hosts", "ROOT/machines.toml")
+COMPARE = ("compare", "ROOT/round.json", "latest", "--results", "ROOT/results")
 
 
 @pytest.mark.parametrize(
-    ("what", "damage"),
-    [("machines", "pipe"), ("a round to compare with", "values"), ("a round to compare with", "device")],
+    ("name", "words", "make"),
+    [
+        ("machines.toml", HOSTS, os.mkfifo),
+        ("round.json", COMPARE, lambda path: path.write_bytes(b"[" + b"[]," * MANY + b"[]]")),
+        ("round.json", COMPARE, lambda path: path.symlink_to("/dev/zero")),
+    ],
+    ids=["machines are a pipe", "a round of many values", "a round is a device"],
 )
-def test_every_other_file_that_is_read_is_bounded_and_named(recorded: Scene, what: str, damage: str) -> None:
+def test_every_other_file_that_is_read_is_bounded_and_named(
+    recorded: Scene, name: str, words: Sequence[str], make: Callable[[Path], object]
+) -> None:
     """Something else in its place ends the command with a status of its own, in bounded time and memory."""
-    name, words = READ[what]
     recorded.add("good")
-    DAMAGE[damage](recorded.root / name)
+    make(recorded.root / name)
     recorded.tfb(*(word.replace("ROOT", str(recorded.root)) for word in words)).ends(1, 2).says(name)

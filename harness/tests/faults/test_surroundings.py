@@ -13,6 +13,7 @@ import pytest
 from harness.host import ownership
 from harness.host.process import MARK
 from harness.paths import REPOSITORY
+from harness.tests.host.test_leftovers import dead
 from harness.tests.scene import Scene
 
 pytestmark = pytest.mark.fault
@@ -96,12 +97,7 @@ def test_the_launcher_says_what_to_do_about_a_broken_environment(scene: Scene, w
 @contextmanager
 def leftovers(scene: Scene) -> Iterator[Callable[[], tuple[bool, bool]]]:
     """A process and a scratch folder of a harness that is dead; which of them are gone."""
-    with subprocess.Popen(["sleep", "600"]) as child:
-        start = ownership.start_of(child.pid)
-        child.kill()
-    here = ownership.me()
-    assert start is not None
-    owner = ownership.Owner(pid=child.pid, start=start, namespace=here.namespace, boot=here.boot)
+    owner = dead()
     process = subprocess.Popen(["sleep", "600"], env={**os.environ, MARK: f"{owner}.1"}, start_new_session=True)
     folder = scene.scratch / "tfb-scratch-postgres-left"
     (folder / "data").mkdir(parents=True)

@@ -8,12 +8,12 @@ import tempfile
 import time
 from pathlib import Path
 
-import psutil
 import pytest
 
-from harness.host import leftovers, ownership, process
+from harness.host import leftovers, ownership
 from harness.host.ownership import Owner
 from harness.paths import REPOSITORY
+from harness.tests.scene import started_by
 
 
 def dead() -> Owner:
@@ -94,19 +94,6 @@ with ownership.scratch("test") as folder:
 """
 
 
-def marked(pid: int) -> list[int]:
-    """Living processes that a harness of this number has started."""
-    found = []
-    for candidate in psutil.process_iter():
-        try:
-            ours = candidate.environ().get(process.MARK, "").startswith(f"{pid}.")
-            if ours and candidate.status() != psutil.STATUS_ZOMBIE:
-                found.append(candidate.pid)
-        except psutil.Error:
-            continue
-    return found
-
-
 def test_a_harness_that_is_killed_leaves_neither_processes_nor_folders(tmp_path: Path) -> None:
     environment = {**os.environ, "TMPDIR": str(tmp_path)}
     command = [sys.executable, "-c", HARNESS]
@@ -114,10 +101,10 @@ def test_a_harness_that_is_killed_leaves_neither_processes_nor_folders(tmp_path:
         assert harness.stdout is not None
         made = Path(harness.stdout.readline().decode().strip())
         assert made.is_dir()
-        while len(marked(harness.pid)) < 2:
+        while len(started_by(harness.pid)) < 2:
             time.sleep(0.05)
         harness.send_signal(signal.SIGKILL)
     until = time.monotonic() + 30
-    while (made.exists() or marked(harness.pid)) and time.monotonic() < until:
+    while (made.exists() or started_by(harness.pid)) and time.monotonic() < until:
         time.sleep(0.05)
-    assert (made.exists(), marked(harness.pid)) == (False, [])
+    assert (made.exists(), started_by(harness.pid)) == (False, [])

@@ -1,27 +1,13 @@
 """The PostgreSQL of a run: seeded, restored, on the loopback address alone, and gone afterwards."""
 
-import tempfile
-from collections.abc import Iterator
-from pathlib import Path
-
 import psutil
 import psycopg
 import pytest
 
 from harness.errors import StartError
-from harness.host.toolchain import Tool
 from harness.runtime import DatabaseAddress
-from harness.runtime.database import connect, embedded
+from harness.runtime.database import connect
 from harness.runtime.database.embedded import EmbeddedDatabase
-
-
-@pytest.fixture
-def place(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A folder for scratch that PostgreSQL's account may enter, as it may not those of the tests."""
-    with tempfile.TemporaryDirectory() as folder:
-        Path(folder).chmod(0o1777)
-        monkeypatch.setattr(tempfile, "tempdir", folder)
-        yield Path(folder)
 
 
 def count(address: DatabaseAddress, query: str) -> int:
@@ -72,16 +58,3 @@ def test_its_cpu_grows_with_work(postgres: EmbeddedDatabase) -> None:
         connection.execute(b"SELECT count(*) FROM generate_series(1, 2000000)")
         after = meter.read()
     assert after.cpu_seconds > before.cpu_seconds
-
-
-def test_one_that_does_not_come_up_is_told_with_its_last_lines_and_leaves_no_folder(place: Path) -> None:
-    for program, code in (("initdb", "mkdir data"), ("postgres", "echo no shared memory; exit 7")):
-        (place / program).write_text(f"#!/bin/sh\n{code}\n")
-        (place / program).chmod(0o755)
-    broken = Tool(kind="postgres", version=(15,), program=place / "postgres")
-    with (
-        pytest.raises(StartError, match=r"PostgreSQL ended at once \(exit status 7\):\n(.|\n)*no shared memory"),
-        embedded.embedded(broken, place / "database.log"),
-    ):
-        pass
-    assert sorted(path.name for path in place.iterdir()) == ["database.log", "initdb", "postgres"]
