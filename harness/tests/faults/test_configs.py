@@ -105,7 +105,6 @@ def listed(scene: Scene, broken: Sequence[str]) -> None:
 
 @pytest.mark.parametrize("kind", CONFIGS)
 def test_a_broken_configuration_is_named_with_its_reason_and_the_good_ones_are_listed(scene: Scene, kind: str) -> None:
-    """Whatever a benchmark_config.json holds, it is named with its file, and the others can be used."""
     scene.add("good")
     for number, data in enumerate(CONFIGS[kind].values()):
         scene.write(f"bad{number}", data)
@@ -142,7 +141,6 @@ def test_what_is_no_regular_file_is_named_and_not_waited_for(scene: Scene) -> No
 
 
 def test_a_run_is_planned_beside_a_broken_configuration(scene: Scene) -> None:
-    """A broken folder keeps nobody from measuring the good ones."""
     scene.add("good")
     scene.write("bad", document("../../../escaped"))
     scene.measure("--test", "run", "--dry-run").ends(0).says("good", "Python/bad/benchmark_config.json: framework")

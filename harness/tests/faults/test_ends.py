@@ -265,7 +265,6 @@ def test_eight_runs_at_once_are_eight_whole_runs(scene: Scene) -> None:
 
 
 def test_a_run_that_goes_on_elsewhere_is_not_resumed(scene: Scene) -> None:
-    """Two harnesses never write one run."""
     answers: list[Answer] = []
     words = (*RUN, "--duration", "15")
     scene.struck(words, prepared(scene, "measure"), lambda _: answers.append(scene.resume())).ends(0)

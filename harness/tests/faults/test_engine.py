@@ -48,13 +48,6 @@ def test_what_the_end_of_postgres_s_container_took_is_measured_again(containers:
 
 
 @needs_engine
-def test_a_server_beyond_its_memory_is_named_with_its_limit(scene: Scene) -> None:
-    """As out of memory, not as a crash."""
-    scene.image("one", "out-of-memory")
-    scene.measure(*RUN, "--test-container-memory", "64m").ends(1).says("out of memory")
-
-
-@needs_engine
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_an_interrupted_run_leaves_no_container(containers: Scene, number: signal.Signals) -> None:
     """Exit status 130."""

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from harness.dashboard.runs import Runs
-from harness.tests.scene import Scene
+from harness.tests.scene import PROFILE, Scene
 
 pytestmark = pytest.mark.fault
 
@@ -116,14 +116,12 @@ def test_what_is_whole_of_a_damaged_run_is_shown(recorded: Scene, original: Scen
 
 
 def test_a_terminal_s_escapes_in_records_are_spelled_out(recorded: Scene) -> None:
-    """No record sends the terminal anything but text."""
     renamed(recorded.folder(), f"o{ESCAPE}ne")
     set_value("profile", f"x{ESCAPE}y")(recorded.folder())
     recorded.report().says("\\x1b[2J")
 
 
 def test_marks_of_a_library_of_colours_are_shown_as_they_are(recorded: Scene) -> None:
-    """A name is never taken for formatting."""
     renamed(recorded.folder(), "[/bold]one")
     recorded.report().says("[/bold]one")
 
@@ -141,7 +139,6 @@ def test_marks_of_a_library_of_colours_are_shown_as_they_are(recorded: Scene) ->
     ids=["emptied", "deleted", "run.json"],
 )
 def test_a_complete_run_that_was_damaged_is_not_called_complete(recorded: Scene, named: str, damage: Damage) -> None:
-    """Its damage is named."""
     damage(recorded.folder())
     recorded.resume().ends(1, 2).says(named)
 
@@ -188,20 +185,11 @@ def test_lines_that_are_no_records_are_set_aside_and_kept(interrupted: Scene) ->
     assert b"\xff\xfe\n" in (folder / "trials.unfinished.jsonl").read_bytes()
 
 
-def edited(path: str, old: str, new: str) -> Callable[[Scene], object]:
-    def change(scene: Scene) -> None:
-        found = (scene.root / path).read_text(encoding="utf-8")
-        assert old in found
-        (scene.root / path).write_text(found.replace(old, new, 1), encoding="utf-8")
-
-    return change
-
-
-FOLDER = "frameworks/Python/one"
+LONGER = PROFILE.replace("duration_seconds = 1.0", "duration_seconds = 2.0")
 CHANGES: Mapping[str, tuple[str, Callable[[Scene], object], tuple[str, ...]]] = {
-    "profile": ("duration_seconds", edited("tiny.toml", "duration_seconds = 1.0", "duration_seconds = 2.0"), ()),
-    "configuration": ("one", edited(f"{FOLDER}/benchmark_config.json", "good", "answers-slowly"), ()),
-    "gone": ("one", lambda scene: shutil.rmtree(scene.root / FOLDER), ()),
+    "profile": ("duration_seconds", lambda scene: scene.profile.write_text(LONGER), ()),
+    "configuration": ("one", lambda scene: scene.add("one", "answers-slowly"), ()),
+    "gone": ("one", lambda scene: shutil.rmtree(scene.frameworks / "Python" / "one"), ()),
     "commit": ("commit", lambda scene: set_value("revision", "0" * 40)(scene.folder()), ()),
     "flag": ("--duration", lambda _: None, ("--duration", "3")),
 }

@@ -119,7 +119,6 @@ def test_errors_under_load_are_kept_and_are_no_throughput(gallery: Gallery) -> N
 
 
 def test_nothing_that_a_run_has_started_outlives_it(gallery: Gallery) -> None:
-    """No daemon, no server that ignores SIGTERM, and no scratch folder."""
     left = []
     for process in psutil.process_iter():
         with contextlib.suppress(psutil.Error):
@@ -288,7 +287,6 @@ def test_a_clock_that_is_set_in_a_run_spoils_nothing(scene: Scene, stage: str, s
 
 
 def test_no_negative_time_is_shown_of_a_clock_that_was_set_back(recorded: Scene) -> None:
-    """A report of such a run shows no time below 0."""
     path = recorded.folder() / "run.json"
     path.write_text(json.dumps(json.loads(path.read_bytes()) | {"completed_at": 1.0}), encoding="utf-8")
     assert "-1" not in recorded.report().stdout.splitlines()[0]

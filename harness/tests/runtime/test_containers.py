@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from harness.errors import StartError
 from harness.host import ownership
 from harness.plan.discovery import Implementation
 from harness.runtime import DatabaseAddress, compose
@@ -48,13 +47,11 @@ def database(runtime: DockerRuntime) -> Iterator[DockerDatabase]:
         yield made
 
 
-def built(
-    runtime: DockerRuntime, folder: Path, behaviour: str = "good", dockerfile: str = DOCKERFILE
-) -> Implementation:
+def built(runtime: DockerRuntime, folder: Path, dockerfile: str = DOCKERFILE) -> Implementation:
     """An implementation whose image has been built; ``UPSTREAM`` is a folder that knows nothing of this harness."""
     name = f"unit-{folder.name}".replace("_", "-")
     entry: dict[str, object] = {"port": 3000, "database": "postgres"}
-    entry |= {} if dockerfile == UPSTREAM else {"docker_cmd": behaviour, "local": {"run": ["false"]}}
+    entry |= {} if dockerfile == UPSTREAM else {"docker_cmd": "good", "local": {"run": ["false"]}}
     shutil.copy(SERVER, folder / "server.pl")
     (folder / f"{name}.dockerfile").write_text(dockerfile)
     known = implementation(folder, name, **entry)
@@ -88,15 +85,6 @@ def test_a_server_answers_is_metered_and_is_gone_afterwards(runtime: DockerRunti
         assert compose.ids("ps", "--filter", f"label={compose.RUN_LABEL}={other.run_id}")
     assert "fake: good" in log.read_text()
     assert not compose.ids("ps", "--all", "--filter", f"label={compose.RUN_LABEL}={runtime.project.run_id}")
-
-
-def test_a_start_that_crashes_is_told_as_that(runtime: DockerRuntime, tmp_path: Path) -> None:
-    known = built(runtime, tmp_path, "exits-at-once")
-    with (
-        pytest.raises(StartError, match=r"exit status 3(.|\n)*fake: cannot read its configuration"),
-        runtime.start(known, ADDRESS, tmp_path / "log", ready_path="/json"),
-    ):
-        pass
 
 
 def test_an_upstream_folder_finds_the_database_by_its_name_on_a_network_of_the_run_s(

@@ -1,7 +1,6 @@
 """The local runtime: ports, the contract's environment, and builds."""
 
 import os
-import socket
 import sys
 from pathlib import Path
 
@@ -11,19 +10,10 @@ from harness.errors import StartError
 from harness.plan.discovery import Implementation
 from harness.runtime import DatabaseAddress, readiness
 from harness.runtime.database.embedded import free_port
-from harness.runtime.local import LocalRuntime, listener, listening, require_free
+from harness.runtime.local import LocalRuntime, listening
 from harness.tests.doubles.implementations import implementation
 
 DATABASE = DatabaseAddress(host="10.0.0.1", port=5433)
-
-
-def test_a_taken_port_is_an_error_that_names_who_has_it_and_a_free_one_is_none() -> None:
-    with socket.create_server(("0.0.0.0", 0)) as server:
-        port = server.getsockname()[1]
-        with pytest.raises(StartError, match=rf"port {port} is taken by .* \(pid {os.getpid()}\): stop it, or choose"):
-            require_free(port)
-    require_free(port)
-    assert listener(free_port()) == "an unknown process"
 
 
 def test_builds_run_in_order_in_the_folder_and_are_recorded(tmp_path: Path) -> None:
