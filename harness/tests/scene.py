@@ -202,9 +202,13 @@ class Scene:
 
     def started(self, *words: str) -> "subprocess.Popen[bytes]":
         """A run that goes on beside this process, its output in ``log``."""
+        return self.begun([sys.executable, "-c", PROGRAM, *self.words(*words)])
+
+    def begun(self, command: Sequence[str]) -> "subprocess.Popen[bytes]":
+        """Likewise, of any command."""
         with (self.root / "log").open("wb") as log:
             return subprocess.Popen(
-                [sys.executable, "-c", PROGRAM, *self.words(*words)],
+                command,
                 cwd=self.root,
                 env=self.environment,
                 stdin=subprocess.DEVNULL,

@@ -12,7 +12,6 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from types import FrameType
 
 from harness.tests.doubles.reference import ReferenceServer, Reply, Request, Session
@@ -37,15 +36,6 @@ class FakeServer(ReferenceServer):
         """The trouble's answer, or the good one."""
         self._served += 1  # threads may lose one: nobody needs the exact number
         return self._trouble(self._served) or super().reply(session, request)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Behaviour:
-    """One way to misbehave: what happens before listening (the place to fail) and at each request, by its number."""
-
-    does: str
-    start: Callable[[], None] = lambda: None
-    trouble: Callable[[int], Reply | None] = lambda _number: None
 
 
 def _exit_at_once() -> None:
@@ -105,42 +95,43 @@ def _die_in_verification(number: int) -> None:
         os._exit(7)
 
 
-BEHAVIOURS: Mapping[str, Behaviour] = {
-    "good": Behaviour(does="answers"),
-    "exits-at-once": Behaviour(does="ends before it listens", start=_exit_at_once),
-    "never-listens": Behaviour(does="runs, but accepts no connection", start=_never_listen),
-    "answers-slowly": Behaviour(does="takes 50 ms for each answer", trouble=_slow),
-    "hangs": Behaviour(does="answers once, then never again", trouble=_hang),
-    "hangs-and-ignores-sigterm": Behaviour(
-        does="answers once, then never again, and does not stop either", start=_ignore_sigterm, trouble=_hang
-    ),
-    "answers-500": Behaviour(does="answers every request with status 500", trouble=_fail),
-    "errors-under-load": Behaviour(does="fails every tenth request of a load", trouble=_fail_under_load),
-    "floods-under-load": Behaviour(does="answers a load with 8 MiB each", trouble=_flood_under_load),
-    "dies-under-load": Behaviour(does="is killed under load", trouble=_die_under_load),
-    "dies-in-verification": Behaviour(does="exits after 20 requests", trouble=_die_in_verification),
-    "ignores-sigterm": Behaviour(does="does not stop when asked to", start=_ignore_sigterm),
-    "leaves-a-daemon": Behaviour(does="starts a grandchild that escapes its process tree", start=_leave_a_daemon),
-    "prints-a-lot": Behaviour(does="writes megabytes to its log", start=_flood),
+# Before it listens.
+STARTS: Mapping[str, Callable[[], None]] = {
+    "exits-at-once": _exit_at_once,
+    "never-listens": _never_listen,
+    "hangs-and-ignores-sigterm": _ignore_sigterm,
+    "ignores-sigterm": _ignore_sigterm,
+    "leaves-a-daemon": _leave_a_daemon,
+    "prints-a-lot": _flood,
+}
+# At each request, by its number: what is answered instead.
+TROUBLES: Mapping[str, Callable[[int], Reply | None]] = {
+    "answers-slowly": _slow,
+    "hangs": _hang,
+    "hangs-and-ignores-sigterm": _hang,
+    "answers-500": _fail,
+    "errors-under-load": _fail_under_load,
+    "floods-under-load": _flood_under_load,
+    "dies-under-load": _die_under_load,
+    "dies-in-verification": _die_in_verification,
 }
 
 
 def main() -> None:
     """Serve until SIGTERM."""
     p = argparse.ArgumentParser(prog="python -m harness.tests.doubles.fake", description=__doc__)
-    p.add_argument("--behaviour", choices=BEHAVIOURS, default="good")
-    options = p.parse_args()
+    p.add_argument("--behaviour", choices=("good", *STARTS, *TROUBLES), default="good")
+    behaviour = p.parse_args().behaviour
     stopped = threading.Event()
 
     def stop(_number: int, _frame: FrameType | None) -> None:
         stopped.set()
 
     signal.signal(signal.SIGTERM, stop)
-    behaviour = BEHAVIOURS[options.behaviour]
-    behaviour.start()
+    STARTS.get(behaviour, lambda: None)()
     host, port = os.environ["HOST"], int(os.environ["PORT"])
-    with FakeServer(host, port, behaviour.trouble):
-        print(f"fake: {behaviour.does}; listening on {host}:{port}", flush=True)
+    with FakeServer(host, port, TROUBLES.get(behaviour, lambda _: None)):
+        print(f"fake: {behaviour}, listening on {host}:{port}", flush=True)
         stopped.wait()
 
 

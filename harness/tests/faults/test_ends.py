@@ -7,7 +7,8 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -162,19 +163,11 @@ def test_a_signal_in_the_first_moments_ends_the_command(scene: Scene) -> None:
     if not all(lock.exists() for lock in locks) or locks[0].read_bytes() != locks[1].read_bytes():
         pytest.skip("this Python's environment is not one that ./tfb made of the present lock")
     scene.add("good")
+    scene.environment["TFB_VENV"] = sys.prefix
     dice = random.Random(1)
     for _ in range(STARTS):
         number, moment = dice.choice((INT, TERM)), dice.uniform(0, FIRST_SECONDS)
-        with (scene.root / "log").open("wb") as log:
-            run = subprocess.Popen(
-                ["env", "--default-signal=INT", str(REPOSITORY / "tfb"), *scene.words("run", "good")],
-                cwd=scene.root,
-                env={**scene.environment, "TFB_VENV": sys.prefix},
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                process_group=0,
-            )
+        run = scene.begun(["env", "--default-signal=INT", str(REPOSITORY / "tfb"), *scene.words("run", "good")])
         try:
             time.sleep(moment)
             run.send_signal(number)
@@ -188,6 +181,16 @@ def test_a_signal_in_the_first_moments_ends_the_command(scene: Scene) -> None:
 
 
 # ---- no room, no rights ----------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def small_disk(scene: Scene, options: str) -> Iterator[None]:
+    """In place of the results folder."""
+    subprocess.run(["mount", "-t", "tmpfs", "-o", options, "tmpfs", str(scene.results)], check=True)
+    try:
+        yield
+    finally:
+        subprocess.run(["umount", "--lazy", str(scene.results)], check=False)
 
 
 def fill(path: Path) -> None:
@@ -206,10 +209,9 @@ def fill(path: Path) -> None:
 def test_a_full_disk_is_named_loses_nothing_and_the_run_goes_on(scene: Scene, moment: str) -> None:
     """Exit status 1 and a line; what was measured is kept whole, and with room again --resume completes the run."""
     scene.add("good")
-    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", str(scene.results)], check=True)
     filler = scene.results / "filler"
     there = scene.at("warm-up") if moment == "the first trial" else lambda: one_trial(scene)
-    try:
+    with small_disk(scene, "size=4m"):
         answer = scene.struck((*RUN, "--processes", "2"), there, lambda _: fill(filler))
         answer.ends(1).says("No space left on device")
         filler.unlink()
@@ -219,19 +221,14 @@ def test_a_full_disk_is_named_loses_nothing_and_the_run_goes_on(scene: Scene, mo
         scene.resume().ends(0)
         assert sorted(trial.process for trial in scene.records().trials if trial.purpose == "measure") == [0, 1]
         assert scene.records().info.status == "complete"
-    finally:
-        subprocess.run(["umount", "--lazy", str(scene.results)], check=False)
 
 
 @ROOT
 def test_a_results_folder_on_a_read_only_disk_is_named_before_anything_is_built(scene: Scene) -> None:
     """A line with the folder, and nothing is measured for nothing."""
     scene.add("good")
-    subprocess.run(["mount", "-t", "tmpfs", "-o", "ro", "tmpfs", str(scene.results)], check=True)
-    try:
+    with small_disk(scene, "ro"):
         scene.measure(*RUN).ends(1, 3).says("Read-only file system", "results")
-    finally:
-        subprocess.run(["umount", "--lazy", str(scene.results)], check=False)
 
 
 def test_a_results_folder_that_vanishes_in_a_run_is_named(scene: Scene) -> None:

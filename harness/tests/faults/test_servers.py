@@ -184,14 +184,7 @@ def postmaster(harness: int) -> psutil.Process:
 
 
 def kill_worker(first: psutil.Process) -> None:
-    until = time.monotonic() + 20
-    while time.monotonic() < until:
-        for child in first.children():
-            if "background writer" in " ".join(child.cmdline()):
-                child.kill()
-                return
-        time.sleep(0.05)
-    pytest.fail("PostgreSQL has no background writer")
+    next(child for child in first.children() if "background writer" in " ".join(child.cmdline())).kill()
 
 
 def kill_all(first: psutil.Process) -> None:
