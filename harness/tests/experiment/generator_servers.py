@@ -6,7 +6,7 @@ import statistics
 import subprocess
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -69,14 +69,9 @@ class Scripted:
             each.close()
 
 
-@contextmanager
-def scripted(answer: Callable[[int], bytes | None] = lambda _: OK) -> Iterator[Scripted]:
+def scripted(answer: Callable[[int], bytes | None] = lambda _: OK) -> AbstractContextManager[Scripted]:
     """A scripted server."""
-    server = Scripted(answer)
-    try:
-        yield server
-    finally:
-        server.close()
+    return closing(Scripted(answer))
 
 
 @contextmanager

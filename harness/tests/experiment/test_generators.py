@@ -2,9 +2,8 @@
 
 import itertools
 import json
-import shutil
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,6 @@ import pytest
 from harness.errors import LoadError
 from harness.experiment.generators import ANSWERS, LoadRun
 from harness.experiment.generators.own import Loadgen, Times, merged_times
-from harness.experiment.generators.registry import GENERATORS
 from harness.experiment.generators.wrk import Wrk
 from harness.plan.orders import plan
 from harness.records.models import Closed, Errors, Open, Scenario
@@ -150,25 +148,6 @@ def test_wrk_s_command_line_is_techempower_s_in_whole_seconds() -> None:
     assert words[-5:] == ["-s", "pipeline.lua", RUN.url, "--", "16"]
     with pytest.raises(LoadError, match="wrk makes closed loops alone, not 500/s c64"):
         Wrk().arguments(OPEN, HERE)
-
-
-@dataclass
-class Chosen:
-    """As much of a runtime as choosing a generator needs."""
-
-    name: str
-
-    def own_generator(self) -> str:
-        return "/built/loadgen"
-
-
-def test_the_registry_has_both_and_the_runtime_says_how_ours_is_started() -> None:
-    local, docker = (GENERATORS["loadgen"](Chosen(name)) for name in ("local", "docker"))  # type: ignore[arg-type]
-    wrk = GENERATORS["wrk"](Chosen("local"))  # type: ignore[arg-type]
-    assert (local.name, local.waits_for_go, wrk.name, wrk.waits_for_go) == ("loadgen", True, "wrk", False)
-    assert docker.program == "/built/loadgen"
-    assert local.program in {"/built/loadgen", shutil.which("chrt")}
-    assert wrk.program == "wrk"
 
 
 # ---- what came of it -------------------------------------------------------------------------------------------------

@@ -1,5 +1,6 @@
 """Whole runs on servers whose true cost is known: what is measured is what is true, and what goes wrong is said."""
 
+import itertools
 import math
 from collections import Counter
 from collections.abc import Sequence
@@ -13,7 +14,6 @@ import pytest
 from harness.errors import DatabaseDiedError, Exit, MachineLostError
 from harness.experiment.gates import RULES
 from harness.experiment.generators import LoadResult, LoadRun
-from harness.experiment.workflow import RunOutcome
 from harness.host import interruption
 from harness.plan import profile as profiles
 from harness.plan.profile import Profile
@@ -226,29 +226,18 @@ def test_a_machine_that_vanishes_ends_the_run_and_what_was_measured_is_kept(tmp_
     assert {(p.implementation, p.process) for p in records.processes} <= {("a", 0), ("b", 0), ("a", 1), ("b", 1)}
 
 
-class Interrupted(FakeRun):
-    """Interrupted by the user after so many loads."""
-
-    after: int = 0
-
-    def run(self) -> RunOutcome:
-        real, seen = self.generator.result, [0]
-
-        def result(run: LoadRun, output: str) -> LoadResult:
-            seen[0] += 1
-            if seen[0] == self.after:
-                raise KeyboardInterrupt
-            return real(run, output)
-
-        self.generator.result = result  # type: ignore[method-assign]
-        return super().run()
-
-
 @pytest.mark.parametrize("after", [1, 12, 30, 45])
 def test_an_interrupted_run_goes_on_where_it_was(tmp_path: Path, after: int) -> None:
     servers = {"a": Behaviour(cpu_per_request=50e-6), "b": Behaviour(cpu_per_request=100e-6)}
-    fake = Interrupted(tmp_path, servers, quick(), seed=4)
-    fake.after = after
+    fake = FakeRun(tmp_path, servers, quick(), seed=4)
+    real, loads = fake.generator.result, itertools.count(1)
+
+    def result(run: LoadRun, output: str) -> LoadResult:
+        if next(loads) == after:
+            raise KeyboardInterrupt
+        return real(run, output)
+
+    fake.generator.result = result  # type: ignore[method-assign]
     with pytest.raises(KeyboardInterrupt):
         fake.run()
     before = fake.records()

@@ -44,13 +44,10 @@ def test_a_condition_compares_as_many_parts_as_it_names(version: tuple[int, ...]
     assert toolchain.satisfies(version, condition) is met
 
 
-def test_a_tool_of_the_path_is_found_with_its_version(folder: Path) -> None:
+def test_a_tool_of_the_path_is_found_with_its_version_and_one_that_is_not_there_is_none(folder: Path) -> None:
     program(folder / "node", "v22.3.0")
     assert toolchain.find("node") == Tool(kind="node", version=(22, 3, 0), program=folder / "node")
     assert toolchain.find("node", ">=24") is None
-
-
-def test_a_tool_that_is_not_there_is_none(folder: Path) -> None:
     assert toolchain.find("wrk") is None
     assert toolchain.find("never-heard-of-it") is None
 

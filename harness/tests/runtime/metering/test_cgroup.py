@@ -26,9 +26,6 @@ class Kernel:
         self.proc, self.root = folder / "proc", folder / "cgroup"
         self.pid = os.getpid()
         write(self.proc, {f"{self.pid}/cgroup": membership})
-        self.update(cgroup)
-
-    def update(self, cgroup: Mapping[str, str]) -> None:
         write(self.root, cgroup)
 
     def meter(self) -> CgroupMeter:
@@ -114,6 +111,6 @@ def test_without_the_memory_controller_memory_is_unknown(kernel: Kernel) -> None
 
 def test_without_the_cpu_controller_v2_still_counts_cpu_and_knows_of_no_throttling(tmp_path: Path) -> None:
     kernel = v2(tmp_path)
-    kernel.update({f"system.slice/{CONTAINER}/cpu.stat": "usage_usec 40000\nuser_usec 30000\nsystem_usec 10000\n"})
+    write(kernel.root, {f"system.slice/{CONTAINER}/cpu.stat": "usage_usec 40000\nuser_usec 30000\nsystem_usec 10000\n"})
     reading = kernel.meter().read()
     assert (reading.cpu_seconds, reading.throttled_seconds) == (0.04, 0.0)

@@ -10,10 +10,8 @@ from harness.runtime import Sockets
 from harness.runtime.metering.sockets import SocketMeter
 
 
-@contextmanager
-def listening() -> Iterator[socket.socket]:
-    with socket.create_server(("127.0.0.1", 0), backlog=512) as server:
-        yield server
+def listening() -> socket.socket:
+    return socket.create_server(("127.0.0.1", 0), backlog=512)
 
 
 @contextmanager
