@@ -8,7 +8,7 @@ from itertools import pairwise
 import pytest
 
 from harness.experiment import designs
-from harness.experiment.predicted import RATE, Prediction, predict
+from harness.experiment.predicted import Prediction, predict
 from harness.experiment.steps import Failed, Measure, Measured, Process, Shown, Start, Step, Stop, Warm, carry_out
 from harness.plan import profile as profiles
 from harness.plan.plan import Candidate, Plan, headline
@@ -128,30 +128,6 @@ def test_the_first_trial_of_a_test_type_carries_its_warm_up() -> None:
     assert loads[0].warm_up is not None
     assert [s.warm_up for s in loads[1:]] == [None] * (len(loads) - 1)
     assert {s.steady for s in loads} == {True}
-
-
-def test_rates_follow_the_closed_loop_and_the_search_closes_in_on_the_goal() -> None:
-    capacity = 3_000.0
-
-    def answers(step: Step) -> Shown | None:
-        if isinstance(step, Measure) and isinstance(step.cell.load, Open):
-            shown = reference.bench.carry_out(step)
-            assert isinstance(shown, Measured)
-            due = round(step.cell.load.rate * step.seconds)
-            late = 0 if step.cell.load.rate <= capacity else due
-            return Measured(trial=shown.trial.model_copy(update={"due": due, "answered": due, "late": late}))
-        return None
-
-    plan = plan_of("a", "latency")
-    reference = Answers(plan)
-    loads = measured(steps_of(plan, answers))
-    first = [s for s in loads if s.cell.process == Process("a", 0) and s.cell.test_type == "json"]
-    assert first[0].cell.load == Closed(connections=64)
-    shares = {s.share for s in first if s.purpose == "share"}
-    assert shares == set(plan.profile.rates.shares)
-    searched = [s.cell.load.rate for s in first if s.purpose == "search" and isinstance(s.cell.load, Open)]
-    assert searched
-    assert abs(searched[-1] / capacity - 1) < abs(0.7 * RATE / capacity - 1)
 
 
 def test_techempowers_order_is_one_server_at_a_time_levels_ascending_with_its_warm_up() -> None:

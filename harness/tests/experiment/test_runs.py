@@ -20,7 +20,7 @@ from harness.plan.profile import Profile
 from harness.records import store
 from harness.records.models import Build, CheckResult, Closed, Open, Outcome, Scenario, Trial, Verdict
 from harness.tests.doubles.fakes_run import FakeRun
-from harness.tests.doubles.fakes_runtime import FakeDatabase, FakeMachines
+from harness.tests.doubles.fakes_runtime import GOAL_SECONDS, FakeDatabase, FakeMachines
 from harness.tests.doubles.fakes_world import Behaviour, World
 
 SIX = ("json", "plaintext", "db", "query", "fortune", "update")
@@ -275,10 +275,14 @@ def test_what_verification_says_of_a_server_that_an_interruption_stopped_is_not_
     assert all(verdict.outcome is not Outcome.FAIL for verdict in fake.records().verdicts)
 
 
-def test_rates_of_the_profile_latency_show_the_true_capacity(tmp_path: Path) -> None:
-    fake = FakeRun(tmp_path, {"a": Behaviour(cpu_per_request=1e-3)}, profiles.load("latency"))
-    trials = fake.run().records.trials
+def test_rates_of_the_profile_latency_follow_the_closed_loop_and_close_in_on_the_true_capacity(tmp_path: Path) -> None:
+    profile = profiles.load("latency")
+    trials = FakeRun(tmp_path, {"a": Behaviour(cpu_per_request=1e-3)}, profile).run().records.trials
     assert {t.purpose for t in trials} >= {"measure", "share", "common", "search"}
+    assert isinstance(trials[0].load, Closed)
+    assert {t.share for t in trials if t.purpose == "share"} == set(profile.rates.shares)
+    searched = [t.load.rate for t in trials if t.purpose == "search" and isinstance(t.load, Open)]
+    assert searched[-1] == pytest.approx(2_000 - math.log(100) / GOAL_SECONDS, rel=0.05)  # there p99 is the goal
     at_rate = [t for t in trials if isinstance(t.load, Open)]
     assert {t.latency.basis for t in at_rate if t.latency} == {"open-loop, intended send time"}
     half = [t for t in at_rate if t.share == 0.5]

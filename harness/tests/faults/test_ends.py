@@ -105,8 +105,9 @@ def test_other_and_several_signals_end_a_run_as_one_ctrl_c(scene: Scene, numbers
         ("hangs-and-ignores-sigterm", "verifying", (INT,)),
         ("ignores-sigterm", "measure", (INT, TERM, INT)),
         ("ignores-sigterm", "measure", (INT, signal.SIGKILL)),
+        ("leaves-a-daemon", "measure", (signal.SIGKILL,)),
     ],
-    ids=["hangs", "stubborn", "killed while stopping"],
+    ids=["hangs", "stubborn", "killed while stopping", "killed beside a daemon"],
 )
 def test_a_server_that_ignores_sigterm_delays_no_end(
     scene: Scene, behaviour: str, stage: str, then: Sequence[signal.Signals]

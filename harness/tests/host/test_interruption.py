@@ -13,20 +13,6 @@ import pytest
 
 from harness.paths import REPOSITORY
 
-WAITS = """
-import time
-from harness import cli
-def main():
-    try:
-        print("ready", flush=True)
-        time.sleep(60)
-    finally:
-        print("stopping", flush=True)
-        time.sleep(0.3)
-cli.main = main
-"""
-
-
 HEARS = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"
 RUNS = 'import runpy; runpy.run_module("harness", run_name="__main__", alter_sys=True)'
 
@@ -39,19 +25,6 @@ def started(code: str) -> "subprocess.Popen[bytes]":
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
     )
-
-
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT])
-def test_every_signal_ends_it_in_order_however_often_it_comes(number: signal.Signals) -> None:
-    child = started(WAITS)
-    assert child.stdout is not None
-    assert child.stdout.readline() == b"ready\n"
-    child.send_signal(number)
-    assert child.stdout.readline() == b"stopping\n"
-    child.send_signal(number)
-    child.send_signal(signal.SIGTERM)
-    _, errors = child.communicate(timeout=60)
-    assert (child.returncode, errors) == (130, b"")
 
 
 END = """

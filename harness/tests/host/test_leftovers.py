@@ -1,9 +1,7 @@
 """What killed runs have left is told by its owner's mark, and nobody else's is touched."""
 
 import os
-import signal
 import subprocess
-import sys
 import tempfile
 import time
 from pathlib import Path
@@ -12,8 +10,6 @@ import pytest
 
 from harness.host import leftovers, ownership
 from harness.host.ownership import Owner
-from harness.paths import REPOSITORY
-from harness.tests.scene import started_by
 
 
 def dead() -> Owner:
@@ -82,29 +78,3 @@ def test_what_cannot_be_removed_wholly_keeps_its_owner_s_name(tmp_path: Path, mo
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     assert leftovers.remove(list(leftovers.folders())) == ()
     assert list(tmp_path.iterdir()) == []
-
-
-HARNESS = """
-import sys, time
-from harness.host import ownership, process
-with ownership.scratch("test") as folder:
-    child = process.Child(["sh", "-c", "setsid sleep 100 & exec sleep 100"])
-    print(folder, flush=True)
-    time.sleep(100)
-"""
-
-
-def test_a_harness_that_is_killed_leaves_neither_processes_nor_folders(tmp_path: Path) -> None:
-    environment = {**os.environ, "TMPDIR": str(tmp_path)}
-    command = [sys.executable, "-c", HARNESS]
-    with subprocess.Popen(command, cwd=REPOSITORY, env=environment, stdout=subprocess.PIPE) as harness:
-        assert harness.stdout is not None
-        made = Path(harness.stdout.readline().decode().strip())
-        assert made.is_dir()
-        while len(started_by(harness.pid)) < 2:
-            time.sleep(0.05)
-        harness.send_signal(signal.SIGKILL)
-    until = time.monotonic() + 30
-    while (made.exists() or started_by(harness.pid)) and time.monotonic() < until:
-        time.sleep(0.05)
-    assert (made.exists(), started_by(harness.pid)) == (False, [])
