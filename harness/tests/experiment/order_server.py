@@ -98,9 +98,8 @@ async def serve(service: Service) -> None:
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser()
-    parser.add_argument("--stall-at", type=float, default=0.0)
-    parser.add_argument("--stall-seconds", type=float, default=0.0)
-    parser.add_argument("--refuse-every", type=int, default=0)
-    parser.add_argument("--close-every", type=int, default=0)
-    parser.add_argument("--silent-every", type=int, default=0)
+    for option in ("stall-at", "stall-seconds"):
+        parser.add_argument(f"--{option}", type=float, default=0.0)
+    for option in ("refuse-every", "close-every", "silent-every"):
+        parser.add_argument(f"--{option}", type=int, default=0)
     asyncio.run(serve(Service(parser.parse_args())))

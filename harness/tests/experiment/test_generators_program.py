@@ -263,13 +263,20 @@ def test_a_load_ends_when_nobody_reads_its_lines_any_more(binary: str) -> None:
         child.stderr.close()
 
 
-def test_nobody_says_go_and_there_is_no_load(binary: str) -> None:
+@pytest.mark.parametrize(
+    ("options", "status", "said"),
+    [((), 3, ""), (("--start-at-once", "--answers", "/nowhere/answers"), 1, "--answers /nowhere/answers")],
+    ids=["nobody says go", "a file that cannot be written"],
+)
+def test_there_is_no_load_where(binary: str, options: Sequence[str], status: int, said: str) -> None:
     with scripted() as server:
+        command = [binary, "--duration", "1", *options, server.url]
         done = subprocess.run(
-            [binary, server.url], stdin=subprocess.DEVNULL, capture_output=True, timeout=20, check=False
+            command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=30, check=False
         )
-        assert done.returncode == 3
+        assert done.returncode == status
         assert not any(server.streams)
+    assert said in done.stderr
 
 
 def test_connections_that_cannot_be_established_are_no_load(binary: str) -> None:
@@ -281,14 +288,6 @@ def test_connections_that_cannot_be_established_are_no_load(binary: str) -> None
     assert done.returncode == 4
     assert json.loads(done.stdout)["ready"] is False
     assert "0 of 1 connections" in done.stderr
-
-
-def test_a_file_that_cannot_be_written_is_told_before_the_load(binary: str) -> None:
-    with scripted() as server:
-        command = [binary, "--start-at-once", "--duration", "1", "--answers", "/nowhere/answers", server.url]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
-        assert (done.returncode, done.stdout, server.streams) == (1, "", [])
-    assert "--answers /nowhere/answers" in done.stderr
 
 
 def test_the_upstream_counts_every_call_and_answers_none_too_early(binary: str) -> None:

@@ -122,7 +122,6 @@ SPECIAL: Mapping[str, Callable[[Path], object]] = {
 
 
 def test_what_is_no_regular_file_is_named_and_not_waited_for(scene: Scene) -> None:
-    """A pipe, a folder, a device, a loop of links or a socket in place of a configuration is named at once."""
     scene.add("good")
     for name, make in SPECIAL.items():
         path = scene.write(name, b"")
@@ -141,7 +140,6 @@ NAMES = (b"a\nb", b"a\x1b[2Jb", b"a\xff\xfeb", "a\u202egnp".encode(), b"n" * 255
 
 
 def test_nothing_of_a_folder_s_odd_name_reaches_the_terminal(scene: Scene) -> None:
-    """A folder may be called by control characters or bytes that are no UTF-8: the good one is listed."""
     scene.add("good")
     for name in NAMES:
         scene.write(os.fsdecode(name), b"{")
@@ -198,7 +196,6 @@ def test_a_profile_that_asks_for_what_cannot_be_is_refused_by_file_and_key(tmp_p
 
 @pytest.mark.parametrize("name", ["level zero", "nested", "escape", "pipe", "device"])
 def test_the_command_refuses_a_bad_profile_at_once(scene: Scene, name: str) -> None:
-    """Exit status 2, in a line, and nothing is written."""
     scene.add("good")
     scene.profile = scene.root / "bad.toml"
     SPECIAL[name](scene.profile) if name in SPECIAL else scene.profile.write_bytes(PROFILES[name])

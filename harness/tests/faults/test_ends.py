@@ -226,14 +226,12 @@ def test_a_full_disk_is_named_loses_nothing_and_the_run_goes_on(scene: Scene, mo
 
 @ROOT
 def test_a_results_folder_on_a_read_only_disk_is_named_before_anything_is_built(scene: Scene) -> None:
-    """A line with the folder, and nothing is measured for nothing."""
     scene.add("good")
     with small_disk(scene, "ro"):
         scene.measure(*RUN).ends(1, 3).says("Read-only file system", "results")
 
 
 def test_a_results_folder_that_vanishes_in_a_run_is_named(scene: Scene) -> None:
-    """Whoever removes the run's folder meanwhile gets a line, not a hang."""
     answer = scene.struck(RUN, prepared(scene, "measure"), lambda _: shutil.rmtree(scene.results))
     answer.ends(1, 3).says("results")
 

@@ -35,13 +35,11 @@ def struck(scene: Scene, strike: "Callable[[subprocess.Popen[bytes]], object]") 
 
 @needs_engine
 def test_a_server_s_container_that_is_killed_is_named_with_its_signal(containers: Scene) -> None:
-    """Exit status 1; nothing is left."""
     struck(containers, lambda _: docker("kill", service(containers, "tfb-server"))).ends(1).says("killed by SIGKILL")
 
 
 @needs_engine
 def test_what_the_end_of_postgres_s_container_took_is_measured_again(containers: Scene) -> None:
-    """Named; exit status 0."""
     answer = struck(containers, lambda _: docker("kill", service(containers, "tfb-database")))
     answer.ends(0).says("PostgreSQL", "measured again")
     assert containers.measured() == {"one"}
@@ -50,7 +48,6 @@ def test_what_the_end_of_postgres_s_container_took_is_measured_again(containers:
 @needs_engine
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_an_interrupted_run_leaves_no_container(containers: Scene, number: signal.Signals) -> None:
-    """Exit status 130."""
     struck(containers, lambda run: run.send_signal(number)).ends(130)
 
 

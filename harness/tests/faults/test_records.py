@@ -160,7 +160,6 @@ def names(scene: Scene) -> list[str]:
 
 
 def test_a_run_that_goes_on_measures_what_is_missing(interrupted: Scene) -> None:
-    """The finished process is kept, the other one is measured."""
     path = interrupted.folder() / "trials.jsonl"
     kept = json.loads((interrupted.folder() / "processes.jsonl").read_bytes())["implementation"]
     first = [line for line in path.read_bytes().splitlines() if f'"{kept}"'.encode() in line]
@@ -177,7 +176,6 @@ def test_a_finished_process_whose_trials_are_lost_is_measured_again(interrupted:
 
 
 def test_lines_that_are_no_records_are_set_aside_and_kept(interrupted: Scene) -> None:
-    """Nothing that a file held is thrown away, and the run goes on."""
     folder = interrupted.folder()
     before("trials.jsonl", b"\xff\xfe\n[]\n" + b"[" * 5000 + b"\n")(folder)
     after("trials.jsonl", b'{"half')(folder)
@@ -197,7 +195,6 @@ CHANGES: Mapping[str, tuple[str, Callable[[Scene], object], tuple[str, ...]]] = 
 
 @pytest.mark.parametrize("what", CHANGES)
 def test_a_run_does_not_go_on_with_something_else(interrupted: Scene, what: str) -> None:
-    """No run mixes two things: refused by name, and no record is changed."""
     named, change, words = CHANGES[what]
     change(interrupted)
     path = interrupted.folder() / "trials.jsonl"
@@ -208,7 +205,6 @@ def test_a_run_does_not_go_on_with_something_else(interrupted: Scene, what: str)
 
 
 def test_a_lock_that_is_a_link_costs_nobody_a_file(interrupted: Scene) -> None:
-    """What a run's lock leads to is neither emptied nor written to."""
     victim = interrupted.root / "victim"
     victim.write_text("precious", encoding="utf-8")
     lock = interrupted.folder() / ".lock"

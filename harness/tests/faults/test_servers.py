@@ -103,7 +103,6 @@ def test_what_works_is_measured_beside_what_does_not(gallery: Gallery) -> None:
     ],
 )
 def test_each_failure_has_its_message_and_no_figure(gallery: Gallery, name: str, words: tuple[str, ...]) -> None:
-    """The reason says what is wrong with which program, with its last words; nothing of it is ranked."""
     reason = why_failed(gallery.records, name)
     assert [word for word in words if word not in reason] == [], reason
     assert name not in gallery.scene.measured()
@@ -111,7 +110,6 @@ def test_each_failure_has_its_message_and_no_figure(gallery: Gallery, name: str,
 
 
 def test_errors_under_load_are_kept_and_are_no_throughput(gallery: Gallery) -> None:
-    """What failed is counted, and only good answers are throughput."""
     (trial,) = [trial for trial in gallery.records.trials if trial.implementation == "errors-under-load"]
     assert trial.errors.status > 0
     assert trial.throughput == pytest.approx((trial.requests - trial.errors.status) / trial.duration)
@@ -132,7 +130,6 @@ def test_nothing_that_a_run_has_started_outlives_it(gallery: Gallery) -> None:
 
 
 def test_a_taken_port_names_the_process_that_holds_it(scene: Scene) -> None:
-    """With its pid; exit status 1."""
     scene.add("good")
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = str(taken.getsockname()[1])
@@ -141,7 +138,6 @@ def test_a_taken_port_names_the_process_that_holds_it(scene: Scene) -> None:
 
 
 def test_a_tool_whose_version_hangs_costs_only_what_needs_it(scene: Scene) -> None:
-    """That is skipped by name, the others run."""
     path = scene.program("hangs", "sleep 600")
     scene.add("good")
     scene.add("bad", requires={"hangs": ">=1"})
@@ -164,7 +160,6 @@ def test_whatever_a_load_generator_prints_is_an_error_of_that_load(scene: Scene,
 
 
 def test_a_postgres_that_does_not_start_is_reported_with_its_last_words(scene: Scene) -> None:
-    """The run ends as failed, with no scratch folder left."""
     scene.add("good")
     scene.program("initdb", 'while [ "$1" != -D ]; do shift; done; mkdir "$2"')
     version = '[ "$1" = --version ] && { echo "postgres (PostgreSQL) 99.1"; exit; }'

@@ -39,7 +39,6 @@ STREAMS: Mapping[str, tuple[str, Sequence[int], str]] = {  # a shell's words aro
 
 @pytest.mark.parametrize("what", STREAMS)
 def test_odd_surroundings_work_or_are_named_in_a_line(scene: Scene, what: str) -> None:
-    """A command works with streams closed or full, odd encodings and limits, or says in a line why not."""
     script, statuses, says = STREAMS[what]
     scene.add("good")
     answer = scene.tfb("--list-tests", "--frameworks", str(scene.frameworks), before=("sh", "-c", script, "sh"))
@@ -62,7 +61,6 @@ READERS: Mapping[str, tuple[str, int]] = {
 
 @pytest.mark.parametrize("what", READERS)
 def test_a_run_of_which_nobody_hears_is_made_all_the_same(scene: Scene, what: str) -> None:
-    """Its records are whole, whatever becomes of what it prints."""
     script, status = READERS[what]
     scene.add("good")
     scene.measure("--test", "good", "--type", "json", before=("sh", "-c", script, "sh")).ends(status)
@@ -119,7 +117,6 @@ FOUND = ("sleep (pid", "tfb-scratch-postgres-left")
 
 @pytest.mark.xdist_group("leftovers")  # who ends what a dead harness has left ends it for all on this machine
 def test_doctor_names_and_clean_removes_what_a_killed_run_has_left(scene: Scene) -> None:
-    """Both name it; a dry run removes nothing, and consent everything."""
     with leftovers(scene) as gone:
         scene.tfb("doctor").says("left by a run that was killed", *FOUND)
         scene.tfb("clean", "--leftovers", "--dry-run").ends(0).says(*FOUND)
@@ -131,7 +128,6 @@ def test_doctor_names_and_clean_removes_what_a_killed_run_has_left(scene: Scene)
 @pytest.mark.xdist_group("leftovers")
 @pytest.mark.parametrize("consent", [True, False])
 def test_the_next_run_names_what_a_killed_one_has_left(scene: Scene, *, consent: bool) -> None:
-    """With consent it is removed; without, the run says what removes it."""
     scene.add("good")
     words = [word for word in scene.words("--test", "good", "--type", "json") if not consent or word != "--no-install"]
     with leftovers(scene) as gone:
@@ -142,7 +138,6 @@ def test_the_next_run_names_what_a_killed_one_has_left(scene: Scene, *, consent:
 
 @pytest.mark.xdist_group("leftovers")  # it removes what the others have left
 def test_what_a_living_harness_uses_is_nobody_s_leftover(scene: Scene) -> None:
-    """./tfb clean leaves it alone."""
     with subprocess.Popen(["sleep", "600"], env={**os.environ, MARK: f"{ownership.me()}.1"}) as process:
         try:
             scene.tfb("clean", "--leftovers", "--yes").ends(0)
