@@ -21,6 +21,7 @@ from harness.records.models import (
     ServerUse,
     Trial,
 )
+from harness.tests.doubles import runs
 
 PROFILE = profiles.load("quick")
 USE = ServerUse(cpu_seconds=18.0, rss_peak=1e8, wait_share=0.0, throttled_seconds=0.0)
@@ -34,29 +35,22 @@ def latency(mean: float) -> Latency:
 
 
 # Ten seconds of 64 connections that wait 1 ms each: 64,000 requests a second.
-SOUND = Trial(
-    id="a",
-    implementation="a",
-    test_type="json",
-    load=Closed(connections=64),
-    process=0,
-    started_at=0.0,
-    duration=10.0,
-    asked_duration=10.0,
-    requests=640_000,
-    bytes=640_000 * 150,
-    errors=Errors(),
-    throughput=64_000.0,
-    cpu_per_request=28e-6,
-    latency=latency(1e-3),
-    server=USE,
-    generator_cpu_seconds=10.0,
-    generator_threads=2,
-    evidence=Evidence(answers=400, of=640_000),
-    connections=64,
-    steal_share=0.0,
-    responses_per_request=1.0,
-    idle_cpu_share=0.0,
+SOUND = runs.trial("a", 64_000.0, cpu=28e-6).model_copy(
+    update={
+        "duration": 10.0,
+        "asked_duration": 10.0,
+        "requests": 640_000,
+        "bytes": 640_000 * 150,
+        "latency": latency(1e-3),
+        "server": USE,
+        "generator_cpu_seconds": 10.0,
+        "generator_threads": 2,
+        "evidence": Evidence(answers=400, of=640_000),
+        "connections": 64,
+        "steal_share": 0.0,
+        "responses_per_request": 1.0,
+        "idle_cpu_share": 0.0,
+    }
 )
 # Ten seconds of 1,000 requests a second.
 AT_RATE = SOUND.model_copy(

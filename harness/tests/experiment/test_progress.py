@@ -2,6 +2,7 @@
 
 import io
 import json
+import queue
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -158,19 +159,10 @@ def test_a_stage_that_builds_something_of_the_harness_says_that_it_goes_on(
 
 
 def test_beats_come_until_the_work_is_done() -> None:
-    found: list[float] = []
-    second = threading.Event()
-
-    def tell(seconds: float) -> None:
-        found.append(seconds)
-        if len(found) == 2:
-            second.set()
-
-    with beats(tell, every=0.001):
-        assert second.wait(10)
-    count = len(found)
-    assert found[:2] == [0.001, 0.002]
-    assert len(found) == count  # the thread is over
+    told: queue.Queue[float] = queue.Queue()
+    with beats(told.put, every=0.001):
+        assert [told.get(timeout=10), told.get(timeout=10)] == [0.001, 0.002]
+    assert "heartbeat" not in [thread.name for thread in threading.enumerate()]
 
 
 def test_a_build_goes_on_with_the_last_line_of_its_log(tmp_path: Path) -> None:

@@ -6,7 +6,9 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 
 import psutil
@@ -29,12 +31,14 @@ DAEMON = IGNORE + (
 )
 
 
-def python(code: str, **options: object) -> Child:
-    return Child([sys.executable, "-c", code], **options)  # type: ignore[arg-type]
-
-
-def first_number(reader: int) -> int:
-    return int(os.read(reader, 100).split()[0])
+@contextmanager
+def saying(code: str, grace: float) -> Iterator[tuple[Child, int]]:
+    """A Python program that runs, and the number that it says first."""
+    reader, writer = os.pipe()
+    command = [sys.executable, "-c", code]
+    with os.fdopen(writer, "wb") as output, running(Child(command, stdout=output), grace=grace) as child:
+        yield child, int(os.read(reader, 100).split()[0])
+    os.close(reader)
 
 
 def alive(pid: int) -> bool:
@@ -46,21 +50,16 @@ def alive(pid: int) -> bool:
 
 @pytest.mark.parametrize("code", [GRANDCHILD, STUBBORN_GRANDCHILD, DAEMON], ids=["plain", "stubborn", "daemon"])
 def test_a_grandchild_is_stopped_with_the_child(code: str) -> None:
-    reader, writer = os.pipe()
-    with os.fdopen(writer, "wb") as output, running(python(code, stdout=output), grace=0.3) as child:
-        grandchild = first_number(reader)
+    with saying(code, grace=0.3) as (child, grandchild):
         assert alive(grandchild)
-    os.close(reader)
     assert not alive(child.pid)
     assert not alive(grandchild)
 
 
 def test_a_child_that_stops_when_asked_is_not_killed() -> None:
-    reader, writer = os.pipe()
     code = "import signal, sys; signal.signal(15, lambda *a: sys.exit(5)); print(1, flush=True); signal.pause()"
-    with os.fdopen(writer, "wb") as output, running(python(code, stdout=output)) as child:
-        first_number(reader)
-    os.close(reader)
+    with saying(code, grace=10) as (child, _):
+        pass
     assert child.poll() == 5
 
 
