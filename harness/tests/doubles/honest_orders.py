@@ -25,6 +25,7 @@ from harness.tests.doubles.honest import (
     head_without_length,
     in_pieces,
     not_found_page,
+    slow,
 )
 from harness.tests.doubles.orders import Asked, Db, Document, New, OrderServer, Prices, RefusedError, Wanted
 from harness.tests.doubles.reference import Reply, Request, Session
@@ -73,15 +74,6 @@ def closed_after_errors(self: OrderServer, session: Session, request: Request) -
     return replace(reply, close=True) if reply.status == 400 and request.method != "GET" else reply
 
 
-def slow(seconds: float) -> Change:
-
-    def reply(self: OrderServer, session: Session, request: Request) -> Reply:
-        time.sleep(seconds)
-        return OrderServer.reply(self, session, request)
-
-    return {"reply": reply}
-
-
 @contextmanager
 def slow_commits(self: OrderServer, db: Db) -> Iterator[None]:
     """Everything is written, and the commit comes 50 ms later, as on a disk that is waited for."""
@@ -106,7 +98,6 @@ def escaped(self: OrderServer, document: object) -> bytes:
 
 
 def backwards(self: OrderServer, document: object) -> bytes:
-
     def turned(value: object) -> object:
         if isinstance(value, Mapping):
             return {key: turned(value[key]) for key in reversed(value)}
@@ -146,7 +137,6 @@ def typed_bodies_only(self: OrderServer, session: Session, request: Request) -> 
 
 
 def isolated(level: IsolationLevel) -> Change:
-
     def route(self: OrderServer, db: Db, request: Asked, path: Sequence[str]) -> Reply:
         db.isolation_level = level
         for attempt in range(TRIES):
@@ -180,10 +170,8 @@ def unless_changed(self: OrderServer, db: Db, order: int, change: Callable[[], D
         with db.transaction() as transaction:
             version = self.there(db, order, "SELECT xmin::text, total FROM orders WHERE id = %s")
             more = change()
-            written = db.execute(
-                "UPDATE orders SET total = %s WHERE id = %s AND xmin::text = %s", (version[1] + more, order, version[0])
-            )
-            if written.rowcount:
+            text = "UPDATE orders SET total = %s WHERE id = %s AND xmin::text = %s"
+            if db.execute(text, (version[1] + more, order, version[0])).rowcount:
                 return
             raise psycopg.Rollback(transaction)
         time.sleep(0.001 * attempt)
@@ -210,11 +198,8 @@ def added_unless_changed(self: OrderServer, db: Db, order: int, item: int, quant
 
 def taken_out_unless_changed(self: OrderServer, db: Db, order: int, item: int) -> None:
     def change() -> Decimal:
-        gone = self.one(
-            db,
-            "DELETE FROM order_item WHERE order_id = %s AND item_id = %s RETURNING -quantity * price",
-            (order, item),
-        )
+        text = "DELETE FROM order_item WHERE order_id = %s AND item_id = %s RETURNING -quantity * price"
+        gone = self.one(db, text, (order, item))
         if not gone:
             raise RefusedError(404, f"there is no item {item} in order {order}")
         return Decimal(gone[0])
@@ -225,11 +210,10 @@ def taken_out_unless_changed(self: OrderServer, db: Db, order: int, item: int) -
 def by_difference(self: OrderServer, db: Db, order: int, item: int, quantity: int) -> Document:
     """The order's row first: its total grows by what comes, and nobody else is at it before the end."""
     with self.transaction(db):
-        grown = db.execute(
-            "UPDATE orders SET total = total + %s * coalesce((SELECT price FROM item WHERE id = %s), 0) WHERE id = %s",
-            (quantity, item, order),
+        text = (
+            "UPDATE orders SET total = total + %s * coalesce((SELECT price FROM item WHERE id = %s), 0) WHERE id = %s"
         )
-        if not grown.rowcount:
+        if not db.execute(text, (quantity, item, order)).rowcount:
             raise RefusedError(404, f"there is no order {order}")
         prices = self.all_prices(db, [item])
         self.insert_items(db, order, [(item, quantity)], prices)  # one that is there is refused by its key
@@ -240,11 +224,8 @@ def without_conflict(self: OrderServer, db: Db, order: int, item: int, quantity:
     with self.transaction(db):
         self.lock_order(db, order)
         self.all_prices(db, [item])
-        written = db.execute(
-            "INSERT INTO order_item SELECT %s, id, %s, price FROM item WHERE id = %s ON CONFLICT DO NOTHING",
-            (order, quantity, item),
-        )
-        if not written.rowcount:
+        text = "INSERT INTO order_item SELECT %s, id, %s, price FROM item WHERE id = %s ON CONFLICT DO NOTHING"
+        if not db.execute(text, (order, quantity, item)).rowcount:
             return self.again(db, order, item, quantity)
         self.add_up(db, order)
         return self.read(db, order)
@@ -295,9 +276,8 @@ def from_a_lot(self: OrderServer, db: Db, customer: int, card: str, total: Decim
             taken = "SELECT nextval(pg_get_serial_sequence('orders', 'id')) FROM generate_series(1, %s)"
             lot += [number for (number,) in db.execute(taken, (LOT,))]
         order = lot.pop(0)
-    db.execute(
-        "INSERT INTO orders (id, customer_id, card, total) VALUES (%s, %s, %s, %s)", (order, customer, card, total)
-    )
+    text = "INSERT INTO orders (id, customer_id, card, total) VALUES (%s, %s, %s, %s)"
+    db.execute(text, (order, customer, card, total))
     return order
 
 
@@ -407,7 +387,7 @@ HONEST_ORDERS: tuple[Honest, ...] = (
     one("orders-2.0", "reads 2.0 as the integer that it is", {"document": whole_numbers}),
     one("orders-415", "refuses bodies without a type", {"reply": typed_bodies_only}),
     # slow ones
-    one("orders-slow", "takes 20 ms an answer", slow(0.02)),
+    one("orders-slow", "takes 20 ms an answer", slow(0.02, OrderServer)),
     one("orders-slow-commits", "waits 50 ms for each commit", {"transaction": slow_commits}),
     one("orders-one-writer", "writes one after the other", {"reply": written_by_one}),
     # connections to the database

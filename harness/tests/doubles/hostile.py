@@ -88,7 +88,6 @@ def _serve(connection: socket.socket, name: str) -> None:
 
 
 def main() -> None:
-    """Serve until killed."""
     name = sys.argv[1]
     if name in LOGS:
         LOGS[name]()

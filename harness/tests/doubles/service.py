@@ -65,7 +65,6 @@ class Call:
 
 
 def right(call: Call, body: bytes, *, authorized: bool) -> Answer:
-    """As it declares."""
     if call.path == "/version":
         return Answer(kind=PLAIN, body=b"1.0\n")
     if call.method == "POST":
@@ -83,7 +82,6 @@ def right(call: Call, body: bytes, *, authorized: bool) -> Answer:
 
 
 def unchanged(_: Call, answer: Answer) -> Answer:
-    """It does nothing wrong."""
     return answer
 
 
@@ -106,7 +104,6 @@ class Service:
 
     @property
     def server(self) -> Server:
-        """What a runtime would have started."""
         urls = {name: kind.requests[0].target for name, kind in self.test_types.items()}
         known = SimpleNamespace(urls=urls, test_types=self.test_types, name="service", rules="tfb")
         return cast("Server", SimpleNamespace(implementation=known, endpoint=self.endpoint, upstream=None))

@@ -131,7 +131,6 @@ def deadlocking(self: ReferenceServer, session: Session, connection: Line, rows:
 
 
 def locked(self: ReferenceServer, meeting: threading.Barrier, pair: tuple[int, int]) -> None:
-    """One side of a deadlock."""
     line = self.connect()
     with line, contextlib.suppress(psycopg.errors.DeadlockDetected), line.transaction():
         line.execute("UPDATE world SET randomnumber = randomnumber WHERE id = %s", (pair[0],))
@@ -166,7 +165,6 @@ def fast(self: ReferenceServer, session: Session, after: int = 20) -> bool:
 
 
 def twice(self: ReferenceServer, request: Request | None, reply: Reply) -> bytes:
-    """Two answers to each request while many ask."""
     answer = ReferenceServer.encode(self, request, reply)
     return answer * 2 if busy(self) and reply.status == 200 else answer
 
@@ -184,7 +182,6 @@ def closes(self: ReferenceServer, session: Session, request: Request) -> Reply:
 
 
 def fixed_date(self: ReferenceServer, session: Session, request: Request) -> Reply:
-    """Answers a Date of long ago on fast connections."""
     reply = ReferenceServer.reply(self, session, request)
     if fast(self, session):
         reply.headers.append(("Date", "Sun, 06 Nov 1994 08:49:37 GMT"))

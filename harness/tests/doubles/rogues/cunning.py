@@ -11,7 +11,8 @@ import psycopg
 
 from harness.tests.doubles.reference import ROWS, Ids, Line, ReferenceServer, Reply, Request, Row, Rows, Session
 from harness.tests.doubles.rogues import Change, every, under_load
-from harness.tests.doubles.rogues.busy import busy, fast, remembered, while_busy
+from harness.tests.doubles.rogues.busy import busy, fast, while_busy
+from harness.tests.doubles.rogues.rows import out_of_memory
 from harness.tests.doubles.rogues.stale import read_ahead
 from harness.tests.doubles.rogues.updates import nothing
 
@@ -70,7 +71,6 @@ def _other_sessions(self: ReferenceServer) -> int:
 
 
 def another_greeting(when: When) -> Change:
-    """The right size and the wrong content."""
 
     def reply(self: ReferenceServer, session: Session, request: Request) -> Reply:
         answer = ReferenceServer.reply(self, session, request)
@@ -82,7 +82,6 @@ def another_greeting(when: When) -> Change:
 
 
 def other_numbers(when: When) -> Change:
-    """Reads each row, and answers another number."""
 
     def rows(self: ReferenceServer, session: Session, connection: Line, ids: Ids) -> Rows:
         found = ReferenceServer.rows(self, session, connection, ids)
@@ -95,10 +94,7 @@ def from_memory(when: When) -> Change:
     """A copy of the table in place of reading."""
 
     def rows(self: ReferenceServer, session: Session, connection: Line, ids: Ids) -> Rows:
-        if not when(self, session):
-            return ReferenceServer.rows(self, session, connection, ids)
-        table = remembered(self, connection)
-        return [(i, table[i]) for i in ids]
+        return (out_of_memory if when(self, session) else ReferenceServer.rows)(self, session, connection, ids)
 
     return {"rows": rows}
 
@@ -146,7 +142,6 @@ def first_fortunes(self: ReferenceServer, connection: Line) -> list[tuple[int, s
 
 
 def instead(when: When, other: Callable[..., None]) -> Change:
-    """Other writes."""
 
     def write(self: ReferenceServer, session: Session, connection: Line, rows: Rows) -> None:
         chosen = other if when(self, session) else ReferenceServer.write

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 from harness.tests.doubles.reference import ReferenceServer
-from harness.tests.doubles.rogues import Change, Rogue, constants, http, pages, rows, updates
+from harness.tests.doubles.rogues import Change, Rogue, constants, every, http, pages, rows, updates
 from harness.tests.doubles.rogues.busy import busy, chosen, while_busy
 
 SELDOM = 100  # requests, of which one is spoilt
@@ -14,11 +14,7 @@ def seldom(change: Change) -> Change:
     """The same for one call in a hundred."""
 
     def now(server: ReferenceServer) -> bool:
-        if not busy(server):
-            return False
-        with server.lock:
-            server.state["seldom"] = server.state.get("seldom", 0) + 1
-            return bool(server.state["seldom"] % SELDOM == 0)
+        return busy(server) and every(server, SELDOM)
 
     return {name: chosen(cheat, getattr(ReferenceServer, name), now) for name, cheat in change.items()}
 

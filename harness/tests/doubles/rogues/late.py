@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from harness.tests.doubles.reference import ReferenceServer, Session
-from harness.tests.doubles.rogues import Change, Rogue
+from harness.tests.doubles.rogues import Change, under_load
 from harness.tests.doubles.rogues.busy import busy
 from harness.tests.doubles.rogues.cunning import When, another_greeting, from_memory, instead, other_numbers
 from harness.tests.doubles.rogues.updates import nothing
@@ -113,22 +113,14 @@ def old_page(when: When) -> Change:
     return {"body": body}
 
 
-@dataclass(frozen=True, kw_only=True)
-class Cheat:
-    """What a rogue of a test type does."""
-
-    says: str
-    caught_by: str
-    change: Callable[[When], Change]
-
-
-CHEATS = {
-    "json": Cheat(says="another message", caught_by="json-message", change=another_greeting),
-    "plaintext": Cheat(says="another greeting", caught_by="plaintext-body", change=another_greeting),
-    "db": Cheat(says="rows out of memory", caught_by="rows-read", change=from_memory),
-    "query": Cheat(says="other numbers", caught_by="equals-row", change=other_numbers),
-    "fortune": Cheat(says="a page out of memory", caught_by="rows-read", change=old_page),
-    "update": Cheat(says="nothing written", caught_by="rows-written", change=lambda when: instead(when, nothing)),
+# What a rogue of a test type does, and what catches it.
+CHEATS: dict[str, tuple[str, str, Callable[[When], Change]]] = {
+    "json": ("another message", "json-message", another_greeting),
+    "plaintext": ("another greeting", "plaintext-body", another_greeting),
+    "db": ("rows out of memory", "rows-read", from_memory),
+    "query": ("other numbers", "equals-row", other_numbers),
+    "fortune": ("a page out of memory", "rows-read", old_page),
+    "update": ("nothing written", "rows-written", lambda when: instead(when, nothing)),
 }
 
 
@@ -144,26 +136,17 @@ def fixed_when_busy(self: ReferenceServer) -> str:
 
 ROGUES = (
     *(
-        Rogue(
-            name=f"{test_type}-{name}",
-            test_type=test_type,
-            caught_by=cheat.caught_by,
-            does=f"{cheat.says} {moment.says}",
-            change=cheat.change(moment.when),
-            under_load=True,
+        under_load(
+            f"{test_type}-{name}",
+            test_type,
+            caught_by,
+            f"{says} {moment.says}",
+            change(moment.when),
             seconds=moment.seconds,
             connections=moment.connections,
         )
         for name, moment in WHEN.items()
-        for test_type, cheat in CHEATS.items()
+        for test_type, (says, caught_by, change) in CHEATS.items()
     ),
-    Rogue(
-        name="date-stands-still",
-        test_type="json",
-        caught_by="date-moves",
-        does="a Date that stands still while many ask",
-        change={"date": fixed_when_busy},
-        under_load=True,
-        seconds=6.0,
-    ),
-)
+    under_load("date-stands-still", "json", "date-moves", "a Date that stands still while many ask", {"date": fixed_when_busy}, seconds=6.0),
+)  # fmt: skip

@@ -45,18 +45,6 @@ def not_located(self: OrderServer, order: Document) -> Reply:
     return reply
 
 
-def any_quantity(self: OrderServer, value: object) -> int:
-    return value if type(value) is int and 100 < value < 1000 else OrderServer.quantity(self, value)
-
-
-def lax_card(self: OrderServer, value: object) -> str:
-    return value.strip() if isinstance(value, str) and value.strip().isdigit() and len(value) < 20 else str(value)[:19]
-
-
-def refused_with_200(self: OrderServer, status: int, detail: str) -> Reply:
-    return OrderServer.problem(self, 200 if status == 400 else status, detail)
-
-
 def deleted_anyway(self: OrderServer, db: Db, order: int) -> None:
     with contextlib.suppress(RefusedError):
         OrderServer.delete(self, db, order)
@@ -117,10 +105,6 @@ def cached_prices(self: OrderServer, db: Db, items: Sequence[int]) -> Prices:
     kept = self.state.setdefault("prices", {})
     kept |= OrderServer.prices(self, db, [item for item in items if item not in kept])
     return {item: kept[item] for item in items if item in kept}
-
-
-def total_of_client(self: OrderServer, new: New, prices: Prices) -> Decimal:
-    return Decimal(new.document["total"]) if "total" in new.document else OrderServer.total(self, new, prices)
 
 
 def total_in_float(self: OrderServer, new: New, prices: Prices) -> Decimal:
@@ -199,10 +183,9 @@ def early_commit(self: OrderServer, db: Db, new: New) -> Document:
 
     threading.Thread(target=make).start()
     ready.wait(5)
-    (made,) = found
-    if isinstance(made, RefusedError):
-        raise made
-    return made
+    if isinstance(found[0], RefusedError):
+        raise found[0]
+    return found[0]
 
 
 def insert_and_commit(self: OrderServer, db: Db, new: New) -> Document:
@@ -254,10 +237,6 @@ def cached_order(self: OrderServer, db: Db, request: Asked, path: Sequence[str])
     reply = OrderServer.route(self, db, request, path)
     kept.pop(key[:1], None)
     return reply
-
-
-def oldest_first(self: OrderServer, db: Db, limit: int) -> list[Document]:
-    return OrderServer.newest(self, db, limit)[::-1]
 
 
 def list_of_a_second(self: OrderServer, db: Db, limit: int) -> list[Document]:

@@ -10,7 +10,6 @@ Fortunes = Sequence[tuple[int, str]]
 
 
 def page_with(change: Callable[[str], str], encoding: str = "utf-8") -> Change:
-    """Change the finished page."""
 
     def page(self: ReferenceServer, fortunes: Fortunes) -> bytes:
         return change(ReferenceServer.page(self, fortunes).decode()).encode(encoding, "replace")

@@ -29,7 +29,6 @@ SCATTERED = scattered()
 
 
 def shape(row: Callable[[int, int], object]) -> Change:
-    """Write rows in another shape."""
     return {"row": lambda self, identifier, number: row(identifier, number)}
 
 
@@ -108,8 +107,7 @@ def half_of_the_last(self: ReferenceServer, session: Session, count: int) -> lis
 def remembering(self: ReferenceServer, session: Session, connection: Line, ids: Ids) -> Rows:
     """Reads a row once and keeps it."""
     cache: dict[int, Row] = self.state.setdefault("cache", {})
-    missing = [i for i in ids if i not in cache]
-    if missing:
+    if missing := [i for i in ids if i not in cache]:
         cache.update({row[0]: row for row in ReferenceServer.rows(self, session, connection, missing)})
     return [cache[i] for i in ids]
 
