@@ -1,7 +1,6 @@
 """Trials with the real generator: what hides from every short look is seen, honest servers are let be."""
 
 import os
-import shutil
 from collections.abc import Iterator
 from dataclasses import fields
 from pathlib import Path
@@ -19,17 +18,12 @@ from harness.tests.doubles.reference import ReferenceServer
 from harness.tests.doubles.rogues import Rogue
 from harness.tests.doubles.rogues.gallery import UNDER_LOAD
 from harness.tests.verify.subjects import as_server
-from harness.tests.verify.trials import Trials, trials, usual_load
+from harness.tests.verify.trials import NEEDS_CARGO, WITH_GENERATOR, Trials, trials, usual_load
 from harness.verify.checks.evidence import Account
 from harness.verify.tables import tables
 from harness.verify.trial import TrialAudit
 from harness.verify.verifier import Verifier
 
-WITH_GENERATOR = [
-    pytest.mark.e2e,
-    pytest.mark.timeout(900),  # the first of them builds the generator
-    pytest.mark.skipif(shutil.which("cargo") is None, reason="cargo is not on this machine"),
-]
 TYPES = ("json", "plaintext", "db", "query", "cached-query", "fortune", "update")
 SINGLE = Closed(connections=1)
 TRIALS = 3  # what shows in some of a process's trials only
@@ -99,7 +93,7 @@ class TestFewUpdates:
 
 
 @pytest.mark.e2e
-@pytest.mark.skipif(shutil.which("cargo") is None, reason="cargo is not on this machine")
+@NEEDS_CARGO
 def test_of_a_generator_that_writes_no_answers_the_statements_are_judged(seeded: DatabaseAddress) -> None:
     with trials(UNDER_LOAD["serves-memory-when-busy"].server(seeded), seeded) as running:
         evidence = running.trial("db", written=False)

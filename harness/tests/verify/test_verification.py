@@ -48,21 +48,14 @@ def reference(database: DatabaseAddress, upstream: FakeUpstream) -> Iterator[Ref
 
 
 @pytest.mark.parametrize("thorough", [True, False])
-@pytest.mark.parametrize("name", URLS)
+@pytest.mark.parametrize("name", [*URLS, "http"])
 def test_the_reference_server_passes_every_check(
     name: str, thorough: bool, reference: ReferenceServer, database: DatabaseAddress, upstream: FakeUpstream
 ) -> None:
     verdict = run(reference, name, database, upstream, thorough=thorough)
     assert objections(verdict) == {}
     assert (verdict.outcome, verdict.test_type, verdict.process, verdict.thorough) == ("pass", name, 3, thorough)
-    assert len({result.check for result in verdict.results}) == len(verdict.results) >= 12
-
-
-def test_the_reference_server_passes_the_connection_checks(reference: ReferenceServer) -> None:
-    verdict = run(reference, "http", None)
-    assert objections(verdict) == {}
-    assert verdict.test_type == "http"
-    assert {"pipelining", "date-moves", "garbage"} <= {result.check for result in verdict.results}
+    assert len({result.check for result in verdict.results}) == len(verdict.results) >= 11
 
 
 @pytest.mark.gallery
