@@ -23,9 +23,11 @@ from harness.tests.verify.subjects import as_server
 from harness.verify.trial import TrialAudit
 from harness.verify.verifier import Verifier
 
-NEEDS_CARGO = pytest.mark.skipif(shutil.which("cargo") is None, reason="cargo is not on this machine")
-# The first of them builds the generator.
-WITH_GENERATOR = [pytest.mark.e2e, pytest.mark.timeout(900), NEEDS_CARGO]
+WITH_GENERATOR = [
+    pytest.mark.e2e,
+    pytest.mark.timeout(900),  # the first of them builds the generator
+    pytest.mark.skipif(shutil.which("cargo") is None, reason="cargo is not on this machine"),
+]
 SECONDS = 1.5
 BETWEEN_SECONDS = 0.2  # two trials of a process, which others come between in a run
 

@@ -3,8 +3,9 @@
 import pytest
 
 from harness.extras.claims import judge, show
-from harness.records.models import Closed, Errors, Outcome, ProcessRecord, Verdict
+from harness.records.models import Closed, Errors, Outcome, ProcessRecord
 from harness.tests.extras.claims.records import STEADY, claim, claim_of, judged, run_of, side, trials
+from harness.tests.records import verdict
 from harness.tests.report import made
 
 
@@ -22,10 +23,8 @@ def test_context_is_judged_and_never_pulls_a_supported_claim_down() -> None:
     wrong = {**said, "name": "more", "ratio": None, "order": "lower"}
     found = judged(claim_of(said, {**wrong, "context": True}), run_of(STEADY))
     assert [each.verdict for each in found.statements] == ["supported", "refuted"]
-    assert (found.verdict, found.sentence) == (
-        "supported",
-        f"It holds here: {show.measured(found.statements[0])}, said 2.5×.",
-    )
+    sentence = f"It holds here: {show.measured(found.statements[0])}, said 2.5×."
+    assert (found.verdict, found.sentence) == ("supported", sentence)
     assert judged(claim_of(said, wrong), run_of(STEADY)).verdict == "refuted"
     assert judged(claim_of(said, wrong, can=True), run_of(STEADY)).verdict == "supported"
 
@@ -57,11 +56,9 @@ def test_what_was_not_measured_or_kept_out_or_refused_is_undecided_and_says_so()
     bad = [*trials({"a": STEADY["a"]}), *trials({"b": STEADY["b"]}, gates=[made.gate("errors", Outcome.FAIL)])]
     kept_out = judged(claim(ratio=2.5), run_of(bad)).statements[0]
     assert (kept_out.verdict, kept_out.reason) == ("undecided", "b json c64: kept out by its gates: errors")
-    failed = Verdict(
-        implementation="b", test_type="json", process=0, thorough=True, outcome=Outcome.FAIL, results=(), duration=1.0
-    )
+    failed = verdict("b", "json", Outcome.FAIL)
     refused = judged(claim(ratio=2.5), run_of(trials(STEADY), verdicts=[failed])).statements[0]
-    assert (refused.verdict, refused.reason) == ("undecided", "b json: verification failed")
+    assert (refused.verdict, refused.reason) == ("undecided", "b json: verification failed: status-ok")
 
 
 def test_two_loads_of_one_server_can_be_compared() -> None:

@@ -120,16 +120,9 @@ def test_a_machine_is_reached_for_as_long_as_its_session_lasts(place: Path) -> N
         (place / "gone").touch()
         with pytest.raises(MachineLostError, match=r"the engine of the machine app=.* does not answer: no engine"):
             machine.require_answer()
-    with (
-        pytest.raises(EnvironmentLacksError, match="is reached, but no Docker engine answers"),
-        reached(parse("app", "--server-host"), place),
-    ):
-        pass
-    with (
-        pytest.raises(EnvironmentLacksError, match="Host key verification failed"),
-        reached(parse("other", "--server-host"), place),
-    ):
-        pass
+    for name, said in (("app", "is reached, but no Docker engine answers"), ("other", "Host key verification failed")):
+        with pytest.raises(EnvironmentLacksError, match=said), reached(parse(name, "--server-host"), place):
+            pass
 
 
 def test_doctor_shows_each_machine_with_its_roles_and_the_links(
