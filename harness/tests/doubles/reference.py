@@ -38,10 +38,7 @@ URLS = {
     "update": "/updates?queries=",
 }
 TEST_TYPES = {url.partition("?")[0]: name for name, url in URLS.items()}
-CONTENT_TYPES = {
-    **dict.fromkeys(("plaintext", "hello", "delay"), "text/plain"),
-    "fortune": "text/html; charset=utf-8",
-}
+CONTENT_TYPES = {**dict.fromkeys(("plaintext", "hello", "delay"), "text/plain"), "fortune": "text/html; charset=utf-8"}
 ROWS = 10_000
 HEADER_LIMIT = 65_536
 POOL = 8

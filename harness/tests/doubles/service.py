@@ -67,12 +67,10 @@ class Call:
 def right(call: Call, body: bytes, *, authorized: bool) -> Answer:
     if call.path == "/version":
         return Answer(kind=PLAIN, body=b"1.0\n")
+    if call.method == "POST" and not authorized:
+        return Answer(status=401)
     if call.method == "POST":
-        return (
-            Answer(status=201, body=json.dumps({**json.loads(body), "id": 7}).encode())
-            if authorized
-            else Answer(status=401)
-        )
+        return Answer(status=201, body=json.dumps({**json.loads(body), "id": 7}).encode())
     number = int(call.path.rpartition("/")[2])
     if number > 100:
         return Answer(status=404, body=b'{"error": "no such item"}')

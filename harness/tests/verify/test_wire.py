@@ -49,10 +49,7 @@ def test_a_response_is_read_to_its_last_byte_and_not_beyond() -> None:
 
 @pytest.mark.parametrize(
     ("data", "framing"),
-    [
-        (CHUNKED + b"3;x=y\r\nhel\r\n2\r\nlo\r\n0\r\nExpires: 0\r\n\r\n", "chunked"),
-        (OK + b"\r\nhello", "close"),
-    ],
+    [(CHUNKED + b"3;x=y\r\nhel\r\n2\r\nlo\r\n0\r\nExpires: 0\r\n\r\n", "chunked"), (OK + b"\r\nhello", "close")],
 )
 def test_a_body_ends_with_its_last_chunk_or_with_the_connection_and_all_bytes_count(data: bytes, framing: str) -> None:
     with saying(data, then_close=framing == "close") as connection:

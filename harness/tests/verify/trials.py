@@ -36,9 +36,7 @@ def usual_load(test_type: str, connections: int = 16) -> Closed:
     """A load that the server doubles can bear."""
     kind = TEST_TYPES[test_type]
     return Closed(
-        connections=connections,
-        queries=20 if kind.counts_rows else None,
-        depth=16 if kind.sweep == "pipeline" else 1,
+        connections=connections, queries=20 if kind.counts_rows else None, depth=16 if kind.sweep == "pipeline" else 1
     )
 
 

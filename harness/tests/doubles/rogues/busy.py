@@ -22,9 +22,7 @@ def busy(server: ReferenceServer) -> bool:
 
 
 def chosen(
-    cheat: Callable[..., Any] | partialmethod[Any],
-    honest: Callable[..., Any],
-    when: Callable[[ReferenceServer], bool],
+    cheat: Callable[..., Any] | partialmethod[Any], honest: Callable[..., Any], when: Callable[[ReferenceServer], bool]
 ) -> Callable[..., Any]:
     """A method that cheats only then."""
     if isinstance(cheat, partialmethod):

@@ -45,6 +45,7 @@ def test_a_claim_is_judged_by_what_is_true(tmp_path: Path, ratio: float, word: s
     (statement,) = verdict.statements
     assert (verdict.verdict, statement.processes) == (word, 6)
     assert statement.value == pytest.approx(2.5, rel=0.05)
+    assert 1.0 < width(statement) < 1.15
     assert statement.value == pytest.approx(median(statement.figures_of) / median(statement.figures_to), rel=0.05)
 
 

@@ -79,8 +79,4 @@ def test_names_that_would_share_an_address_are_numbered_and_keep_the_one_that_th
         return Round(name="1", slug="1", published_at=0.0, runs=(run,))
 
     site = Site(rounds=(published("c++"), published("C++", "!")))
-    assert site.slugs == {
-        "!": "implementation",
-        "C++": "c-2",
-        "c++": "c",
-    }
+    assert site.slugs == {"!": "implementation", "C++": "c-2", "c++": "c"}
