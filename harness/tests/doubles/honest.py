@@ -31,6 +31,7 @@ SELECT = "SELECT id, randomnumber FROM world WHERE id = %s"
 UPDATE = "UPDATE world SET randomnumber = %s WHERE id = %s"
 
 Change = Mapping[str, Any]
+Fields = list[tuple[str, str]]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,16 +53,16 @@ class Honest:
 # ---- messages --------------------------------------------------------------------------------------------------------
 
 
-def headed(change: Callable[[list[tuple[str, str]]], list[tuple[str, str]]]) -> Change:
+def headed(change: Callable[[Fields], Fields], base: type[ReferenceServer] = ReferenceServer) -> Change:
     """Other header fields."""
-    return {"headers": lambda self, reply: change(ReferenceServer.headers(self, reply))}
+    return {"headers": lambda self, reply: change(base.headers(self, reply))}
 
 
 def typed(json_type: str, text_type: str = "text/plain") -> Change:
     """Content-Type spelt otherwise."""
     other = {"application/json": json_type, "text/plain": text_type}
 
-    def change(fields: list[tuple[str, str]]) -> list[tuple[str, str]]:
+    def change(fields: Fields) -> Fields:
         return [(name, other.get(value, value) if name == "Content-Type" else value) for name, value in fields]
 
     return headed(change)

@@ -17,12 +17,14 @@ from psycopg import IsolationLevel
 
 from harness.tests.doubles.honest import (
     Change,
+    Fields,
     Honest,
     a_connection_each,
     cached_date,
     chunked,
     dumped,
     head_without_length,
+    headed,
     in_pieces,
     not_found_page,
     slow,
@@ -30,7 +32,6 @@ from harness.tests.doubles.honest import (
 from harness.tests.doubles.orders import Asked, Db, Document, New, OrderServer, Prices, RefusedError, Wanted
 from harness.tests.doubles.reference import Reply, Request, Session
 
-Fields = list[tuple[str, str]]
 LOT = 50  # ids that a mapper takes at once
 TRIES = 200
 
@@ -38,12 +39,9 @@ TRIES = 200
 # ---- header fields and framing ---------------------------------------------------------------------------------------
 
 
-def headed(change: Callable[[Reply, Fields], Fields]) -> Change:
-    return {"headers": lambda self, reply: change(reply, OrderServer.headers(self, reply))}
-
-
-def typed(suffix: str) -> Change:
-    return headed(lambda _, fields: [(n, v + suffix) if n == "Content-Type" else (n, v) for n, v in fields])
+def typed_without_a_body(self: OrderServer, reply: Reply) -> Fields:
+    fields = OrderServer.headers(self, reply)
+    return [*fields, ("Content-Type", "application/json")] if reply.status == 204 else fields
 
 
 def chunked_unless_empty(size: int) -> Change:
@@ -368,10 +366,10 @@ HONEST_ORDERS: tuple[Honest, ...] = (
     # framing and header fields
     one("orders-chunked", "sends bodies in chunks of 7 bytes", chunked_unless_empty(7)),
     one("orders-in-pieces", "sends head and body in segments of their own", {"converse": in_pieces}),
-    one("orders-lower-case", "writes header names in lower case", headed(lambda _, f: [(n.lower(), v) for n, v in f])),
-    one("orders-headers", "has ETag, Vary and Cache-Control", headed(lambda _, f: [*f[::-1], *FURTHER])),
-    one("orders-charset", "says charset=utf-8", typed("; charset=utf-8")),
-    one("orders-typed-204", "names a type where there is no body", headed(lambda r, f: [*f, ("Content-Type", "application/json")] if r.status == 204 else f)),
+    one("orders-lower-case", "writes header names in lower case", headed(lambda f: [(n.lower(), v) for n, v in f], OrderServer)),
+    one("orders-headers", "has ETag, Vary and Cache-Control", headed(lambda f: [*f[::-1], *FURTHER], OrderServer)),
+    one("orders-charset", "says charset=utf-8", headed(lambda f: [(n, f"{v}; charset=utf-8" if n == "Content-Type" else v) for n, v in f], OrderServer)),
+    one("orders-typed-204", "names a type where there is no body", {"headers": typed_without_a_body}),
     one("orders-located", "names the order by a whole URL", {"created": located}),
     one("orders-all-located", "sends Location with every 201", {"json": located_always}),
     one("orders-closing", "closes the connection after a bad body", {"reply": closed_after_errors}),
