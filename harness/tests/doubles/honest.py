@@ -54,7 +54,6 @@ class Honest:
 
 
 def headed(change: Callable[[Fields], Fields], base: type[ReferenceServer] = ReferenceServer) -> Change:
-    """Other header fields."""
     return {"headers": lambda self, reply: change(base.headers(self, reply))}
 
 
@@ -87,7 +86,6 @@ def chunked(size: int, *, extension: str = "", trailer: str = "", upper: bool = 
 
 
 def in_pieces(self: ReferenceServer, line: socket.socket, session: Session) -> None:
-    """Head and body in segments of their own."""
     data = b""
     while chunk := self.receive(line, session, data):
         requests, data, error = self.split(data + chunk)
@@ -105,7 +103,6 @@ def in_pieces(self: ReferenceServer, line: socket.socket, session: Session) -> N
 
 
 def cached_date(self: ReferenceServer) -> str:
-    """Refreshed once a second, as many servers do."""
     now = int(time.time())
     kept: tuple[int, str] | None = self.state.get("date")
     if kept is None or kept[0] != now:
@@ -115,7 +112,6 @@ def cached_date(self: ReferenceServer) -> str:
 
 
 def dumped(**options: Any) -> Change:
-    """JSON written otherwise."""
     return {"encode_json": lambda self, document: json.dumps(document, **options).encode()}
 
 
@@ -154,12 +150,10 @@ def selected(text: str) -> Change:
 
 
 def one_by_one(self: ReferenceServer, session: Session, connection: Line, ids: Ids) -> Rows:
-    """A round trip a row."""
     return [connection.execute(SELECT, (i,)).fetchall()[0] for i in ids]
 
 
 def simple_protocol(self: ReferenceServer, session: Session, connection: Line, ids: Ids) -> Rows:
-    """Literals in the text, in the simple protocol."""
     cursor = psycopg.ClientCursor(connection)
     return [cursor.execute(SELECT, (i,)).fetchall()[0] for i in ids]
 
@@ -174,7 +168,6 @@ def commented(self: ReferenceServer, session: Session, connection: Line, ids: Id
 
 
 def within(begin: str, end: str) -> Change:
-    """Every request in a transaction of its own."""
 
     @contextmanager
     def connection(self: ReferenceServer) -> Iterator[psycopg.Connection]:
@@ -199,7 +192,6 @@ def committed_by_the_next(self: ReferenceServer) -> Iterator[psycopg.Connection]
 
 @contextmanager
 def a_connection_each(self: ReferenceServer) -> Iterator[psycopg.Connection]:
-    """A new connection to the database for each request."""
     with self.connect() as line:
         yield line
 
@@ -239,7 +231,6 @@ def refreshing(self: ReferenceServer) -> None:
 
 
 def written(write: Callable[[Line, Rows], object]) -> Change:
-    """Rows stored otherwise."""
 
     def method(self: ReferenceServer, session: Session, connection: Line, rows: Rows) -> None:
         write(connection, rows)
@@ -275,7 +266,6 @@ def by_case(connection: Line, rows: Rows) -> None:
 
 
 def locking_update(self: ReferenceServer, session: Session, connection: Line, count: int) -> Rows:
-    """Reads FOR UPDATE in a transaction, in the order of the ids."""
     with connection.transaction():
         ids = sorted(self.draw_different(session, count))
         old = [connection.execute(f"{SELECT} FOR UPDATE".encode(), (i,)).fetchall()[0] for i in ids]

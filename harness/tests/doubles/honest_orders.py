@@ -74,7 +74,6 @@ def closed_after_errors(self: OrderServer, session: Session, request: Request) -
 
 @contextmanager
 def slow_commits(self: OrderServer, db: Db) -> Iterator[None]:
-    """Everything is written, and the commit comes 50 ms later, as on a disk that is waited for."""
     with db.transaction():
         yield
         time.sleep(0.05)
@@ -315,7 +314,6 @@ def joined(self: OrderServer, db: Db, order: int) -> Document:
 
 
 def in_a_snapshot(self: OrderServer, db: Db, order: int) -> Document:
-    """A read in a read-only transaction of one snapshot, where no transaction is open yet."""
     if db.info.transaction_status != psycopg.pq.TransactionStatus.IDLE:
         return OrderServer.read(self, db, order)
     with db.transaction():

@@ -37,8 +37,6 @@ class Asked(Request):
 
 
 class RefusedError(Exception):
-    """What is answered with a problem."""
-
     def __init__(self, status: int, detail: str) -> None:
         super().__init__(detail)
         self.status = status
@@ -299,7 +297,6 @@ class OrderServer(ReferenceServer):
         return {"id": order, "customerId": customer, "card": card, "total": self.money(total), "items": lines}
 
     def money(self, value: Decimal) -> object:
-        """Exact, with two decimals."""
         return f"{value:.2f}"
 
     def there(self, db: Db, order: int, query: str = "SELECT 1 FROM orders WHERE id = %s") -> tuple[Any, ...]:

@@ -61,7 +61,6 @@ class Request:
 
     @property
     def closes(self) -> bool:
-        """Does the client want the connection closed?"""
         return self.headers.get("connection", "").lower() == "close"
 
 
@@ -125,7 +124,6 @@ class ReferenceServer:
             self._pool.get().close()
 
     def stop(self) -> None:
-        """Accept no further connection."""
         self.stopped = True
         with contextlib.suppress(OSError):
             self._listener.shutdown(socket.SHUT_RDWR)
@@ -217,7 +215,6 @@ class ReferenceServer:
         return answers
 
     def refuse(self, line: socket.socket, status: int) -> None:
-        """Answer what is no request, then close."""
         line.sendall(self.encode(None, Reply(status=status, close=True)))
 
     # ---- responses ---------------------------------------------------------------------------------------------------
@@ -297,7 +294,6 @@ class ReferenceServer:
         return b"Hello, World!"
 
     def encode_json(self, document: object) -> bytes:
-        """JSON in UTF-8, without spaces."""
         return json.dumps(document, separators=(",", ":")).encode()
 
     # ---- delay and fan-out -------------------------------------------------------------------------------------------

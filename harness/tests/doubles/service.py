@@ -85,8 +85,6 @@ def unchanged(_: Call, answer: Answer) -> Answer:
 
 @dataclass
 class Service:
-    """Context manager: it is up."""
-
     wrong: Callable[[Call, Answer], Answer] = unchanged
     requests: tuple[Mapping[str, Any], ...] = REQUESTS
     came: list[bytes] = field(default_factory=list)  # bodies of requests

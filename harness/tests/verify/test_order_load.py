@@ -31,7 +31,6 @@ def order(*items: int, card: str = "4000000000000001") -> Order:
 
 
 def body(number: int, found: Order) -> str:
-    """As the service answers it."""
     items = [{"itemId": i, "quantity": line.quantity, "price": f"{line.price}"} for i, line in found.lines.items()]
     return json.dumps(
         {"id": number, "customerId": 17, "card": found.card, "total": f"{found.total:.2f}", "items": items}
@@ -71,7 +70,6 @@ ROWS: Orders = {5: order(1, 2), 7: NEW_CARD, 8: order(1, 3)}
 
 
 def objections(tmp_path: Path, answers: tuple[dict[str, object], ...], rows: Orders) -> set[str]:
-    """The checks that object."""
     file = tmp_path / "answers.jsonl"
     file.write_text("".join(json.dumps(one) + "\n" for one in answers))
     load = OrderLoad(arrivals=tuple(order_load.read(file)), prices=PRICES, after=rows)

@@ -38,7 +38,6 @@ def seeded(postgres: EmbeddedDatabase) -> DatabaseAddress:
 
 
 def named(evidence: Evidence) -> set[str]:
-    """The checks that object."""
     return {result.check for result in evidence.objections}
 
 

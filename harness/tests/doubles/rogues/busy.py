@@ -65,7 +65,6 @@ def range_scan(self: ReferenceServer, session: Session, connection: Line, ids: I
 
 
 def any_of(self: ReferenceServer, session: Session, connection: Line, ids: Ids) -> Rows:
-    """All rows by one statement, each as often as it was drawn."""
     query = "SELECT world.id, randomnumber FROM unnest(%s::int[]) AS wanted (id) JOIN world USING (id)"
     return connection.execute(query, (list(ids),)).fetchall()
 
@@ -143,7 +142,6 @@ def rolled_back(self: ReferenceServer, session: Session, connection: Line, rows:
 
 
 def leaving(statement: str) -> Change:
-    """Leaves something behind for whoever logs in next."""
 
     def rows(self: ReferenceServer, session: Session, connection: Line, ids: Ids) -> Rows:
         with self.lock:
@@ -173,7 +171,6 @@ def other_status(self: ReferenceServer, session: Session, request: Request) -> R
 
 
 def closes(self: ReferenceServer, session: Session, request: Request) -> Reply:
-    """Closes a connection after its 25th request while many ask."""
     reply = ReferenceServer.reply(self, session, request)
     reply.close = fast(self, session, 25)
     return reply

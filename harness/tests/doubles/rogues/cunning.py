@@ -38,12 +38,10 @@ def at_a_rate(self: ReferenceServer, session: Session) -> bool:
 
 
 def on_every_fourth_connection(self: ReferenceServer, session: Session) -> bool:
-    """A broken worker among four."""
     return busy(self) and session.number % 4 == 0
 
 
 def one_in(count: int) -> When:
-    """One time in so many, while many ask."""
     return lambda self, _: busy(self) and every(self, count)
 
 
@@ -91,7 +89,6 @@ def other_numbers(when: When) -> Change:
 
 
 def from_memory(when: When) -> Change:
-    """A copy of the table in place of reading."""
 
     def rows(self: ReferenceServer, session: Session, connection: Line, ids: Ids) -> Rows:
         return (out_of_memory if when(self, session) else ReferenceServer.rows)(self, session, connection, ids)
@@ -120,7 +117,6 @@ def first_read(self: ReferenceServer, session: Session, connection: Line, ids: I
 
 
 def shared_read(self: ReferenceServer, session: Session, connection: Line, ids: Ids) -> Rows:
-    """Answers the row that another request has just read."""
     now = time.monotonic()
     with self.lock:
         read, rows = self.state.get("shared", (0.0, []))
@@ -151,12 +147,10 @@ def instead(when: When, other: Callable[..., None]) -> Change:
 
 
 def same_numbers(self: ReferenceServer, session: Session, connection: Line, rows: Rows) -> None:
-    """Updates every row to the number that it has."""
     connection.execute("UPDATE world SET randomnumber = randomnumber WHERE id = ANY(%s)", ([i for i, _ in rows],))
 
 
 def into_the_twin(self: ReferenceServer, session: Session, connection: Line, rows: Rows) -> None:
-    """Updates the other table of that name."""
     connection.execute(
         'UPDATE "World" AS w SET randomnumber = new.number '
         "FROM unnest(%s::int[], %s::int[]) AS new (id, number) WHERE w.id = new.id",
@@ -165,7 +159,6 @@ def into_the_twin(self: ReferenceServer, session: Session, connection: Line, row
 
 
 def later(seconds: float) -> Callable[..., None]:
-    """Writes so long after the answer, everything, and in order."""
 
     def write(self: ReferenceServer, session: Session, connection: Line, rows: Rows) -> None:
         with self.lock:

@@ -26,7 +26,6 @@ def field(name: str, value: str | None) -> Change:
 
 
 def bytes_changed(change: Callable[[bytes], bytes]) -> Change:
-    """Change the bytes of every good response."""
 
     def encode(self: ReferenceServer, request: Request | None, reply: Reply) -> bytes:
         data = ReferenceServer.encode(self, request, reply)

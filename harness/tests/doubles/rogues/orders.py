@@ -85,7 +85,6 @@ def lost(self: OrderServer, db: Db, new: New) -> Document:
 
 
 def without_the_last(self: OrderServer, db: Db, new: New) -> Document:
-    """Orders of more than ten items lose the last one, in the answer too."""
     kept = new.wanted[:-1] if len(new.wanted) > 10 else new.wanted
     return OrderServer.create(self, db, replace(new, wanted=kept))
 
@@ -124,7 +123,6 @@ def read_unless_marked(self: OrderServer, db: Db, order: int) -> Document:
 
 
 def items_stay(self: OrderServer, db: Db, order: int) -> None:
-    """Only the card is taken away: the order's row and its items stay."""
     self.read(db, order)
     db.execute("UPDATE orders SET card = '000000000000' WHERE id = %s", (order,))
     self.state.setdefault("deleted", set()).add(order)
@@ -167,7 +165,6 @@ def early_change(self: OrderServer, db: Db, order: int, card: str) -> Document:
 
 
 def early_commit(self: OrderServer, db: Db, new: New) -> Document:
-    """Makes the order but for the commit, which follows the answer at once."""
     ready = threading.Event()
     found: list[Document | RefusedError] = []
 
@@ -218,7 +215,6 @@ def not_locked(self: OrderServer, db: Db, order: int) -> None:
 
 
 def whole_row(self: OrderServer, db: Db, order: int, card: str) -> Document:
-    """Writes back all that was read, as a mapper does."""
     with db.transaction():
         found = self.read(db, order)
         values = (found["customerId"], card, found["total"], order)

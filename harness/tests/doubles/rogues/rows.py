@@ -42,7 +42,6 @@ def with_the_last(self: ReferenceServer, session: Session, count: int) -> list[i
 
 
 def count_with(change: Callable[[str | None, int], int]) -> Change:
-    """Clamp otherwise."""
 
     def count(self: ReferenceServer, text: str | None) -> int:
         return change(text, ReferenceServer.count(self, text))
@@ -105,7 +104,6 @@ def half_of_the_last(self: ReferenceServer, session: Session, count: int) -> lis
 
 
 def remembering(self: ReferenceServer, session: Session, connection: Line, ids: Ids) -> Rows:
-    """Reads a row once and keeps it."""
     cache: dict[int, Row] = self.state.setdefault("cache", {})
     if missing := [i for i in ids if i not in cache]:
         cache.update({row[0]: row for row in ReferenceServer.rows(self, session, connection, missing)})
@@ -118,7 +116,6 @@ def out_of_memory(self: ReferenceServer, session: Session, connection: Line, ids
 
 
 def one_in_ten_thousand(self: ReferenceServer, session: Session, connection: Line, ids: Ids) -> Rows:
-    """Spares one SELECT in 10,000."""
     table = remembered(self, connection)
     asked = [i for i in ids if not every(self, 10_000)]
     rows = dict(ReferenceServer.rows(self, session, connection, asked)) if asked else {}

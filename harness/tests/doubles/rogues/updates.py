@@ -20,7 +20,6 @@ def not_single(self: ReferenceServer, session: Session, connection: Line, rows: 
 
 
 def stale(self: ReferenceServer, session: Session, connection: Line, count: int) -> Rows:
-    """Writes the new numbers, answers the old ones."""
     old = self.rows(session, connection, sorted(self.draw_different(session, count)))
     self.write(session, connection, [(i, self.new_number(session, number)) for i, number in old])
     return old

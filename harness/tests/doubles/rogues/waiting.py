@@ -22,7 +22,6 @@ def wait_in_turn(self: ReferenceServer, seconds: float) -> None:
 
 
 def cached_call(self: ReferenceServer) -> int:
-    """Every twentieth call is answered with the last number."""
     if every(self, 20) and "number" in self.state:
         return int(self.state["number"])
     self.state["number"] = ReferenceServer.call(self)

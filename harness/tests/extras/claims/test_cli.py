@@ -16,7 +16,6 @@ from harness.tests.report import made
 
 @pytest.fixture
 def results(tmp_path: Path) -> str:
-    """A folder with a verdict on one of the project's claims."""
     keep(tmp_path, [judged(claim(ratio=2.5).model_copy(update={"name": "multiple-queries"}), run_of(STEADY))])
     return str(tmp_path)
 

@@ -35,7 +35,6 @@ class ClaimRun(FakeRun):
 
 
 def run_of(folder: Path, said: Claim, **more: Any) -> RunRecords:
-    """Its records on disk."""
     return ClaimRun(folder, TRUE, profile=profiles.load("claims"), claim=said, **more).run().records
 
 
@@ -108,7 +107,6 @@ def test_claims_that_share_servers_directly_or_by_others_are_measured_together()
 def test_a_claim_is_open_while_some_more_processes_would_tell_more_of_its_own_statements(
     more: float, found: bool
 ) -> None:
-    """A hundred processes more would not tell; three would."""
     said = claim_of(
         {"name": "rate", "metric": "throughput", "of": side("a"), "to": side("b"), "ratio": 2.5},
         {"name": "shown", "metric": "throughput", "of": side("a"), "to": side("c"), "order": "higher", "context": True},
@@ -122,7 +120,6 @@ def test_a_claim_is_open_while_some_more_processes_would_tell_more_of_its_own_st
 
 
 def width(statement: StatementVerdict) -> float:
-    """Of its interval, as a factor."""
     assert statement.low
     assert statement.high
     return statement.high / statement.low

@@ -62,7 +62,6 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def server() -> Iterator[process.Child]:
-    """What runs in the container."""
     with process.running(process.Child(["sleep", "60"])) as child:
         yield child
 
@@ -144,7 +143,6 @@ def test_doctor_shows_each_machine_with_its_roles_and_the_links(
 
 
 def test_an_engine_that_hangs_is_a_lost_machine(place: Path) -> None:
-    """What asked it is killed in time, and told."""
     (place / "docker").write_text("#!/bin/sh\nexec sleep 60\n")
     machine = Machine(name="app", address="", at=("--context", "app"))
     with pytest.raises(MachineLostError, match="the engine of the machine app has not answered for 1 s"):

@@ -34,7 +34,6 @@ def lab() -> Iterator[Lab]:
 
 
 def left(lab: Lab) -> dict[str, str]:
-    """Containers that are still on a machine, by its name."""
     return {name: found for name in machines.NAMES if (found := lab.docker(name, "ps", "--all", "--quiet"))}
 
 
@@ -84,7 +83,6 @@ def test_a_machine_whose_host_key_is_another_one_is_refused(lab: Lab, tmp_path: 
 
 
 def kill_session(lab: Lab, run: subprocess.Popen[str]) -> None:
-    """End the ssh that reaches the server's machine."""
     for child in psutil.Process(run.pid).children(recursive=True):
         words = child.cmdline()
         if words and words[0] == "ssh" and words[-1] == "app" and "-nNT" in words:
@@ -137,7 +135,6 @@ def test_a_run_whose_machine_vanishes_names_it_and_ends_and_goes_on_when_it_is_b
 
 
 def mend(lab: Lab) -> None:
-    """Everything as it was, for the next test."""
     for name in machines.NAMES:
         lab.link(name, "up")
         if lab.nodes[name].poll() is not None:

@@ -118,7 +118,6 @@ def test_a_wrong_answer_of_head_is_a_failure_and_of_base_leaves_it_open() -> Non
 
 
 def changed(records: RunRecords, side: str, change: Callable[[Trial], dict[str, Any]]) -> RunRecords:
-    """With other trials of one side."""
     trials = [t.model_copy(update=change(t)) if t.implementation == side else t for t in records.trials]
     return replace(records, trials=trials)
 

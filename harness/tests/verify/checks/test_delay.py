@@ -52,7 +52,6 @@ def gathered(late: Late) -> tuple[Evidence, Scripted]:
 
 
 def objections(evidence: Evidence) -> list[str]:
-    """The names of the checks that object."""
     return [check.name for check in CHECKS.values() if check.rule.startswith("delay") and list(check.find(evidence))]
 
 
