@@ -32,10 +32,6 @@ def shape(row: Callable[[int, int], object]) -> Change:
     return {"row": lambda self, identifier, number: row(identifier, number)}
 
 
-def colliding(identifier: int, number: int) -> object:
-    return {"id": identifier, "randomnumber": number, "randomNumber": number}
-
-
 def with_the_last(self: ReferenceServer, session: Session, count: int) -> list[int]:
     """The last row would be seldom drawn."""
     return [ROWS if every(self, 50) else i for i in ReferenceServer.draw(self, session, count)]
@@ -147,7 +143,7 @@ ROGUES = (
     Rogue("null-numbers", "query", "integers", "numbers are null", shape(lambda i, n: {"id": i, "randomNumber": None})),
     Rogue("negatives", "db", "in-range", "negative numbers", shape(lambda i, n: {"id": i, "randomNumber": -n})),
     Rogue("ids-from-zero", "query", "in-range", "ids 0..9999", {"row": lambda self, identifier, number: {"id": identifier % ROWS, "randomNumber": number}, "draw": with_the_last}),
-    Rogue("keys-in-two-cases", "db", "keys-once", "randomnumber and randomNumber", shape(colliding)),
+    Rogue("keys-in-two-cases", "db", "keys-once", "randomnumber and randomNumber", shape(lambda i, n: {"id": i, "randomnumber": n, "randomNumber": n})),
     Rogue("lower-case-key", "db", "keys-exact", "randomnumber", shape(lambda i, n: {"id": i, "randomnumber": n})),
     Rogue("further-key", "query", "keys-exact", "a further key", shape(lambda i, n: {"id": i, "randomNumber": n, "_": 0})),
     Rogue("array-of-one", "db", "rows-are-objects", "an array for one row", {"row": lambda self, identifier, number: [{"id": identifier, "randomNumber": number}]}),
