@@ -79,12 +79,6 @@ def slow_commits(self: OrderServer, db: Db) -> Iterator[None]:
         time.sleep(0.05)
 
 
-def unanswered_head(self: OrderServer, session: Session, request: Request) -> Reply:
-    if request.method == "HEAD":
-        return Reply(status=405, headers=[("Allow", "GET")])
-    return OrderServer.reply(self, session, request)
-
-
 # ---- JSON ------------------------------------------------------------------------------------------------------------
 
 
@@ -371,7 +365,7 @@ HONEST_ORDERS: tuple[Honest, ...] = (
     one("orders-located", "names the order by a whole URL", {"created": located}),
     one("orders-all-located", "sends Location with every 201", {"json": located_always}),
     one("orders-closing", "closes the connection after a bad body", {"reply": closed_after_errors}),
-    one("orders-no-head", "answers HEAD with 405", {"reply": unanswered_head}),
+    one("orders-no-head", "answers HEAD with 405", {"reply": lambda self, session, request: Reply(status=405, headers=[("Allow", "GET")]) if request.method == "HEAD" else OrderServer.reply(self, session, request)}),
     one("orders-bare-head", "answers HEAD without a length", {"encode": head_without_length}),
     one("orders-501", "answers methods that there are not with 501, paths with a page", {"unsupported": lambda *_: Reply(status=501), "unknown": not_found_page}),
     one("orders-date", "refreshes Date once a second", {"date": cached_date}),

@@ -166,13 +166,10 @@ class OrderServer(ReferenceServer):
             raise RefusedError(400, "limit is 1 to 100")
         return int(text)
 
-    def order_id(self, text: str) -> int:
-        return self._id(text, LARGEST_ORDER)
-
     def item_id(self, text: str) -> int:
-        return self._id(text, LARGEST_ITEM)
+        return self.order_id(text, LARGEST_ITEM)
 
-    def _id(self, text: str, largest: int) -> int:
+    def order_id(self, text: str, largest: int = LARGEST_ORDER) -> int:
         if not re.fullmatch(r"[0-9]{1,19}", text) or not 1 <= int(text) <= largest:
             raise RefusedError(404, f"there is no {text}")
         return int(text)
