@@ -32,7 +32,7 @@ def clients(*scripts: str, before: str = "true") -> list[tuple[Machine, Share, S
     """Machines that are this one, each with the script in the place of its generator, behind the gate."""
     machines = [Machine(name=f"c{n}", address="", at=()) for n, _ in enumerate(scripts, 1)]
     parts = [Share(connections=9 + n, threads=1, arguments=()) for n, _ in enumerate(scripts, 1)]
-    commands = [["sh", "-c", f"{before}; {GATE}", "sh", "-c", script] for script in scripts]
+    commands: list[Sequence[str]] = [["sh", "-c", f"{before}; {GATE}", "sh", "-c", script] for script in scripts]
     return [*zip(machines, parts, commands, strict=True)]
 
 
