@@ -6,10 +6,7 @@ DATABASE_GROUP = "of a database"
 # Whose tests start a PostgreSQL, but for the gallery, which takes minutes.
 OF_A_DATABASE = (
     "harness/tests/runtime/database/",
-    *(
-        f"harness/tests/verify/test_{name}.py"
-        for name in ("honest", "honest_orders", "orders", "tables", "trial", "verification")
-    ),
+    *(f"harness/tests/verify/test_{name}.py" for name in ("honest", "orders", "tables", "trial", "verification")),
 )
 # Whose tests look at a run, or runs, that are made once a process.
 OF_ONE_RUN = ("harness/tests/dashboard/",)

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from email.utils import formatdate
+from functools import partial
 from typing import Any
 
 import psycopg
@@ -26,7 +27,11 @@ READS = ("db", "query")
 CHEAP = ("json", "plaintext")
 EVERY = ("json", "plaintext", "db", "query", "cached-query", "update", "fortune")
 
+SELECT = "SELECT id, randomnumber FROM world WHERE id = %s"
+UPDATE = "UPDATE world SET randomnumber = %s WHERE id = %s"
+
 Change = Mapping[str, Any]
+Fields = list[tuple[str, str]]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,7 +46,6 @@ class Honest:
     base: type[ReferenceServer] = ReferenceServer
 
     def server(self, database: DatabaseAddress | None) -> ReferenceServer:
-        """A new server of this kind."""
         made: ReferenceServer = type("HonestServer", (self.base,), {**self.change, "pool_size": self.pool})(database)
         return made
 
@@ -49,16 +53,15 @@ class Honest:
 # ---- messages --------------------------------------------------------------------------------------------------------
 
 
-def headed(change: Callable[[list[tuple[str, str]]], list[tuple[str, str]]]) -> Change:
-    """Other header fields."""
-    return {"headers": lambda self, reply: change(ReferenceServer.headers(self, reply))}
+def headed(change: Callable[[Fields], Fields], base: type[ReferenceServer] = ReferenceServer) -> Change:
+    return {"headers": lambda self, reply: change(base.headers(self, reply))}
 
 
 def typed(json_type: str, text_type: str = "text/plain") -> Change:
     """Content-Type spelt otherwise."""
     other = {"application/json": json_type, "text/plain": text_type}
 
-    def change(fields: list[tuple[str, str]]) -> list[tuple[str, str]]:
+    def change(fields: Fields) -> Fields:
         return [(name, other.get(value, value) if name == "Content-Type" else value) for name, value in fields]
 
     return headed(change)
@@ -83,7 +86,6 @@ def chunked(size: int, *, extension: str = "", trailer: str = "", upper: bool = 
 
 
 def in_pieces(self: ReferenceServer, line: socket.socket, session: Session) -> None:
-    """Head and body in segments of their own."""
     data = b""
     while chunk := self.receive(line, session, data):
         requests, data, error = self.split(data + chunk)
@@ -101,7 +103,6 @@ def in_pieces(self: ReferenceServer, line: socket.socket, session: Session) -> N
 
 
 def cached_date(self: ReferenceServer) -> str:
-    """Refreshed once a second, as many servers do."""
     now = int(time.time())
     kept: tuple[int, str] | None = self.state.get("date")
     if kept is None or kept[0] != now:
@@ -111,7 +112,6 @@ def cached_date(self: ReferenceServer) -> str:
 
 
 def dumped(**options: Any) -> Change:
-    """JSON written otherwise."""
     return {"encode_json": lambda self, document: json.dumps(document, **options).encode()}
 
 
@@ -126,12 +126,11 @@ def not_found_page(self: ReferenceServer, request: Request) -> Reply:
     return Reply(status=404, content_type="text/html; charset=utf-8", body=b"<!DOCTYPE html><title>404</title>")
 
 
-def slow(seconds: float) -> Change:
-    """Every answer takes its time."""
+def slow(seconds: float, base: type[ReferenceServer] = ReferenceServer) -> Change:
 
     def reply(self: ReferenceServer, session: Session, request: Request) -> Reply:
         time.sleep(seconds)
-        return ReferenceServer.reply(self, session, request)
+        return base.reply(self, session, request)
 
     return {"reply": reply}
 
@@ -140,7 +139,6 @@ def slow(seconds: float) -> Change:
 
 
 def selected(text: str) -> Change:
-    """The row by another statement of the same meaning; %s is its id."""
 
     def rows(self: ReferenceServer, session: Session, connection: Line, ids: Ids) -> Rows:
         with connection.cursor() as cursor:
@@ -152,29 +150,24 @@ def selected(text: str) -> Change:
 
 
 def one_by_one(self: ReferenceServer, session: Session, connection: Line, ids: Ids) -> Rows:
-    """A round trip a row."""
-    text = "SELECT id, randomnumber FROM world WHERE id = %s"
-    return [connection.execute(text, (i,)).fetchall()[0] for i in ids]
+    return [connection.execute(SELECT, (i,)).fetchall()[0] for i in ids]
 
 
 def simple_protocol(self: ReferenceServer, session: Session, connection: Line, ids: Ids) -> Rows:
-    """Literals in the text, in the simple protocol."""
     cursor = psycopg.ClientCursor(connection)
-    text = "SELECT id, randomnumber FROM world WHERE id = %s"
-    return [cursor.execute(text, (i,)).fetchall()[0] for i in ids]
+    return [cursor.execute(SELECT, (i,)).fetchall()[0] for i in ids]
 
 
 def commented(self: ReferenceServer, session: Session, connection: Line, ids: Ids) -> Rows:
     """sqlcommenter's habit: where the statement came from, in a comment that differs each time."""
     found = []
     for i in ids:
-        text = f"SELECT id, randomnumber FROM world WHERE id = %s /*action='update',traceparent='{random.getrandbits(64):x}'*/"
+        text = f"{SELECT} /*action='update',traceparent='{random.getrandbits(64):x}'*/"
         found += connection.execute(text.encode(), (i,)).fetchall()
     return found
 
 
 def within(begin: str, end: str) -> Change:
-    """Every request in a transaction of its own."""
 
     @contextmanager
     def connection(self: ReferenceServer) -> Iterator[psycopg.Connection]:
@@ -199,7 +192,6 @@ def committed_by_the_next(self: ReferenceServer) -> Iterator[psycopg.Connection]
 
 @contextmanager
 def a_connection_each(self: ReferenceServer) -> Iterator[psycopg.Connection]:
-    """A new connection to the database for each request."""
     with self.connect() as line:
         yield line
 
@@ -210,8 +202,7 @@ def refreshed(self: ReferenceServer, session: Session, test_type: str, request: 
         return ReferenceServer.body(self, session, test_type, request)
     with self.lock:
         first = "cache" not in self.state
-        if first:
-            self.state["cache"] = {}
+        self.state.setdefault("cache", {})
     if first:
         refresh(self)
         threading.Thread(target=refreshing, args=(self,), daemon=True).start()
@@ -240,7 +231,6 @@ def refreshing(self: ReferenceServer) -> None:
 
 
 def written(write: Callable[[Line, Rows], object]) -> Change:
-    """Rows stored otherwise."""
 
     def method(self: ReferenceServer, session: Session, connection: Line, rows: Rows) -> None:
         write(connection, rows)
@@ -248,9 +238,9 @@ def written(write: Callable[[Line, Rows], object]) -> Change:
     return {"write": method}
 
 
-def each_alone(connection: Line, rows: Rows) -> None:
+def each_alone(connection: Line, rows: Rows, text: str = UPDATE) -> None:
     for identifier, number in rows:
-        connection.execute("UPDATE world SET randomnumber = %s WHERE id = %s", (number, identifier))
+        connection.execute(text.encode(), (number, identifier))
 
 
 def in_a_transaction(connection: Line, rows: Rows) -> None:
@@ -258,10 +248,9 @@ def in_a_transaction(connection: Line, rows: Rows) -> None:
         each_alone(connection, rows)
 
 
-def batched(connection: Line, rows: Rows) -> None:
+def batched(connection: Line, rows: Rows, text: str = UPDATE) -> None:
     with connection.cursor() as cursor:
-        text = "UPDATE world SET randomnumber = %s WHERE id = %s"
-        cursor.executemany(text, [(number, identifier) for identifier, number in rows])
+        cursor.executemany(text.encode(), [(number, identifier) for identifier, number in rows])
 
 
 def by_values(connection: Line, rows: Rows) -> None:
@@ -276,23 +265,10 @@ def by_case(connection: Line, rows: Rows) -> None:
     connection.execute(text.encode(), [*(value for row in rows for value in row), [i for i, _ in rows]])
 
 
-def returning(connection: Line, rows: Rows) -> None:
-    for identifier, number in rows:
-        connection.execute("UPDATE world SET randomnumber = %s WHERE id = %s RETURNING id", (number, identifier))
-
-
-def commented_update(connection: Line, rows: Rows) -> None:
-    with connection.cursor() as cursor:
-        text = "/* select for world */ UPDATE public.world AS w SET randomnumber = %s WHERE w.id = %s -- done"
-        cursor.executemany(text, [(number, identifier) for identifier, number in rows])
-
-
 def locking_update(self: ReferenceServer, session: Session, connection: Line, count: int) -> Rows:
-    """Reads FOR UPDATE in a transaction, in the order of the ids."""
     with connection.transaction():
         ids = sorted(self.draw_different(session, count))
-        text = "SELECT id, randomnumber FROM world WHERE id = %s FOR UPDATE"
-        old = [connection.execute(text, (i,)).fetchall()[0] for i in ids]
+        old = [connection.execute(f"{SELECT} FOR UPDATE".encode(), (i,)).fetchall()[0] for i in ids]
         new = [(identifier, self.new_number(session, number)) for identifier, number in old]
         self.write(session, connection, new)
     return new
@@ -302,7 +278,6 @@ def locking_update(self: ReferenceServer, session: Session, connection: Line, co
 
 
 def page(before: str, row: str, after: str) -> Change:
-    """Another page of the same rows."""
 
     def method(self: ReferenceServer, fortunes: Sequence[tuple[int, str]]) -> bytes:
         return (before + "".join(row.format(i, self.escape(m)) for i, m in fortunes) + after).encode()
@@ -320,8 +295,6 @@ def one(name: str, does: str, change: Change, *test_types: str, pool: int = refe
     return Honest(name=name, does=does, change=change, test_types=test_types, pool=pool)
 
 
-SELECT = "SELECT id, randomnumber FROM world WHERE id = %s"
-
 HONEST: tuple[Honest, ...] = (
     one("reference", "is the reference server", {}, *EVERY),
     # framing and header fields
@@ -336,13 +309,7 @@ HONEST: tuple[Honest, ...] = (
     one("reversed-headers", "orders header fields otherwise", headed(lambda f: f[::-1]), *CHEAP, "fortune"),
     one("says-keep-alive", "says Connection: keep-alive", headed(lambda f: [*f, ("Connection", "keep-alive")]), *CHEAP),
     one("keep-alive-timeout", "says Keep-Alive: timeout=60", headed(lambda f: [*f, ("Keep-Alive", "timeout=60")]), *CHEAP),
-    one(
-        "frameworks-headers",
-        "has Vary, ETag, Cache-Control and X-Powered-By",
-        headed(lambda f: [*f, ("Vary", "Accept"), ("ETag", '"1"'), ("Cache-Control", "no-cache"), ("X-Powered-By", "it")]),
-        *CHEAP,
-        "db",
-    ),
+    one("frameworks-headers", "has Vary, ETag and others", headed(lambda f: [*f, ("Vary", "Accept"), ("ETag", '"1"'), ("Cache-Control", "no-cache"), ("X-Powered-By", "it")]), *CHEAP, "db"),
     one("padded-values", "puts blanks around values", headed(lambda f: [(n, f" {v}\t") for n, v in f]), *CHEAP),
     one("empty-reason", "leaves the reason phrase empty", {"status_line": lambda self, reply: f"HTTP/1.1 {reply.status} "}, *CHEAP),
     one("other-reason", "has a reason phrase of its own", {"status_line": lambda self, reply: f"HTTP/1.1 {reply.status} Fine"}, *CHEAP),
@@ -396,8 +363,8 @@ HONEST: tuple[Honest, ...] = (
     one("writes-a-batch", "writes a batch", written(batched), "update"),
     one("writes-values", "writes by a join with VALUES", written(by_values), "update"),
     one("writes-by-case", "writes by CASE", written(by_case), "update"),
-    one("writes-returning", "writes with RETURNING", written(returning), "update"),
-    one("commented-update", "has a comment with the word select", written(commented_update), "update"),
+    one("writes-returning", "writes with RETURNING", written(partial(each_alone, text=f"{UPDATE} RETURNING id")), "update"),
+    one("commented-update", "has a comment with the word select", written(partial(batched, text="/* select for world */ UPDATE public.world AS w SET randomnumber = %s WHERE w.id = %s -- done")), "update"),
     one("locking-update", "locks what it updates", {"update": locking_update}, "update"),
     one("may-keep-numbers", "draws new numbers without a look at the old", {"new_number": lambda self, session, old: session.dice.randint(1, ROWS)}, "update"),
     # pages

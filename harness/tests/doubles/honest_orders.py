@@ -17,19 +17,21 @@ from psycopg import IsolationLevel
 
 from harness.tests.doubles.honest import (
     Change,
+    Fields,
     Honest,
     a_connection_each,
     cached_date,
     chunked,
     dumped,
     head_without_length,
+    headed,
     in_pieces,
     not_found_page,
+    slow,
 )
 from harness.tests.doubles.orders import Asked, Db, Document, New, OrderServer, Prices, RefusedError, Wanted
 from harness.tests.doubles.reference import Reply, Request, Session
 
-Fields = list[tuple[str, str]]
 LOT = 50  # ids that a mapper takes at once
 TRIES = 200
 
@@ -37,12 +39,9 @@ TRIES = 200
 # ---- header fields and framing ---------------------------------------------------------------------------------------
 
 
-def headed(change: Callable[[Reply, Fields], Fields]) -> Change:
-    return {"headers": lambda self, reply: change(reply, OrderServer.headers(self, reply))}
-
-
-def typed(suffix: str) -> Change:
-    return headed(lambda _, fields: [(n, v + suffix) if n == "Content-Type" else (n, v) for n, v in fields])
+def typed_without_a_body(self: OrderServer, reply: Reply) -> Fields:
+    fields = OrderServer.headers(self, reply)
+    return [*fields, ("Content-Type", "application/json")] if reply.status == 204 else fields
 
 
 def chunked_unless_empty(size: int) -> Change:
@@ -73,27 +72,11 @@ def closed_after_errors(self: OrderServer, session: Session, request: Request) -
     return replace(reply, close=True) if reply.status == 400 and request.method != "GET" else reply
 
 
-def slow(seconds: float) -> Change:
-
-    def reply(self: OrderServer, session: Session, request: Request) -> Reply:
-        time.sleep(seconds)
-        return OrderServer.reply(self, session, request)
-
-    return {"reply": reply}
-
-
 @contextmanager
 def slow_commits(self: OrderServer, db: Db) -> Iterator[None]:
-    """Everything is written, and the commit comes 50 ms later, as on a disk that is waited for."""
     with db.transaction():
         yield
         time.sleep(0.05)
-
-
-def unanswered_head(self: OrderServer, session: Session, request: Request) -> Reply:
-    if request.method == "HEAD":
-        return Reply(status=405, headers=[("Allow", "GET")])
-    return OrderServer.reply(self, session, request)
 
 
 # ---- JSON ------------------------------------------------------------------------------------------------------------
@@ -106,7 +89,6 @@ def escaped(self: OrderServer, document: object) -> bytes:
 
 
 def backwards(self: OrderServer, document: object) -> bytes:
-
     def turned(value: object) -> object:
         if isinstance(value, Mapping):
             return {key: turned(value[key]) for key in reversed(value)}
@@ -146,7 +128,6 @@ def typed_bodies_only(self: OrderServer, session: Session, request: Request) -> 
 
 
 def isolated(level: IsolationLevel) -> Change:
-
     def route(self: OrderServer, db: Db, request: Asked, path: Sequence[str]) -> Reply:
         db.isolation_level = level
         for attempt in range(TRIES):
@@ -180,10 +161,8 @@ def unless_changed(self: OrderServer, db: Db, order: int, change: Callable[[], D
         with db.transaction() as transaction:
             version = self.there(db, order, "SELECT xmin::text, total FROM orders WHERE id = %s")
             more = change()
-            written = db.execute(
-                "UPDATE orders SET total = %s WHERE id = %s AND xmin::text = %s", (version[1] + more, order, version[0])
-            )
-            if written.rowcount:
+            text = "UPDATE orders SET total = %s WHERE id = %s AND xmin::text = %s"
+            if db.execute(text, (version[1] + more, order, version[0])).rowcount:
                 return
             raise psycopg.Rollback(transaction)
         time.sleep(0.001 * attempt)
@@ -210,11 +189,8 @@ def added_unless_changed(self: OrderServer, db: Db, order: int, item: int, quant
 
 def taken_out_unless_changed(self: OrderServer, db: Db, order: int, item: int) -> None:
     def change() -> Decimal:
-        gone = self.one(
-            db,
-            "DELETE FROM order_item WHERE order_id = %s AND item_id = %s RETURNING -quantity * price",
-            (order, item),
-        )
+        text = "DELETE FROM order_item WHERE order_id = %s AND item_id = %s RETURNING -quantity * price"
+        gone = self.one(db, text, (order, item))
         if not gone:
             raise RefusedError(404, f"there is no item {item} in order {order}")
         return Decimal(gone[0])
@@ -225,11 +201,10 @@ def taken_out_unless_changed(self: OrderServer, db: Db, order: int, item: int) -
 def by_difference(self: OrderServer, db: Db, order: int, item: int, quantity: int) -> Document:
     """The order's row first: its total grows by what comes, and nobody else is at it before the end."""
     with self.transaction(db):
-        grown = db.execute(
-            "UPDATE orders SET total = total + %s * coalesce((SELECT price FROM item WHERE id = %s), 0) WHERE id = %s",
-            (quantity, item, order),
+        text = (
+            "UPDATE orders SET total = total + %s * coalesce((SELECT price FROM item WHERE id = %s), 0) WHERE id = %s"
         )
-        if not grown.rowcount:
+        if not db.execute(text, (quantity, item, order)).rowcount:
             raise RefusedError(404, f"there is no order {order}")
         prices = self.all_prices(db, [item])
         self.insert_items(db, order, [(item, quantity)], prices)  # one that is there is refused by its key
@@ -240,11 +215,8 @@ def without_conflict(self: OrderServer, db: Db, order: int, item: int, quantity:
     with self.transaction(db):
         self.lock_order(db, order)
         self.all_prices(db, [item])
-        written = db.execute(
-            "INSERT INTO order_item SELECT %s, id, %s, price FROM item WHERE id = %s ON CONFLICT DO NOTHING",
-            (order, quantity, item),
-        )
-        if not written.rowcount:
+        text = "INSERT INTO order_item SELECT %s, id, %s, price FROM item WHERE id = %s ON CONFLICT DO NOTHING"
+        if not db.execute(text, (order, quantity, item)).rowcount:
             return self.again(db, order, item, quantity)
         self.add_up(db, order)
         return self.read(db, order)
@@ -295,9 +267,8 @@ def from_a_lot(self: OrderServer, db: Db, customer: int, card: str, total: Decim
             taken = "SELECT nextval(pg_get_serial_sequence('orders', 'id')) FROM generate_series(1, %s)"
             lot += [number for (number,) in db.execute(taken, (LOT,))]
         order = lot.pop(0)
-    db.execute(
-        "INSERT INTO orders (id, customer_id, card, total) VALUES (%s, %s, %s, %s)", (order, customer, card, total)
-    )
+    text = "INSERT INTO orders (id, customer_id, card, total) VALUES (%s, %s, %s, %s)"
+    db.execute(text, (order, customer, card, total))
     return order
 
 
@@ -337,7 +308,6 @@ def joined(self: OrderServer, db: Db, order: int) -> Document:
 
 
 def in_a_snapshot(self: OrderServer, db: Db, order: int) -> Document:
-    """A read in a read-only transaction of one snapshot, where no transaction is open yet."""
     if db.info.transaction_status != psycopg.pq.TransactionStatus.IDLE:
         return OrderServer.read(self, db, order)
     with db.transaction():
@@ -388,14 +358,14 @@ HONEST_ORDERS: tuple[Honest, ...] = (
     # framing and header fields
     one("orders-chunked", "sends bodies in chunks of 7 bytes", chunked_unless_empty(7)),
     one("orders-in-pieces", "sends head and body in segments of their own", {"converse": in_pieces}),
-    one("orders-lower-case", "writes header names in lower case", headed(lambda _, f: [(n.lower(), v) for n, v in f])),
-    one("orders-headers", "has ETag, Vary and Cache-Control", headed(lambda _, f: [*f[::-1], *FURTHER])),
-    one("orders-charset", "says charset=utf-8", typed("; charset=utf-8")),
-    one("orders-typed-204", "names a type where there is no body", headed(lambda r, f: [*f, ("Content-Type", "application/json")] if r.status == 204 else f)),
+    one("orders-lower-case", "writes header names in lower case", headed(lambda f: [(n.lower(), v) for n, v in f], OrderServer)),
+    one("orders-headers", "has ETag, Vary and Cache-Control", headed(lambda f: [*f[::-1], *FURTHER], OrderServer)),
+    one("orders-charset", "says charset=utf-8", headed(lambda f: [(n, f"{v}; charset=utf-8" if n == "Content-Type" else v) for n, v in f], OrderServer)),
+    one("orders-typed-204", "names a type where there is no body", {"headers": typed_without_a_body}),
     one("orders-located", "names the order by a whole URL", {"created": located}),
     one("orders-all-located", "sends Location with every 201", {"json": located_always}),
     one("orders-closing", "closes the connection after a bad body", {"reply": closed_after_errors}),
-    one("orders-no-head", "answers HEAD with 405", {"reply": unanswered_head}),
+    one("orders-no-head", "answers HEAD with 405", {"reply": lambda self, session, request: Reply(status=405, headers=[("Allow", "GET")]) if request.method == "HEAD" else OrderServer.reply(self, session, request)}),
     one("orders-bare-head", "answers HEAD without a length", {"encode": head_without_length}),
     one("orders-501", "answers methods that there are not with 501, paths with a page", {"unsupported": lambda *_: Reply(status=501), "unknown": not_found_page}),
     one("orders-date", "refreshes Date once a second", {"date": cached_date}),
@@ -407,7 +377,7 @@ HONEST_ORDERS: tuple[Honest, ...] = (
     one("orders-2.0", "reads 2.0 as the integer that it is", {"document": whole_numbers}),
     one("orders-415", "refuses bodies without a type", {"reply": typed_bodies_only}),
     # slow ones
-    one("orders-slow", "takes 20 ms an answer", slow(0.02)),
+    one("orders-slow", "takes 20 ms an answer", slow(0.02, OrderServer)),
     one("orders-slow-commits", "waits 50 ms for each commit", {"transaction": slow_commits}),
     one("orders-one-writer", "writes one after the other", {"reply": written_by_one}),
     # connections to the database

@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable, Mapping
 
 OK = b"HTTP/1.1 200 OK\r\nServer: x\r\nDate: Thu, 01 Jan 2026 00:00:00 GMT\r\nContent-Type: application/json\r\n"
+CHUNKED = OK + b"Transfer-Encoding: chunked\r\n\r\n"
 BLOCK = b"x" * 65536
 LARGE = 1_000_000  # bytes: just below what is read of an answer
 BOMB = gzip.compress(bytes(256 << 20), 9)  # 256 kB, of zeros a thousand times as many
@@ -37,10 +38,6 @@ def _drip(send: Send) -> None:
         time.sleep(0.2)
 
 
-def _silent(_send: Send) -> None:
-    time.sleep(600)
-
-
 def _body(body: bytes, headers: bytes = b"") -> bytes:
     return OK + headers + b"Content-Length: %d\r\n\r\n" % len(body) + body
 
@@ -49,12 +46,10 @@ ANSWERS: Mapping[str, Callable[[Send], None]] = {
     "endless-body": lambda send: _for_ever(send, OK + b"\r\n", BLOCK),
     "promises-a-petabyte": lambda send: _for_ever(send, OK + b"Content-Length: 1000000000000000\r\n\r\n", BLOCK),
     "endless-header": lambda send: _for_ever(send, OK, b"X: " + BLOCK),
-    "endless-chunks": lambda send: _for_ever(
-        send, OK + b"Transfer-Encoding: chunked\r\n\r\n", b"10000\r\n" + BLOCK + b"\r\n"
-    ),
+    "endless-chunks": lambda send: _for_ever(send, CHUNKED, b"10000\r\n" + BLOCK + b"\r\n"),
     "drips": _drip,
     "garbage": lambda send: send(bytes(range(256)) * 64),
-    "silent": _silent,
+    "silent": lambda _send: time.sleep(600),
     "gzip-bomb": lambda send: send(_body(BOMB, b"Content-Encoding: gzip\r\n")),
     "brotli-bomb": lambda send: send(_body(BROTLI, b"Content-Encoding: br\r\n")),
     "many-values": lambda send: send(_body(b"[" + b"{}," * (LARGE // 3) + b"{}]")),
@@ -88,7 +83,6 @@ def _serve(connection: socket.socket, name: str) -> None:
 
 
 def main() -> None:
-    """Serve until killed."""
     name = sys.argv[1]
     if name in LOGS:
         LOGS[name]()

@@ -1,13 +1,11 @@
 """Loads of the order service with invented figures, and a run of them to look at. Nothing here is a measurement."""
 
 import random
-from collections.abc import Sequence
 
 from harness.plan.orders import CREATE, USE_CASES
 from harness.records.models import (
     Arrivals,
     Errors,
-    ImplementationInfo,
     Latency,
     LatencyGoal,
     OperationTimes,
@@ -88,9 +86,7 @@ def searched(name: str, process: int, capacity: float) -> list[Trial]:
 def run(run_id: str, *, started_at: float, processes: int = 4) -> RunRecords:
     """A run of four implementations at two factors, one of which missed the goal at no factor in its first process."""
     drawn = random.Random(3)
-    items: Sequence[ImplementationInfo] = [
-        implementation(row).model_copy(update={"test_types": ("order",)}) for row in REAL
-    ]
+    items = [implementation(row).model_copy(update={"test_types": ("order",)}) for row in REAL]
     maker = Maker(run_id, [implementation(REAL[0])], processes=processes, seed=3)
     profile = {**maker.profile(), "orders": {"factors": FACTORS, "goal": GOAL.model_dump()}}
     info = maker.info(started_at=started_at).model_copy(

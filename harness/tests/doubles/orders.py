@@ -18,14 +18,13 @@ LOADED_CARD = "4111111111111111"
 
 Document = dict[str, Any]
 Wanted = list[tuple[int, int]]  # item and quantity
+Bought = tuple[int, int, Decimal]  # item, quantity and price
 Prices = Mapping[int, Decimal]
 Db = psycopg.Connection
 
 
 @dataclass(frozen=True, kw_only=True)
 class New:
-    """An order that is asked for, in shape, and the document that asks for it."""
-
     customer: int
     card: str
     wanted: Wanted
@@ -34,22 +33,16 @@ class New:
 
 @dataclass(frozen=True, kw_only=True)
 class Asked(Request):
-    """A request with its body."""
-
     body: bytes = b""
 
 
 class RefusedError(Exception):
-    """What is answered with a problem."""
-
     def __init__(self, status: int, detail: str) -> None:
         super().__init__(detail)
         self.status = status
 
 
 class OrderServer(ReferenceServer):
-    """The order service of docs/orders.md."""
-
     urls: ClassVar[Mapping[str, str]] = {"order": "/orders"}
     reasons: ClassVar = {**ReferenceServer.reasons, 201: "Created", 204: "No Content", 409: "Conflict"}
 
@@ -120,11 +113,9 @@ class OrderServer(ReferenceServer):
         return Reply(status=status, content_type="application/json", body=self.encode_json(document))
 
     def created(self, order: Document) -> Reply:
-        """A new order, and where it is."""
         return replace(self.json(201, order), headers=[("Location", f"/orders/{order['id']}")])
 
     def problem(self, status: int, detail: str) -> Reply:
-        """RFC 9457."""
         problem = {"type": "about:blank", "title": self.reasons[status], "status": status, "detail": detail}
         return Reply(status=status, content_type="application/problem+json", body=self.encode_json(problem))
 
@@ -140,7 +131,6 @@ class OrderServer(ReferenceServer):
         return found
 
     def checked(self, document: Document) -> New:
-        """Customer, card and items of a new order, in shape."""
         items = document.get("items")
         if type(document.get("customerId")) is not int or not isinstance(items, list) or not 1 <= len(items) <= 20:
             raise RefusedError(400, "an order has a customer and 1 to 20 items")
@@ -176,13 +166,10 @@ class OrderServer(ReferenceServer):
             raise RefusedError(400, "limit is 1 to 100")
         return int(text)
 
-    def order_id(self, text: str) -> int:
-        return self._id(text, LARGEST_ORDER)
-
     def item_id(self, text: str) -> int:
-        return self._id(text, LARGEST_ITEM)
+        return self.order_id(text, LARGEST_ITEM)
 
-    def _id(self, text: str, largest: int) -> int:
+    def order_id(self, text: str, largest: int = LARGEST_ORDER) -> int:
         if not re.fullmatch(r"[0-9]{1,19}", text) or not 1 <= int(text) <= largest:
             raise RefusedError(404, f"there is no {text}")
         return int(text)
@@ -191,7 +178,6 @@ class OrderServer(ReferenceServer):
 
     @contextmanager
     def transaction(self, db: Db) -> Iterator[None]:
-        """Committed when it is left."""
         with db.transaction():
             yield
 
@@ -231,11 +217,9 @@ class OrderServer(ReferenceServer):
         return int(order)
 
     def insert_items(self, db: Db, order: int, wanted: Wanted, prices: Prices) -> None:
+        rows = [(order, item, quantity, prices[item]) for item, quantity in wanted]
         with db.cursor() as cursor:
-            cursor.executemany(
-                "INSERT INTO order_item VALUES (%s, %s, %s, %s)",
-                [(order, item, quantity, prices[item]) for item, quantity in wanted],
-            )
+            cursor.executemany("INSERT INTO order_item VALUES (%s, %s, %s, %s)", rows)
 
     def read(self, db: Db, order: int) -> Document:
         row = self.there(db, order, "SELECT id, customer_id, card, total FROM orders WHERE id = %s")
@@ -305,16 +289,11 @@ class OrderServer(ReferenceServer):
 
     # ---- as JSON has it ----------------------------------------------------------------------------------------------
 
-    def shown(
-        self, order: int, customer: int, card: str, total: Decimal, items: Sequence[tuple[int, int, Decimal]]
-    ) -> Document:
-        lines = [
-            {"itemId": i, "quantity": quantity, "price": self.money(price)} for i, quantity, price in sorted(items)
-        ]
+    def shown(self, order: int, customer: int, card: str, total: Decimal, items: Sequence[Bought]) -> Document:
+        lines = [{"itemId": i, "quantity": count, "price": self.money(price)} for i, count, price in sorted(items)]
         return {"id": order, "customerId": customer, "card": card, "total": self.money(total), "items": lines}
 
     def money(self, value: Decimal) -> object:
-        """Exact, with two decimals."""
         return f"{value:.2f}"
 
     def there(self, db: Db, order: int, query: str = "SELECT 1 FROM orders WHERE id = %s") -> tuple[Any, ...]:

@@ -38,10 +38,7 @@ URLS = {
     "update": "/updates?queries=",
 }
 TEST_TYPES = {url.partition("?")[0]: name for name, url in URLS.items()}
-CONTENT_TYPES = {
-    **dict.fromkeys(("plaintext", "hello", "delay"), "text/plain"),
-    "fortune": "text/html; charset=utf-8",
-}
+CONTENT_TYPES = {**dict.fromkeys(("plaintext", "hello", "delay"), "text/plain"), "fortune": "text/html; charset=utf-8"}
 ROWS = 10_000
 HEADER_LIMIT = 65_536
 POOL = 8
@@ -57,8 +54,6 @@ Line = psycopg.Connection
 
 @dataclass(frozen=True, kw_only=True)
 class Request:
-    """A parsed request."""
-
     method: str
     path: str
     query: str
@@ -66,14 +61,11 @@ class Request:
 
     @property
     def closes(self) -> bool:
-        """Does the client want the connection closed?"""
         return self.headers.get("connection", "").lower() == "close"
 
 
 @dataclass(kw_only=True)
 class Reply:
-    """What is sent back."""
-
     status: int = 200
     content_type: str = "text/plain"
     body: bytes = b""
@@ -94,13 +86,7 @@ class Session:
 class ReferenceServer:
     """Listens on a loopback port of its own while the context is open."""
 
-    reasons: ClassVar = {
-        200: "OK",
-        400: "Bad Request",
-        404: "Not Found",
-        405: "Method Not Allowed",
-        414: "URI Too Long",
-    }
+    reasons: ClassVar = {200: "OK", 400: "Bad Request", 404: "Not Found", 405: "Method Not Allowed", 414: "Too Long"}
     pool_size: ClassVar = POOL
     listens_at: ClassVar = 0  # a port of the kernel's choice
     urls: ClassVar[Mapping[str, str]] = URLS
@@ -120,7 +106,6 @@ class ReferenceServer:
 
     @property
     def endpoint(self) -> Endpoint:
-        """Where it answers."""
         host, port = self._listener.getsockname()[:2]
         return Endpoint(host=host, port=port)
 
@@ -139,7 +124,6 @@ class ReferenceServer:
             self._pool.get().close()
 
     def stop(self) -> None:
-        """Accept no further connection."""
         self.stopped = True
         with contextlib.suppress(OSError):
             self._listener.shutdown(socket.SHUT_RDWR)
@@ -212,7 +196,6 @@ class ReferenceServer:
         return requests, data, 431 if len(data) > HEADER_LIMIT else None
 
     def parse(self, head: bytes) -> Request | None:
-        """A request, or None where it is none."""
         first, *lines = head.split(b"\r\n")
         match = _REQUEST_LINE.match(first)
         headers = self.parse_headers([line.decode("latin-1") for line in lines])
@@ -222,36 +205,29 @@ class ReferenceServer:
         return Request(method=match[1].decode(), path=path, query=text, headers=headers)
 
     def parse_headers(self, lines: Sequence[str]) -> dict[str, str]:
-        """Header fields, names in lower case."""
         pairs = (line.partition(":") for line in lines)
         return {name.lower(): value.strip() for name, _, value in pairs}
 
     def honours_close(self, request: Request) -> bool:
-        """Close after a request that asks for it."""
         return True
 
     def arrange(self, answers: list[tuple[Request, Reply]]) -> list[tuple[Request, Reply]]:
-        """The order in which pipelined requests are answered."""
         return answers
 
     def refuse(self, line: socket.socket, status: int) -> None:
-        """Answer what is no request, then close."""
         line.sendall(self.encode(None, Reply(status=status, close=True)))
 
     # ---- responses ---------------------------------------------------------------------------------------------------
 
     def encode(self, request: Request | None, reply: Reply) -> bytes:
-        """The response on the wire."""
         lines = [self.status_line(reply), *(f"{name}: {value}" for name, value in self.headers(reply))]
         body = b"" if request is not None and request.method == "HEAD" else reply.body
         return "\r\n".join(lines).encode("latin-1") + b"\r\n\r\n" + body
 
     def status_line(self, reply: Reply) -> str:
-        """First line of a response."""
         return f"HTTP/1.1 {reply.status} {self.reasons.get(reply.status, 'Other')}"
 
     def headers(self, reply: Reply) -> list[tuple[str, str]]:
-        """Header fields of a response."""
         return [
             ("Server", "reference"),
             ("Date", self.date()),
@@ -262,11 +238,9 @@ class ReferenceServer:
         ]
 
     def date(self) -> str:
-        """The time now, as HTTP writes it."""
         return formatdate(time.time(), usegmt=True)
 
     def reply(self, session: Session, request: Request) -> Reply:
-        """Routing, and the methods that there are."""
         test_type = TEST_TYPES.get(request.path)
         if test_type is None:
             return self.unknown(request)
@@ -278,15 +252,12 @@ class ReferenceServer:
         return Reply(content_type=content_type, body=self.body(session, test_type, request))
 
     def unknown(self, request: Request) -> Reply:
-        """Answer to a path that is not there."""
         return Reply(status=404, body=b"not found")
 
     def unsupported(self, request: Request) -> Reply:
-        """Answer to a method that a resource does not have."""
         return Reply(status=405, headers=[("Allow", "GET, HEAD")])
 
     def body(self, session: Session, test_type: str, request: Request) -> bytes:
-        """The body of a test type's response."""
         match test_type:
             case "json":
                 return self.json_body()
@@ -317,33 +288,26 @@ class ReferenceServer:
     # ---- json and plaintext ------------------------------------------------------------------------------------------
 
     def json_body(self) -> bytes:
-        """The object of the json test."""
         return self.encode_json({"message": "Hello, World!"})
 
     def plaintext_body(self) -> bytes:
-        """The greeting."""
         return b"Hello, World!"
 
     def encode_json(self, document: object) -> bytes:
-        """JSON in UTF-8, without spaces."""
         return json.dumps(document, separators=(",", ":")).encode()
 
     # ---- delay and fan-out -------------------------------------------------------------------------------------------
 
     def milliseconds(self, text: str | None) -> int:
-        """How long to wait; 0 for what is no integer."""
         return min(max(int(text), 0), 1000) if text and re.fullmatch(r"-?[0-9]+", text) else 0
 
     def wait(self, seconds: float) -> None:
-        """Wait in this connection's thread."""
         time.sleep(seconds)
 
     def calls(self, text: str | None) -> int:
-        """How many calls a request wants; 1 for what is no integer."""
         return min(max(int(text), 1), 100) if text and re.fullmatch(r"-?[0-9]+", text) else 1
 
     def fan_out_body(self, count: int) -> bytes:
-        """The sum of what the upstream answers."""
         return self.encode_json({"calls": count, "sum": sum(self.call() for _ in range(count))})
 
     def call(self) -> int:
@@ -358,38 +322,29 @@ class ReferenceServer:
     # ---- rows --------------------------------------------------------------------------------------------------------
 
     def parameter(self, text: str, wanted: str = "queries") -> str | None:
-        """The first value of this name in a query string."""
         pairs = (pair.partition("=") for pair in text.split("&"))
         return next((value for name, _, value in pairs if name == wanted), None)
 
     def count(self, text: str | None) -> int:
-        """How many rows a request wants."""
-        if text is None or not re.fullmatch(r"-?[0-9]+", text):
-            return 1
-        return min(max(int(text), 1), 500)
+        return min(max(int(text), 1), 500) if text and re.fullmatch(r"-?[0-9]+", text) else 1
 
     def draw(self, session: Session, count: int) -> list[int]:
-        """Ids of the rows to read."""
         return [session.dice.randint(1, ROWS) for _ in range(count)]
 
     def rows(self, session: Session, connection: psycopg.Connection, ids: Sequence[int]) -> list[Row]:
-        """The rows with these ids, each by a SELECT of its own."""
         with connection.cursor() as cursor:
             cursor.executemany("SELECT id, randomnumber FROM world WHERE id = %s", [(i,) for i in ids], returning=True)
             return [cursor.fetchall()[0] for _ in cursor.results()]
 
     def row(self, identifier: int, number: int) -> object:
-        """A row as JSON has it."""
         return {"id": identifier, "randomNumber": number}
 
     def array(self, rows: Sequence[Row]) -> object:
-        """Several rows as JSON has them."""
         return [self.row(*row) for row in rows]
 
     # ---- update ------------------------------------------------------------------------------------------------------
 
     def update(self, session: Session, connection: psycopg.Connection, count: int) -> list[Row]:
-        """Read different rows, give each a new number, write them in the order of their ids."""
         ids = sorted(self.draw_different(session, count))
         old = self.rows(session, connection, ids)
         new = [(identifier, self.new_number(session, number)) for identifier, number in old]
@@ -397,16 +352,13 @@ class ReferenceServer:
         return new
 
     def draw_different(self, session: Session, count: int) -> list[int]:
-        """Ids of the rows to update, no row twice."""
         return session.dice.sample(range(1, ROWS + 1), count)
 
     def new_number(self, session: Session, old: int) -> int:
-        """A random number other than the old one."""
         drawn = session.dice.randint(1, ROWS - 1)
         return drawn if drawn < old else drawn + 1
 
     def write(self, session: Session, connection: psycopg.Connection, rows: Sequence[Row]) -> None:
-        """Store the new numbers, in one statement."""
         connection.execute(
             "UPDATE world SET randomnumber = new.number "
             "FROM unnest(%s::int[], %s::int[]) AS new (id, number) WHERE world.id = new.id",
@@ -416,15 +368,12 @@ class ReferenceServer:
     # ---- fortunes ----------------------------------------------------------------------------------------------------
 
     def fortunes(self, connection: psycopg.Connection) -> list[tuple[int, str]]:
-        """All fortunes of the table."""
         return connection.execute("SELECT id, message FROM fortune").fetchall()
 
     def order(self, fortunes: list[tuple[int, str]]) -> list[tuple[int, str]]:
-        """One more fortune, and all sorted by message."""
         return sorted([*fortunes, (0, "Additional fortune added at request time.")], key=lambda row: row[1])
 
     def page(self, fortunes: Sequence[tuple[int, str]]) -> bytes:
-        """The page."""
         rows = "".join(f"<tr><td>{i}</td><td>{self.escape(message)}</td></tr>" for i, message in fortunes)
         return (
             "<!DOCTYPE html><html><head><title>Fortunes</title></head><body><table>"
@@ -432,30 +381,26 @@ class ReferenceServer:
         ).encode()
 
     def escape(self, message: str) -> str:
-        """Text as HTML has it."""
         return html.escape(message)
 
     # ---- database ----------------------------------------------------------------------------------------------------
 
     def connect(self) -> psycopg.Connection:
-        """A further connection to the database."""
         if self.database is None:
             raise RuntimeError("this test needs a database")
         address = self.database
-        connection = psycopg.connect(
+        return psycopg.connect(
             host=address.host,
             port=address.port,
             dbname=address.name,
             user=address.user,
             password=address.password,
             autocommit=True,
+            prepare_threshold=0,
         )
-        connection.prepare_threshold = 0
-        return connection
 
     @contextmanager
     def connection(self) -> Iterator[psycopg.Connection]:
-        """A connection of the pool."""
         connection = self._pool.get()
         try:
             yield connection

@@ -65,15 +65,12 @@ class Call:
 
 
 def right(call: Call, body: bytes, *, authorized: bool) -> Answer:
-    """As it declares."""
     if call.path == "/version":
         return Answer(kind=PLAIN, body=b"1.0\n")
+    if call.method == "POST" and not authorized:
+        return Answer(status=401)
     if call.method == "POST":
-        return (
-            Answer(status=201, body=json.dumps({**json.loads(body), "id": 7}).encode())
-            if authorized
-            else Answer(status=401)
-        )
+        return Answer(status=201, body=json.dumps({**json.loads(body), "id": 7}).encode())
     number = int(call.path.rpartition("/")[2])
     if number > 100:
         return Answer(status=404, body=b'{"error": "no such item"}')
@@ -83,14 +80,11 @@ def right(call: Call, body: bytes, *, authorized: bool) -> Answer:
 
 
 def unchanged(_: Call, answer: Answer) -> Answer:
-    """It does nothing wrong."""
     return answer
 
 
 @dataclass
 class Service:
-    """Context manager: it is up."""
-
     wrong: Callable[[Call, Answer], Answer] = unchanged
     requests: tuple[Mapping[str, Any], ...] = REQUESTS
     came: list[bytes] = field(default_factory=list)  # bodies of requests
@@ -106,7 +100,6 @@ class Service:
 
     @property
     def server(self) -> Server:
-        """What a runtime would have started."""
         urls = {name: kind.requests[0].target for name, kind in self.test_types.items()}
         known = SimpleNamespace(urls=urls, test_types=self.test_types, name="service", rules="tfb")
         return cast("Server", SimpleNamespace(implementation=known, endpoint=self.endpoint, upstream=None))

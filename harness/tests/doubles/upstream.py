@@ -36,7 +36,6 @@ class FakeUpstream:
         self._server.daemon_threads = True
 
     def answer(self) -> bytes:
-        """The next number."""
         with self._lock:
             number = self._dice.randint(1, 10_000)
             self._calls += 1
@@ -45,16 +44,13 @@ class FakeUpstream:
 
     @property
     def url(self) -> str:
-        """One complete URL."""
         return f"http://127.0.0.1:{self._server.server_address[1]}/value"
 
     def reset(self) -> None:
-        """Count from zero."""
         with self._lock:
             self._calls = self._sum = 0
 
     def stats(self) -> UpstreamStats:
-        """What was counted."""
         with self._lock:
             return UpstreamStats(calls=self._calls, sum=self._sum)
 

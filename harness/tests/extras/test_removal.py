@@ -33,7 +33,6 @@ assert outcome.exit_code == 0, outcome.records.problems
 
 
 def without(extra: str, target: Path) -> Path:
-    """A copy of the project without one extra."""
     left_out = shutil.ignore_patterns("web", "__pycache__", "node_modules", ".*", "target", "examples")
     for part in ("harness", "config", "docker", "docs", "toolset", "frameworks"):
         shutil.copytree(REPOSITORY / part, target / part, ignore=left_out)

@@ -34,12 +34,7 @@ recipe_for, dockerfile = MAKE["recipe_for"], MAKE["dockerfile"]
         ("maven:3.9", "maven", "trixie", "openjdk-25-jdk-headless"),
         ("openjdk:17.0.2", "jdk", "sid", "openjdk-17-jdk-headless"),
         ("container-registry.oracle.com/java/openjdk:25.0.2", "jdk", "trixie", "openjdk-25-jdk-headless"),
-        (
-            "sbtscala/scala-sbt:eclipse-temurin-21.0.6_7_1.10.11_2.13.16",
-            "sbt",
-            "trixie",
-            "openjdk-21-jdk-headless",
-        ),
+        ("sbtscala/scala-sbt:eclipse-temurin-21.0.6_7_1.10.11_2.13.16", "sbt", "trixie", "openjdk-21-jdk-headless"),
     ],
 )
 def test_a_recipe_is_found_by_the_whole_name_and_the_release_by_the_tag(
@@ -52,14 +47,10 @@ def test_a_recipe_is_found_by_the_whole_name_and_the_release_by_the_tag(
     assert dockerfile(recipe, "x").startswith(f"FROM {base}\n")
 
 
-@pytest.mark.parametrize("image", ["mcr.microsoft.com/dotnet/sdk:10.0", "somebody/node:1"])
-def test_what_has_no_toolchain_in_debian_has_no_recipe(image: str) -> None:
-    assert recipe_for(image) is None
-
-
-@pytest.mark.parametrize("image", ["alpine:3.19", "golang:1.25-alpine3.22"])
-def test_an_alpine_image_has_apk(image: str) -> None:
-    assert "COPY --chmod=755 apk /usr/local/bin/" in dockerfile(recipe_for(image), "x")
+def test_what_has_no_toolchain_in_debian_has_no_recipe_and_an_alpine_image_has_apk() -> None:
+    assert [recipe_for(image) for image in ("mcr.microsoft.com/dotnet/sdk:10.0", "somebody/node:1")] == [None, None]
+    for image in ("alpine:3.19", "golang:1.25-alpine3.22"):
+        assert "COPY --chmod=755 apk /usr/local/bin/" in dockerfile(recipe_for(image), "x")
 
 
 @pytest.mark.parametrize(
@@ -93,11 +84,8 @@ def test_newer_toolchains_come_from_backports_and_users_that_dockerfiles_name_ar
 def test_what_would_be_made_of_a_folder_or_name_is_listed() -> None:
     words = [str(SCRIPTS / "make"), "--list", str(REPOSITORY / "frameworks" / "Rust" / "axum"), "node:24", "x/y"]
     done = subprocess.run(words, capture_output=True, text=True, check=False)
-    assert done.stdout.splitlines() == [
-        "debian:trixie-slim: plain (trixie)",
-        "node:24: node (trixie)",
-        "x/y: no recipe",
-    ], done.stderr
+    made = ["debian:trixie-slim: plain (trixie)", "node:24: node (trixie)", "x/y: no recipe"]
+    assert done.stdout.splitlines() == made, done.stderr
 
 
 CPANFILE = """requires 'perl', '5.020';
@@ -128,9 +116,8 @@ def fakes(tmp_path: Path) -> Path:
 
 def _run(fakes: Path, script: Path, *words: str) -> subprocess.CompletedProcess[str]:
     environment = {**os.environ, "PATH": f"{fakes}:{os.environ['PATH']}", "HOME": str(fakes)}
-    return subprocess.run(
-        [str(script), *words], cwd=fakes.parent, env=environment, capture_output=True, text=True, check=False
-    )
+    command = [str(script), *words]
+    return subprocess.run(command, cwd=fakes.parent, env=environment, capture_output=True, text=True, check=False)
 
 
 def _asked(fakes: Path) -> list[str]:

@@ -53,7 +53,6 @@ def exchange(
     received_at: float = 0.0,
     connection: int = 0,
 ) -> Exchange:
-    """A request and its answer."""
     data = body.encode() if isinstance(body, str) else body
     response = Response("1.1", status, "", tuple(headers), data, len(data), "content-length")
     case = case or Case(name="plain")
@@ -63,12 +62,10 @@ def exchange(
 
 
 def objections(verdict: Verdict) -> dict[str, CheckResult]:
-    """The results that are not passes, by the name of the check."""
     return {result.check: result for result in verdict.results if result.outcome is not Outcome.PASS}
 
 
 def objections_to(rogue: Rogue, database: DatabaseAddress | None) -> dict[str, CheckResult]:
-    """What verification objects to in a rogue."""
     waits = rogue.test_type in ("delay", "fan-out", "order")
     with FakeUpstream() as upstream, rogue.server(database, upstream.url) as server:
         patience = WAITING_PATIENCE if waits else PATIENCE

@@ -1,6 +1,5 @@
 """A service of one's own is judged by what it declares, before and under load, without any database."""
 
-import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -11,14 +10,9 @@ from harness.records.models import Closed, Evidence, Open, Outcome
 from harness.runtime import NO_DATABASE
 from harness.tests.doubles.service import REQUESTS, Answer, Call, Service
 from harness.tests.verify.subjects import objections
-from harness.tests.verify.trials import audited
+from harness.tests.verify.trials import WITH_GENERATOR, audited
 from harness.verify.verifier import Verifier
 
-WITH_GENERATOR = [
-    pytest.mark.e2e,
-    pytest.mark.timeout(900),  # the first of them builds the generator
-    pytest.mark.skipif(shutil.which("cargo") is None, reason="cargo is not on this machine"),
-]
 MANY = Closed(connections=16)
 Wrong = Callable[[Call, Answer], Answer]
 

@@ -5,14 +5,23 @@ import os
 import pytest
 
 from harness.records.models import Outcome
+from harness.runtime import DatabaseAddress
 from harness.runtime.database.embedded import EmbeddedDatabase
 from harness.tests.doubles.honest import HONEST, Honest
-from harness.tests.verify.subjects import verified
+from harness.tests.doubles.honest_orders import HONEST_ORDERS
+from harness.tests.verify.subjects import objections, verified
 from harness.verify.verifier import Verifier
 
-PATIENCE = 4.0  # seconds; the machine may be busy, and a slow answer is no dishonest one
+PATIENCE, PATIENCE_WITH_ORDERS = 4.0, 8.0  # seconds; the machine may be busy, and a slow answer is no dishonest one
 # A tenth of the variants; all of them with TFB_WHOLE_GALLERY=1.
 CHOSEN = HONEST[:: 1 if os.environ.get("TFB_WHOLE_GALLERY") else 10]
+# Of order services, what only a thorough verification looks at: refusals, many at once, and commits that are held up.
+THOROUGH = frozenset(
+    (
+        *("orders-problems", "orders-slow-commits", "orders-pool-of-one", "orders-serializable", "orders-optimistic"),
+        *("orders-keys-refuse", "orders-one-statement", "orders-by-difference", "orders-closing", "orders-lots"),
+    )
+)
 
 
 @pytest.mark.gallery
@@ -27,3 +36,11 @@ def test_an_honest_variant_passes(honest: Honest, postgres: EmbeddedDatabase) ->
         ]
     results = [result for verdict in verdicts for result in verdict.results] + [*verifier.end(postgres.address)]
     assert [result for result in results if result.outcome is Outcome.FAIL] == []
+
+
+@pytest.mark.gallery
+@pytest.mark.parametrize("honest", HONEST_ORDERS, ids=lambda honest: honest.name)
+def test_an_honest_order_service_passes(honest: Honest, database: DatabaseAddress) -> None:
+    with honest.server(database) as server:
+        thorough = honest.name in THOROUGH
+        assert objections(verified(server, "order", database, thorough=thorough, patience=PATIENCE_WITH_ORDERS)) == {}

@@ -1,7 +1,6 @@
 """Trials with the real generator: what hides from every short look is seen, honest servers are let be."""
 
 import os
-import shutil
 from collections.abc import Iterator
 from dataclasses import fields
 from pathlib import Path
@@ -19,17 +18,12 @@ from harness.tests.doubles.reference import ReferenceServer
 from harness.tests.doubles.rogues import Rogue
 from harness.tests.doubles.rogues.gallery import UNDER_LOAD
 from harness.tests.verify.subjects import as_server
-from harness.tests.verify.trials import Trials, trials, usual_load
+from harness.tests.verify.trials import WITH_GENERATOR, Trials, trials, usual_load
 from harness.verify.checks.evidence import Account
 from harness.verify.tables import tables
 from harness.verify.trial import TrialAudit
 from harness.verify.verifier import Verifier
 
-WITH_GENERATOR = [
-    pytest.mark.e2e,
-    pytest.mark.timeout(900),  # the first of them builds the generator
-    pytest.mark.skipif(shutil.which("cargo") is None, reason="cargo is not on this machine"),
-]
 TYPES = ("json", "plaintext", "db", "query", "cached-query", "fortune", "update")
 SINGLE = Closed(connections=1)
 TRIALS = 3  # what shows in some of a process's trials only
@@ -44,22 +38,7 @@ def seeded(postgres: EmbeddedDatabase) -> DatabaseAddress:
 
 
 def named(evidence: Evidence) -> set[str]:
-    """The checks that object."""
     return {result.check for result in evidence.objections}
-
-
-@pytest.mark.parametrize("name", TYPES)
-class TestHonest:
-    pytestmark = WITH_GENERATOR
-
-    def test_an_honest_server_passes_and_many_of_its_answers_were_judged(
-        self, name: str, seeded: DatabaseAddress
-    ) -> None:
-        with trials(ReferenceServer(seeded), seeded) as running:
-            seen = [running.trial(name) for _ in range(2)]
-        assert [evidence.objections for evidence in seen] == [(), ()]
-        assert seen[1].answers >= min(50, seen[1].of)
-        assert running.left == set()
 
 
 def caught(rogue: Rogue, running: Trials) -> Iterator[set[str]]:
@@ -69,42 +48,43 @@ def caught(rogue: Rogue, running: Trials) -> Iterator[set[str]]:
         yield named(running.trial(kind, usual_load(kind, rogue.connections), seconds=rogue.seconds))
 
 
-@pytest.mark.parametrize("rogue", CHOSEN, ids=lambda rogue: rogue.name)
-class TestRogues:
+class TestWithGenerator:
     pytestmark = WITH_GENERATOR
+    few = Closed(connections=16, queries=1)  # all answers can be judged, and each row of the table has to be theirs
 
+    @pytest.mark.parametrize("name", TYPES)
+    def test_an_honest_server_passes_and_many_of_its_answers_were_judged(
+        self, name: str, seeded: DatabaseAddress
+    ) -> None:
+        with trials(ReferenceServer(seeded), seeded) as running:
+            seen = [running.trial(name) for _ in range(2)]
+        assert [evidence.objections for evidence in seen] == [(), ()]
+        assert seen[1].answers >= min(50, seen[1].of)
+        assert running.left == set()
+
+    @pytest.mark.parametrize("rogue", CHOSEN, ids=lambda rogue: rogue.name)
     def test_what_waits_for_a_load_is_caught(self, rogue: Rogue, seeded: DatabaseAddress) -> None:
         with trials(rogue.server(seeded), seeded) as running:
             found = next((names for names in caught(rogue, running) if rogue.caught_by in names), set())
         assert rogue.caught_by in found | running.left, rogue.does
 
-
-class TestFewUpdates:
-    """Where all answers can be judged, each row of the table has to be one of theirs."""
-
-    pytestmark = WITH_GENERATOR
-    load = Closed(connections=16, queries=1)
-
     def test_all_answers_of_an_honest_server_are_held_against_the_table(self, seeded: DatabaseAddress) -> None:
         with trials(ReferenceServer(seeded), seeded) as running:
-            first, second = (running.trial("update", self.load, seconds=1.0) for _ in range(2))
+            first, second = (running.trial("update", self.few, seconds=1.0) for _ in range(2))
         assert (first.objections, second.objections) == ((), ())
         assert second.answers == second.of > 0
 
     @pytest.mark.parametrize("name", ["rolls-back", "writes-the-same", "writes-late-when-busy"])
     def test_a_row_that_is_none_of_theirs_is_seen(self, name: str, seeded: DatabaseAddress) -> None:
         with trials(UNDER_LOAD[name].server(seeded), seeded) as running:
-            found = [named(running.trial("update", self.load, seconds=1.0)) for _ in range(2)][1]
+            found = [named(running.trial("update", self.few, seconds=1.0)) for _ in range(2)][1]
         assert found & {"written-before-answered", "update-stored-in-a-crowd"}
 
-
-@pytest.mark.e2e
-@pytest.mark.skipif(shutil.which("cargo") is None, reason="cargo is not on this machine")
-def test_of_a_generator_that_writes_no_answers_the_statements_are_judged(seeded: DatabaseAddress) -> None:
-    with trials(UNDER_LOAD["serves-memory-when-busy"].server(seeded), seeded) as running:
-        evidence = running.trial("db", written=False)
-    assert "rows-read" in named(evidence)
-    assert evidence.answers == 0
+    def test_of_a_generator_that_writes_no_answers_the_statements_are_judged(self, seeded: DatabaseAddress) -> None:
+        with trials(UNDER_LOAD["serves-memory-when-busy"].server(seeded), seeded) as running:
+            evidence = running.trial("db", written=False)
+        assert "rows-read" in named(evidence)
+        assert evidence.answers == 0
 
 
 def audit(server: ReferenceServer, kind: str, database: DatabaseAddress, load: Load = SINGLE) -> TrialAudit:

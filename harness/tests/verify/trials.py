@@ -1,5 +1,6 @@
 """Takes servers of the galleries through trials: the real generator, the real database, the real judgement."""
 
+import shutil
 import subprocess
 import tempfile
 import time
@@ -7,6 +8,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+
+import pytest
 
 from harness.experiment.generators import ANSWERS, LoadRun
 from harness.experiment.generators.own import Loadgen
@@ -20,6 +23,11 @@ from harness.tests.verify.subjects import as_server
 from harness.verify.trial import TrialAudit
 from harness.verify.verifier import Verifier
 
+WITH_GENERATOR = [
+    pytest.mark.e2e,
+    pytest.mark.timeout(900),  # the first of them builds the generator
+    pytest.mark.skipif(shutil.which("cargo") is None, reason="cargo is not on this machine"),
+]
 SECONDS = 1.5
 BETWEEN_SECONDS = 0.2  # two trials of a process, which others come between in a run
 
@@ -28,9 +36,7 @@ def usual_load(test_type: str, connections: int = 16) -> Closed:
     """A load that the server doubles can bear."""
     kind = TEST_TYPES[test_type]
     return Closed(
-        connections=connections,
-        queries=20 if kind.counts_rows else None,
-        depth=16 if kind.sweep == "pipeline" else 1,
+        connections=connections, queries=20 if kind.counts_rows else None, depth=16 if kind.sweep == "pipeline" else 1
     )
 
 

@@ -15,8 +15,6 @@ Change = Mapping[str, Callable[..., Any] | partialmethod[Any]]
 
 @dataclass(frozen=True)
 class Rogue:
-    """A reference server that breaks one requirement."""
-
     name: str
     test_type: str  # the test in which it misbehaves; "http" where it is the server as a whole
     caught_by: str  # the check meant for it
@@ -28,13 +26,11 @@ class Rogue:
     connections: int = 16
 
     def server(self, database: DatabaseAddress | None = None, upstream: str | None = None) -> ReferenceServer:
-        """A new server of this kind."""
         rogue: ReferenceServer = type("RogueServer", (self.base,), dict(self.change))(database, upstream)
         return rogue
 
 
 def under_load(name: str, test_type: str, caught_by: str, does: str, change: Change, **more: Any) -> Rogue:
-    """One that misbehaves only then."""
     return Rogue(name, test_type, caught_by, does, change, under_load=True, **more)
 
 

@@ -22,9 +22,7 @@ def busy(server: ReferenceServer) -> bool:
 
 
 def chosen(
-    cheat: Callable[..., Any] | partialmethod[Any],
-    honest: Callable[..., Any],
-    when: Callable[[ReferenceServer], bool],
+    cheat: Callable[..., Any] | partialmethod[Any], honest: Callable[..., Any], when: Callable[[ReferenceServer], bool]
 ) -> Callable[..., Any]:
     """A method that cheats only then."""
     if isinstance(cheat, partialmethod):
@@ -67,7 +65,6 @@ def range_scan(self: ReferenceServer, session: Session, connection: Line, ids: I
 
 
 def any_of(self: ReferenceServer, session: Session, connection: Line, ids: Ids) -> Rows:
-    """All rows by one statement, each as often as it was drawn."""
     query = "SELECT world.id, randomnumber FROM unnest(%s::int[]) AS wanted (id) JOIN world USING (id)"
     return connection.execute(query, (list(ids),)).fetchall()
 
@@ -131,7 +128,6 @@ def deadlocking(self: ReferenceServer, session: Session, connection: Line, rows:
 
 
 def locked(self: ReferenceServer, meeting: threading.Barrier, pair: tuple[int, int]) -> None:
-    """One side of a deadlock."""
     line = self.connect()
     with line, contextlib.suppress(psycopg.errors.DeadlockDetected), line.transaction():
         line.execute("UPDATE world SET randomnumber = randomnumber WHERE id = %s", (pair[0],))
@@ -146,7 +142,6 @@ def rolled_back(self: ReferenceServer, session: Session, connection: Line, rows:
 
 
 def leaving(statement: str) -> Change:
-    """Leaves something behind for whoever logs in next."""
 
     def rows(self: ReferenceServer, session: Session, connection: Line, ids: Ids) -> Rows:
         with self.lock:
@@ -166,7 +161,6 @@ def fast(self: ReferenceServer, session: Session, after: int = 20) -> bool:
 
 
 def twice(self: ReferenceServer, request: Request | None, reply: Reply) -> bytes:
-    """Two answers to each request while many ask."""
     answer = ReferenceServer.encode(self, request, reply)
     return answer * 2 if busy(self) and reply.status == 200 else answer
 
@@ -177,14 +171,12 @@ def other_status(self: ReferenceServer, session: Session, request: Request) -> R
 
 
 def closes(self: ReferenceServer, session: Session, request: Request) -> Reply:
-    """Closes a connection after its 25th request while many ask."""
     reply = ReferenceServer.reply(self, session, request)
     reply.close = fast(self, session, 25)
     return reply
 
 
 def fixed_date(self: ReferenceServer, session: Session, request: Request) -> Reply:
-    """Answers a Date of long ago on fast connections."""
     reply = ReferenceServer.reply(self, session, request)
     if fast(self, session):
         reply.headers.append(("Date", "Sun, 06 Nov 1994 08:49:37 GMT"))

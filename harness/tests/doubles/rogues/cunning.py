@@ -11,7 +11,8 @@ import psycopg
 
 from harness.tests.doubles.reference import ROWS, Ids, Line, ReferenceServer, Reply, Request, Row, Rows, Session
 from harness.tests.doubles.rogues import Change, every, under_load
-from harness.tests.doubles.rogues.busy import busy, fast, remembered, while_busy
+from harness.tests.doubles.rogues.busy import busy, fast, while_busy
+from harness.tests.doubles.rogues.rows import out_of_memory
 from harness.tests.doubles.rogues.stale import read_ahead
 from harness.tests.doubles.rogues.updates import nothing
 
@@ -37,12 +38,10 @@ def at_a_rate(self: ReferenceServer, session: Session) -> bool:
 
 
 def on_every_fourth_connection(self: ReferenceServer, session: Session) -> bool:
-    """A broken worker among four."""
     return busy(self) and session.number % 4 == 0
 
 
 def one_in(count: int) -> When:
-    """One time in so many, while many ask."""
     return lambda self, _: busy(self) and every(self, count)
 
 
@@ -70,7 +69,6 @@ def _other_sessions(self: ReferenceServer) -> int:
 
 
 def another_greeting(when: When) -> Change:
-    """The right size and the wrong content."""
 
     def reply(self: ReferenceServer, session: Session, request: Request) -> Reply:
         answer = ReferenceServer.reply(self, session, request)
@@ -82,7 +80,6 @@ def another_greeting(when: When) -> Change:
 
 
 def other_numbers(when: When) -> Change:
-    """Reads each row, and answers another number."""
 
     def rows(self: ReferenceServer, session: Session, connection: Line, ids: Ids) -> Rows:
         found = ReferenceServer.rows(self, session, connection, ids)
@@ -92,13 +89,9 @@ def other_numbers(when: When) -> Change:
 
 
 def from_memory(when: When) -> Change:
-    """A copy of the table in place of reading."""
 
     def rows(self: ReferenceServer, session: Session, connection: Line, ids: Ids) -> Rows:
-        if not when(self, session):
-            return ReferenceServer.rows(self, session, connection, ids)
-        table = remembered(self, connection)
-        return [(i, table[i]) for i in ids]
+        return (out_of_memory if when(self, session) else ReferenceServer.rows)(self, session, connection, ids)
 
     return {"rows": rows}
 
@@ -124,7 +117,6 @@ def first_read(self: ReferenceServer, session: Session, connection: Line, ids: I
 
 
 def shared_read(self: ReferenceServer, session: Session, connection: Line, ids: Ids) -> Rows:
-    """Answers the row that another request has just read."""
     now = time.monotonic()
     with self.lock:
         read, rows = self.state.get("shared", (0.0, []))
@@ -146,7 +138,6 @@ def first_fortunes(self: ReferenceServer, connection: Line) -> list[tuple[int, s
 
 
 def instead(when: When, other: Callable[..., None]) -> Change:
-    """Other writes."""
 
     def write(self: ReferenceServer, session: Session, connection: Line, rows: Rows) -> None:
         chosen = other if when(self, session) else ReferenceServer.write
@@ -156,12 +147,10 @@ def instead(when: When, other: Callable[..., None]) -> Change:
 
 
 def same_numbers(self: ReferenceServer, session: Session, connection: Line, rows: Rows) -> None:
-    """Updates every row to the number that it has."""
     connection.execute("UPDATE world SET randomnumber = randomnumber WHERE id = ANY(%s)", ([i for i, _ in rows],))
 
 
 def into_the_twin(self: ReferenceServer, session: Session, connection: Line, rows: Rows) -> None:
-    """Updates the other table of that name."""
     connection.execute(
         'UPDATE "World" AS w SET randomnumber = new.number '
         "FROM unnest(%s::int[], %s::int[]) AS new (id, number) WHERE w.id = new.id",
@@ -170,7 +159,6 @@ def into_the_twin(self: ReferenceServer, session: Session, connection: Line, row
 
 
 def later(seconds: float) -> Callable[..., None]:
-    """Writes so long after the answer, everything, and in order."""
 
     def write(self: ReferenceServer, session: Session, connection: Line, rows: Rows) -> None:
         with self.lock:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 from harness.tests.doubles.reference import ReferenceServer
-from harness.tests.doubles.rogues import Change, Rogue, constants, http, pages, rows, updates
+from harness.tests.doubles.rogues import Change, Rogue, constants, every, http, pages, rows, updates
 from harness.tests.doubles.rogues.busy import busy, chosen, while_busy
 
 SELDOM = 100  # requests, of which one is spoilt
@@ -14,41 +14,34 @@ def seldom(change: Change) -> Change:
     """The same for one call in a hundred."""
 
     def now(server: ReferenceServer) -> bool:
-        if not busy(server):
-            return False
-        with server.lock:
-            server.state["seldom"] = server.state.get("seldom", 0) + 1
-            return bool(server.state["seldom"] % SELDOM == 0)
+        return busy(server) and every(server, SELDOM)
 
     return {name: chosen(cheat, getattr(ReferenceServer, name), now) for name, cheat in change.items()}
 
 
-def _hidden(rogues: Iterable[Rogue], caught_by: str, *names: str) -> list[Rogue]:
-    """Those of these names, all caught by one check once they misbehave in the load only."""
+def _hidden(rogues: Iterable[Rogue], caught_by: str | None, *names: str) -> list[Rogue]:
+    """Those of these names, which misbehave in the load only: caught by one check, or as when they never hide."""
     known = {rogue.name: rogue for rogue in rogues}
-    return [_renamed(known[name], "when-busy", "while many ask", caught_by, while_busy) for name in names]
+    return [_renamed(known[name], "when-busy", "while many ask", while_busy, caught_by) for name in names]
 
 
 def _own(rogues: Iterable[Rogue], *names: str) -> list[Rogue]:
-    """Those of these names, caught by the same check as the rogue that never hides."""
-    known = {rogue.name: rogue for rogue in rogues}
-    return [rogue for name in names for rogue in _hidden(rogues, known[name].caught_by, name)]
+    return _hidden(rogues, None, *names)
 
 
 def _seldom(rogues: Iterable[Rogue], *names: str) -> list[Rogue]:
     known = {rogue.name: rogue for rogue in rogues}
-    return [
-        _renamed(known[name], "now-and-then", "one call in a hundred, while many ask", known[name].caught_by, seldom)
-        for name in names
-    ]
+    return [_renamed(known[name], "now-and-then", "one call in a hundred, while many ask", seldom) for name in names]
 
 
-def _renamed(rogue: Rogue, suffix: str, when: str, caught_by: str, change: Callable[[Change], Change]) -> Rogue:
+def _renamed(
+    rogue: Rogue, suffix: str, when: str, change: Callable[[Change], Change], caught_by: str | None = None
+) -> Rogue:
     return replace(
         rogue,
         name=f"{rogue.name}-{suffix}",
         test_type="json" if rogue.test_type == "http" else rogue.test_type,
-        caught_by=caught_by,
+        caught_by=caught_by or rogue.caught_by,
         does=f"{rogue.does}, {when}",
         change=change(rogue.change),
         under_load=True,

@@ -5,10 +5,9 @@ What they do then is the same for all of a test type; when they begin is the tab
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from harness.tests.doubles.reference import ReferenceServer, Session
-from harness.tests.doubles.rogues import Change, Rogue
+from harness.tests.doubles.rogues import Change, under_load
 from harness.tests.doubles.rogues.busy import busy
 from harness.tests.doubles.rogues.cunning import When, another_greeting, from_memory, instead, other_numbers
 from harness.tests.doubles.rogues.updates import nothing
@@ -78,25 +77,16 @@ def without_slow_neighbours(self: ReferenceServer, session: Session) -> bool:
         return busy(self) and not any(SLOW_SECONDS < now - at < 2 * SLOW_SECONDS for at in asked.values())
 
 
-@dataclass(frozen=True, kw_only=True)
-class Moment:
-    """When a rogue begins, in words, and the trial that shows it."""
-
-    says: str
-    when: When
-    seconds: float = 1.5
-    connections: int = 16
-
-
-WHEN = {
-    "old-connections": Moment(says="on connections older than 3.5 s", when=old_connection, seconds=5.0),
-    "after-two-seconds": Moment(says="after 2 s under load in all", when=after_seconds),
-    "after-thousands": Moment(says="after 1,500 requests in all", when=after_requests),
-    "after-the-beginning": Moment(says="but in the first half second of each load", when=after_the_beginning),
-    "at-some-levels": Moment(says="on more than 24 connections", when=at_some_levels, connections=32),
-    "at-some-times": Moment(says="in one half second of four, while many ask", when=at_some_times, seconds=2.5),
-    "every-other-load": Moment(says="in every other load", when=every_other_load),
-    "without-slow-neighbours": Moment(says="while no connection beside is slow", when=without_slow_neighbours),
+# When a rogue begins, in words, and what is particular of the trial that shows it.
+WHEN: dict[str, tuple[str, When, dict[str, float]]] = {
+    "old-connections": ("on connections older than 3.5 s", old_connection, {"seconds": 5.0}),
+    "after-two-seconds": ("after 2 s under load in all", after_seconds, {}),
+    "after-thousands": ("after 1,500 requests in all", after_requests, {}),
+    "after-the-beginning": ("but in the first half second of each load", after_the_beginning, {}),
+    "at-some-levels": ("on more than 24 connections", at_some_levels, {"connections": 32}),
+    "at-some-times": ("in one half second of four, while many ask", at_some_times, {"seconds": 2.5}),
+    "every-other-load": ("in every other load", every_other_load, {}),
+    "without-slow-neighbours": ("while no connection beside is slow", without_slow_neighbours, {}),
 }
 
 
@@ -113,22 +103,14 @@ def old_page(when: When) -> Change:
     return {"body": body}
 
 
-@dataclass(frozen=True, kw_only=True)
-class Cheat:
-    """What a rogue of a test type does."""
-
-    says: str
-    caught_by: str
-    change: Callable[[When], Change]
-
-
-CHEATS = {
-    "json": Cheat(says="another message", caught_by="json-message", change=another_greeting),
-    "plaintext": Cheat(says="another greeting", caught_by="plaintext-body", change=another_greeting),
-    "db": Cheat(says="rows out of memory", caught_by="rows-read", change=from_memory),
-    "query": Cheat(says="other numbers", caught_by="equals-row", change=other_numbers),
-    "fortune": Cheat(says="a page out of memory", caught_by="rows-read", change=old_page),
-    "update": Cheat(says="nothing written", caught_by="rows-written", change=lambda when: instead(when, nothing)),
+# What a rogue of a test type does, and what catches it.
+CHEATS: dict[str, tuple[str, str, Callable[[When], Change]]] = {
+    "json": ("another message", "json-message", another_greeting),
+    "plaintext": ("another greeting", "plaintext-body", another_greeting),
+    "db": ("rows out of memory", "rows-read", from_memory),
+    "query": ("other numbers", "equals-row", other_numbers),
+    "fortune": ("a page out of memory", "rows-read", old_page),
+    "update": ("nothing written", "rows-written", lambda when: instead(when, nothing)),
 }
 
 
@@ -144,26 +126,9 @@ def fixed_when_busy(self: ReferenceServer) -> str:
 
 ROGUES = (
     *(
-        Rogue(
-            name=f"{test_type}-{name}",
-            test_type=test_type,
-            caught_by=cheat.caught_by,
-            does=f"{cheat.says} {moment.says}",
-            change=cheat.change(moment.when),
-            under_load=True,
-            seconds=moment.seconds,
-            connections=moment.connections,
-        )
-        for name, moment in WHEN.items()
-        for test_type, cheat in CHEATS.items()
+        under_load(f"{test_type}-{name}", test_type, caught_by, f"{does} {begins}", change(when), **trial)
+        for name, (begins, when, trial) in WHEN.items()
+        for test_type, (does, caught_by, change) in CHEATS.items()
     ),
-    Rogue(
-        name="date-stands-still",
-        test_type="json",
-        caught_by="date-moves",
-        does="a Date that stands still while many ask",
-        change={"date": fixed_when_busy},
-        under_load=True,
-        seconds=6.0,
-    ),
-)
+    under_load("date-stands-still", "json", "date-moves", "a Date that stands still while many ask", {"date": fixed_when_busy}, seconds=6.0),
+)  # fmt: skip

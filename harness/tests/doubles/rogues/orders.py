@@ -21,40 +21,14 @@ def swallow(self: OrderServer, session: Session, request: Request) -> Reply:
     return OrderServer.reply(self, session, request)
 
 
-def created_as_ok(self: OrderServer, order: Document) -> Reply:
-    reply = OrderServer.created(self, order)
-    reply.status = 200
-    return reply
-
-
 def as_vendor_type(self: OrderServer, status: int, document: object) -> Reply:
     reply = OrderServer.json(self, status, document)
-    if status == 201:
-        reply.content_type = "application/vnd.order+json"
-    return reply
+    return replace(reply, content_type="application/vnd.order+json") if status == 201 else reply
 
 
 def with_lines_backwards(self: OrderServer, *arguments: Any) -> Document:
     order = OrderServer.shown(self, *arguments)
     return {**order, "items": order["items"][::-1]}
-
-
-def not_located(self: OrderServer, order: Document) -> Reply:
-    reply = OrderServer.created(self, order)
-    reply.headers = []
-    return reply
-
-
-def any_quantity(self: OrderServer, value: object) -> int:
-    return value if type(value) is int and 100 < value < 1000 else OrderServer.quantity(self, value)
-
-
-def lax_card(self: OrderServer, value: object) -> str:
-    return value.strip() if isinstance(value, str) and value.strip().isdigit() and len(value) < 20 else str(value)[:19]
-
-
-def refused_with_200(self: OrderServer, status: int, detail: str) -> Reply:
-    return OrderServer.problem(self, 200 if status == 400 else status, detail)
 
 
 def deleted_anyway(self: OrderServer, db: Db, order: int) -> None:
@@ -69,12 +43,6 @@ def replaced(self: OrderServer, db: Db, order: int, item: int, quantity: int) ->
     db.execute("UPDATE order_item SET quantity = quantity + 1 WHERE order_id = %s AND item_id = %s", (order, item))
     self.add_up(db, order)
     return self.read(db, order)
-
-
-def plain_problem(self: OrderServer, status: int, detail: str) -> Reply:
-    reply = OrderServer.problem(self, status, detail)
-    reply.content_type = "application/json"
-    return reply
 
 
 def order_stays(self: OrderServer, db: Db, new: New) -> Document:
@@ -97,7 +65,6 @@ def lost(self: OrderServer, db: Db, new: New) -> Document:
 
 
 def without_the_last(self: OrderServer, db: Db, new: New) -> Document:
-    """Orders of more than ten items lose the last one, in the answer too."""
     kept = new.wanted[:-1] if len(new.wanted) > 10 else new.wanted
     return OrderServer.create(self, db, replace(new, wanted=kept))
 
@@ -119,10 +86,6 @@ def cached_prices(self: OrderServer, db: Db, items: Sequence[int]) -> Prices:
     return {item: kept[item] for item in items if item in kept}
 
 
-def total_of_client(self: OrderServer, new: New, prices: Prices) -> Decimal:
-    return Decimal(new.document["total"]) if "total" in new.document else OrderServer.total(self, new, prices)
-
-
 def total_in_float(self: OrderServer, new: New, prices: Prices) -> Decimal:
     total = OrderServer.total(self, new, prices)
     return total if total < 10_000 else round(total, -1)
@@ -140,7 +103,6 @@ def read_unless_marked(self: OrderServer, db: Db, order: int) -> Document:
 
 
 def items_stay(self: OrderServer, db: Db, order: int) -> None:
-    """Only the card is taken away: the order's row and its items stay."""
     self.read(db, order)
     db.execute("UPDATE orders SET card = '000000000000' WHERE id = %s", (order,))
     self.state.setdefault("deleted", set()).add(order)
@@ -183,7 +145,6 @@ def early_change(self: OrderServer, db: Db, order: int, card: str) -> Document:
 
 
 def early_commit(self: OrderServer, db: Db, new: New) -> Document:
-    """Makes the order but for the commit, which follows the answer at once."""
     ready = threading.Event()
     found: list[Document | RefusedError] = []
 
@@ -199,10 +160,9 @@ def early_commit(self: OrderServer, db: Db, new: New) -> Document:
 
     threading.Thread(target=make).start()
     ready.wait(5)
-    (made,) = found
-    if isinstance(made, RefusedError):
-        raise made
-    return made
+    if isinstance(found[0], RefusedError):
+        raise found[0]
+    return found[0]
 
 
 def insert_and_commit(self: OrderServer, db: Db, new: New) -> Document:
@@ -230,12 +190,7 @@ def summed_later(self: OrderServer, db: Db, order: int, item: int, quantity: int
     return self.read(db, order)
 
 
-def not_locked(self: OrderServer, db: Db, order: int) -> None:
-    self.there(db, order)
-
-
 def whole_row(self: OrderServer, db: Db, order: int, card: str) -> Document:
-    """Writes back all that was read, as a mapper does."""
     with db.transaction():
         found = self.read(db, order)
         values = (found["customerId"], card, found["total"], order)
@@ -256,10 +211,6 @@ def cached_order(self: OrderServer, db: Db, request: Asked, path: Sequence[str])
     return reply
 
 
-def oldest_first(self: OrderServer, db: Db, limit: int) -> list[Document]:
-    return OrderServer.newest(self, db, limit)[::-1]
-
-
 def list_of_a_second(self: OrderServer, db: Db, limit: int) -> list[Document]:
     kept = self.state.setdefault("lists", {})
     if limit not in kept or time.monotonic() - kept[limit][0] > 1:
@@ -273,17 +224,17 @@ def rogue(name: str, caught_by: str, does: str, **methods: Any) -> Rogue:
 
 ROGUES = (
     rogue("swallows-cards", "declared-answer", "answers 19 of 20 changes of a card", reply=swallow),
-    rogue("created-as-ok", "declared-status", "answers 200 to a new order", created=created_as_ok),
+    rogue("created-as-ok", "declared-status", "answers 200 to a new order", created=lambda self, order: replace(OrderServer.created(self, order), status=200)),
     rogue("vendor-type", "declared-content-type", "calls orders application/vnd.order+json", json=as_vendor_type),
     rogue("items-backwards", "items-in-order", "answers items by falling ids", shown=with_lines_backwards),
     rogue("float-money", "declared-json", "answers money as a number", money=lambda _, value: float(value)),
-    rogue("no-location", "location-named", "does not say where a new order is", created=not_located),
+    rogue("no-location", "location-named", "does not say where a new order is", created=lambda self, order: replace(OrderServer.created(self, order), headers=[])),
     rogue("any-quantity", "declared-status", "takes quantities above 100", quantity=lambda self, value: value if type(value) is int and 100 < value < 1000 else OrderServer.quantity(self, value)),
     rogue("any-card", "declared-status", "takes what is no card", card=lambda self, value: value.strip() if isinstance(value, str) and value.strip().isdigit() and len(value) < 20 else str(value)[:19]),
     rogue("bad-orders-as-ok", "declared-status", "answers 200 to bad orders", problem=lambda self, status, detail: OrderServer.problem(self, 200 if status == 400 else status, detail)),
     rogue("deletes-unknown-orders", "declared-status", "answers 204 for unknown orders", delete=deleted_anyway),
     rogue("replaces-items", "declared-status", "adds an item a second time", again=replaced),
-    rogue("problems-as-json", "declared-content-type", "calls problems application/json", problem=plain_problem),
+    rogue("problems-as-json", "declared-content-type", "calls problems application/json", problem=lambda self, status, detail: replace(OrderServer.problem(self, status, detail), content_type="application/json")),
     rogue("refused-order-stays", "refused-changes-nothing", "leaves a refused order there", create=order_stays),
     rogue("loses-orders", "order-stored", "answers every tenth order and rolls it back", create=lost),
     rogue("loses-the-last-item", "order-stored", "stores long orders without an item", create=without_the_last),
@@ -302,7 +253,7 @@ ROGUES = (
     rogue("commits-later", "committed-before-answered", "commits an order after the answer", create=early_commit),
     rogue("items-in-a-second-transaction", "one-transaction", "commits an order, then its items", create=insert_and_commit),
     rogue("total-in-a-second-transaction", "one-transaction", "commits an item, then the total", add=summed_later),
-    rogue("locks-nothing", "orders-in-a-crowd", "locks no order whose items it changes", lock_order=not_locked),
+    rogue("locks-nothing", "orders-in-a-crowd", "locks no order whose items it changes", lock_order=lambda self, db, order: self.there(db, order)),
     rogue("writes-whole-rows", "orders-in-a-crowd", "writes an old total back with a card", change=whole_row),
     rogue("cached-orders", "reads-are-current", "keeps orders that were read", route=cached_order),
     rogue("oldest-first", "newest-first", "lists the oldest first", newest=lambda self, connection, limit: OrderServer.newest(self, connection, limit)[::-1]),

@@ -10,7 +10,6 @@ Fortunes = Sequence[tuple[int, str]]
 
 
 def page_with(change: Callable[[str], str], encoding: str = "utf-8") -> Change:
-    """Change the finished page."""
 
     def page(self: ReferenceServer, fortunes: Fortunes) -> bytes:
         return change(ReferenceServer.page(self, fortunes).decode()).encode(encoding, "replace")
@@ -19,18 +18,15 @@ def page_with(change: Callable[[str], str], encoding: str = "utf-8") -> Change:
 
 
 def replaced(old: str, new: str) -> Change:
-    """Replace the first occurrence of a piece of the page."""
     return page_with(lambda page: page.replace(old, new, 1))
 
 
 def once(self: ReferenceServer, connection: Line) -> list[tuple[int, str]]:
-    """Reads the fortunes each time, and answers those of the first time."""
     rows = ReferenceServer.fortunes(self, connection)
     return list(self.state.setdefault("fortunes", rows))
 
 
 def cached(self: ReferenceServer, connection: Line) -> list[tuple[int, str]]:
-    """Reads the fortunes every other time."""
     with self.lock:
         kept: list[tuple[int, str]] | None = self.state.pop("fortunes", None)
     if kept is None:

@@ -29,12 +29,7 @@ SCATTERED = scattered()
 
 
 def shape(row: Callable[[int, int], object]) -> Change:
-    """Write rows in another shape."""
     return {"row": lambda self, identifier, number: row(identifier, number)}
-
-
-def colliding(identifier: int, number: int) -> object:
-    return {"id": identifier, "randomnumber": number, "randomNumber": number}
 
 
 def with_the_last(self: ReferenceServer, session: Session, count: int) -> list[int]:
@@ -43,7 +38,6 @@ def with_the_last(self: ReferenceServer, session: Session, count: int) -> list[i
 
 
 def count_with(change: Callable[[str | None, int], int]) -> Change:
-    """Clamp otherwise."""
 
     def count(self: ReferenceServer, text: str | None) -> int:
         return change(text, ReferenceServer.count(self, text))
@@ -106,10 +100,8 @@ def half_of_the_last(self: ReferenceServer, session: Session, count: int) -> lis
 
 
 def remembering(self: ReferenceServer, session: Session, connection: Line, ids: Ids) -> Rows:
-    """Reads a row once and keeps it."""
     cache: dict[int, Row] = self.state.setdefault("cache", {})
-    missing = [i for i in ids if i not in cache]
-    if missing:
+    if missing := [i for i in ids if i not in cache]:
         cache.update({row[0]: row for row in ReferenceServer.rows(self, session, connection, missing)})
     return [cache[i] for i in ids]
 
@@ -120,7 +112,6 @@ def out_of_memory(self: ReferenceServer, session: Session, connection: Line, ids
 
 
 def one_in_ten_thousand(self: ReferenceServer, session: Session, connection: Line, ids: Ids) -> Rows:
-    """Spares one SELECT in 10,000."""
     table = remembered(self, connection)
     asked = [i for i in ids if not every(self, 10_000)]
     rows = dict(ReferenceServer.rows(self, session, connection, asked)) if asked else {}
@@ -152,7 +143,7 @@ ROGUES = (
     Rogue("null-numbers", "query", "integers", "numbers are null", shape(lambda i, n: {"id": i, "randomNumber": None})),
     Rogue("negatives", "db", "in-range", "negative numbers", shape(lambda i, n: {"id": i, "randomNumber": -n})),
     Rogue("ids-from-zero", "query", "in-range", "ids 0..9999", {"row": lambda self, identifier, number: {"id": identifier % ROWS, "randomNumber": number}, "draw": with_the_last}),
-    Rogue("keys-in-two-cases", "db", "keys-once", "randomnumber and randomNumber", shape(colliding)),
+    Rogue("keys-in-two-cases", "db", "keys-once", "randomnumber and randomNumber", shape(lambda i, n: {"id": i, "randomnumber": n, "randomNumber": n})),
     Rogue("lower-case-key", "db", "keys-exact", "randomnumber", shape(lambda i, n: {"id": i, "randomnumber": n})),
     Rogue("further-key", "query", "keys-exact", "a further key", shape(lambda i, n: {"id": i, "randomNumber": n, "_": 0})),
     Rogue("array-of-one", "db", "rows-are-objects", "an array for one row", {"row": lambda self, identifier, number: [{"id": identifier, "randomNumber": number}]}),

@@ -7,7 +7,6 @@ from harness.tests.doubles.rogues import Rogue
 
 
 def decoy_reads(self: ReferenceServer, session: Session, connection: Line, ids: Ids) -> Rows:
-    """Reads every row as asked, and answers what it first read of it."""
     kept: dict[int, Row] = self.state.setdefault("kept", {})
     for row in ReferenceServer.rows(self, session, connection, ids):
         kept.setdefault(row[0], row)

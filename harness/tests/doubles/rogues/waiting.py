@@ -7,10 +7,6 @@ from harness.tests.doubles.reference import ReferenceServer
 from harness.tests.doubles.rogues import Rogue, every
 
 
-def wait_half(self: ReferenceServer, seconds: float) -> None:
-    time.sleep(seconds / 2)
-
-
 def wait_in_turn(self: ReferenceServer, seconds: float) -> None:
     """Holds up whoever waits as long, as a pool of few threads does."""
     turns = self.state.setdefault("turns", {})
@@ -22,7 +18,6 @@ def wait_in_turn(self: ReferenceServer, seconds: float) -> None:
 
 
 def cached_call(self: ReferenceServer) -> int:
-    """Every twentieth call is answered with the last number."""
     if every(self, 20) and "number" in self.state:
         return int(self.state["number"])
     self.state["number"] = ReferenceServer.call(self)
@@ -44,7 +39,7 @@ def rogue(name: str, test_type: str, caught_by: str, does: str, **change: Any) -
 
 
 ROGUES = (
-    rogue("half-the-delay", "delay", "never-early", "waits half as long", wait=wait_half),
+    rogue("half-the-delay", "delay", "never-early", "waits half as long", wait=lambda _, seconds: time.sleep(seconds / 2)),
     rogue("delay-by-default", "delay", "delay-clamped", "waits where nothing is asked", milliseconds=lambda self, text: 500 if text == "foo" else ReferenceServer.milliseconds(self, text)),
     rogue("delay-without-limit", "delay", "delay-clamped", "waits longer than a second", milliseconds=lambda self, text: 2000 if text == "2000" else ReferenceServer.milliseconds(self, text)),
     rogue("waits-in-turn", "delay", "delays-overlap", "lets a few wait at a time", wait=wait_in_turn),

@@ -14,7 +14,6 @@ ROUNDS = (1.0, 1.01, 0.99)
 
 
 def side(name: str, connections: int = 64) -> dict[str, object]:
-    """A cell of a claim's file."""
     return {"implementation": name, "test_type": "json", "connections": connections}
 
 
@@ -24,7 +23,6 @@ def claim(**compare: object) -> Claim:
 
 
 def claim_of(*compare: Mapping[str, object], **more: Any) -> Claim:
-    """A claim of these statements."""
     words = {key: key for key in ("name", "title", "talk", "page", "said", "conditions")}
     return Claim.model_validate({**words, "compare": compare, **more})
 
@@ -40,12 +38,10 @@ def trials(values: Mapping[str, Sequence[float]], load: Load = made.JSON, **more
 
 
 def run_of(found: Mapping[str, Sequence[float]] | Sequence[Trial], **more: Any) -> RunRecords:
-    """A run of these trials."""
     measured = trials(found) if isinstance(found, Mapping) else found
     names = tuple(dict.fromkeys(trial.implementation for trial in measured))
     return RunRecords(info=made.info(names), trials=measured, **more)
 
 
 def judged(said: Claim, records: RunRecords) -> ClaimVerdict:
-    """The verdict from one run."""
     return judge.of_runs(said, records, [records.info.run_id])

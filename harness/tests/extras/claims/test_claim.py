@@ -63,25 +63,13 @@ def test_each_talk_s_own_statements_decide_and_context_is_marked() -> None:
     [
         ('title = "t"', "", "title: is missing"),
         ("ratio =", "ration =", "compare.0.ration: unknown key; did you mean ratio?"),
-        (
-            "queries = 20 }\nratio",
-            "querries = 20 }\nratio",
-            "compare.0.to.querries: unknown key; did you mean queries?",
-        ),
-        (
-            '"throughput"',
-            '"troughput"',
-            "compare.0.metric: Value error, no metric 'troughput'; did you mean",
-        ),
+        ("queries = 20 }\nr", "querries = 20 }\nr", "compare.0.to.querries: unknown key; did you mean queries?"),
+        ('"throughput"', '"troughput"', "compare.0.metric: Value error, no metric 'troughput'; did you mean"),
         ('"query"', '"querry"', "compare.0.of.test_type: Value error, no test type 'querry'; did you mean query"),
         ("ratio = 2.5", "", "compare.0: Value error, says exactly one of ratio and order"),
         ("ratio = 2.5", 'ratio = 2.5\norder = "higher"', "compare.0: Value error, says exactly one of ratio and order"),
         ("ratio = 2.5", "ratio = -1", "compare.0.ratio: Input should be greater than 0"),
-        (
-            "ratio = 2.5",
-            "ratio = 2.5\nrounds = { calls = 20, les = 1 }",
-            "compare.0.rounds.les: unknown key; did you mean less or least?",
-        ),
+        ("ratio = 2.5", "ratio = 2.5\nrounds = { calls = 20, les = 1 }", "compare.0.rounds.les: unknown key"),
         ("ratio = 2.5", "ratio = 2.5\ncontext = true", "compare: all are context, none is the source's own"),
         ("[[compare]]", "[[compare]", "not valid TOML"),
     ],

@@ -8,15 +8,14 @@ import pytest
 from harness import cli
 from harness.extras.claims.claim import read
 from harness.extras.claims.measure import cells_of, keep
-from harness.records.models import ProcessRecord
 from harness.records.store import RunStore
 from harness.tests.extras.claims.records import STEADY, claim, judged, run_of
+from harness.tests.records import process
 from harness.tests.report import made
 
 
 @pytest.fixture
 def results(tmp_path: Path) -> str:
-    """A folder with a verdict on one of the project's claims."""
     keep(tmp_path, [judged(claim(ratio=2.5).model_copy(update={"name": "multiple-queries"}), run_of(STEADY))])
     return str(tmp_path)
 
@@ -47,19 +46,17 @@ def test_what_is_decided_by_earlier_runs_is_judged_and_not_measured_again(
     known = read()["multiple-queries"]
     cells = known.cells
     trials = [
-        made.trial(cell.implementation, process, value, cell.load, cell.test_type)
+        made.trial(cell.implementation, number, value, cell.load, cell.test_type)
         for cell in dict.fromkeys(cells)
-        for process, value in enumerate(STEADY["a" if cell.implementation == "vertx-web" else "b"])
+        for number, value in enumerate(STEADY["a" if cell.implementation == "vertx-web" else "b"])
     ]
     info = run_of(trials).info.model_copy(update={"settings": {"claims": [known.name]}, "cells": cells_of(cells)})
     store = RunStore(tmp_path / info.run_id, started_at=0.0)
     store.write_info(info)
     for trial in trials:
         store.add_trial(trial)
-    for name, process in sorted({(trial.implementation, trial.process) for trial in trials}):
-        store.add_process(
-            ProcessRecord(implementation=name, process=process, started_at=0.0, startup_time=1.0, status="ok")
-        )
+    for name, number in sorted({(trial.implementation, trial.process) for trial in trials}):
+        store.add_process(process(name, number))
     words = ["claims", "run", known.name, "--yes", "--json", "--results", str(tmp_path)]
     assert cli.main(words) == 0
     verdict = json.loads(capsys.readouterr().out)["verdicts"][known.name]

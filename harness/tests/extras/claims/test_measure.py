@@ -8,11 +8,12 @@ from typing import Any
 
 import pytest
 
-from harness.errors import StartError
+from harness.errors import StartError, StoreError
 from harness.extras.claims.claim import Claim
-from harness.extras.claims.measure import evidence, figures_of, groups, settings_of, still_open
+from harness.extras.claims.measure import evidence, figures_of, groups, keep, settings_of, still_open
 from harness.plan import profile as profiles
 from harness.plan.config import Settings
+from harness.records import claims as recorded
 from harness.records.claims import StatementVerdict
 from harness.records.models import RunRecords
 from harness.tests.doubles.fakes_run import FakeRun
@@ -34,7 +35,6 @@ class ClaimRun(FakeRun):
 
 
 def run_of(folder: Path, said: Claim, **more: Any) -> RunRecords:
-    """Its records on disk."""
     return ClaimRun(folder, TRUE, profile=profiles.load("claims"), claim=said, **more).run().records
 
 
@@ -45,6 +45,7 @@ def test_a_claim_is_judged_by_what_is_true(tmp_path: Path, ratio: float, word: s
     (statement,) = verdict.statements
     assert (verdict.verdict, statement.processes) == (word, 6)
     assert statement.value == pytest.approx(2.5, rel=0.05)
+    assert 1.0 < width(statement) < 1.15
     assert statement.value == pytest.approx(median(statement.figures_of) / median(statement.figures_to), rel=0.05)
 
 
@@ -106,7 +107,6 @@ def test_claims_that_share_servers_directly_or_by_others_are_measured_together()
 def test_a_claim_is_open_while_some_more_processes_would_tell_more_of_its_own_statements(
     more: float, found: bool
 ) -> None:
-    """A hundred processes more would not tell; three would."""
     said = claim_of(
         {"name": "rate", "metric": "throughput", "of": side("a"), "to": side("b"), "ratio": 2.5},
         {"name": "shown", "metric": "throughput", "of": side("a"), "to": side("c"), "order": "higher", "context": True},
@@ -120,7 +120,6 @@ def test_a_claim_is_open_while_some_more_processes_would_tell_more_of_its_own_st
 
 
 def width(statement: StatementVerdict) -> float:
-    """Of its interval, as a factor."""
     assert statement.low
     assert statement.high
     return statement.high / statement.low
@@ -133,3 +132,31 @@ def test_a_program_prints_one_object_of_numbers_or_says_what_it_printed() -> Non
     for command in (("printf", "no"), ("printf", '{"slow": "2"}'), ("false",)):
         with pytest.raises(StartError, match=r"claim name: .* has to print one JSON object of numbers"):
             figures_of(claim_of(told, program=command))
+
+
+def test_a_newer_verdict_takes_the_place_of_the_older_one_and_of_no_other(tmp_path: Path) -> None:
+    first = judged(claim(ratio=2.5), records.run_of(records.STEADY))
+    for verdict in (first, first.model_copy(update={"claim": "other"}), first.model_copy(update={"runs": ("newer",)})):
+        keep(tmp_path / "results", [verdict])
+    kept = recorded.read(tmp_path / "results").verdicts
+    assert {name: verdict.runs for name, verdict in kept.items()} == {"name": ("newer",), "other": first.runs}
+
+
+def test_published_verdicts_stand_where_nothing_of_one_s_own_does(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(recorded, "PUBLISHED", tmp_path / "published")
+    theirs = judged(claim(ratio=2.5), records.run_of(records.STEADY))
+    keep(tmp_path / "published", [theirs, theirs.model_copy(update={"claim": "other"})])
+    keep(tmp_path / "own", [theirs.model_copy(update={"runs": ("mine",)})])
+    found = recorded.latest(tmp_path / "own")
+    assert {name: each.runs for name, each in found.items()} == {"name": ("mine",), "other": theirs.runs}
+
+
+@pytest.mark.parametrize("text", ["", "{", '{"verdicts": {"x": {}}}'])
+def test_a_broken_file_is_named_and_never_overwritten(tmp_path: Path, text: str) -> None:
+    file = tmp_path / recorded.FILE
+    file.write_text(text, encoding="utf-8")
+    with pytest.raises(StoreError, match=r"claims\.json: .*move it away"):
+        keep(tmp_path, [judged(claim(ratio=2.5), records.run_of(records.STEADY))])
+    assert file.read_text(encoding="utf-8") == text

@@ -62,7 +62,6 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def server() -> Iterator[process.Child]:
-    """What runs in the container."""
     with process.running(process.Child(["sleep", "60"])) as child:
         yield child
 
@@ -120,16 +119,9 @@ def test_a_machine_is_reached_for_as_long_as_its_session_lasts(place: Path) -> N
         (place / "gone").touch()
         with pytest.raises(MachineLostError, match=r"the engine of the machine app=.* does not answer: no engine"):
             machine.require_answer()
-    with (
-        pytest.raises(EnvironmentLacksError, match="is reached, but no Docker engine answers"),
-        reached(parse("app", "--server-host"), place),
-    ):
-        pass
-    with (
-        pytest.raises(EnvironmentLacksError, match="Host key verification failed"),
-        reached(parse("other", "--server-host"), place),
-    ):
-        pass
+    for name, said in (("app", "is reached, but no Docker engine answers"), ("other", "Host key verification failed")):
+        with pytest.raises(EnvironmentLacksError, match=said), reached(parse(name, "--server-host"), place):
+            pass
 
 
 def test_doctor_shows_each_machine_with_its_roles_and_the_links(
@@ -151,7 +143,6 @@ def test_doctor_shows_each_machine_with_its_roles_and_the_links(
 
 
 def test_an_engine_that_hangs_is_a_lost_machine(place: Path) -> None:
-    """What asked it is killed in time, and told."""
     (place / "docker").write_text("#!/bin/sh\nexec sleep 60\n")
     machine = Machine(name="app", address="", at=("--context", "app"))
     with pytest.raises(MachineLostError, match="the engine of the machine app has not answered for 1 s"):

@@ -30,14 +30,10 @@ def test_fewer_connections_than_clients_cannot_be_shared() -> None:
 
 def clients(*scripts: str, before: str = "true") -> list[tuple[Machine, Share, Sequence[str]]]:
     """Machines that are this one, each with the script in the place of its generator, behind the gate."""
-    return [
-        (
-            Machine(name=f"c{n}", address="", at=()),
-            Share(connections=9 + n, threads=1, arguments=()),
-            ["sh", "-c", f"{before}; {GATE}", "sh", "-c", script],
-        )
-        for n, script in enumerate(scripts, 1)
-    ]
+    machines = [Machine(name=f"c{n}", address="", at=()) for n, _ in enumerate(scripts, 1)]
+    parts = [Share(connections=9 + n, threads=1, arguments=()) for n, _ in enumerate(scripts, 1)]
+    commands: list[Sequence[str]] = [["sh", "-c", f"{before}; {GATE}", "sh", "-c", script] for script in scripts]
+    return [*zip(machines, parts, commands, strict=True)]
 
 
 def test_nobody_begins_before_all_are_ready_and_each_one_s_share_and_beginning_is_known(tmp_path: Path) -> None:

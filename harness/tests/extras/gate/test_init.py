@@ -38,23 +38,17 @@ def test_a_file_that_is_there_is_kept(tmp_path: Path, capsys: pytest.CaptureFixt
     assert (tmp_path / service.FILE).read_text(encoding="utf-8") == "mine"
 
 
-def test_the_first_path_of_an_openapi_document_is_asked(tmp_path: Path) -> None:
-    paths = '{"paths": {"/items/{id}": {"get": {}}, "/orders": {"post": {}}, "/items": {"get": {}}}}'
-    (tmp_path / "openapi.json").write_text(paths, encoding="utf-8")
-    assert cli.main(["init", str(tmp_path)]) == Exit.OK
-    assert service.read(tmp_path).request[0].path == "/items"
-
-
 @pytest.mark.parametrize(
     ("name", "text"),
     [
+        ("openapi.json", '{"paths": {"/items/{id}": {"get": {}}, "/orders": {"post": {}}, "/items": {"get": {}}}}'),
         ("app.py", '@app.post("/orders")\n@app.get("/items/{id}")\n@app.get("/items")\n'),
         ("server.js", "app.get('/items/:id', one)\napp.get('/items', all)\n"),
         ("main.go", 'mux.HandleFunc("POST /orders", add)\nmux.HandleFunc("GET /items", all)\n'),
         ("Items.java", '@GetMapping("/items/{id}")\n@GetMapping("/items")\n'),
     ],
 )
-def test_the_first_route_of_a_program_is_asked(tmp_path: Path, name: str, text: str) -> None:
+def test_the_first_path_of_a_document_or_program_is_asked(tmp_path: Path, name: str, text: str) -> None:
     (tmp_path / name).write_text(text, encoding="utf-8")
     assert cli.main(["init", str(tmp_path)]) == Exit.OK
     assert service.read(tmp_path).request[0].path == "/items"

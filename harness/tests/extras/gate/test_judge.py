@@ -10,10 +10,11 @@ import pytest
 
 from harness.extras.gate.judge import ALL, BASE, COPY, HEAD, GateResult, decided, judge
 from harness.plan.profile import Processes
-from harness.records.models import CheckResult, Gate, Open, Outcome, ProcessRecord, RunRecords, Trial, Verdict
+from harness.records.models import CheckResult, Gate, Open, Outcome, RunRecords, Trial
 from harness.stats.model import Ratio
 from harness.studies.worlds import World, draw
 from harness.tests.doubles.runs import run_info, trial
+from harness.tests.records import process, verdict
 
 REQUESTS = ("items", "item", "order")
 RATE = Open(rate=500.0, connections=32)
@@ -37,13 +38,11 @@ def session(
     )  # fmt: skip
     made: list[Trial] = []
     for name, logs in zip(REQUESTS, draw(world, generator), strict=True):
-        for (side, process, number), log in np.ndenumerate(logs):
+        for (side, start, number), log in np.ndenumerate(logs):
             factor = slower if name == REQUESTS[1] and side == 1 else 1.0
             cost = 1e-3 * factor * float(np.exp(log))
             if np.isfinite(log):
-                made.append(
-                    trial((BASE, HEAD, COPY)[side], 500.0, process, number, test_type=name, load=RATE, cpu=cost)
-                )
+                made.append(trial((BASE, HEAD, COPY)[side], 500.0, start, number, test_type=name, load=RATE, cpu=cost))
     info = run_info((BASE, HEAD, COPY), Processes(minimum=5, maximum=5), loads=dict.fromkeys(REQUESTS, (RATE,)))
     return RunRecords(info=info.model_copy(update={"completed_at": info.started_at + 300.0}), trials=made)
 
@@ -109,28 +108,16 @@ def test_where_base_differs_from_its_own_copy_nothing_is_told_of_head() -> None:
 
 
 def test_a_wrong_answer_of_head_is_a_failure_and_of_base_leaves_it_open() -> None:
-    wrong = CheckResult(
-        check="declared", rule="declared.1", outcome=Outcome.FAIL, message="status", expected="200", actual="500"
-    )
+    wrong = CheckResult(check="declared", rule="declared.1", outcome=Outcome.FAIL, expected="200", actual="500")
     for side, said in ((HEAD, "failed"), (BASE, "cannot tell")):
-        failed = Verdict(
-            implementation=side,
-            test_type="item",
-            process=0,
-            thorough=True,
-            outcome=Outcome.FAIL,
-            results=(wrong,),
-            duration=0.1,
-        )
-        records = replace(session(np.random.default_rng(1), 1.0), verdicts=[failed])
-        found = judged(records)
+        failed = verdict(side, "item", Outcome.FAIL).model_copy(update={"results": (wrong,)})
+        found = judged(replace(session(np.random.default_rng(1), 1.0), verdicts=[failed]))
         assert found.requests[1].verdict == said
         assert "expected 200, got 500" in found.requests[1].reason
         assert found.verdict == said
 
 
 def changed(records: RunRecords, side: str, change: Callable[[Trial], dict[str, Any]]) -> RunRecords:
-    """With other trials of one side."""
     trials = [t.model_copy(update=change(t)) if t.implementation == side else t for t in records.trials]
     return replace(records, trials=trials)
 
@@ -163,26 +150,14 @@ def test_what_a_side_does_under_load_is_said_with_what_to_do(
     assert said in " ".join((*found.notes, found.requests[0].reason))
 
 
-def test_a_head_that_ends_under_load_is_a_failure() -> None:
-    records = session(np.random.default_rng(2), 1.0)
-    ended = ProcessRecord(
-        implementation=HEAD, process=0, started_at=0.0, startup_time=0.1, status="failed",
-        reason="head: the server ended (exit status 3):\nbye",
-    )  # fmt: skip
-    found = judged(replace(records, processes=[ended]))
-    assert (found.verdict, found.requests[0].reason) == (
-        "failed",
-        "head ended under load: head: the server ended (exit status 3)",
-    )
-
-
-def test_a_side_without_figures_says_why() -> None:
+def test_a_head_that_ends_under_load_is_a_failure_and_one_that_never_was_up_says_why() -> None:
     whole = session(np.random.default_rng(1), 1.0)
-    ended = ProcessRecord(
-        implementation=HEAD, process=0, started_at=0.0, startup_time=None, status="failed", reason="it ended\nlong"
-    )
-    records = replace(whole, trials=[one for one in whole.trials if one.implementation != HEAD], processes=[ended])
-    assert judged(records).requests[0].reason == "head: it ended"
+    ended = process(HEAD, 0, "failed").model_copy(update={"reason": "it ended (exit status 3):\nbye"})
+    found = judged(replace(whole, processes=[ended]))
+    assert (found.verdict, found.requests[0].reason) == ("failed", "head ended under load: it ended (exit status 3)")
+    never = ended.model_copy(update={"startup_time": None})
+    without = [one for one in whole.trials if one.implementation != HEAD]
+    assert judged(replace(whole, trials=without, processes=[never])).requests[0].reason.startswith("head: it ended")
 
 
 @pytest.mark.parametrize(

@@ -3,10 +3,12 @@
 import pytest
 
 from harness.plan.testtypes.registry import TEST_TYPES
+from harness.runtime import UpstreamStats
 from harness.tests.doubles.reference import ReferenceServer, Reply, Request, Session
 from harness.verify.checks import asking
 from harness.verify.checks.asking import Client
 from harness.verify.checks.evidence import Case
+from harness.verify.checks.fan_out import LOOKS, at_rest
 
 
 class Large(ReferenceServer):
@@ -20,3 +22,27 @@ def test_of_large_answers_no_more_is_kept_than_there_is_room_for(monkeypatch: py
         found = Client(server.endpoint, TEST_TYPES["json"], "/json").ask([Case(name="plain")] * 20)
     assert [exchange.response is not None for exchange in found] == [True] * 3 + [False] * asking.GIVE_UP_AFTER
     assert "more than 0 MiB" in (found[-1].error or "")
+
+
+class Busy:
+    """An upstream that is called for a while by a request whose client is gone."""
+
+    url = ""
+
+    def __init__(self, calls_left: int) -> None:
+        self.calls_left = calls_left
+        self.looks = 0
+
+    def reset(self) -> None:
+        pass
+
+    def stats(self) -> UpstreamStats:
+        self.looks += 1
+        return UpstreamStats(calls=min(self.looks, self.calls_left), sum=0)
+
+
+@pytest.mark.parametrize(("calls_left", "looks"), [(15, 15), (10**9, LOOKS)])
+def test_what_a_load_left_behind_is_waited_for_but_not_for_ever(calls_left: int, looks: int) -> None:
+    slept = list[float]()
+    at_rest(Busy(calls_left), slept.append)
+    assert len(slept) == looks

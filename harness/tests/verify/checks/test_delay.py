@@ -15,78 +15,67 @@ from harness.verify.checks.asking import Asking, Client
 from harness.verify.checks.evidence import Case, Evidence, Exchange
 from harness.verify.checks.registry import CHECKS
 
-TOGETHER = delay.AT_ONCE
-
-Takes = Callable[[Case, int, int], float]  # case, place within the crowd, earlier crowds of this case -> seconds
+# Case, place within the crowd, earlier crowds of this case -> seconds beyond those that are asked for.
+Late = Callable[[Case, int, int], float]
 
 
 class Scripted(Client):
-    """A client whose answers take as long as the script says; nothing is sent."""
+    """A client whose answers are as late as the script says; nothing is sent."""
 
-    def __init__(self, takes: Takes) -> None:
+    def __init__(self, late: Late) -> None:
         super().__init__(Endpoint(host="127.0.0.1", port=1), TEST_TYPES["delay"], "/delay?ms=")
-        self.takes = takes
+        self.late = late
         self.crowds: list[str] = []  # the first case of each
         self.asked_alone: list[str] = []
 
     def ask(self, cases: Iterable[Case], connection: int = 0) -> list[Exchange]:
         asked = list(cases)
         self.asked_alone += [case.name for case in asked]
-        return [self.exchange(case, 0.01 + delay.asked(self.exchange(case, 0.0))) for case in asked]
+        return [self.exchange(case, 0.01) for case in asked]
 
     def crowd(self, cases: Sequence[Case], connections: int) -> list[Exchange]:
         earlier = self.crowds.count(cases[0].name)
         self.crowds.append(cases[0].name)
-        return [self.exchange(case, self.takes(case, place, earlier)) for place, case in enumerate(cases)]
+        return [self.exchange(case, self.late(case, place, earlier)) for place, case in enumerate(cases)]
 
-    def exchange(self, case: Case, seconds: float) -> Exchange:
-        return replace(exchange("Hello, World!", case, received_at=seconds), target=self.target(case))
+    def exchange(self, case: Case, late: float) -> Exchange:
+        made = replace(exchange("Hello, World!", case), target=self.target(case))
+        return replace(made, received_at=delay.asked(made) + late)
 
 
-def gathered(takes: Takes) -> tuple[Evidence, Scripted]:
-    """The evidence of a server whose answers take as long as the script says."""
-    script = Scripted(takes)
+def gathered(late: Late) -> tuple[Evidence, Scripted]:
+    script = Scripted(late)
     asking = SimpleNamespace(plain=lambda: script, client=lambda _: script, patience=1.0, thorough=True)
     evidence = Evidence(test_type="delay", url="/delay?ms=")
     delay.gather(cast("Asking", asking), evidence)
     return evidence, script
 
 
-def asked(case: Case) -> float:
-    """The seconds that a case asks for."""
-    return min(max(int(case.suffix), 0), 1000) / 1000 if case.suffix.lstrip("-").isdigit() else 0.0
-
-
 def objections(evidence: Evidence) -> list[str]:
-    """The names of the checks that object."""
     return [check.name for check in CHECKS.values() if check.rule.startswith("delay") and list(check.find(evidence))]
 
 
 def test_a_machine_that_is_slow_for_everybody_is_no_fault_of_the_delay() -> None:
-    evidence, _ = gathered(lambda case, place, earlier: asked(case) + (place * 0.02 if case.name != "absent" else 0.0))
+    evidence, _ = gathered(lambda case, place, earlier: place * 0.02 if case.name != "absent" else 0.0)
     assert delay.span(evidence.crowd, delay.WAITING) == pytest.approx(0.2 + 127 * 0.02)
     assert "delays-overlap" not in objections(evidence)
 
 
 def test_a_stall_that_passes_is_tried_again_and_its_answers_are_kept() -> None:
-    evidence, script = gathered(
-        lambda case, place, earlier: asked(case) + (3.0 if case == delay.WAITING and earlier == 0 else 0.01)
-    )
+    evidence, script = gathered(lambda case, place, earlier: 3.0 if (case, earlier) == (delay.WAITING, 0) else 0.01)
     assert objections(evidence) == []
     assert script.crowds.count("at once") == 2
-    assert sum(exchange.case == delay.WAITING for exchange in evidence.exchanges) == TOGETHER
+    assert sum(exchange.case == delay.WAITING for exchange in evidence.exchanges) == delay.AT_ONCE
 
 
 def test_what_came_late_among_many_is_asked_again_alone() -> None:
-    evidence, script = gathered(lambda case, place, earlier: asked(case) + (0.4 if case.suffix == "foo" else 0.01))
+    evidence, script = gathered(lambda case, place, earlier: 0.4 if case.suffix == "foo" else 0.01)
     assert objections(evidence) == []
     assert script.asked_alone == ["plain"] * 3 + ["foo"]
 
 
 @pytest.mark.parametrize(("workers", "objects"), [(1, True), (8, True), (20, False), (128, False)])
 def test_a_pool_of_few_threads_holds_up_those_that_wait(workers: int, objects: bool) -> None:
-    evidence, script = gathered(
-        lambda case, place, earlier: (place // workers + 1) * asked(case) if case == delay.WAITING else asked(case)
-    )
+    evidence, script = gathered(lambda case, place, _: place // workers * 0.2 if case == delay.WAITING else 0.0)
     assert objections(evidence) == (["delays-overlap"] if objects else [])
     assert script.crowds.count("at once") == (delay.TRIES if objects else 1)

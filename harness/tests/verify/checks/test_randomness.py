@@ -117,7 +117,6 @@ def test_a_cell_may_hold_as_many_as_exact_binomial_tails_allow(total: int) -> No
 
 
 def named(evidence: Evidence) -> set[str]:
-    """The randomness checks that a verdict names."""
     return {result.check for result in verification.judge(evidence)} & {check.name for check in OF_CHANCE}
 
 

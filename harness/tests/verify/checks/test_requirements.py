@@ -22,16 +22,11 @@ def checks_named(text: str) -> set[str]:
     return set(re.findall(r"`([a-z0-9-]+)`", text.rpartition("—")[2]))
 
 
-def test_every_check_enforces_a_paragraph_that_names_it() -> None:
-    found = paragraphs()
-    named = {name: checks_named(found[check.rule]) for name, check in CHECKS.items()}
-    assert {name for name, names in named.items() if name not in names} == set()
-
-
 def test_every_paragraph_names_exactly_the_checks_that_enforce_it() -> None:
     enforced = defaultdict(set)
     for name, check in CHECKS.items():
         enforced[check.rule].add(name)
+    assert enforced.keys() <= paragraphs().keys()
     for rule, text in paragraphs().items():
         if "Not enforced" in text or rule in ELSEWHERE:
             assert rule not in enforced, rule

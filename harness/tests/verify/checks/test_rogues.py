@@ -33,8 +33,6 @@ Found = Mapping[str, CheckResult]  # by the name of the check
 
 
 class Gallery:
-    """What objects to each rogue."""
-
     def __init__(self, start: Callable[[], EmbeddedDatabase]) -> None:
         self._start = start
         self._seeded = False  # whether the tables are as the seed has them
