@@ -9,18 +9,8 @@ import pytest
 from starlette.applications import Starlette
 from starlette.testclient import TestClient
 
+from harness.dashboard import documents
 from harness.dashboard.api import Api
-from harness.dashboard.documents import (
-    CellDocument,
-    ClaimsDocument,
-    ComparisonDocument,
-    LatencyDocument,
-    LiveDocument,
-    OverallDocument,
-    RunDocument,
-    RunList,
-    TestDocument,
-)
 from harness.dashboard.runs import Run, Runs
 from harness.dashboard.server import create_app
 from harness.records.models import Record
@@ -50,18 +40,18 @@ def client(sample_results: Path, web: Path) -> Iterator[TestClient]:
 
 
 def test_every_document_is_what_its_model_says(client: TestClient) -> None:
-    documents: dict[str, type[Record]] = {
-        "/api/runs": RunList,
-        RUN: RunDocument,
-        f"{RUN}/tests/db": TestDocument,
-        f"{RUN}/latency/db": LatencyDocument,
-        f"{RUN}/live": LiveDocument,
-        f"{RUN}/cell?implementation=es4x&test_type=db": CellDocument,
-        f"{RUN}/overall?test_type=db&test_type=json": OverallDocument,
-        "/api/compare?a=20250615-small&b=20250622-second": ComparisonDocument,
-        "/api/claims": ClaimsDocument,
+    models: dict[str, type[Record]] = {
+        "/api/runs": documents.RunList,
+        RUN: documents.RunDocument,
+        f"{RUN}/tests/db": documents.TestDocument,
+        f"{RUN}/latency/db": documents.LatencyDocument,
+        f"{RUN}/live": documents.LiveDocument,
+        f"{RUN}/cell?implementation=es4x&test_type=db": documents.CellDocument,
+        f"{RUN}/overall?test_type=db&test_type=json": documents.OverallDocument,
+        "/api/compare?a=20250615-small&b=20250622-second": documents.ComparisonDocument,
+        "/api/claims": documents.ClaimsDocument,
     }
-    for path, model in documents.items():
+    for path, model in models.items():
         answer = client.get(path)
         assert answer.status_code == 200, path
         assert answer.headers["content-type"] == "application/json"
@@ -134,7 +124,7 @@ def test_a_document_is_made_once_for_all_and_again_when_a_file_has_changed(
     read: list[str] = []
     made = Run.document
 
-    def counted(run: Run) -> RunDocument:
+    def counted(run: Run) -> documents.RunDocument:
         read.append(run.id)
         return made(run)
 

@@ -5,22 +5,12 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from harness.plan.profile import Processes
-from harness.records.models import (
-    Closed,
-    Errors,
-    Evidence,
-    Gate,
-    ImplementationInfo,
-    Load,
-    Machine,
-    RunInfo,
-    ServerUse,
-    Trial,
-)
+from harness.records import models
+from harness.records.models import Load, RunInfo, Trial
 from harness.studies.worlds import Logs
 
-LOAD = Closed(connections=64)
-MACHINE = Machine(
+LOAD = models.Closed(connections=64)
+MACHINE = models.Machine(
     hostname="simulated", os="", kernel="", cpu_model="", cpus_online=2, cpus_usable=(0, 1), memory_bytes=1
 )
 
@@ -34,7 +24,7 @@ def trial(
     test_type: str = "json",
     load: Load = LOAD,
     cpu: float | None = None,
-    gates: tuple[Gate, ...] = (),
+    gates: tuple[models.Gate, ...] = (),
 ) -> Trial:
     """One second at this throughput; CPU per request is that of a saturated core unless given."""
     return Trial(
@@ -49,14 +39,14 @@ def trial(
         asked_duration=1.0,
         requests=round(throughput),
         bytes=round(throughput) * 150,
-        errors=Errors(),
+        errors=models.Errors(),
         throughput=throughput,
         cpu_per_request=1 / throughput if cpu is None and throughput else cpu,
         latency=None,
-        server=ServerUse(cpu_seconds=1.0, rss_peak=5e7, wait_share=0.01, throttled_seconds=0.0),
+        server=models.ServerUse(cpu_seconds=1.0, rss_peak=5e7, wait_share=0.01, throttled_seconds=0.0),
         generator_cpu_seconds=0.3,
         generator_threads=1,
-        evidence=Evidence(answers=10, of=round(throughput)),
+        evidence=models.Evidence(answers=10, of=round(throughput)),
         gates=gates,
     )
 
@@ -94,7 +84,7 @@ def run_info(
         machine=MACHINE,
         tools={},
         implementations=tuple(
-            ImplementationInfo(
+            models.ImplementationInfo(
                 name=name, framework=name, language="", folder="", display_name=name, test_types=tuple(planned)
             )
             for name in names

@@ -13,18 +13,8 @@ from pathlib import Path
 
 from harness.records.models import ProcessRecord, Record, RunInfo, RunRecords, Trial
 from harness.stats.ranking import rank
-from harness.tests.doubles import order_data
-from harness.tests.doubles.invented import (
-    BASE,
-    EPOCH,
-    MARKUP,
-    REAL,
-    Maker,
-    implementation,
-    loads_of,
-    safe,
-    verdict,
-)
+from harness.tests.doubles import invented, order_data
+from harness.tests.doubles.invented import EPOCH, MARKUP, Maker, implementation, safe
 
 
 def write_run(
@@ -46,7 +36,7 @@ def write_run(
                 for test_type in item.test_types:
                     if absent(item.name, test_type):
                         continue
-                    for load in loads_of(test_type):
+                    for load in invented.loads_of(test_type):
                         clock += maker.windows
                         trials.append(maker.trial(item.name, test_type, load, number, clock, round_=round_))
                     if maker.rounds > 1 and number == round_ == 0:
@@ -63,7 +53,7 @@ def write_run(
                 )
             )
     verdicts = [
-        verdict(item.name, test_type, failed=absent(item.name, test_type))
+        invented.verdict(item.name, test_type, failed=absent(item.name, test_type))
         for item in maker.implementations
         for test_type in item.test_types
     ]
@@ -106,7 +96,7 @@ def write_logs(folder: Path, name: str, processes: int) -> None:
 
 def small(results: Path, run_id: str = "20250615-small", *, seed: int = 7, started_at: float = EPOCH) -> None:
     """Four implementations x six test types x three processes x two rounds; es4x fails one verification."""
-    maker = Maker(run_id, [implementation(row) for row in REAL], processes=3, rounds=2, seed=seed)
+    maker = Maker(run_id, [implementation(row) for row in invented.REAL], processes=3, rounds=2, seed=seed)
     write_run(results, maker, started_at=started_at, absent=lambda name, test: (name, test) == ("es4x", "update"))
 
 
@@ -127,7 +117,7 @@ def large(results: Path, count: int = 500, run_id: str = "20250616-large") -> No
         )
         for number in range(count)
     ]
-    items = [implementation(row).model_copy(update={"test_types": tuple(BASE)}) for row in rows]
+    items = [implementation(row).model_copy(update={"test_types": tuple(invented.BASE)}) for row in rows]
     maker = Maker(run_id, items, processes=3, seed=11)
     maker.windows = 2
     write_run(results, maker, started_at=EPOCH + 86_400)
