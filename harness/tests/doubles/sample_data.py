@@ -72,10 +72,8 @@ def write_records(folder: Path, records: RunRecords) -> None:
     (folder / "logs").mkdir(parents=True, exist_ok=True)
     (folder / "run.json").write_text(records.info.recorded(indent=1), encoding="utf-8")
     lines: dict[str, Sequence[Record]] = {
-        "trials": records.trials,
-        "processes": records.processes,
-        "verdicts": records.verdicts,
-    }
+        "trials": records.trials, "processes": records.processes, "verdicts": records.verdicts
+    }  # fmt: skip
     for name, found in lines.items():
         text = "".join(record.recorded() + "\n" for record in found)
         (folder / f"{name}.jsonl").write_text(text, encoding="utf-8")
@@ -102,22 +100,20 @@ def small(results: Path, run_id: str = "20250615-small", *, seed: int = 7, start
 
 def large(results: Path, count: int = 500, run_id: str = "20250616-large") -> None:
     """``count`` implementations x 7 test types x 3 processes, with few windows."""
-    source = random.Random(11)
-    languages = ["Java", "Go", "Rust", "C#", "JavaScript", "Python", "PHP", "Ruby", "Kotlin", "Scala", "C++", "Elixir"]
-    rows = [
-        (
-            f"framework-{number:03d}",
-            source.choice(languages),
-            source.choice(["Netty", "Node.js", "Tokio", "Undertow", "None", "Puma"]),
-            "None",
-            source.choice(["Postgres", "MySQL", "MongoDB"]),
-            source.choice(["Raw", "Micro", "Full"]),
-            source.choice(["Micro", "Fullstack", "Platform"]),
-            1.0,
-        )
-        for number in range(count)
-    ]
-    items = [implementation(row).model_copy(update={"test_types": tuple(invented.BASE)}) for row in rows]
+    chosen = random.Random(11).choice
+    columns = (
+        ["Java", "Go", "Rust", "C#", "JavaScript", "Python", "PHP", "Ruby", "Kotlin", "Scala", "C++", "Elixir"],
+        ["Netty", "Node.js", "Tokio", "Undertow", "None", "Puma"],
+        ["Postgres", "MySQL", "MongoDB"],
+        ["Raw", "Micro", "Full"],
+        ["Micro", "Fullstack", "Platform"],
+    )
+    everything = {"test_types": tuple(invented.BASE)}
+    items = []
+    for number in range(count):
+        language, platform, *others = (chosen(column) for column in columns)
+        row = (f"framework-{number:03d}", language, platform, "None", others[0], others[1], others[2], 1.0)
+        items.append(implementation(row).model_copy(update=everything))
     maker = Maker(run_id, items, processes=3, seed=11)
     maker.windows = 2
     write_run(results, maker, started_at=EPOCH + 86_400)
@@ -154,17 +150,11 @@ def hostile(results: Path, run_id: str = "20250617-hostile") -> None:
 
 def techempower(path: Path) -> None:
     """A results.json with TechEmpower's keys."""
-    levels = [16, 64, 256]
 
     def cell(rate: float) -> dict[str, object]:
-        return {
-            "latencyAvg": "1.20ms",
-            "latencyMax": "40.10ms",
-            "latencyStdev": "900.00us",
-            "totalRequests": int(rate * 15),
-            "startTime": 1_700_000_000,
-            "endTime": 1_700_000_015,
-        }
+        latency = {"latencyAvg": "1.20ms", "latencyMax": "40.10ms", "latencyStdev": "900.00us"}
+        times = {"startTime": 1_700_000_000, "endTime": 1_700_000_015}
+        return {**latency, "totalRequests": int(rate * 15), **times}
 
     names = {"gemini": 90_000.0, "undertow": 120_000.0, "flask": 9_000.0}
     document = {
@@ -173,7 +163,7 @@ def techempower(path: Path) -> None:
         "environmentDescription": "invented",
         "startTime": 1_700_000_000_000,
         "completionTime": 1_700_003_600_000,
-        "concurrencyLevels": levels,
+        "concurrencyLevels": [16, 64, 256],
         "pipelineConcurrencyLevels": [256, 1024, 4096],
         "queryIntervals": [1, 5, 10],
         "cachedQueryIntervals": [1, 10, 20],
