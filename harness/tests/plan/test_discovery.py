@@ -7,6 +7,7 @@ import pytest
 
 from harness.errors import ConfigError, UsageError
 from harness.plan.discovery import Implementation, Selection, read, scan, select
+from harness.plan.words import suggest
 
 ENTRY = {"language": "C", "json_url": "/json", "db_url": "/db"}
 
@@ -133,6 +134,12 @@ def test_an_unknown_name_gets_the_nearest_ones(
     with pytest.raises(UsageError) as error:
         chosen(some, **flags)
     assert message in str(error.value)
+
+
+def test_a_long_list_of_names_is_cut() -> None:
+    said = suggest("zzz", [f"name-{number:02}" for number in range(50)])
+    assert said.startswith("allowed are name-00, name-01, ")
+    assert said.endswith("name-19 and 30 more")
 
 
 def test_run_takes_the_core_and_all_takes_everything(tmp_path: Path) -> None:

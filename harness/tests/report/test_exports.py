@@ -5,9 +5,10 @@ from typing import Any
 
 import pytest
 
-from harness.records.models import Closed, Errors, Latency, Outcome, RunRecords, Verdict
+from harness.records.models import Closed, Errors, Latency, Outcome, RunRecords
 from harness.report import Report, exporters, techempower
 from harness.stats.model import Ranking
+from harness.tests import records
 from harness.tests.report import made
 
 KEYS = {
@@ -44,14 +45,9 @@ def document() -> dict[str, Any]:
             trials.append(made.trial(name, number, speed, TWENTY, "query", **bad))
     trials.append(made.trial("fast", 0, 9e9, purpose="witness"))
     verdicts = [
-        Verdict(
-            implementation=name, test_type=kind, process=0, thorough=True, outcome=outcome, results=(), duration=0.1
-        )
-        for name, kind, outcome in (
-            ("fast", "json", Outcome.FAIL),
-            ("fast", "json", Outcome.PASS),  # the last one counts
-            ("slow", "json", Outcome.WARN),
-        )
+        records.verdict("fast", "json", Outcome.FAIL),
+        records.verdict("fast", "json"),  # the last one counts
+        records.verdict("slow", "json", Outcome.WARN),
     ]
     info = made.info(("fast", "slow"), loads={"json": (made.JSON,), "query": (ONE, TWENTY)})
     return techempower.document(RunRecords(info=info, trials=trials, verdicts=verdicts))
