@@ -1,6 +1,7 @@
 """``./tfb check`` brings what it may, runs what it can, stops what it started, and names what it left out."""
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -80,21 +81,16 @@ def test_packages_and_an_engine_come_first_and_the_engine_goes_last_where_there_
         monkeypatch.setattr(provision, f"ENGINE_{name}", ("echo", "engine", name))
     _, said = checked([python("fine", "print('ran')")], [ABSENT], consent=consent, bring_engine=True)
     assert installed == (["no-such-tool"] if consent == "yes" else [])
-    order = [word for word in ("engine INSTALL\n", "engine START\n", "ran\n", "engine STOP\n") if word in said]
-    assert order == (
-        ["engine INSTALL\n", "engine START\n", "ran\n", "engine STOP\n"] if consent == "yes" else ["ran\n"]
-    )
-    assert [said.index(word) for word in order] == sorted(said.index(word) for word in order)
+    order = re.findall(r"^(engine (?:INSTALL|START|STOP)|ran)$", said, re.MULTILINE)
+    assert order == (["engine INSTALL", "engine START", "ran", "engine STOP"] if consent == "yes" else ["ran"])
 
 
 def test_a_test_that_could_not_judge_is_named_and_no_failure_and_one_that_lacks_something_is(checked: Checked) -> None:
     code = "import json, os; open(os.environ['TFB_SKIPPED'], 'a').write(json.dumps({0}) + '\\n')"
     busy = python("busy", code.format(["test_truth.py (4 tests)", f"{NOT_JUDGED}the CPUs were busy"]))
     status, said = checked([busy])
-    assert (status, said.splitlines()[-1]) == (
-        Exit.OK,
-        "tfb check: all passed; not judged: the CPUs were busy: test_truth.py (4 tests)",
-    )
+    assert status is Exit.OK
+    assert said.endswith("tfb check: all passed; not judged: the CPUs were busy: test_truth.py (4 tests)\n")
     lacks = python("lacks", code.format(["test_spread.py (2 tests)", "rsync is not here"]))
     status, said = checked([busy, lacks])
     assert status is Exit.ENVIRONMENT

@@ -75,14 +75,10 @@ def test_a_time_has_units_and_a_goal_is_one_of_latency_or_of_the_order_service()
     assert (orders.goal.percentile, orders.goal.seconds) == (50, 1)
 
 
-@pytest.mark.parametrize(("flags", "consent"), [("", "ask"), ("--yes", "yes"), ("--no-install --yes", "no")])
-def test_consent_to_install(flags: str, consent: str) -> None:
-    assert understood(f"run {flags}").consent == consent
-
-
-def test_a_seed_is_drawn_when_none_is_given() -> None:
+def test_consent_is_asked_for_and_a_seed_is_drawn_when_none_is_given() -> None:
+    consents = [understood(words).consent for words in ("run", "run --yes", "run --no-install --yes")]
     drawn = {settings(asked(["run"]), ["run"]).seed for _ in range(5)}
-    assert (understood("run --seed 5").seed, len(drawn)) == (5, 5)
+    assert (consents, understood("run --seed 5").seed, len(drawn)) == (["ask", "yes", "no"], 5, 5)
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ PLACES = ((1, 1), (2, 2), (3, 4), (3, 4))  # of NAMES, in both figures
 
 def machine(grade: str = "D", concerns: tuple[str, ...] = ()) -> Machine:
     """Two CPUs."""
-    own = {"kernel": "6.1", "cpu_model": "Slow CPU", "grade": grade, "concerns": concerns}
+    own = {"os": "Debian", "kernel": "6.1", "cpu_model": "Slow CPU", "grade": grade, "concerns": concerns}
     return runs.MACHINE.model_copy(update=own)
 
 
@@ -60,18 +60,17 @@ def gate(name: str, outcome: Outcome) -> Gate:
     return Gate(name=name, outcome=outcome, value=1.0, threshold=0.0, word=name)
 
 
-def estimate(value: float, *, spread: float = 0.01, processes: int = 2) -> Estimate:
-    """With an interval of so much on either side."""
-    low, high = value * (1 - spread), value * (1 + spread)
-    return Estimate(median=value, low=low, high=high, processes=processes, values=(value,) * processes)
+def estimate(value: float) -> Estimate:
+    """Two processes with an interval of a hundredth on either side."""
+    return Estimate(median=value, low=value * 0.99, high=value * 1.01, processes=2, values=(value, value))
 
 
-def standing(value: float, best: float, place: tuple[int, int], position: int, **more: Any) -> Standing:
+def standing(value: float, best: float, place: tuple[int, int], position: int) -> Standing:
     """A figure with its place."""
     ratio = value / best
     to_best = Ratio(value=ratio, low=ratio * 0.98, high=ratio * 1.02)
     return Standing(
-        estimate=estimate(value, **more),
+        estimate=estimate(value),
         position=position,
         rank=RankInterval(low=place[0], high=place[1]),
         tie_group=place[0],

@@ -99,9 +99,7 @@ def test_the_order_service_has_response_time_and_cpu_by_arrival() -> None:
         goal=LatencyGoal(percentile=99, seconds=0.1),
         capacities=(GoalRow(implementation="a", capacity=made.standing(32, 32, (1, 1), 1), above=36),),
     )
-    ranking = made.ranking(orders=orders, overall=())
-    info = made.info(("a",))
-    text = shown(info, ranking)
+    text = shown(made.info(("a",)), made.ranking(orders=orders, overall=()))
     assert "order ×8, by the response time of create order" in text
     assert {"12.00", "50.00", "900", "300"} <= set(text.split())
     assert "highest factor at which p99 ≤ 100 ms of create order" in text
@@ -151,9 +149,7 @@ def test_each_role_s_machine_and_each_link_is_named() -> None:
 
 def test_markdown_has_the_same_answer_and_as_many_cells_in_every_line_of_a_table() -> None:
     out = io.StringIO()
-    info = made.info()
-    records = RunRecords(info=info)
-    markdown.export(Report(records=records, ranking=made.ranking()), out)
+    markdown.export(Report(records=RunRecords(info=made.info()), ranking=made.ranking()), out)
     text = out.getvalue()
     assert "vertx-web first; es4x second; resteasy and express tie." in text
     for block in text.split("\n\n"):
