@@ -211,12 +211,9 @@ class Scene:
         return (self.root / "log").read_bytes().decode(errors="replace")
 
     def struck(
-        self,
-        words: Sequence[str],
-        when: Callable[[], bool],
-        strike: "Callable[[subprocess.Popen[bytes]], object]",
+        self, words: Sequence[str], when: Callable[[], bool], strike: "Callable[[subprocess.Popen[bytes]], object]",
         within: float = 60,
-    ) -> Answer:
+    ) -> Answer:  # fmt: skip
         """A run in which something happens at a moment, so many seconds after its start at most."""
         run = self.started(*words)
         try:

@@ -18,12 +18,9 @@ from harness.tests.doubles.invented import EPOCH, MARKUP, Maker, implementation,
 
 
 def write_run(
-    results: Path,
-    maker: Maker,
-    *,
-    started_at: float,
+    results: Path, maker: Maker, *, started_at: float,
     absent: Callable[[str, str], bool] = lambda name, test_type: False,
-) -> RunInfo:
+) -> RunInfo:  # fmt: skip
     """Write one run's folder; ``absent`` says which implementation x test type failed verification."""
     trials: list[Trial] = []
     processes: list[ProcessRecord] = []
@@ -41,17 +38,12 @@ def write_run(
                         trials.append(maker.trial(item.name, test_type, load, number, clock, round_=round_))
                     if maker.rounds > 1 and number == round_ == 0:
                         trials.append(maker.witness(trials[-1]))
-            processes.append(
-                ProcessRecord(
-                    implementation=item.name,
-                    process=number,
-                    started_at=clock,
-                    startup_time=0.2 + 0.6 / maker.speed(item.name),
-                    status="ok",
-                    log=f"logs/{safe(item.name)}/p{number}.log",
-                    trials=len(trials) - before,
-                )
-            )
+            startup, log = 0.2 + 0.6 / maker.speed(item.name), f"logs/{safe(item.name)}/p{number}.log"
+            record = ProcessRecord(
+                implementation=item.name, process=number, started_at=clock, startup_time=startup, status="ok", log=log,
+                trials=len(trials) - before,
+            )  # fmt: skip
+            processes.append(record)
     verdicts = [
         invented.verdict(item.name, test_type, failed=absent(item.name, test_type))
         for item in maker.implementations

@@ -70,12 +70,8 @@ class Outages:
     def end(self) -> None:
         """Start it on the same data, and wait until it answers."""
         with self._log.open("ab") as output:
-            self._restarted = process.Child(
-                self._command,
-                cwd=self._data.parent,
-                stdout=output,
-                account=self._account if os.geteuid() == 0 else None,
-            )
+            account = self._account if os.geteuid() == 0 else None
+            self._restarted = process.Child(self._command, cwd=self._data.parent, stdout=output, account=account)
         self._restarted.first = signal.SIGINT
         eventually(self._answers)
 

@@ -51,15 +51,11 @@ def process(implementation: str, number: int, status: Literal["ok", "failed", "i
 
 def verdict(implementation: str, test_type: str, outcome: Outcome = Outcome.PASS, *, process: int = 0) -> Verdict:
     """A verification with one check."""
+    results = (models.CheckResult(check="status-ok", rule="http.2", outcome=outcome),)
     return Verdict(
-        implementation=implementation,
-        test_type=test_type,
-        process=process,
-        thorough=process == 0,
-        outcome=outcome,
-        results=(models.CheckResult(check="status-ok", rule="http.2", outcome=outcome),),
-        duration=0.1,
-    )
+        implementation=implementation, test_type=test_type, process=process, thorough=process == 0, outcome=outcome,
+        results=results, duration=0.1,
+    )  # fmt: skip
 
 
 def write(results: Path, run_id: str = "20260101-000000") -> RunStore:
