@@ -137,12 +137,9 @@ def test_an_interruption_ends_what_runs_and_the_engine_that_was_started(tmp_path
     assert (tmp_path / "ended").exists()
 
 
-def test_the_usual_check_verifies_the_four_servers_and_all_has_everything_else() -> None:
+def test_the_usual_check_verifies_the_four_servers_and_all_which_ci_calls_has_everything_else() -> None:
     fast, usual, everything = ({stage.name for stage in stages(extent)} for extent in ("fast", "usual", "all"))
     assert fast < usual < everything
     assert usual - fast == {"page in a browser", "four servers verified"}
     assert {"gallery", "tests of real servers", "several machines", "other implementations"} <= everything
-
-
-def test_ci_calls_the_whole_check_with_consent() -> None:
     assert 'exec ./tfb check --all --yes "$@"' in (REPOSITORY / ".ci" / "run").read_text()

@@ -78,7 +78,7 @@ def test_without_node_docker_builds_or_the_message_says_what_to_install(
 
 
 def test_a_remote_has_a_web_address_without_credentials_or_none() -> None:
-    addresses = {
+    addresses: dict[str, str | None] = {
         "https://github.com/o/r.git": "https://github.com/o/r",
         "https://user:token@host.example/o/r": "https://host.example/o/r",
         "git@github.com:o/r.git": "https://github.com/o/r",

@@ -61,23 +61,18 @@ def test_every_document_is_what_its_model_says(client: TestClient) -> None:
 @pytest.mark.parametrize(
     "path",
     [
-        "/api/runs/..",
-        "/api/runs/%2e%2e",
-        "/api/runs/..%2f..%2fetc",
-        "/api/runs/corrupt",
-        "/api/runs/.hidden",
-        "/api/runs/no-such-run",
-        f"{RUN}/tests/nothing",
-        "/api/compare?a=../results/20250615-small&b=20250622-second",
-        f"{RUN}/overall?test_type=nothing",
-        f"{RUN}/log?path=../../../../etc/passwd",
-        f"{RUN}/log?path=run.json",
-        f"{RUN}/log?path=logs",
-        f"{RUN}/log?path=logs/none",
-        f"{RUN}/log?path=logs/../run.json",
-        f"{RUN}/log?path=/etc/passwd",
+        *(
+            f"/api/runs/{name}"
+            for name in ("..", "%2e%2e", "..%2f..%2fetc", "corrupt", ".hidden", "no-such-run", "%00")
+        ),
+        *(
+            f"{RUN}/log?path={path}"
+            for path in ("../../../../etc/passwd", "run.json", "logs", "logs/none", "logs/../run.json", "/etc/passwd")
+        ),
         f"{RUN}/log?path=logs/%00",
-        "/api/runs/%00",
+        f"{RUN}/tests/nothing",
+        f"{RUN}/overall?test_type=nothing",
+        "/api/compare?a=../results/20250615-small&b=20250622-second",
         "/assets/..%2findex.html",
         "/assets/%2e%2e/index.html",
         "/run.json",

@@ -70,13 +70,9 @@ def standing(value: float, best: float, place: tuple[int, int], position: int) -
     ratio = value / best
     to_best = Ratio(value=ratio, low=ratio * 0.98, high=ratio * 1.02)
     return Standing(
-        estimate=estimate(value),
-        position=position,
-        rank=RankInterval(low=place[0], high=place[1]),
-        tie_group=place[0],
-        to_reference=to_best,
-        to_best=to_best,
-    )
+        estimate=estimate(value), position=position, rank=RankInterval(low=place[0], high=place[1]),
+        tie_group=place[0], to_reference=to_best, to_best=to_best,
+    )  # fmt: skip
 
 
 def row(name: str, position: int, place: tuple[int, int], **more: Any) -> Row:
@@ -123,14 +119,11 @@ def ranking(
     headline = table(of)
     scores = tuple(
         Score(
-            implementation=each.implementation,
-            throughput=turned(each.throughput),
-            cpu=turned(each.throughput),
-            ratios={},
-            missing=() if each.ranked else ("json",),
+            implementation=each.implementation, throughput=turned(each.throughput), cpu=turned(each.throughput),
+            ratios={}, missing=() if each.ranked else ("json",),
         )
         for each in of
-    )
+    )  # fmt: skip
     return Ranking(
         run_id="20260101-000000",
         reference=of[0].implementation,
