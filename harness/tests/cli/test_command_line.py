@@ -62,12 +62,9 @@ def test_flags_win_over_the_profile_and_leave_the_rest_of_it() -> None:
     assert profile.interleaved == usual.interleaved.model_copy(update={"time_seconds": 1800})
 
 
-def test_levels_are_numbers_or_sequences_each_once() -> None:
+def test_levels_are_sequences_a_time_has_units_and_a_goal_is_of_latency_or_of_the_order_service() -> None:
     levels = understood("run --concurrency-levels 16 8:8:24 --query-levels 1 20").profile.levels
-    assert (levels.concurrency, levels.query) == ((16, 8, 24), (1, 20))
-
-
-def test_a_time_has_units_and_a_goal_is_one_of_latency_or_of_the_order_service() -> None:
+    assert (levels.concurrency, levels.query) == ((16, 8, 24), (1, 20))  # each once
     for text, seconds in (("90s", 90), ("90", 90), ("10m", 600), ("1h30m", 5400)):
         assert understood(f"run --time {text}").profile.interleaved.time_seconds == seconds
     assert understood("run --profile latency --latency-goal p99.9=500us").profile.open_loop.goal.seconds == 5e-4

@@ -57,9 +57,7 @@ def test_the_example_that_ships_is_whole_small_and_names_its_machine() -> None:
     (shipped,) = Runs(RESULTS / PUBLISHED).listed().runs
     folder = RESULTS / PUBLISHED / shipped.run_id
     assert sum(path.stat().st_size for path in folder.rglob("*")) <= MOST_BYTES
-    assert shipped.example
-    assert shipped.status == "complete"
-    assert not shipped.problems
+    assert (shipped.example, shipped.status, bool(shipped.problems)) == (True, "complete", False)
     assert "CPU" in shipped.machine
     for path in folder.rglob("*.json*"):
         for line in path.read_text(encoding="utf-8").splitlines():

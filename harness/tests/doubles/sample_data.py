@@ -150,17 +150,11 @@ def techempower(path: Path) -> None:
 
     names = {"gemini": 90_000.0, "undertow": 120_000.0, "flask": 9_000.0}
     document = {
-        "uuid": "00000000-0000-4000-8000-000000000000",
-        "name": "Round 99, invented",
-        "environmentDescription": "invented",
-        "frameworks": list(names),
-        "duration": 15,
-        "startTime": 1_700_000_000_000,
-        "completionTime": 1_700_003_600_000,
-        "concurrencyLevels": [16, 64, 256],
-        "pipelineConcurrencyLevels": [256, 1024, 4096],
-        "queryIntervals": [1, 5, 10],
-        "cachedQueryIntervals": [1, 10, 20],
+        "uuid": "00000000-0000-4000-8000-000000000000", "name": "Round 99, invented",
+        "environmentDescription": "invented", "frameworks": list(names), "duration": 15,
+        "startTime": 1_700_000_000_000, "completionTime": 1_700_003_600_000,
+        "concurrencyLevels": [16, 64, 256], "pipelineConcurrencyLevels": [256, 1024, 4096],
+        "queryIntervals": [1, 5, 10], "cachedQueryIntervals": [1, 10, 20],
         "rawData": {
             "json": {name: [cell(rate * factor) for factor in (0.8, 1.0, 0.9)] for name, rate in names.items()},
             "db": {
@@ -177,7 +171,7 @@ def techempower(path: Path) -> None:
             {"name": "undertow", "framework": "undertow", "language": "Java", "classification": "Platform"},
             {"name": "flask", "framework": "flask", "language": "Python", "orm": "Full", "classification": "Micro"},
         ],
-    }
+    }  # fmt: skip
     path.write_text(json.dumps(document), encoding="utf-8")
 
 
