@@ -101,7 +101,9 @@ def test_a_damaged_key_of_run_json_is_named_and_another_schema_does_not_go_on(wr
         store.read_whole(written.folder)
 
 
-def test_a_line_that_is_too_long_is_named_and_passed_over(written: RunStore, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_line_that_is_too_long_is_passed_over_and_a_document_that_is_too_large_is_named(
+    written: RunStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(reader, "LINE_BYTES", 4096)
     with (written.folder / "trials.jsonl").open("a") as file:
         file.write("x" * 10_000 + "\n")
@@ -109,9 +111,6 @@ def test_a_line_that_is_too_long_is_named_and_passed_over(written: RunStore, mon
     known = store.read(written.folder)
     assert [problem.rpartition("/")[2] for problem in known.problems] == ["trials.jsonl: line 13: longer than 0 MiB"]
     assert len(known.trials) == 13
-
-
-def test_a_document_that_is_too_large_is_named(written: RunStore, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reader, "FILE_BYTES", 100)
     with pytest.raises(StoreError, match=r"run\.json: cannot be read: larger than 0\.098 KiB"):
         store.read(written.folder)

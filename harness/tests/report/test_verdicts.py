@@ -20,7 +20,7 @@ def found() -> Verified:
     passed = records.verdict("fast", "json")
     failure = {"message": "500", "expected": "200", "actual": HOSTILE}
     results = (
-        CheckResult(check="status-ok", rule="http.2", outcome=Outcome.FAIL, **failure),
+        CheckResult(check="status-ok", rule="http.2", outcome=Outcome.FAIL).model_copy(update=failure),
         CheckResult(check="no-state", rule="http.12", outcome=Outcome.WARN, message="a cookie"),
         CheckResult(check="answered", rule="http.1", outcome=Outcome.PASS),
     )
