@@ -99,9 +99,8 @@ def test_a_change_that_triples_the_work_is_found_and_named_and_leaves_nothing_be
 
 
 WORK = "        text = b"
-COUNTED = (
-    "        global ASKED\n        ASKED += 1\n        if ASKED > 250: os._exit(3)\n"  # verification asks 200 times
-)
+# Verification asks 200 times.
+COUNTED = "        global ASKED\n        ASKED += 1\n        if ASKED > 250: os._exit(3)\n"
 
 
 @pytest.mark.parametrize(
