@@ -9,7 +9,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -114,8 +114,8 @@ class Scene:
     environment: dict[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.frameworks, self.results = self.root / "frameworks", self.root / "results"
-        self.scratch, self.profile = self.root / "scratch", self.root / "tiny.toml"
+        names = ("frameworks", "results", "scratch", "tiny.toml")
+        self.frameworks, self.results, self.scratch, self.profile = (self.root / name for name in names)
         for folder in (self.frameworks, self.results, self.scratch):
             folder.mkdir(parents=True, exist_ok=True)
         self.scratch.chmod(0o1777)
@@ -169,14 +169,10 @@ class Scene:
     def run(self, command: Sequence[str | bytes], env: Mapping[str, str] | None = None, seconds: float = 100) -> Answer:
         """Any command to its end, held to what no command may do: hang, trace back, print control characters."""
         out, err = self.root / ".stdout", self.root / ".stderr"
+        whole = {**self.environment, **(env or {})}
         with out.open("wb") as stdout, err.open("wb") as stderr:
             child = subprocess.Popen(
-                command,
-                cwd=self.root,
-                env={**self.environment, **(env or {})},
-                stdin=subprocess.DEVNULL,
-                stdout=stdout,
-                stderr=stderr,
+                command, cwd=self.root, env=whole, stdin=subprocess.DEVNULL, stdout=stdout, stderr=stderr
             )
             status, peak = _wait(child, seconds)
         texts = [path.read_bytes()[: 1 << 22].decode(errors="replace") for path in (out, err)]
@@ -222,12 +218,9 @@ class Scene:
         return (self.root / "log").read_bytes().decode(errors="replace")
 
     def struck(
-        self,
-        words: Sequence[str],
-        when: Callable[[], bool],
-        strike: "Callable[[subprocess.Popen[bytes]], object]",
+        self, words: Sequence[str], when: Callable[[], bool], strike: "Callable[[subprocess.Popen[bytes]], object]",
         within: float = 60,
-    ) -> Answer:
+    ) -> Answer:  # fmt: skip
         """A run in which something happens at a moment, so many seconds after its start at most."""
         run = self.started(*words)
         try:
@@ -251,10 +244,9 @@ class Scene:
 
     def progress(self) -> dict[str, object]:
         """What the newest run here says that it is doing."""
-        for path in sorted(self.results.glob("*/progress.json"), reverse=True):
-            found: dict[str, object] = json.loads(path.read_text(encoding="utf-8"))
-            return found
-        return {}
+        newest = max(self.results.glob("*/progress.json"), default=None)
+        found: dict[str, object] = json.loads(newest.read_text(encoding="utf-8")) if newest else {}
+        return found
 
     def until(self, when: Callable[[], bool], what: str, seconds: float = 60) -> None:
         """Wait for it."""
@@ -315,11 +307,10 @@ def _wait(child: "subprocess.Popen[bytes]", seconds: float) -> tuple[int, int]:
         peak = max(peak, _peak_bytes(child.pid))  # of it alone: the kernel's sum has its children in it
         if time.monotonic() > until:
             child.send_signal(signal.SIGTERM)
-            try:
+            with suppress(subprocess.TimeoutExpired):
                 child.wait(15)
-            except subprocess.TimeoutExpired:
-                child.kill()
-                child.wait()
+            child.kill()
+            child.wait()
             raise AssertionError(f"did not end within {seconds:.0f} s")
         time.sleep(0.01)
     return child.returncode, peak
@@ -327,10 +318,9 @@ def _wait(child: "subprocess.Popen[bytes]", seconds: float) -> tuple[int, int]:
 
 def _peak_bytes(pid: int) -> int:
     """Most resident bytes of a living process so far; 0 for one that is gone."""
-    try:
+    found = None
+    with suppress(OSError):
         found = re.search(r"^VmHWM:\s+(\d+) kB", Path(f"/proc/{pid}/status").read_text(encoding="ascii"), re.MULTILINE)
-    except OSError:
-        return 0
     return int(found[1]) * 1024 if found else 0
 
 
@@ -338,10 +328,8 @@ def started_by(harness: int) -> list[psutil.Process]:
     """Living processes that a harness of this pid has started, daemons among them."""
     left = []
     for candidate in psutil.process_iter():
-        try:
+        with suppress(psutil.Error):
             mark = candidate.environ().get(MARK, "")
             if mark.startswith(f"{harness}.") and candidate.status() != psutil.STATUS_ZOMBIE:
                 left.append(candidate)
-        except psutil.Error:
-            continue
     return left

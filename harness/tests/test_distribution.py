@@ -6,19 +6,13 @@ from harness.tests.distribution import DATABASE_GROUP, OF_A_DATABASE, OF_ONE_RUN
 ROGUES = "harness/tests/verify/checks/test_rogues.py::test_the_rogue_is_caught"
 
 
-def test_a_group_is_what_stands_behind_the_at_sign_of_an_id() -> None:
+def test_a_group_is_what_stands_behind_the_at_sign_of_an_id_or_shares_a_database_or_a_run() -> None:
     assert group(f"{ROGUES}[a@without a database]") == group(f"{ROGUES}[b@without a database]")
     assert group(f"{ROGUES}[a@without a database]") != group(f"{ROGUES}[c@status-ok]")
-
-
-def test_tests_of_one_database_are_a_group_and_others_are_not() -> None:
     of_a_database = {group(f"{path}test_copies.py::test_a") for path in OF_A_DATABASE}
     assert of_a_database == {group(f"{ROGUES}[a@{DATABASE_GROUP}]")}
     assert group("harness/tests/test_units.py::test_a[x@y z]") != group("harness/tests/test_units.py::test_a[x]")
     assert group("harness/tests/test_units.py::test_a") != group("harness/tests/test_units.py::test_b")
-
-
-def test_tests_of_one_run_are_a_group_each() -> None:
     assert len({group(f"{path}::test_{name}") for path in OF_ONE_RUN for name in "ab"}) == len(OF_ONE_RUN)
 
 

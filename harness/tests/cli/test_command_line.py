@@ -58,37 +58,24 @@ def test_flags_win_over_the_profile_and_leave_the_rest_of_it() -> None:
     usual = understood("run --profile standard").profile
     assert (profile.duration_seconds, profile.generator) == (7, "wrk")
     assert (profile.processes.minimum, profile.processes.maximum, profile.processes.looks) == (4, 4, ())
-    assert profile.interleaved.time_seconds == 1800
     assert profile.warm_up == usual.warm_up
-    assert profile.interleaved.model_copy(update={"time_seconds": None}) == usual.interleaved.model_copy(
-        update={"time_seconds": None}
-    )
+    assert profile.interleaved == usual.interleaved.model_copy(update={"time_seconds": 1800})
 
 
-def test_levels_are_numbers_or_sequences_each_once() -> None:
+def test_levels_are_sequences_a_time_has_units_and_a_goal_is_of_latency_or_of_the_order_service() -> None:
     levels = understood("run --concurrency-levels 16 8:8:24 --query-levels 1 20").profile.levels
-    assert (levels.concurrency, levels.query) == ((16, 8, 24), (1, 20))
-
-
-@pytest.mark.parametrize(("text", "seconds"), [("90s", 90), ("90", 90), ("10m", 600), ("1h30m", 5400)])
-def test_the_time_of_a_run(text: str, seconds: float) -> None:
-    assert understood(f"run --time {text}").profile.interleaved.time_seconds == seconds
-
-
-def test_a_goal_is_one_of_latency_or_of_the_order_service() -> None:
+    assert (levels.concurrency, levels.query) == ((16, 8, 24), (1, 20))  # each once
+    for text, seconds in (("90s", 90), ("90", 90), ("10m", 600), ("1h30m", 5400)):
+        assert understood(f"run --time {text}").profile.interleaved.time_seconds == seconds
     assert understood("run --profile latency --latency-goal p99.9=500us").profile.open_loop.goal.seconds == 5e-4
     orders = understood("run --type order --latency-goal p50=1s").profile.orders
     assert (orders.goal.percentile, orders.goal.seconds) == (50, 1)
 
 
-@pytest.mark.parametrize(("flags", "consent"), [("", "ask"), ("--yes", "yes"), ("--no-install --yes", "no")])
-def test_consent_to_install(flags: str, consent: str) -> None:
-    assert understood(f"run {flags}").consent == consent
-
-
-def test_a_seed_is_drawn_when_none_is_given() -> None:
+def test_consent_is_asked_for_and_a_seed_is_drawn_when_none_is_given() -> None:
+    consents = [understood(words).consent for words in ("run", "run --yes", "run --no-install --yes")]
     drawn = {settings(asked(["run"]), ["run"]).seed for _ in range(5)}
-    assert (understood("run --seed 5").seed, len(drawn)) == (5, 5)
+    assert (consents, understood("run --seed 5").seed, len(drawn)) == (["ask", "yes", "no"], 5, 5)
 
 
 @pytest.mark.parametrize(
@@ -225,9 +212,6 @@ def test_the_overview_fits_a_screen_and_names_every_verb(capsys: pytest.CaptureF
     assert [verb for verb in VERBS if not any(line.startswith(f"  {verb} ") for line in lines)] == []
     assert len(lines) <= 40
     assert max(map(len, lines)) <= 80
-
-
-def test_the_version_is_that_of_the_project(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["--version"]) == 0
     assert capsys.readouterr().out.startswith("tfb 0.1.0")
 

@@ -16,7 +16,6 @@ from harness.paths import REPOSITORY
         ("run vertx-w", "vertx-web"),
         ("verify --exclude ex", "express"),
         ("run --type cached", "cached-query"),
-        ("run --profile sta", "standard"),
         ("run --test-lang Ja", "JavaScript"),
         ("list --tag co", "core"),
         ("new mine --language G", "Go"),

@@ -49,8 +49,9 @@ def commands(text: str) -> Iterator[list[str]]:
 
 
 @pytest.mark.parametrize("page", [*PAGES, *READMES])
-def test_every_command_of_a_page_exists(page: str) -> None:
-    for arguments in commands((REPOSITORY / page).read_text(encoding="utf-8")):
+def test_every_command_and_module_that_a_page_runs_exists(page: str) -> None:
+    text = (REPOSITORY / page).read_text(encoding="utf-8")
+    for arguments in commands(text):
         verb = [each.rstrip(",.:") for each in arguments[:1] if not each.startswith("-") and each != "VERB"]
         assert set(verb) <= set(VERBS), f"./tfb {' '.join(arguments)}"
         if verb == ["claims"]:
@@ -58,9 +59,5 @@ def test_every_command_of_a_page_exists(page: str) -> None:
         known = flags_of(verb) | (flags_of(["run"]) if "--" in arguments else set())
         flags = {each.partition("=")[0].rstrip(",.:") for each in arguments if each.startswith("--")} - {"--"}
         assert flags - known == set(), f"./tfb {' '.join(arguments)}"
-
-
-@pytest.mark.parametrize("page", [*PAGES, *READMES])
-def test_every_module_that_a_page_runs_exists(page: str) -> None:
-    named = set(re.findall(r"python -m (harness[\w.]*)", (REPOSITORY / page).read_text(encoding="utf-8")))
-    assert {name for name in named if find_spec(name) is None} == set()
+    modules = set(re.findall(r"python -m (harness[\w.]*)", text))
+    assert {name for name in modules if find_spec(name) is None} == set()

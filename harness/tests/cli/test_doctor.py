@@ -9,13 +9,7 @@ LONG = tuple(f"an-implementation-with-a-long-name-{number}" for number in range(
 
 
 @pytest.mark.parametrize(
-    ("names", "shown"),
-    [
-        ((), "the harness"),
-        (tuple("abcdef"), "a, b, c, d, e, f"),
-        (tuple("abcdefg"), "7 implement"),
-        (LONG, ", ".join(LONG)),
-    ],
+    ("names", "shown"), [((), "the harness"), (tuple("abcdefg"), "7 implement"), (LONG, ", ".join(LONG))]
 )
 def test_those_that_want_a_tool_are_named_or_counted_and_no_line_of_a_pipe_is_cut(
     names: tuple[str, ...], shown: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch

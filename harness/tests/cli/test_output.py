@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from harness.cli.output import put
-from harness.errors import Exit, OutputError, UsageError
+from harness.errors import Exit, UsageError
 from harness.paths import REPOSITORY
 from harness.tests.doubles.invented import EPOCH, REAL, Maker, implementation
 from harness.tests.doubles.sample_data import write_run
@@ -66,10 +66,6 @@ def test_a_file_is_whole_or_as_it_was(tmp_path: Path) -> None:
     assert (target.read_text(), [path.name for path in tmp_path.iterdir()]) == ("second", ["report.html"])
     with pytest.raises(UsageError, match="No such file or directory"):
         put(tmp_path / "none" / "report.html", "x")
-    (tmp_path / "full").symlink_to(FULL)
-    with pytest.raises(OutputError, match=r"full: cannot be written"):
-        put(tmp_path / "full", "x")
-    assert (tmp_path / "full").is_symlink()
 
 
 def test_what_is_said_beside_the_result_fails_nothing() -> None:

@@ -16,45 +16,30 @@ def begun(results: Path, name: str) -> Path:
     return folder
 
 
-def test_an_interrupted_run_says_how_to_go_on_with_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    begun(tmp_path, "20260101-1")
-
-    def command() -> int:
-        with run.resumable(tmp_path, None):
-            begun(tmp_path, "20260102-1")
-            raise KeyboardInterrupt
-
-    assert guarded(command) == Exit.INTERRUPTED
-    assert capsys.readouterr().err.splitlines() == [
-        "tfb: interrupted; everything started is stopped, what was measured is kept",
-        f"tfb: Go on: ./tfb run --resume 20260102-1 --results {tmp_path}",
-        f"tfb: What it has so far: ./tfb report 20260102-1 --results {tmp_path}",
-    ]
-
-
-def test_a_resumed_run_that_is_interrupted_again_is_the_one_named(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize(
+    ("resumed", "new", "named"),
+    [(None, "20260103-1", "20260103-1"), ("20260101-1", None, "20260101-1"), (None, None, None)],
+)
+def test_an_interrupted_run_says_how_to_go_on_with_it_if_it_ever_became_one(
+    resumed: str | None, new: str | None, named: str | None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    folder = begun(tmp_path, "20260101-1")
-    begun(tmp_path, "20260102-1")
+    for name in ("20260101-1", "20260102-1"):
+        begun(tmp_path, name)
 
     def command() -> int:
-        with run.resumable(tmp_path, str(folder)):
-            raise KeyboardInterrupt
-
-    guarded(command)
-    assert "--resume 20260101-1 " in capsys.readouterr().err
-
-
-def test_what_never_became_a_run_is_not_offered_to_go_on(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    begun(tmp_path, "20260101-1")
-
-    def command() -> int:
-        with run.resumable(tmp_path, None):
+        with run.resumable(tmp_path, resumed and str(tmp_path / resumed)):
+            if new:
+                begun(tmp_path, new)
             raise KeyboardInterrupt
 
     assert guarded(command) == Exit.INTERRUPTED
-    assert capsys.readouterr().err == "tfb: interrupted; everything started is stopped\n"
+    kept = [
+        "tfb: interrupted; everything started is stopped, what was measured is kept",
+        f"tfb: Go on: ./tfb run --resume {named} --results {tmp_path}",
+        f"tfb: What it has so far: ./tfb report {named} --results {tmp_path}",
+    ]
+    said = capsys.readouterr().err.splitlines()
+    assert said == (kept if named else ["tfb: interrupted; everything started is stopped"])
 
 
 def test_only_runs_that_go_on_are_named_as_company(tmp_path: Path) -> None:

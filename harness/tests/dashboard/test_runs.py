@@ -19,12 +19,9 @@ SMALL = "20250615-small"
 def test_runs_are_listed_newest_first_and_broken_folders_are_named(sample_results: Path) -> None:
     listed = Runs(sample_results).listed()
     assert [run.run_id for run in listed.runs] == ["20250622-second", "20250617-hostile", SMALL]
-    assert {(item.run_id, item.file) for item in listed.broken} == {
-        ("corrupt", "run.json"),
-        ("empty", "run.json"),
-        ("list", "run.json"),
-    }
-    assert next(item.message for item in listed.broken if item.run_id == "list") == "Input should be an object"
+    broken = {item.run_id: (item.file, item.message) for item in listed.broken}
+    assert {name: file for name, (file, _) in broken.items()} == dict.fromkeys(("corrupt", "empty", "list"), "run.json")
+    assert broken["list"][1] == "Input should be an object"
 
 
 def test_the_published_round_is_shown_where_there_is_no_run_of_ones_own(results: Path, tmp_path: Path) -> None:
@@ -79,9 +76,7 @@ def test_a_cell_holds_its_own_trials_and_verdicts_only(sample_results: Path) -> 
     run = Run(sample_results / SMALL)
     cell = run.cell("es4x", "db")
     assert {(trial.implementation, trial.test_type) for trial in cell.trials} == {("es4x", "db")}
-    assert sorted({(trial.process, trial.round) for trial in cell.trials}) == [
-        (process, round_) for process in range(3) for round_ in range(2)
-    ]
+    assert {(trial.process, trial.round) for trial in cell.trials} == {(p, r) for p in range(3) for r in range(2)}
     assert [verdict.test_type for verdict in cell.verdicts] == ["db"]
     assert [process.process for process in cell.processes] == [0, 1, 2]
     cells = list(run.cells())
@@ -91,13 +86,9 @@ def test_a_cell_holds_its_own_trials_and_verdicts_only(sample_results: Path) -> 
 
 def test_latency_is_the_median_of_the_trials_that_count(sample_results: Path) -> None:
     run = Run(sample_results / SMALL)
-    cells = run.latency("db").cells
-    cell = next(item for item in cells if item.implementation == "es4x" and item.load == Closed(connections=64))
-    values = [
-        trial.latency.percentiles["99"]
-        for trial in run.cell("es4x", "db").trials
-        if trial.load == Closed(connections=64) and trial.latency
-    ]
+    load, trials = Closed(connections=64), run.cell("es4x", "db").trials
+    cell = next(c for c in run.latency("db").cells if (c.implementation, c.load) == ("es4x", load))
+    values = [trial.latency.percentiles["99"] for trial in trials if trial.load == load and trial.latency]
     assert cell.trials == len(values) == 6
     assert cell.percentiles["99"] == statistics.median(values)
     assert run.latency("plaintext").cells == ()  # pipelined
@@ -113,10 +104,10 @@ def test_a_long_log_is_cut_at_its_start(results: Path, monkeypatch: pytest.Monke
 def test_a_score_over_some_leaves_nobody_out_who_has_these(sample_results: Path) -> None:
     run = Run(sample_results / SMALL)
     assert run.overall(list(run.info.loads)).scores == run.ranking().overall
-    scores = {score.implementation: score for score in run.overall(["json", "db"]).scores}
-    assert scores["es4x"].throughput is not None  # which lacks updates, and so has no score over all
-    assert scores["es4x"].throughput.estimate.low is not None
-    assert set(scores["es4x"].ratios) == {"json", "db"}
+    score = next(each for each in run.overall(["json", "db"]).scores if each.implementation == "es4x")
+    assert score.throughput is not None  # which lacks updates, and so has no score over all
+    assert score.throughput.estimate.low is not None
+    assert set(score.ratios) == {"json", "db"}
 
 
 def test_two_runs_are_compared_cell_by_cell(sample_results: Path) -> None:
@@ -145,5 +136,4 @@ def test_a_run_of_a_profile_that_ranks_nothing_has_figures_without_places(result
     assert found.ranking().overall == ()
     rows = [row for test in found.ranking().test_types.values() for row in test.headline.rows]
     assert any(row.throughput for row in rows)
-    assert not any(row.ranked for row in rows)
-    assert not any(row.ranked for row in found.test("db").tables[0].rows)
+    assert not any(row.ranked for row in (*rows, *found.test("db").tables[0].rows))

@@ -9,18 +9,8 @@ import pytest
 from starlette.applications import Starlette
 from starlette.testclient import TestClient
 
+from harness.dashboard import documents
 from harness.dashboard.api import Api
-from harness.dashboard.documents import (
-    CellDocument,
-    ClaimsDocument,
-    ComparisonDocument,
-    LatencyDocument,
-    LiveDocument,
-    OverallDocument,
-    RunDocument,
-    RunList,
-    TestDocument,
-)
 from harness.dashboard.runs import Run, Runs
 from harness.dashboard.server import create_app
 from harness.records.models import Record
@@ -50,18 +40,18 @@ def client(sample_results: Path, web: Path) -> Iterator[TestClient]:
 
 
 def test_every_document_is_what_its_model_says(client: TestClient) -> None:
-    documents: dict[str, type[Record]] = {
-        "/api/runs": RunList,
-        RUN: RunDocument,
-        f"{RUN}/tests/db": TestDocument,
-        f"{RUN}/latency/db": LatencyDocument,
-        f"{RUN}/live": LiveDocument,
-        f"{RUN}/cell?implementation=es4x&test_type=db": CellDocument,
-        f"{RUN}/overall?test_type=db&test_type=json": OverallDocument,
-        "/api/compare?a=20250615-small&b=20250622-second": ComparisonDocument,
-        "/api/claims": ClaimsDocument,
+    models: dict[str, type[Record]] = {
+        "/api/runs": documents.RunList,
+        RUN: documents.RunDocument,
+        f"{RUN}/tests/db": documents.TestDocument,
+        f"{RUN}/latency/db": documents.LatencyDocument,
+        f"{RUN}/live": documents.LiveDocument,
+        f"{RUN}/cell?implementation=es4x&test_type=db": documents.CellDocument,
+        f"{RUN}/overall?test_type=db&test_type=json": documents.OverallDocument,
+        "/api/compare?a=20250615-small&b=20250622-second": documents.ComparisonDocument,
+        "/api/claims": documents.ClaimsDocument,
     }
-    for path, model in documents.items():
+    for path, model in models.items():
         answer = client.get(path)
         assert answer.status_code == 200, path
         assert answer.headers["content-type"] == "application/json"
@@ -71,23 +61,18 @@ def test_every_document_is_what_its_model_says(client: TestClient) -> None:
 @pytest.mark.parametrize(
     "path",
     [
-        "/api/runs/..",
-        "/api/runs/%2e%2e",
-        "/api/runs/..%2f..%2fetc",
-        "/api/runs/corrupt",
-        "/api/runs/.hidden",
-        "/api/runs/no-such-run",
-        f"{RUN}/tests/nothing",
-        "/api/compare?a=../results/20250615-small&b=20250622-second",
-        f"{RUN}/overall?test_type=nothing",
-        f"{RUN}/log?path=../../../../etc/passwd",
-        f"{RUN}/log?path=run.json",
-        f"{RUN}/log?path=logs",
-        f"{RUN}/log?path=logs/none",
-        f"{RUN}/log?path=logs/../run.json",
-        f"{RUN}/log?path=/etc/passwd",
+        *(
+            f"/api/runs/{name}"
+            for name in ("..", "%2e%2e", "..%2f..%2fetc", "corrupt", ".hidden", "no-such-run", "%00")
+        ),
+        *(
+            f"{RUN}/log?path={path}"
+            for path in ("../../../../etc/passwd", "run.json", "logs", "logs/none", "logs/../run.json", "/etc/passwd")
+        ),
         f"{RUN}/log?path=logs/%00",
-        "/api/runs/%00",
+        f"{RUN}/tests/nothing",
+        f"{RUN}/overall?test_type=nothing",
+        "/api/compare?a=../results/20250615-small&b=20250622-second",
         "/assets/..%2findex.html",
         "/assets/%2e%2e/index.html",
         "/run.json",
@@ -134,7 +119,7 @@ def test_a_document_is_made_once_for_all_and_again_when_a_file_has_changed(
     read: list[str] = []
     made = Run.document
 
-    def counted(run: Run) -> RunDocument:
+    def counted(run: Run) -> documents.RunDocument:
         read.append(run.id)
         return made(run)
 

@@ -5,60 +5,31 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from harness.plan.profile import Processes
-from harness.records.models import (
-    Closed,
-    Errors,
-    Evidence,
-    Gate,
-    ImplementationInfo,
-    Load,
-    Machine,
-    RunInfo,
-    ServerUse,
-    Trial,
-)
+from harness.records import models
+from harness.records.models import Load, RunInfo, Trial
 from harness.studies.worlds import Logs
 
-LOAD = Closed(connections=64)
-MACHINE = Machine(
+LOAD = models.Closed(connections=64)
+MACHINE = models.Machine(
     hostname="simulated", os="", kernel="", cpu_model="", cpus_online=2, cpus_usable=(0, 1), memory_bytes=1
 )
 
 
 def trial(
-    implementation: str,
-    throughput: float,
-    process: int = 0,
-    round_: int = 0,
-    *,
-    test_type: str = "json",
-    load: Load = LOAD,
-    cpu: float | None = None,
-    gates: tuple[Gate, ...] = (),
-) -> Trial:
+    implementation: str, throughput: float, process: int = 0, round_: int = 0, *, test_type: str = "json",
+    load: Load = LOAD, cpu: float | None = None, gates: tuple[models.Gate, ...] = (),
+) -> Trial:  # fmt: skip
     """One second at this throughput; CPU per request is that of a saturated core unless given."""
     return Trial(
         id=f"{implementation}-{test_type}-{load.label}-{process}.{round_}",
-        implementation=implementation,
-        test_type=test_type,
-        load=load,
-        process=process,
-        round=round_,
-        started_at=float(process),
-        duration=1.0,
-        asked_duration=1.0,
-        requests=round(throughput),
-        bytes=round(throughput) * 150,
-        errors=Errors(),
-        throughput=throughput,
-        cpu_per_request=1 / throughput if cpu is None and throughput else cpu,
-        latency=None,
-        server=ServerUse(cpu_seconds=1.0, rss_peak=5e7, wait_share=0.01, throttled_seconds=0.0),
-        generator_cpu_seconds=0.3,
-        generator_threads=1,
-        evidence=Evidence(answers=10, of=round(throughput)),
-        gates=gates,
-    )
+        implementation=implementation, test_type=test_type, load=load, process=process, round=round_,
+        started_at=float(process), duration=1.0, asked_duration=1.0,
+        requests=round(throughput), bytes=round(throughput) * 150, errors=models.Errors(),
+        throughput=throughput, cpu_per_request=1 / throughput if cpu is None and throughput else cpu, latency=None,
+        server=models.ServerUse(cpu_seconds=1.0, rss_peak=5e7, wait_share=0.01, throttled_seconds=0.0),
+        generator_cpu_seconds=0.3, generator_threads=1,
+        evidence=models.Evidence(answers=10, of=round(throughput)), gates=gates,
+    )  # fmt: skip
 
 
 def trials(tables: Mapping[tuple[str, Load], Logs], names: Sequence[str]) -> list[Trial]:
@@ -71,35 +42,20 @@ def trials(tables: Mapping[tuple[str, Load], Logs], names: Sequence[str]) -> lis
 
 
 def run_info(
-    names: Sequence[str],
-    rules: Processes,
-    *,
-    reference: str | None = None,
+    names: Sequence[str], rules: Processes, *, reference: str | None = None,
     loads: Mapping[str, tuple[Load, ...]] | None = None,
-) -> RunInfo:
+) -> RunInfo:  # fmt: skip
     """A completed run over these implementations with these rules."""
     planned = dict(loads or {"json": (LOAD,)})
-    return RunInfo(
-        run_id="simulated",
-        name="simulated",
-        environment="simulated",
-        status="complete",
-        started_at=0.0,
-        command=(),
-        profile="simulated",
-        runtime="local",
-        seed=0,
-        settings={"profile": {"processes": rules.model_dump()}},
-        reference=reference,
-        machine=MACHINE,
-        tools={},
-        implementations=tuple(
-            ImplementationInfo(
-                name=name, framework=name, language="", folder="", display_name=name, test_types=tuple(planned)
-            )
-            for name in names
-        ),
-        loads=planned,
-        processes_expected=rules.minimum,
-        processes_maximum=rules.maximum,
+    implementations = tuple(
+        models.ImplementationInfo(
+            name=name, framework=name, language="", folder="", display_name=name, test_types=tuple(planned)
+        )
+        for name in names
     )
+    return RunInfo(
+        run_id="simulated", name="simulated", environment="simulated", status="complete", started_at=0.0, command=(),
+        profile="simulated", runtime="local", seed=0, settings={"profile": {"processes": rules.model_dump()}},
+        reference=reference, machine=MACHINE, tools={}, implementations=implementations, loads=planned,
+        processes_expected=rules.minimum, processes_maximum=rules.maximum,
+    )  # fmt: skip

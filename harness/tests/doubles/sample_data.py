@@ -13,27 +13,14 @@ from pathlib import Path
 
 from harness.records.models import ProcessRecord, Record, RunInfo, RunRecords, Trial
 from harness.stats.ranking import rank
-from harness.tests.doubles import order_data
-from harness.tests.doubles.invented import (
-    BASE,
-    EPOCH,
-    MARKUP,
-    REAL,
-    Maker,
-    implementation,
-    loads_of,
-    safe,
-    verdict,
-)
+from harness.tests.doubles import invented, order_data
+from harness.tests.doubles.invented import EPOCH, MARKUP, Maker, implementation, safe
 
 
 def write_run(
-    results: Path,
-    maker: Maker,
-    *,
-    started_at: float,
+    results: Path, maker: Maker, *, started_at: float,
     absent: Callable[[str, str], bool] = lambda name, test_type: False,
-) -> RunInfo:
+) -> RunInfo:  # fmt: skip
     """Write one run's folder; ``absent`` says which implementation x test type failed verification."""
     trials: list[Trial] = []
     processes: list[ProcessRecord] = []
@@ -46,24 +33,19 @@ def write_run(
                 for test_type in item.test_types:
                     if absent(item.name, test_type):
                         continue
-                    for load in loads_of(test_type):
+                    for load in invented.loads_of(test_type):
                         clock += maker.windows
                         trials.append(maker.trial(item.name, test_type, load, number, clock, round_=round_))
                     if maker.rounds > 1 and number == round_ == 0:
                         trials.append(maker.witness(trials[-1]))
-            processes.append(
-                ProcessRecord(
-                    implementation=item.name,
-                    process=number,
-                    started_at=clock,
-                    startup_time=0.2 + 0.6 / maker.speed(item.name),
-                    status="ok",
-                    log=f"logs/{safe(item.name)}/p{number}.log",
-                    trials=len(trials) - before,
-                )
-            )
+            startup, log = 0.2 + 0.6 / maker.speed(item.name), f"logs/{safe(item.name)}/p{number}.log"
+            record = ProcessRecord(
+                implementation=item.name, process=number, started_at=clock, startup_time=startup, status="ok", log=log,
+                trials=len(trials) - before,
+            )  # fmt: skip
+            processes.append(record)
     verdicts = [
-        verdict(item.name, test_type, failed=absent(item.name, test_type))
+        invented.verdict(item.name, test_type, failed=absent(item.name, test_type))
         for item in maker.implementations
         for test_type in item.test_types
     ]
@@ -82,10 +64,8 @@ def write_records(folder: Path, records: RunRecords) -> None:
     (folder / "logs").mkdir(parents=True, exist_ok=True)
     (folder / "run.json").write_text(records.info.recorded(indent=1), encoding="utf-8")
     lines: dict[str, Sequence[Record]] = {
-        "trials": records.trials,
-        "processes": records.processes,
-        "verdicts": records.verdicts,
-    }
+        "trials": records.trials, "processes": records.processes, "verdicts": records.verdicts
+    }  # fmt: skip
     for name, found in lines.items():
         text = "".join(record.recorded() + "\n" for record in found)
         (folder / f"{name}.jsonl").write_text(text, encoding="utf-8")
@@ -106,28 +86,26 @@ def write_logs(folder: Path, name: str, processes: int) -> None:
 
 def small(results: Path, run_id: str = "20250615-small", *, seed: int = 7, started_at: float = EPOCH) -> None:
     """Four implementations x six test types x three processes x two rounds; es4x fails one verification."""
-    maker = Maker(run_id, [implementation(row) for row in REAL], processes=3, rounds=2, seed=seed)
+    maker = Maker(run_id, [implementation(row) for row in invented.REAL], processes=3, rounds=2, seed=seed)
     write_run(results, maker, started_at=started_at, absent=lambda name, test: (name, test) == ("es4x", "update"))
 
 
 def large(results: Path, count: int = 500, run_id: str = "20250616-large") -> None:
     """``count`` implementations x 7 test types x 3 processes, with few windows."""
-    source = random.Random(11)
-    languages = ["Java", "Go", "Rust", "C#", "JavaScript", "Python", "PHP", "Ruby", "Kotlin", "Scala", "C++", "Elixir"]
-    rows = [
-        (
-            f"framework-{number:03d}",
-            source.choice(languages),
-            source.choice(["Netty", "Node.js", "Tokio", "Undertow", "None", "Puma"]),
-            "None",
-            source.choice(["Postgres", "MySQL", "MongoDB"]),
-            source.choice(["Raw", "Micro", "Full"]),
-            source.choice(["Micro", "Fullstack", "Platform"]),
-            1.0,
-        )
-        for number in range(count)
-    ]
-    items = [implementation(row).model_copy(update={"test_types": tuple(BASE)}) for row in rows]
+    chosen = random.Random(11).choice
+    columns = (
+        ["Java", "Go", "Rust", "C#", "JavaScript", "Python", "PHP", "Ruby", "Kotlin", "Scala", "C++", "Elixir"],
+        ["Netty", "Node.js", "Tokio", "Undertow", "None", "Puma"],
+        ["Postgres", "MySQL", "MongoDB"],
+        ["Raw", "Micro", "Full"],
+        ["Micro", "Fullstack", "Platform"],
+    )
+    everything = {"test_types": tuple(invented.BASE)}
+    items = []
+    for number in range(count):
+        language, platform, *others = (chosen(column) for column in columns)
+        row = (f"framework-{number:03d}", language, platform, "None", others[0], others[1], others[2], 1.0)
+        items.append(implementation(row).model_copy(update=everything))
     maker = Maker(run_id, items, processes=3, seed=11)
     maker.windows = 2
     write_run(results, maker, started_at=EPOCH + 86_400)
@@ -164,31 +142,19 @@ def hostile(results: Path, run_id: str = "20250617-hostile") -> None:
 
 def techempower(path: Path) -> None:
     """A results.json with TechEmpower's keys."""
-    levels = [16, 64, 256]
 
     def cell(rate: float) -> dict[str, object]:
-        return {
-            "latencyAvg": "1.20ms",
-            "latencyMax": "40.10ms",
-            "latencyStdev": "900.00us",
-            "totalRequests": int(rate * 15),
-            "startTime": 1_700_000_000,
-            "endTime": 1_700_000_015,
-        }
+        latency = {"latencyAvg": "1.20ms", "latencyMax": "40.10ms", "latencyStdev": "900.00us"}
+        times = {"startTime": 1_700_000_000, "endTime": 1_700_000_015}
+        return {**latency, "totalRequests": int(rate * 15), **times}
 
     names = {"gemini": 90_000.0, "undertow": 120_000.0, "flask": 9_000.0}
     document = {
-        "uuid": "00000000-0000-4000-8000-000000000000",
-        "name": "Round 99, invented",
-        "environmentDescription": "invented",
-        "startTime": 1_700_000_000_000,
-        "completionTime": 1_700_003_600_000,
-        "concurrencyLevels": levels,
-        "pipelineConcurrencyLevels": [256, 1024, 4096],
-        "queryIntervals": [1, 5, 10],
-        "cachedQueryIntervals": [1, 10, 20],
-        "frameworks": list(names),
-        "duration": 15,
+        "uuid": "00000000-0000-4000-8000-000000000000", "name": "Round 99, invented",
+        "environmentDescription": "invented", "frameworks": list(names), "duration": 15,
+        "startTime": 1_700_000_000_000, "completionTime": 1_700_003_600_000,
+        "concurrencyLevels": [16, 64, 256], "pipelineConcurrencyLevels": [256, 1024, 4096],
+        "queryIntervals": [1, 5, 10], "cachedQueryIntervals": [1, 10, 20],
         "rawData": {
             "json": {name: [cell(rate * factor) for factor in (0.8, 1.0, 0.9)] for name, rate in names.items()},
             "db": {
@@ -205,7 +171,7 @@ def techempower(path: Path) -> None:
             {"name": "undertow", "framework": "undertow", "language": "Java", "classification": "Platform"},
             {"name": "flask", "framework": "flask", "language": "Python", "orm": "Full", "classification": "Micro"},
         ],
-    }
+    }  # fmt: skip
     path.write_text(json.dumps(document), encoding="utf-8")
 
 

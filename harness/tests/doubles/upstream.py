@@ -15,6 +15,7 @@ class FakeUpstream:
         self._lock = threading.Lock()
         self._dice = random.Random(20260509)
         self._calls = self._sum = 0
+        self.status = 200
         double = self
 
         class Handler(BaseHTTPRequestHandler):
@@ -23,7 +24,7 @@ class FakeUpstream:
 
             def do_GET(self) -> None:
                 body = double.answer()
-                self.send_response(200)
+                self.send_response(double.status)
                 self.send_header("Content-Type", "text/plain")
                 self.send_header("Content-Length", f"{len(body)}")
                 self.end_headers()
@@ -34,6 +35,7 @@ class FakeUpstream:
 
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self._server.daemon_threads = True
+        self._server.socket.listen(1024)  # a hundred calls at once find room in its queue
 
     def answer(self) -> bytes:
         with self._lock:

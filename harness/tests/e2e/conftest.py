@@ -19,7 +19,7 @@ from harness.stats.model import Ranking
 RUN_SECONDS = 1800
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Finished:
     """A run of ./tfb that has ended."""
 
@@ -32,14 +32,10 @@ class Finished:
 
 def tfb(*arguments: str, seconds: float = RUN_SECONDS) -> subprocess.CompletedProcess[str]:
     """Run the harness as a user does, in a process of its own."""
+    command = [sys.executable, "-m", "harness", *arguments]
+    environment = {**os.environ, "PYTHONPATH": str(REPOSITORY)}
     return subprocess.run(
-        [sys.executable, "-m", "harness", *arguments],
-        cwd=REPOSITORY,
-        env={**os.environ, "PYTHONPATH": str(REPOSITORY)},
-        capture_output=True,
-        text=True,
-        timeout=seconds,
-        check=False,
+        command, check=False, capture_output=True, text=True, cwd=REPOSITORY, env=environment, timeout=seconds
     )
 
 
@@ -60,9 +56,7 @@ def smoke(runtime: str) -> Finished:
     assert done.stdout.startswith("{"), f"exit {done.returncode}\n{done.stderr}"
     ranking = Ranking.model_validate(json.loads(done.stdout))
     folder = store.find(REPOSITORY / "results", ranking.run_id)
-    return Finished(
-        status=done.returncode, stderr=done.stderr, folder=folder, records=store.read(folder), ranking=ranking
-    )
+    return Finished(done.returncode, done.stderr, folder, store.read(folder), ranking)
 
 
 @pytest.fixture(scope="session", params=["local", pytest.param("docker", marks=pytest.mark.docker)])

@@ -8,11 +8,9 @@ import pwd
 import resource
 import signal
 import socket
-import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import psutil
@@ -24,6 +22,7 @@ from harness.runtime import DatabaseAddress, Server, readiness
 from harness.runtime.database import connect
 from harness.runtime.database.embedded import EmbeddedDatabase, embedded
 from harness.runtime.local import LocalRuntime
+from harness.tests.doubles.upstream import FakeUpstream
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(1800)]
 
@@ -35,24 +34,11 @@ PATIENCE_SECONDS = 30.0  # for a recovery: one takes a second or two where a CPU
 READY_SECONDS = 240.0  # four servers start on a machine that builds other things too
 BACKLOG = 1500  # connections; the defaults are 128 (XNIO), 511 (Node) and 1024 (Vert.x)
 COUNTS = {
-    "5": 5,
-    "005": 5,
-    "500": 500,
-    "501": 500,
-    "99999999999999999999": 500,
-    "0": 1,
-    "-1": 1,
-    "-99999999999999999999": 1,
-    "": 1,
-    "foo": 1,
-    "%2B5": 1,  # "+5"
-    "+5": 1,  # " 5"
-    "5%20": 1,
-    "5.0": 1,
-    "1e2": 1,
-    "0x10": 1,
-    "%D9%A5": 1,  # an Arabic five
-    "%00": 1,
+    **dict.fromkeys(("5", "005"), 5),
+    **dict.fromkeys(("500", "501", "99999999999999999999"), 500),
+    **dict.fromkeys(("0", "-1", "-99999999999999999999", "", "foo"), 1),
+    **dict.fromkeys(("%2B5", "+5", "5%20"), 1),  # "+5", " 5" and "5 "
+    **dict.fromkeys(("5.0", "1e2", "0x10", "%D9%A5", "%00"), 1),  # the last but one: an Arabic five
 }
 
 
@@ -84,12 +70,8 @@ class Outages:
     def end(self) -> None:
         """Start it on the same data, and wait until it answers."""
         with self._log.open("ab") as output:
-            self._restarted = process.Child(
-                self._command,
-                cwd=self._data.parent,
-                stdout=output,
-                account=self._account if os.geteuid() == 0 else None,
-            )
+            account = self._account if os.geteuid() == 0 else None
+            self._restarted = process.Child(self._command, cwd=self._data.parent, stdout=output, account=account)
         self._restarted.first = signal.SIGINT
         eventually(self._answers)
 
@@ -123,41 +105,12 @@ class Outages:
         return True
 
 
-class Upstream(BaseHTTPRequestHandler):
-    """What fan-out calls: answers numbers and keeps them, or an error when told so."""
-
-    protocol_version = "HTTP/1.1"
-    answered: list[int] = []  # noqa: RUF012 - one upstream for the module, emptied by each test
-    status = 200
-    lock = threading.Lock()
-
-    def do_GET(self) -> None:
-        with self.lock:
-            number = 7919 * (len(self.answered) + 1) % 10_000
-            self.answered.append(number)
-        body = str(number).encode()
-        self.send_response(self.status)
-        self.send_header("Content-Type", "text/plain")
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the name is the base class's
-        """Nothing: the tests look at ``answered``."""
-
-
-class UpstreamServer(ThreadingHTTPServer):
-    """A hundred calls at once find room in its queue."""
-
-    daemon_threads = True
-    request_queue_size = 1024
-
-
 class Place:
-    """The four servers, their database and what they answered when they were started without it."""
+    """The four servers, their database and upstream, and what they answered when they were started without it."""
 
-    def __init__(self, outages: Outages, servers: Mapping[str, Server]) -> None:
+    def __init__(self, outages: Outages, upstream: FakeUpstream, servers: Mapping[str, Server]) -> None:
         self.outages = outages
+        self.upstream = upstream
         self.servers = servers
         self.at_start = {name: self.statuses(name) for name in servers}
 
@@ -169,6 +122,11 @@ class Place:
             connection.request("GET", path)
             response = connection.getresponse()
             return response.status, response.read()
+
+    def recovers(self, *names: str) -> None:
+        """Each answers on every route before long."""
+        for name in names:
+            eventually(lambda name=name: self.statuses(name) == HEALTHY)  # type: ignore[misc]
 
     def statuses(self, name: str) -> dict[str, int]:
         """Of the routes that need no database, and of those that do."""
@@ -209,12 +167,10 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
     runtime = LocalRuntime(work=work)
     implementations = {i.name: i for i in scan().implementations if i.name in NAMES}
     with contextlib.ExitStack() as stack:
-        upstream = UpstreamServer(("127.0.0.1", 0), Upstream)
-        threading.Thread(target=upstream.serve_forever, daemon=True).start()
-        stack.callback(upstream.shutdown)
+        upstream = stack.enter_context(FakeUpstream())
         environment = stack.enter_context(pytest.MonkeyPatch.context())
         environment.setattr(readiness, "READY_SECONDS", READY_SECONDS)
-        environment.setenv("UPSTREAM_URL", f"http://127.0.0.1:{upstream.server_port}/value?of=1")
+        environment.setenv("UPSTREAM_URL", f"{upstream.url}?of=1")
         environment.setattr("harness.runtime.local.upstream_for", lambda _implementation: None)
         for name in NAMES:
             build = runtime.build(implementations[name], work / f"{name}.build.log")
@@ -228,7 +184,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
             )
             for name in NAMES
         }
-        found = Place(outages, servers)
+        found = Place(outages, upstream, servers)
         outages.end()
         yield found
 
@@ -238,19 +194,12 @@ def test_starts_without_a_database_and_answers_what_needs_none(place: Place, nam
     assert place.at_start[name] == AWAY
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_recovers_when_the_database_comes(place: Place, name: str) -> None:
-    eventually(lambda: place.statuses(name) == HEALTHY)
-
-
-def test_answers_503_while_the_database_is_away_and_200_when_it_is_back(place: Place) -> None:
-    for name in NAMES:
-        eventually(lambda name=name: place.statuses(name) == HEALTHY)  # type: ignore[misc]
+def test_recovers_when_the_database_comes_and_answers_503_while_it_is_away_again(place: Place) -> None:
+    place.recovers(*NAMES)
     with place.outages.outage():
         during = {name: place.statuses(name) for name in NAMES}
     assert during == dict.fromkeys(NAMES, AWAY)
-    for name in NAMES:
-        eventually(lambda name=name: place.statuses(name) == HEALTHY)  # type: ignore[misc]
+    place.recovers(*NAMES)
 
 
 def test_many_who_want_the_database_do_not_keep_others_from_an_answer(place: Place) -> None:
@@ -259,15 +208,14 @@ def test_many_who_want_the_database_do_not_keep_others_from_an_answer(place: Pla
             waiting = [clients.submit(place.get, name, "/db") for _ in range(64)]
             assert place.get(name, "/json")[0] == 200
             assert {answer.result()[0] for answer in waiting} == {503}, name
-    for name in NAMES:
-        eventually(lambda name=name: place.statuses(name) == HEALTHY)  # type: ignore[misc]
+    place.recovers(*NAMES)
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_recovers_when_the_database_ends_its_sessions(place: Place, name: str) -> None:
-    eventually(lambda: place.statuses(name) == HEALTHY)
+    place.recovers(name)
     place.outages.administer("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'benchmarkdbuser'")
-    eventually(lambda: place.statuses(name) == HEALTHY)
+    place.recovers(name)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -279,14 +227,14 @@ def test_recovers_when_the_database_ends_its_sessions(place: Place, name: str) -
     ],
 )
 def test_a_query_that_fails_is_503_and_no_other_is(place: Place, name: str, broken: str, mended: str) -> None:
-    eventually(lambda: place.statuses(name) == HEALTHY)
+    place.recovers(name)
     place.outages.administer(broken)
     try:
         failing = place.statuses(name)
     finally:
         place.outages.administer(mended)
     assert failing == {**HEALTHY, **dict.fromkeys(WORLD, 503)}
-    eventually(lambda: place.statuses(name) == HEALTHY)
+    place.recovers(name)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -327,16 +275,17 @@ def test_a_delay_is_no_shorter_than_asked_for(place: Place, name: str, text: str
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize(("text", "calls"), [("20", 20), ("101", 100), ("0", 1), ("foo", 1), ("%2B5", 1)])
 def test_fan_out_answers_the_sum_of_what_it_was_answered(place: Place, name: str, text: str, calls: int) -> None:
-    Upstream.answered.clear()
+    place.upstream.reset()
     answer = place.json(name, f"/fan-out?calls={text}")
-    assert (len(Upstream.answered), answer) == (calls, {"calls": calls, "sum": sum(Upstream.answered)})
+    counted = place.upstream.stats()
+    assert (counted.calls, answer) == (calls, {"calls": calls, "sum": counted.sum})
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_fan_out_says_when_its_upstream_fails(place: Place, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Upstream, "status", 500)
+    monkeypatch.setattr(place.upstream, "status", 500)
     assert place.get(name, "/fan-out?calls=5")[0] in (502, 503)
-    monkeypatch.setattr(Upstream, "status", 200)
+    monkeypatch.setattr(place.upstream, "status", 200)
     assert place.get(name, "/fan-out?calls=5")[0] == 200
 
 

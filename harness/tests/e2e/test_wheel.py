@@ -38,9 +38,8 @@ def test_the_steps_of_the_action_give_a_verdict_outside_of_the_clone(shop: Path,
     git(shop, "commit", "-q", "--allow-empty", "-m", "a change")
     install, compare = steps(REPOSITORY / "action.yml")
     inputs = {"BASE": "HEAD~1", "SERVICE": ".", "FAIL_OVER": "5", "TIME": "25s", "STRICT": "false"}
-    kept = {name: os.environ[name] for name in os.environ if name.startswith(("PIP_", "SSL_", "npm_", "CARGO"))}
     environment = {
-        **kept,
+        **{name: value for name, value in os.environ.items() if name.startswith(("PIP_", "SSL_", "npm_", "CARGO"))},
         **inputs,
         "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
         "HOME": str(tmp_path),

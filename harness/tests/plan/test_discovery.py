@@ -7,6 +7,7 @@ import pytest
 
 from harness.errors import ConfigError, UsageError
 from harness.plan.discovery import Implementation, Selection, read, scan, select
+from harness.plan.words import suggest
 
 ENTRY = {"language": "C", "json_url": "/json", "db_url": "/db"}
 
@@ -41,10 +42,11 @@ def test_the_default_test_has_the_framework_s_name_and_a_variant_its_own_behind_
 
 
 def test_values_are_compared_without_case_and_kept_in_ours(tmp_path: Path) -> None:
-    entry = {**ENTRY, "approach": "realistic", "database": "Postgres", "orm": "RAW", "classification": "MICRO"}
-    (found,) = read(write(tmp_path, "C/x", config("x", default=entry)))
+    entry = {"language": "C", "query_url": "/queries?queries=", "approach": "realistic", "database": "Postgres"}
+    (found,) = read(write(tmp_path, "C/x", config("x", default={**entry, "orm": "RAW", "classification": "MICRO"})))
     kept = (found.entry.approach, found.entry.database, found.entry.orm, found.entry.classification)
     assert kept == ("Realistic", "postgres", "Raw", "Micro")
+    assert found.ready_path == "/queries?queries=1"  # of one row
 
 
 def test_what_shows_what_must_not_be_done_is_verified_by_techempower_s_rules(tmp_path: Path) -> None:
@@ -96,12 +98,6 @@ def test_a_name_that_is_taken_is_a_problem_that_names_both_files(tmp_path: Path)
     assert found.problems == (f"{second}: the name 'same' is taken by {first}",)
 
 
-def test_the_ready_path_of_a_query_test_asks_for_one_row(tmp_path: Path) -> None:
-    entry = {"language": "C", "query_url": "/queries?queries="}
-    (found,) = read(write(tmp_path, "C/x", config("x", default=entry)))
-    assert found.ready_path == "/queries?queries=1"
-
-
 @pytest.mark.parametrize(
     ("flags", "names"),
     [
@@ -140,11 +136,15 @@ def test_an_unknown_name_gets_the_nearest_ones(
     assert message in str(error.value)
 
 
+def test_a_long_list_of_names_is_cut() -> None:
+    said = suggest("zzz", [f"name-{number:02}" for number in range(50)])
+    assert said.startswith("allowed are name-00, name-01, ")
+    assert said.endswith("name-19 and 30 more")
+
+
 def test_run_takes_the_core_and_all_takes_everything(tmp_path: Path) -> None:
     for name, tags in (("one", ["Core"]), ("two", []), ("three", ["core", "slow"]), ("four", ["broken"])):
         write(tmp_path, f"C/{name}", config(name, default={**ENTRY, "tags": tags}))
     known = scan(tmp_path).implementations
-    assert [i.name for i in select(known, Selection(test=("run",)))] == ["one", "three"]
-    assert [i.name for i in select(known, Selection())] == ["one", "three"]
-    assert [i.name for i in select(known, Selection(test=("run", "two")))] == ["one", "three", "two"]
-    assert [i.name for i in select(known, Selection(test=("all",)))] == ["one", "three", "two"]
+    assert chosen(known, test=("run",)) == chosen(known) == ["one", "three"]
+    assert chosen(known, test=("run", "two")) == chosen(known, test=("all",)) == ["one", "three", "two"]

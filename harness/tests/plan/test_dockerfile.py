@@ -13,10 +13,7 @@ from harness.plan.dockerfile import base_images
         ('ARG V=22.04\nFROM ubuntu:${V} AS a\nFROM "debian:$V"\n', ("ubuntu:22.04", "debian:22.04")),
         ("ARG V\nFROM x:${V:-3}\n", ("x:3",)),
         ('ARG A="1"\nARG B=x/y:${A}-z$A\nARG C="$B"\nFROM $C\n', ("x/y:1-z1",)),
-        (
-            "FROM a AS one\nFROM b\nCOPY --from=one /x /x\nCOPY --from=c:1 /y /y\nCOPY --from=0 /z /z\n",
-            ("a", "b", "c:1"),
-        ),
+        ("FROM a AS x\nFROM b\nCOPY --from=x /x /x\nCOPY --from=c:1 /y /y\nCOPY --from=0 /z /z\n", ("a", "b", "c:1")),
         ("FROM a\nRUN --mount=type=bind,from=d,target=/d ls\n", ("a", "d")),
         ("# FROM not\n", ()),
     ],

@@ -29,20 +29,3 @@ def test_an_arrival_uses_no_order_before_it_has_one() -> None:
             used = set(re.findall(r"\$(order)\b", step.path))
             assert used <= known, (case.name, step.operation)
             known |= set(step.capture)
-
-
-def test_a_step_is_written_as_the_generator_reads_it() -> None:
-    create, read = json.loads(json.dumps(plan(1)))["use_cases"][0]["steps"]
-    assert create == {
-        "name": "create order",
-        "method": "POST",
-        "path": "/orders",
-        "status": 201,
-        "body": {
-            "customerId": "$customer",
-            "card": "$card",
-            "items": [{"itemId": "$item1", "quantity": "$quantity1"}, {"itemId": "$item2", "quantity": "$quantity2"}],
-        },
-        "capture": {"order": "/id"},
-    }
-    assert read == {"name": "read order", "method": "GET", "path": "/orders/$order", "status": 200}

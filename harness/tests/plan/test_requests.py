@@ -75,12 +75,9 @@ def test_columns_of_one_file_are_drawn_together_and_paths_are_escaped(folder: Pa
     assert pairs == {("/ann%20b", "1"), ("/bob", "2"), ("/cid", "3")}
 
 
-def test_a_body_file_is_sent_as_it_is(folder: Path) -> None:
+def test_a_body_file_is_sent_as_it_is_and_of_a_long_one_there_are_fewer(folder: Path) -> None:
     (made, *_) = prepared(folder, body_file="body.bin", path="/{id}", values={"id": {"list": [1]}})
     assert made.body == b"\0{id}\xff"
-
-
-def test_of_a_long_body_there_are_fewer(folder: Path) -> None:
     (folder / "long.bin").write_bytes(bytes(8 << 20))
     assert 1 < len(prepared(folder, body_file="long.bin", path="/{id}", values={"id": {"range": [1, 9]}})) < 12
 

@@ -40,13 +40,10 @@ def test_a_service_becomes_an_implementation_with_a_test_type_for_each_request(t
     assert side.local.run == ("sh", "-c", "exec ./shop --port $PORT")
     assert side.local.build == (("sh", "-c", "make"),)
     assert {prepared.target for prepared in side.test_types["item"].requests} == {f"/items/{n}" for n in range(1, 10)}
-
-
-def test_several_commands_keep_their_shell(tmp_path: Path) -> None:
-    file = service.read(written(tmp_path, GOOD.replace('"./shop', '"cd bin && ./shop')))
-    side = service.side(file, tmp_path, "base", seed=1)
+    several = service.read(written(tmp_path, GOOD.replace('"./shop', '"cd bin && ./shop')))
+    side = service.side(several, tmp_path, "base", seed=1)
     assert side.local
-    assert side.local.run == ("sh", "-c", "cd bin && ./shop --port $PORT")
+    assert side.local.run == ("sh", "-c", "cd bin && ./shop --port $PORT")  # which keep their shell
 
 
 @pytest.mark.parametrize(
@@ -69,12 +66,9 @@ def test_a_broken_file_names_the_key_and_what_is_allowed(tmp_path: Path, old: st
     assert said in str(caught.value)
 
 
-def test_a_folder_without_the_file_says_what_writes_one(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="tfb init"):
-        service.read(tmp_path)
-
-
 def test_a_service_that_no_request_shows_to_be_up_needs_a_path_that_does(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="tfb init"):  # which writes the file
+        service.read(tmp_path)
     text = GOOD.replace('ready = "/health"\n', "")
     side = service.side(service.read(written(tmp_path, text)), tmp_path, "base", seed=1)
     assert side.ready_path.startswith("/items/")

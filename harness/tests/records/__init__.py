@@ -4,18 +4,8 @@ from pathlib import Path
 from typing import Literal
 
 from harness.plan.profile import Processes
-from harness.records.models import (
-    CheckResult,
-    Closed,
-    Errors,
-    Gate,
-    Load,
-    Outcome,
-    ProcessRecord,
-    RunInfo,
-    Trial,
-    Verdict,
-)
+from harness.records import models
+from harness.records.models import Closed, Load, Outcome, ProcessRecord, Trial, Verdict
 from harness.records.store import RunStore
 from harness.tests.doubles import runs
 
@@ -23,10 +13,10 @@ JSON = Closed(connections=64)
 QUERIES = (Closed(connections=64, queries=1), Closed(connections=64, queries=20))
 LOADS: dict[str, tuple[Load, ...]] = {"json": (JSON,), "query": QUERIES}
 PROCESSES = 2
-BROKEN = Gate(name="errors", outcome=Outcome.FAIL, value=3.0, threshold=0.0, word="errors")
+BROKEN = models.Gate(name="errors", outcome=Outcome.FAIL, value=3.0, threshold=0.0, word="errors")
 
 
-def info(run_id: str = "20260101-000000") -> RunInfo:
+def info(run_id: str = "20260101-000000") -> models.RunInfo:
     """Two implementations, two processes of each, ``fast`` being the reference."""
     rules = Processes(minimum=PROCESSES, maximum=PROCESSES)
     found = runs.run_info(("fast", "slow"), rules, reference="fast", loads=LOADS)
@@ -47,7 +37,7 @@ def trials() -> list[Trial]:
                 for process, wobble in enumerate((1.0, 1.02)):
                     one = trial(implementation, process, 1000 * factor * wobble, test_type=test_type, load=load)
                     broken = (implementation, load) == ("slow", QUERIES[1])
-                    update = {"errors": Errors(read=1, status=2), "gates": (BROKEN,)}
+                    update = {"errors": models.Errors(read=1, status=2), "gates": (BROKEN,)}
                     found.append(one.model_copy(update=update) if broken else one)
     return found
 
@@ -61,15 +51,11 @@ def process(implementation: str, number: int, status: Literal["ok", "failed", "i
 
 def verdict(implementation: str, test_type: str, outcome: Outcome = Outcome.PASS, *, process: int = 0) -> Verdict:
     """A verification with one check."""
+    results = (models.CheckResult(check="status-ok", rule="http.2", outcome=outcome),)
     return Verdict(
-        implementation=implementation,
-        test_type=test_type,
-        process=process,
-        thorough=process == 0,
-        outcome=outcome,
-        results=(CheckResult(check="status-ok", rule="http.2", outcome=outcome),),
-        duration=0.1,
-    )
+        implementation=implementation, test_type=test_type, process=process, thorough=process == 0, outcome=outcome,
+        results=results, duration=0.1,
+    )  # fmt: skip
 
 
 def write(results: Path, run_id: str = "20260101-000000") -> RunStore:

@@ -3,101 +3,51 @@
 from collections.abc import Mapping
 from typing import Any
 
-from harness.records.models import (
-    Closed,
-    Errors,
-    Gate,
-    ImplementationInfo,
-    Load,
-    Machine,
-    Outcome,
-    RunInfo,
-    ServerUse,
-    Trial,
-)
-from harness.stats.model import (
-    ClosedLoopLatency,
-    Estimate,
-    Quantity,
-    Ranking,
-    RankInterval,
-    Ratio,
-    Row,
-    Score,
-    Standing,
-    Table,
-    TestTypeRanking,
-)
+from harness.plan.profile import Processes
+from harness.records.models import Gate, Load, Machine, Outcome, RunInfo, ServerUse, Trial
+from harness.stats import model
+from harness.stats.model import Estimate, Quantity, Ranking, RankInterval, Ratio, Row, Score, Standing, Table
+from harness.tests.doubles import runs
 
-JSON = Closed(connections=64)
+JSON = runs.LOAD
 NAMES = ("vertx-web", "es4x", "resteasy", "express")
 PLACES = ((1, 1), (2, 2), (3, 4), (3, 4))  # of NAMES, in both figures
 
 
 def machine(grade: str = "D", concerns: tuple[str, ...] = ()) -> Machine:
     """Two CPUs."""
-    return Machine(
-        hostname="here",
-        os="Debian",
-        kernel="6.1",
-        cpu_model="Slow CPU",
-        cpus_online=2,
-        cpus_usable=(0, 1),
-        memory_bytes=2**32,
-        grade=grade,
-        concerns=concerns,
-    )
+    own = {"os": "Debian", "kernel": "6.1", "cpu_model": "Slow CPU", "grade": grade, "concerns": concerns}
+    return runs.MACHINE.model_copy(update=own)
 
 
 def info(names: tuple[str, ...] = NAMES, *, ranked: bool = True, **more: Any) -> RunInfo:
     """A finished run on ``json``."""
-    return RunInfo.model_validate(
-        {
-            "run_id": "20260101-000000",
-            "name": "made",
-            "environment": "made by hand",
-            "status": "complete",
-            "started_at": 1000.0,
-            "completed_at": 1061.0,
-            "command": (),
-            "profile": "quick" if ranked else "smoke",
-            "runtime": "local",
-            "seed": 7,
-            "settings": {"profile": {"ranked": ranked}},
-            "reference": names[0],
-            "machine": machine(),
-            "tools": {},
-            "implementations": tuple(implementation(name) for name in names),
-            "loads": {"json": (JSON,)},
-            "processes_expected": 2,
-            "processes_maximum": 2,
-            **more,
-        }
-    )
+    found = runs.run_info(names, Processes(minimum=2, maximum=2), reference=names[0])
+    java = {"language": "Java", "test_types": ("json", "query")}
+    own = {
+        "run_id": "20260101-000000",
+        "started_at": 1000.0,
+        "completed_at": 1061.0,
+        "profile": "quick" if ranked else "smoke",
+        "settings": {"profile": {"ranked": ranked}},
+        "machine": machine(),
+        "implementations": tuple(each.model_copy(update=java) for each in found.implementations),
+    }
+    return found.model_copy(update={**own, **more})
 
 
 def trial(name: str, process: int, throughput: float, load: Load = JSON, test_type: str = "json", **more: Any) -> Trial:
     """Two seconds on two CPUs, of which the server takes one."""
-    whole = {
-        "id": f"{name}-{test_type}-{load.label}-{process}-{more.get('round', 0)}",
-        "implementation": name,
-        "test_type": test_type,
-        "load": load,
-        "process": process,
+    found = runs.trial(name, throughput, process, more.get("round", 0), test_type=test_type, load=load)
+    own = {
         "started_at": 1000.0 + process,
         "duration": 2.0,
         "asked_duration": 2.0,
         "requests": round(throughput * 2),
-        "bytes": round(throughput * 200),
-        "errors": Errors(),
-        "throughput": throughput,
-        "cpu_per_request": 1 / throughput,
-        "latency": None,
         "server": use(),
-        "generator_cpu_seconds": 1.0,
-        "generator_threads": 1,
+        "evidence": None,
     }
-    return Trial.model_validate({**whole, **more})
+    return Trial.model_validate({**dict(found), **own, **more})
 
 
 def use(rss_peak: float = 1e8, threads: int = 20) -> ServerUse:
@@ -110,37 +60,19 @@ def gate(name: str, outcome: Outcome) -> Gate:
     return Gate(name=name, outcome=outcome, value=1.0, threshold=0.0, word=name)
 
 
-def implementation(name: str) -> ImplementationInfo:
-    """Of any language."""
-    return ImplementationInfo(
-        name=name, framework=name, language="Java", folder=f"frameworks/Java/{name}", display_name=name,
-        test_types=("json", "query"),
-    )  # fmt: skip
+def estimate(value: float) -> Estimate:
+    """Two processes with an interval of a hundredth on either side."""
+    return Estimate(median=value, low=value * 0.99, high=value * 1.01, processes=2, values=(value, value))
 
 
-def estimate(value: float, *, spread: float = 0.01, processes: int = 2) -> Estimate:
-    """With an interval of so much on either side."""
-    return Estimate(
-        median=value,
-        low=value * (1 - spread),
-        high=value * (1 + spread),
-        processes=processes,
-        values=(value,) * processes,
-    )
-
-
-def standing(value: float, best: float, place: tuple[int, int], position: int, **more: Any) -> Standing:
+def standing(value: float, best: float, place: tuple[int, int], position: int) -> Standing:
     """A figure with its place."""
     ratio = value / best
     to_best = Ratio(value=ratio, low=ratio * 0.98, high=ratio * 1.02)
     return Standing(
-        estimate=estimate(value, **more),
-        position=position,
-        rank=RankInterval(low=place[0], high=place[1]),
-        tie_group=place[0],
-        to_reference=to_best,
-        to_best=to_best,
-    )
+        estimate=estimate(value), position=position, rank=RankInterval(low=place[0], high=place[1]),
+        tie_group=place[0], to_reference=to_best, to_best=to_best,
+    )  # fmt: skip
 
 
 def row(name: str, position: int, place: tuple[int, int], **more: Any) -> Row:
@@ -154,7 +86,7 @@ def row(name: str, position: int, place: tuple[int, int], **more: Any) -> Row:
         rss_peak=100 * 2**20,
         startup_time=0.5,
         errors=0,
-        latency=ClosedLoopLatency(
+        latency=model.ClosedLoopLatency(
             mean=estimate(0.001), percentiles={"50": estimate(0.0008), "99": estimate(0.004)}, maximum=0.1
         ),
         trials=8,
@@ -187,19 +119,16 @@ def ranking(
     headline = table(of)
     scores = tuple(
         Score(
-            implementation=each.implementation,
-            throughput=turned(each.throughput),
-            cpu=turned(each.throughput),
-            ratios={},
-            missing=() if each.ranked else ("json",),
+            implementation=each.implementation, throughput=turned(each.throughput), cpu=turned(each.throughput),
+            ratios={}, missing=() if each.ranked else ("json",),
         )
         for each in of
-    )
+    )  # fmt: skip
     return Ranking(
         run_id="20260101-000000",
         reference=of[0].implementation,
         leading=leading,
-        test_types={"json": TestTypeRanking(test_type="json", headline=headline, tables=(headline,))},
+        test_types={"json": model.TestTypeRanking(test_type="json", headline=headline, tables=(headline,))},
         **{"overall": scores, **more},
     )
 

@@ -23,13 +23,9 @@ MISSING = Effect(ratio=None, verdict="missing")
 
 def cell(throughput: Effect, cpu: Effect = OPEN, name: str = "a", **more: Any) -> CellComparison:
     return CellComparison(
-        implementation=name,
-        test_type="json",
-        load=Closed(connections=64),
-        throughput=throughput,
-        cpu_per_request=cpu,
-        **more,
-    )
+        implementation=name, test_type="json", load=Closed(connections=64),
+        throughput=throughput, cpu_per_request=cpu, **more,
+    )  # fmt: skip
 
 
 def compared(*cells: CellComparison) -> Comparison:

@@ -5,9 +5,10 @@ from typing import Any
 
 import pytest
 
-from harness.records.models import Closed, Errors, Latency, Outcome, RunRecords, Verdict
+from harness.records.models import Closed, Errors, Latency, Outcome, RunRecords
 from harness.report import Report, exporters, techempower
 from harness.stats.model import Ranking
+from harness.tests import records
 from harness.tests.report import made
 
 KEYS = {
@@ -44,14 +45,9 @@ def document() -> dict[str, Any]:
             trials.append(made.trial(name, number, speed, TWENTY, "query", **bad))
     trials.append(made.trial("fast", 0, 9e9, purpose="witness"))
     verdicts = [
-        Verdict(
-            implementation=name, test_type=kind, process=0, thorough=True, outcome=outcome, results=(), duration=0.1
-        )
-        for name, kind, outcome in (
-            ("fast", "json", Outcome.FAIL),
-            ("fast", "json", Outcome.PASS),  # the last one counts
-            ("slow", "json", Outcome.WARN),
-        )
+        records.verdict("fast", "json", Outcome.FAIL),
+        records.verdict("fast", "json"),  # the last one counts
+        records.verdict("slow", "json", Outcome.WARN),
     ]
     info = made.info(("fast", "slow"), loads={"json": (made.JSON,), "query": (ONE, TWENTY)})
     return techempower.document(RunRecords(info=info, trials=trials, verdicts=verdicts))
@@ -61,21 +57,14 @@ def test_the_keys_are_pinned_and_levels_are_numbers(document: dict[str, Any]) ->
     assert set(document) == KEYS
     assert set(document["git"]) == {"commitId", "repositoryUrl", "branchName"}
     assert [set(entry) for entry in document["testMetadata"]] == [METADATA_KEYS] * 2
-    assert document["concurrencyLevels"] == [64]
-    assert document["queryIntervals"] == [1, 20]
-    assert document["pipelineConcurrencyLevels"] == []
+    levels = [document[name] for name in ("concurrencyLevels", "queryIntervals", "pipelineConcurrencyLevels")]
+    assert levels == [[64], [1, 20], []]
 
 
 def test_an_entry_has_wrk_s_notation_and_the_median_trial(document: dict[str, Any]) -> None:
     (entry,) = document["rawData"]["json"]["fast"]
-    assert entry == {
-        "latencyAvg": "500.00us",
-        "latencyStdev": "2.00ms",
-        "latencyMax": "1.50s",
-        "totalRequests": 4000,
-        "startTime": 1001,
-        "endTime": 1003,
-    }
+    latency = {"latencyAvg": "500.00us", "latencyStdev": "2.00ms", "latencyMax": "1.50s"}
+    assert entry == {**latency, "totalRequests": 4000, "startTime": 1001, "endTime": 1003}
     assert document["rawData"]["query"]["fast"][0]["latencyAvg"] == "0us"  # not known
 
 

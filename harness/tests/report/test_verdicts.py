@@ -18,16 +18,15 @@ HOSTILE = "got ]]> </testcase> \x00\x1b[31m\n::error::owned % 100"
 def found() -> Verified:
     """One that passed, one that failed with a hostile answer, one that could not be built."""
     passed = records.verdict("fast", "json")
+    failure = {"message": "500", "expected": "200", "actual": HOSTILE}
     results = (
-        CheckResult(
-            check="status-ok", rule="http.2", outcome=Outcome.FAIL, message="500", expected="200", actual=HOSTILE
-        ),
+        CheckResult(check="status-ok", rule="http.2", outcome=Outcome.FAIL).model_copy(update=failure),
         CheckResult(check="no-state", rule="http.12", outcome=Outcome.WARN, message="a cookie"),
         CheckResult(check="answered", rule="http.1", outcome=Outcome.PASS),
     )
     failed = records.verdict("slow", "db", Outcome.FAIL).model_copy(update={"results": results})
     return Verified(
-        verdicts=(passed, Verdict.model_validate(failed)),
+        verdicts=(passed, failed),
         problems=("broken failed: exit 1:\nmain.go:3: syntax error",),
         folders={"slow": "frameworks/Go/slow"},
     )

@@ -6,21 +6,8 @@ import pytest
 
 from harness.plan.orders import CREATE
 from harness.plan.profile import OpenLoop, Orders, Processes
-from harness.records.models import (
-    Arrivals,
-    Errors,
-    Gate,
-    Latency,
-    LatencyGoal,
-    Load,
-    Open,
-    OperationTimes,
-    Outcome,
-    Purpose,
-    Scenario,
-    Trial,
-    UseCaseTimes,
-)  # fmt: skip
+from harness.records import models
+from harness.records.models import Gate, Latency, LatencyGoal, Load, Open, Outcome, Purpose, Scenario, Trial
 from harness.stats.capacity import ORDER, bracket, next_load
 from harness.stats.ranking import rank
 from harness.stats.tables import percentiles
@@ -51,12 +38,13 @@ def arrivals(factor: float, late: float, *, name: str = "a", process: int = 0, p
     """A thousand arrivals, each with a "create order" of 20 ms, or of a second where it is late."""
     slow = round(1000 * late)
     histogram = ((0.02, 1000 - slow), (1.0, slow)) if slow else ((0.02, 1000),)
-    create = OperationTimes(
-        use_case="bulk", operation=CREATE, due=1000, answered=1000, errors=Errors(), latency=times(0.02, histogram)
-    )
-    whole = UseCaseTimes(use_case="bulk", due=1000, done=990, latency=times(0.1))
+    create = models.OperationTimes(
+        use_case="bulk", operation=CREATE, due=1000, answered=1000, errors=models.Errors(),
+        latency=times(0.02, histogram),
+    )  # fmt: skip
+    whole = models.UseCaseTimes(use_case="bulk", due=1000, done=990, latency=times(0.1))
     made = trial(name, 7.4 * factor, process, test_type=ORDER, load=Scenario(factor=factor, connections=64), cpu=0.01)
-    told = Arrivals(due=1000, done=990, failed=10, unfinished=0, operations=(create,), use_cases=(whole,))
+    told = models.Arrivals(due=1000, done=990, failed=10, unfinished=0, operations=(create,), use_cases=(whole,))
     return made.model_copy(update={"arrivals": told, "purpose": purpose, "database_cpu_seconds": 5.0})
 
 
@@ -130,8 +118,7 @@ def test_capacities_rank_and_stand_beside_latency_over_load() -> None:
     best, other, none = table.rows
     assert best.capacity
     assert best.capacity.to_reference
-    assert best.capacity.to_reference.value == pytest.approx(2.0)
-    assert best.capacity.rank.label == "1"
+    assert (best.capacity.to_reference.value, best.capacity.rank.label) == (pytest.approx(2.0), "1")
     assert best.above == pytest.approx(2000 * 1.01 * 1.04)
     assert other.closed_loop == 3001
     assert none.reason == "p99 ≤ 10 ms shown at no load in 3 of 3 processes"
@@ -162,13 +149,12 @@ def test_the_order_service_is_ranked_by_its_answers_and_keeps_every_operation() 
     assert ranking.orders
     (table,) = ranking.orders.tables
     assert [row.implementation for row in table.rows] == ["b", "a"]
-    assert table.rows[0].response
-    assert table.rows[0].response.estimate.median == pytest.approx(0.02)
-    assert table.rows[0].database_cpu_per_arrival
-    assert table.rows[0].database_cpu_per_arrival.median == pytest.approx(0.005)
-    assert table.rows[0].cpu_per_arrival
+    best = table.rows[0]
+    assert best.response
+    assert best.database_cpu_per_arrival
+    medians = best.response.estimate.median, best.database_cpu_per_arrival.median
+    assert medians == pytest.approx((0.02, 0.005))
+    assert best.cpu_per_arrival
     assert [(row.implementation, row.ranked) for row in ranking.orders.capacities] == [("b", True), ("a", False)]
     points = {(p.use_case, p.operation): p for p in ranking.orders.points["b"]}
-    assert points["bulk", CREATE].answered == 3000
-    assert points["bulk", ""].failed == 30
-    assert ranking.overall == ()
+    assert (points["bulk", CREATE].answered, points["bulk", ""].failed, ranking.overall) == (3000, 30, ())

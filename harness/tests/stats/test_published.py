@@ -6,8 +6,9 @@ from pathlib import Path
 import pytest
 
 from harness.errors import UsageError
-from harness.stats.model import Estimate, Ranking, RankInterval, Row, Standing, Table, TestTypeRanking
+from harness.stats.model import Quantity, Ranking, Row
 from harness.stats.published import hold, read_round
+from harness.tests.report import made
 
 
 def entry(requests: int, errors: int = 0, seconds: int = 15) -> dict[str, int]:
@@ -20,18 +21,14 @@ def round_file(folder: Path, raw: object) -> Path:
     return path
 
 
-def ranking(kind: str, rates: dict[str, float]) -> Ranking:
-    rows = []
-    for place, (name, rate) in enumerate(sorted(rates.items(), key=lambda item: -item[1]), 1):
-        estimate = Estimate(median=rate, low=None, high=None, processes=3, values=(rate,))
-        rank = RankInterval(low=place, high=place)
-        standing = Standing(
-            estimate=estimate, position=place, rank=rank, tie_group=place, to_reference=None, to_best=None
-        )
-        rows.append(Row(implementation=name, throughput=standing))
-    table = Table(test_type=kind, load=None, rows=tuple(rows))
-    kinds = {kind: TestTypeRanking(test_type=kind, headline=table, tables=(table,))}
-    return Ranking(run_id="r", reference=None, test_types=kinds)
+def ranking(figures: dict[str, float], leading: Quantity = "throughput") -> Ranking:
+    """Of ``json``, the best first."""
+    figure = "throughput" if leading == "throughput" else "cpu_per_request"
+    rows = [
+        Row.model_validate({"implementation": name, figure: made.standing(value, value, (place, place), place)})
+        for place, (name, value) in enumerate(figures.items(), 1)
+    ]
+    return made.ranking(tuple(rows), leading, overall=())
 
 
 def test_a_round_shows_the_best_level_and_of_query_the_last_and_leaves_errors_out(tmp_path: Path) -> None:
@@ -41,12 +38,8 @@ def test_a_round_shows_the_best_level_and_of_query_the_last_and_leaves_errors_ou
 
 
 def test_where_cpu_leads_requests_per_cpu_second_are_held_beside_the_round(tmp_path: Path) -> None:
-    found = ranking("json", {"a": 4e-5, "b": 1e-5})
-    (table,) = found.test_types["json"].tables
-    rows = tuple(row.model_copy(update={"throughput": None, "cpu_per_request": row.throughput}) for row in table.rows)
-    kinds = {"json": TestTypeRanking(test_type="json", headline=table.model_copy(update={"rows": rows}), tables=())}
     raw = {"json": {"a": [entry(1500)], "b": [entry(6000)]}}
-    held = hold(read_round(round_file(tmp_path, raw)), found.model_copy(update={"test_types": kinds, "leading": "cpu"}))
+    held = hold(read_round(round_file(tmp_path, raw)), ranking({"b": 1e-5, "a": 4e-5}, "cpu"))
     assert [(row.implementation, row.run_rank) for row in held.rows] == [("b", 1), ("a", 2)]
     assert [row.run_share for row in held.rows] == pytest.approx([2.0, 0.5])
     assert held.agreements[0].same == 1
@@ -54,7 +47,7 @@ def test_where_cpu_leads_requests_per_cpu_second_are_held_beside_the_round(tmp_p
 
 def test_shares_are_of_the_mean_of_those_that_both_have(tmp_path: Path) -> None:
     raw = {"json": {"a": [entry(1500)], "b": [entry(6000)], "z": [entry(99_000)]}}
-    held = hold(read_round(round_file(tmp_path, raw)), ranking("json", {"a": 10.0, "b@fb": 90.0, "own": 5.0}))
+    held = hold(read_round(round_file(tmp_path, raw)), ranking({"b@fb": 90.0, "a": 10.0, "own": 5.0}))
     assert [(row.implementation, row.round_rank, row.run_rank) for row in held.rows] == [("b@fb", 1, 1), ("a", 2, 2)]
     assert [row.round_share for row in held.rows] == pytest.approx([2.0, 0.5])
     assert [row.run_share for row in held.rows] == pytest.approx([3.0, 1 / 3])
@@ -63,7 +56,7 @@ def test_shares_are_of_the_mean_of_those_that_both_have(tmp_path: Path) -> None:
 
 def test_an_order_that_the_run_decides_against_the_round_is_named(tmp_path: Path) -> None:
     raw = {"json": {"a": [entry(1500)], "b": [entry(6000)]}}
-    (found,) = hold(read_round(round_file(tmp_path, raw)), ranking("json", {"a": 20.0, "b": 10.0})).agreements
+    (found,) = hold(read_round(round_file(tmp_path, raw)), ranking({"a": 20.0, "b": 10.0})).agreements
     assert (found.pairs, found.same, found.reversed_decided) == (1, 0, (("a", "b"),))
 
 
