@@ -10,8 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from harness.errors import StartError
 from harness.host import ownership
-from harness.runtime import compose
+from harness.plan.discovery import Implementation
+from harness.runtime import DatabaseAddress, compose
 from harness.runtime.compose import Project
 from harness.runtime.database import connect
 from harness.runtime.database.contained import DockerDatabase
@@ -19,7 +21,7 @@ from harness.runtime.docker import DockerRuntime
 from harness.runtime.readiness import get
 from harness.tests.doubles.implementations import implementation
 from harness.tests.host.test_leftovers import dead
-from harness.tests.scene import SERVER
+from harness.tests.scene import DOCKERFILE, SERVER
 
 pytestmark = [pytest.mark.docker, pytest.mark.e2e, pytest.mark.timeout(900)]
 
@@ -46,20 +48,65 @@ def database(runtime: DockerRuntime) -> Iterator[DockerDatabase]:
         yield made
 
 
+def built(
+    runtime: DockerRuntime, folder: Path, behaviour: str = "good", dockerfile: str = DOCKERFILE
+) -> Implementation:
+    """An implementation whose image has been built; ``UPSTREAM`` is a folder that knows nothing of this harness."""
+    name = f"unit-{folder.name}".replace("_", "-")
+    entry: dict[str, object] = {"port": 3000, "database": "postgres"}
+    entry |= {} if dockerfile == UPSTREAM else {"docker_cmd": behaviour, "local": {"run": ["false"]}}
+    shutil.copy(SERVER, folder / "server.pl")
+    (folder / f"{name}.dockerfile").write_text(dockerfile)
+    known = implementation(folder, name, **entry)
+    build = runtime.build(known, folder / "build.log")
+    assert build.status == "ok", build.reason
+    assert build.image_bytes
+    return known
+
+
+ADDRESS = DatabaseAddress(host="127.0.0.1", port=1)
+
+
+def test_a_server_answers_is_metered_and_is_gone_afterwards(runtime: DockerRuntime, tmp_path: Path) -> None:
+    known = built(runtime, tmp_path)
+    log = tmp_path / "log"
+    with runtime.start(known, ADDRESS, log, ready_path="/json") as server:
+        identity, before = server.identity(), server.meter.read()
+        connections = server.connections()
+        command = ["-c", "4", "-t", "1", "-d", "1", server.endpoint.url("/plaintext")]
+        with runtime.generator("wrk", command) as load:
+            load.begin()
+            counted = [connections.read()]
+            while load.wait(0.2) is None:
+                counted.append(connections.read())
+        connections.close()
+        assert load.wait(0) == 0, load.output()
+        assert max(each.connections for each in counted if each) == 4
+        assert server.meter.read().cpu_seconds > before.cpu_seconds
+        assert (server.identity(), 0 < server.startup_time < 60) == (identity, True)
+        other = runtime.project
+        assert compose.ids("ps", "--filter", f"label={compose.RUN_LABEL}={other.run_id}")
+    assert "fake: good" in log.read_text()
+    assert not compose.ids("ps", "--all", "--filter", f"label={compose.RUN_LABEL}={runtime.project.run_id}")
+
+
+def test_a_start_that_crashes_is_told_as_that(runtime: DockerRuntime, tmp_path: Path) -> None:
+    known = built(runtime, tmp_path, "exits-at-once")
+    with (
+        pytest.raises(StartError, match=r"exit status 3(.|\n)*fake: cannot read its configuration"),
+        runtime.start(known, ADDRESS, tmp_path / "log", ready_path="/json"),
+    ):
+        pass
+
+
 def test_an_upstream_folder_finds_the_database_by_its_name_on_a_network_of_the_run_s(
     runtime: DockerRuntime, tmp_path: Path
 ) -> None:
     project = Project(run_id=f"bridge-{os.getpid()}", bridge=True)
     theirs = DockerRuntime(project=project, logs=tmp_path, alone=True)
-    name = f"unit-{tmp_path.name}".replace("_", "-")
-    shutil.copy(SERVER, tmp_path / "server.pl")
-    (tmp_path / f"{name}.dockerfile").write_text(UPSTREAM)
-    known = implementation(tmp_path, name, port=3000, database="postgres")
-    build = theirs.build(known, tmp_path / "build.log")
-    assert build.status == "ok", build.reason
-    assert build.image_bytes
+    known = built(theirs, tmp_path, dockerfile=UPSTREAM)
     try:
-        with theirs.database() as shared, shared.own(name) as own:
+        with theirs.database() as shared, shared.own(known.name) as own:
             assert not theirs.side_by_side
             with theirs.start(known, own.address, tmp_path / "log", ready_path="/json") as server:
                 status, body = get(server.endpoint, "/json", seconds=5)
