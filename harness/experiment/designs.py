@@ -1,6 +1,6 @@
 """Designs: in which order, how often and for how long cells are measured. A design knows no process, clock or file.
 
-Each is a generator of steps that is sent what every step showed. ``steps.carry_out`` has them done; ``predicted``
+Each is a generator of steps that is sent what every step showed. ``loop.carry_out`` has them done; ``predicted``
 answers them with what they are expected to take.
 """
 

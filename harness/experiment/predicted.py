@@ -5,7 +5,8 @@ from dataclasses import dataclass, field
 
 from harness.experiment import steps
 from harness.experiment.designs import DESIGNS
-from harness.experiment.steps import OVERHEAD_SECONDS, Process, Shown, Step, carry_out
+from harness.experiment.loop import OVERHEAD_SECONDS, carry_out
+from harness.experiment.steps import Process, Shown, Step
 from harness.plan.plan import Plan
 from harness.records.models import Errors, ServerUse, Trial, Window
 

@@ -14,6 +14,7 @@ from harness.experiment.bench import Bench, OverMachines
 from harness.experiment.designs import DESIGNS
 from harness.experiment.generators import Generator
 from harness.experiment.generators.registry import GENERATORS
+from harness.experiment.loop import Recorded, carry_out
 from harness.experiment.predicted import predict
 from harness.experiment.preparation import (
     Revision,
@@ -28,7 +29,6 @@ from harness.experiment.preparation import (
     within_memory,
 )
 from harness.experiment.progress import Progress
-from harness.experiment.steps import Recorded, carry_out
 from harness.host import leftovers
 from harness.host import machine as host
 from harness.host.clock import SYSTEM_CLOCK, Clock

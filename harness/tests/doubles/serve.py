@@ -12,10 +12,9 @@ from harness.runtime import DatabaseAddress
 from harness.tests.doubles.honest import HONEST
 from harness.tests.doubles.honest_orders import HONEST_ORDERS
 from harness.tests.doubles.reference import ReferenceServer
-from harness.tests.doubles.rogues.gallery import EVERYONE
+from harness.tests.doubles.rogues.gallery import EVERYONE, WITHOUT_DATABASE
 
 VARIANTS = {f"honest-{variant.name}": variant for variant in (*HONEST, *HONEST_ORDERS)}
-WITHOUT_DATABASE = frozenset({"http", "json", "plaintext", "hello", "delay", "fan-out"})
 
 
 def server(name: str, database: DatabaseAddress, upstream: str | None) -> ReferenceServer:

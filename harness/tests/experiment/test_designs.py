@@ -8,8 +8,9 @@ from itertools import pairwise
 import pytest
 
 from harness.experiment import designs
+from harness.experiment.loop import carry_out
 from harness.experiment.predicted import Prediction, predict
-from harness.experiment.steps import Failed, Measure, Measured, Process, Shown, Start, Step, Stop, Warm, carry_out
+from harness.experiment.steps import Failed, Measure, Measured, Process, Shown, Start, Step, Stop, Warm
 from harness.plan import profile as profiles
 from harness.plan.plan import Candidate, Plan, headline
 from harness.plan.profile import Profile

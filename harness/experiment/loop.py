@@ -1,0 +1,126 @@
+"""The one loop that carries a design's steps out, with the only deadline and the only delivery of an interruption."""
+
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from harness.experiment.steps import (
+    Design,
+    Done,
+    Late,
+    Measure,
+    Measured,
+    Process,
+    Rest,
+    Shown,
+    Start,
+    Step,
+    Stop,
+    Warm,
+)
+from harness.host import interruption
+from harness.host.clock import Clock
+from harness.records import store
+from harness.records.models import RunRecords
+
+OVERHEAD_SECONDS = 0.8  # of a load beyond its own seconds, until measured
+STOP_SECONDS = 4.0  # of a process's last checks and its end, until measured
+NEWEST = 0.2  # with which the latest one counts in what is learned
+
+
+class Bench(Protocol):
+    """Carries out a step, and records what it showed."""
+
+    def carry_out(self, step: Step) -> Shown:
+        """One step."""
+
+
+class Recorded:
+    """What a run has recorded of processes that it finished: their steps are not carried out again."""
+
+    def __init__(self, records: RunRecords) -> None:
+        self.processes = frozenset(Process(*key) for key in store.finished(records))
+        self._trials = {
+            (Process(t.implementation, t.process), t.test_type, t.load, t.round, t.purpose): t for t in records.trials
+        }
+
+    def shown(self, step: Step) -> Shown | None:
+        """What a step of a finished process showed; None for any other one."""
+        if isinstance(step, Rest):
+            return None
+        process = step.cell.process if isinstance(step, Warm | Measure) else step.process
+        if process not in self.processes:
+            return None
+        match step:
+            case Start():
+                return Done(test_types=frozenset(kind for own, kind, *_ in self._trials if own == process))
+            case Measure(cell=cell):
+                trial = self._trials.get((process, cell.test_type, cell.load, step.round, step.purpose))
+                return Measured(trial=trial) if trial else Late()
+            case Warm():
+                return Late()
+            case _:
+                return Done()
+
+
+@dataclass
+class Deadline:
+    """How much of a run's time has passed, and whether a step still fits before its share of it."""
+
+    clock: Clock
+    seconds: float | None  # None: no limit
+    began: float
+    overhead: float = OVERHEAD_SECONDS
+    stop: float = STOP_SECONDS
+    up: set[Process] = field(default_factory=set)
+
+    def passed(self, step: Step) -> bool:
+        """Whether a load would end too late: what is up has to be stopped in the same time."""
+        if self.seconds is None or not isinstance(step, Warm | Measure) or step.until > 1:
+            return False
+        end = self.began + step.until * self.seconds - len(self.up) * self.stop
+        return self.clock.monotonic() + step.seconds + self.overhead > end
+
+    def learn(self, step: Step, took: float) -> None:
+        """What a step took."""
+        match step:
+            case Start():
+                self.up.add(step.process)
+            case Stop():
+                self.up.discard(step.process)
+                self.stop += NEWEST * (took - self.stop)
+            case Measure():
+                self.overhead += NEWEST * (max(0.0, took - step.seconds) - self.overhead)
+
+
+def carry_out(
+    design: Design,
+    bench: Bench,
+    clock: Clock,
+    seconds: float | None,
+    *,
+    recorded: Recorded | None = None,
+    used: float = 0.0,
+) -> None:
+    """All steps of a design within so many seconds; None: without a limit.
+
+    ``recorded``: steps that are answered from it; with the first other one the time begins, of which the share ``used``
+    has passed. An interruption is raised between steps, when everything is recorded.
+    """
+    deadline: Deadline | None = None
+    try:
+        step = next(design)
+        while True:
+            shown = recorded.shown(step) if recorded else None
+            if shown is None:
+                if deadline is None:
+                    deadline = Deadline(clock, seconds, began=clock.monotonic() - used * (seconds or 0.0))
+                if deadline.passed(step):
+                    shown = Late()
+                else:
+                    began = clock.monotonic()
+                    shown = bench.carry_out(step)
+                    deadline.learn(step, clock.monotonic() - began)
+                interruption.check()
+            step = design.send(shown)
+    except StopIteration:
+        return
