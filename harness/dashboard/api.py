@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from weakref import WeakValueDictionary
 
 from pydantic import BaseModel
 from starlette.requests import Request
@@ -38,7 +39,7 @@ class Api:
     def __init__(self, runs: Runs) -> None:
         self.runs = runs
         self._kept: dict[str, Made] = {}
-        self._making = threading.Lock()
+        self._making = WeakValueDictionary[str, threading.Lock]()  # a slow document holds up no other one
         self._leads: dict[str, str] = {}  # of the runs whose document was made
 
     def routes(self) -> list[Route]:
@@ -94,7 +95,7 @@ class Api:
     def _made(self, key: str, names: tuple[str, ...], make: Callable[..., BaseModel]) -> bytes:
         """A document of these runs: made once for all who ask while their files stay the same."""
         folders = [self.runs.folder(name) for name in names]
-        with self._making:
+        with self._making.setdefault(key, threading.Lock()):
             states = {
                 file: [state_of(folder / file) for folder in folders] for file in FILES if file != "progress.json"
             }
@@ -110,8 +111,8 @@ class Api:
             # At least 5 s, or 20 times what it took to make: its viewers cost the run a twentieth of a CPU at most.
             until = ended + max(5.0, 20.0 * (ended - began)) if growing else ended
             self._kept[key] = Made(json=json, states=states, until=until)
-            if len(self._kept) > KEPT:
-                self._kept.pop(next(iter(self._kept)))
+            for oldest in list(self._kept)[:-KEPT]:
+                self._kept.pop(oldest, None)
             return json
 
     def _kept_route(self, path: str, make: Callable[[Run, Request], BaseModel]) -> Route:

@@ -1,6 +1,7 @@
 """The server answers reads of results/ and nothing else."""
 
 import json
+import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -132,6 +133,28 @@ def test_a_document_is_made_once_for_all_and_again_when_a_file_has_changed(
             file.write("\n")
         client.get("/api/runs/run")
     assert read == ["run", "run"]
+
+
+def test_a_document_that_takes_long_holds_up_no_other_one(
+    sample_results: Path, web: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun, over = threading.Event(), threading.Event()
+
+    def slow(_: Run, test_type: str) -> documents.LatencyDocument:
+        begun.set()
+        over.wait(20)
+        return documents.LatencyDocument(test_type=test_type, cells=())
+
+    monkeypatch.setattr(Run, "latency", slow)
+    with TestClient(app(sample_results, web), base_url="http://127.0.0.1") as client, ThreadPoolExecutor(2) as pool:
+        waiting = pool.submit(client.get, f"{RUN}/latency/db")
+        try:
+            assert begun.wait(20)
+            assert pool.submit(client.get, f"{RUN}/tests/db").result(10).status_code == 200
+            assert not waiting.done()
+        finally:
+            over.set()
+        assert waiting.result(10).status_code == 200
 
 
 def test_of_a_growing_run_an_older_document_is_shown_for_some_seconds_but_its_end_at_once(
