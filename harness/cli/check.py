@@ -83,6 +83,7 @@ def stages(extent: Extent) -> tuple[Stage, ...]:
     pytest = (*python, "pytest", "-ra", "--durations=10", "--durations-min=5")
     every_cpu = ("-n", str(CPUS), "--dist", "loadgroup")
     few = ("-n", str(min(CPUS, 4)), "--dist", "loadgroup")  # whole implementations with a database: a gibibyte each
+    two = ("-n", str(min(CPUS, 2)), "--dist", "loadgroup")  # containers beside what starts on the machine itself
     cargo = ("cargo", "test", "--release", "--locked", "--quiet")
     verified = (*python, "harness", "verify", "--runtime", "local", "--no-install")
 
@@ -117,7 +118,7 @@ def stages(extent: Extent) -> tuple[Stage, ...]:
         Stage(name="base image", command=(str(DOCKER / "bootstrap-base"),), needs=(ENGINE,)),
         of_servers("gallery", "gallery", *every_cpu),
         of_servers("faults", "fault and not docker", *every_cpu),
-        of_servers("tests of real servers", "(e2e or docker) and not machines and not every"),
+        of_servers("tests of real servers", "(e2e or docker) and not machines and not every", *two),
         of_servers("several machines", "machines"),  # they send images that the stages before have built
         of_servers("other implementations", "every", *few),
     )

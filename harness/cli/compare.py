@@ -14,9 +14,8 @@ from rich.text import Text
 
 from harness import extras
 from harness.cli.consent import settled
-from harness.cli.flags import RunFlags, Texts, names, runs
-from harness.cli.run import measured
-from harness.cli.settings import results_folder, settings
+from harness.cli.flags import RunFlags, Texts, names, results_folder, runs
+from harness.cli.run import measured, settings
 from harness.cli.verbs import Asked, core_unless
 from harness.errors import Exit, UsageError
 from harness.host import ownership, process

@@ -8,13 +8,14 @@ import re
 import socket
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from cyclopts import Group, Parameter, Token
 from cyclopts.validators import Number
 
 from harness.errors import UsageError
-from harness.paths import FRAMEWORKS, PROFILES, RESULTS
+from harness.paths import FRAMEWORKS, INSTALLED, PROFILES, RESULTS
 from harness.records import bounded
 
 MOST = 1_000_000  # connections, or queries a request
@@ -102,6 +103,24 @@ def levels(flag: str, texts: Sequence[str]) -> tuple[int, ...]:
             raise UsageError(f"{flag}: {word[:40]}: at least one level, at most {MOST_LEVELS}, none above {MOST:,}")
         found |= dict.fromkeys(sequence)
     return tuple(found)
+
+
+def frameworks_folders(names: Sequence[str]) -> tuple[Path, ...]:
+    """Other folders of implementations, of a checkout its ``frameworks/``; raises UsageError for one that is none."""
+    if not names and INSTALLED:  # a wheel brings none
+        return ()
+    folders = []
+    for folder in (Path(name).resolve() for name in names):
+        if not folder.is_dir():
+            raise UsageError(f"--frameworks: {folder} is not a folder")
+        whole = (folder / "frameworks").is_dir() and not any(folder.glob("*/*/benchmark_config.json"))
+        folders.append(folder / "frameworks" if whole else folder)
+    return tuple(dict.fromkeys(folders)) or (FRAMEWORKS,)
+
+
+def results_folder(text: str | None) -> Path:
+    """Another results folder, for the verbs."""
+    return Path(text) if text else RESULTS
 
 
 # ---- the flags -------------------------------------------------------------------------------------------------------

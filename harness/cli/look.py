@@ -14,9 +14,8 @@ from cyclopts.validators import Number
 
 from harness import extras
 from harness.cli import flags
-from harness.cli.flags import Texts
+from harness.cli.flags import Texts, frameworks_folders, results_folder
 from harness.cli.output import put
-from harness.cli.settings import frameworks_folders, results_folder
 from harness.cli.verbs import Names
 from harness.errors import Exit, UsageError
 from harness.plain_text import printable

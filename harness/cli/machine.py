@@ -10,7 +10,7 @@ from rich.text import Text
 
 from harness.cli.consent import agreed, all_leftovers
 from harness.cli.flags import Machines
-from harness.cli.settings import hosts_of
+from harness.cli.run import hosts_of
 from harness.errors import EnvironmentLacksError, Exit
 from harness.host import leftovers as killed
 from harness.host import machine, provision, toolchain

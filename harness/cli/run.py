@@ -1,32 +1,45 @@
-"""What a run, a verification or a look at one server does, once it is known what was asked for."""
+"""What was asked for, as a run's settings: flags over the profile over defaults; and what is done with them."""
 
 import contextlib
 import importlib
 import json
+import random
 import shlex
 import sys
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from harness import extras
 from harness.cli.consent import settled
-from harness.cli.settings import resumed, settings
+from harness.cli.flags import Machines, RunFlags, VerifyFlags, frameworks_folders, levels, results_folder
 from harness.cli.verbs import Asked, is_run
+from harness.cli.verbs import asked as asked_by
 from harness.errors import Exit, UsageError
-from harness.host import interruption
+from harness.host import interruption, machine
 from harness.paths import RESULTS
 from harness.plain_text import printable
-from harness.plan.config import Settings
-from harness.plan.discovery import scan, select
+from harness.plan import hosts
+from harness.plan import profile as profiles
+from harness.plan.config import DEFAULT_PROFILE, Settings, parse_cpus, parse_goal
+from harness.plan.discovery import Selection, scan, select
+from harness.plan.hosts import Hosts
+from harness.plan.profile import Profile
 from harness.plan.testtypes.registry import TEST_TYPES
+from harness.plan.words import suggest
 from harness.records import store
+from harness.records.models import RunInfo
 from harness.runtime import upstream
+from harness.runtime.techempower import parse_allow
 
 if TYPE_CHECKING:
     from harness.experiment.workflow import RunOutcome
+
+# Flags that --resume goes together with.
+WITH_RESUME = frozenset({"resume", "results", "quiet", "json", "yes", "no_install", "dry_run", "mode", "test"})
 
 
 def execute(asked: Asked, arguments: Sequence[str]) -> int:
@@ -43,7 +56,7 @@ def execute(asked: Asked, arguments: Sequence[str]) -> int:
     if chosen.dry_run:
         return workflow.dry_run(chosen)
     if getattr(asked.flags, "profiler", False):
-        return _profile(chosen)
+        return _flame_graph(chosen)
     match chosen.mode:
         case "verify":
             return modes.verify(chosen)
@@ -53,7 +66,7 @@ def execute(asked: Asked, arguments: Sequence[str]) -> int:
             return _benchmark(chosen)
 
 
-def _profile(chosen: Settings) -> int:
+def _flame_graph(chosen: Settings) -> int:
     """A flame graph, and what the load measured meanwhile."""
     figures = importlib.import_module(extras.MODES["profile"]).profile(chosen)
     print(json.dumps(figures) if chosen.json else "\n".join(f"{key:<24}{value}" for key, value in figures.items()))
@@ -96,13 +109,13 @@ def at_work(results: Path) -> tuple[str, ...]:
 
 
 @contextmanager
-def resumable(results: Path, resumed: str | None) -> Iterator[None]:
+def resumable(results: Path, again: str | None) -> Iterator[None]:
     """An interruption of the block says how the run that it began, or resumed, is taken up again."""
     before = store.runs(results)
     try:
         yield
     except KeyboardInterrupt:
-        begun = [Path(resumed)] if resumed else [folder for folder in store.runs(results) if folder not in before]
+        begun = [Path(again)] if again else [folder for folder in store.runs(results) if folder not in before]
         if not begun:
             raise
         named = f"{begun[-1].name}{_elsewhere(results)}"
@@ -156,3 +169,141 @@ def _say_what_else(chosen: Settings) -> None:
         notes.append(f"left out: {', '.join(left_out)} ({why})")
     for note in notes:
         print(f"tfb: {printable(note)}", file=sys.stderr)
+
+
+# ---- what was asked for ----------------------------------------------------------------------------------------------
+
+
+def settings(asked: Asked, command: Sequence[str]) -> Settings:
+    """Flags over profile over defaults; raises UsageError."""
+    flags = asked.flags
+    run = flags if isinstance(flags, RunFlags) else RunFlags()
+    verify = flags if isinstance(flags, VerifyFlags) else VerifyFlags()
+    profile = _profile(run, flags.type)
+    parse_cpus(flags.cpuset_cpus, machine.usable_cpus())
+    return Settings(
+        command=tuple(command),
+        mode=asked.mode,
+        selection=Selection(
+            test=asked.test,
+            test_dir=flags.test_dir,
+            test_lang=flags.test_lang,
+            tag=flags.tag,
+            exclude=flags.exclude,
+        ),
+        test_types=_types(flags.type, profile, every=asked.mode != "benchmark"),
+        profile=profile,
+        runtime=flags.runtime,
+        seed=run.seed if run.seed is not None else random.SystemRandom().randrange(1 << 31),
+        results_name=time.strftime(flags.results_name, time.localtime()),
+        results_environment=flags.results_environment,
+        results=results_folder(flags.results),
+        frameworks=frameworks_folders(flags.frameworks),
+        rules=flags.rules,
+        hosts=hosts_of(flags),
+        network_mode=flags.network_mode,
+        cpuset_cpus=flags.cpuset_cpus,
+        container_memory=flags.test_container_memory,
+        server_port=flags.server_port,
+        allow=parse_allow(flags.allow),
+        force_rm=flags.force_rm,
+        reverse_order=run.reverse_order,
+        quiet=flags.quiet,
+        json=flags.json,
+        verdict_format="json" if flags.json else verify.format,
+        watch=verify.watch,
+        dry_run=run.dry_run,
+        resume=None if not run.resume else "" if run.resume is True else run.resume,
+        consent="no" if flags.no_install else "yes" if flags.yes else "ask",
+    )
+
+
+def hosts_of(flags: Machines) -> Hosts:
+    """The machines, by the flags or by a layout file."""
+    named = (flags.server_host, flags.database_host, flags.client_host)
+    if flags.hosts and any(named):
+        raise UsageError("--hosts names all machines: leave out --server-host, --database-host and --client-host")
+    return hosts.layout(flags.hosts) if flags.hosts else hosts.of_flags(*named)
+
+
+def _types(names: Sequence[str], profile: Profile, *, every: bool) -> tuple[str, ...]:
+    """Those asked for, in the order of a process; without a word the profile's, or ``every`` one that is declared."""
+    names = names or (tuple(TEST_TYPES) if every else profile.test_types)
+    for name in names:
+        if name != "all" and name not in TEST_TYPES:
+            raise UsageError(f"--type: unknown test type {name!r}; {suggest(name, [*TEST_TYPES, 'all'])}")
+    return tuple(
+        name
+        for name, known in TEST_TYPES.items()
+        if name in names or ("all" in names and known.techempower) or (not names and known.scored)
+    )
+
+
+def _profile(flags: RunFlags, types: Sequence[str]) -> Profile:
+    """The profile with what the flags change."""
+    profile = profiles.load(flags.profile or DEFAULT_PROFILE)
+    sweeps = {
+        name: levels(f"--{name.replace('_', '-')}-levels", texts)
+        for name in ("concurrency", "pipeline_concurrency", "query", "cached_query")
+        if (texts := getattr(flags, f"{name}_levels"))
+    }
+    orders: dict[str, object] = {}
+    values: dict[str, object] = {"levels": profile.levels.model_copy(update=sweeps)}
+    if flags.generator:
+        values["generator"] = flags.generator
+    if flags.order_factors:
+        orders["factors"] = tuple(map(float, levels("--order-factors", flags.order_factors)))
+    if flags.duration:
+        orders["seconds"] = values["duration_seconds"] = float(flags.duration)
+    if flags.time:
+        values["interleaved"] = profile.interleaved.model_copy(update={"time_seconds": flags.time})
+    if flags.processes:
+        number = {"minimum": flags.processes, "maximum": flags.processes, "looks": ()}
+        values["processes"] = profile.processes.model_copy(update=number)
+    if flags.latency_goal:
+        goal = parse_goal(flags.latency_goal)
+        if any(name in TEST_TYPES and TEST_TYPES[name].open_loop for name in types):
+            orders["goal"] = goal
+        elif profile.design == "search":
+            values["open_loop"] = profile.open_loop.model_copy(update={"goal": goal})
+        else:
+            raise UsageError(
+                f"--latency-goal: profile {profile.name} makes no loads at given rates; "
+                "--profile latency and --type order do"
+            )
+    return profile.model_copy(update={**values, "orders": profile.orders.model_copy(update=orders)})
+
+
+def resumed(current: Settings, now: Asked, info: RunInfo) -> Settings:
+    """The settings of the run to resume: its recorded command, seed and name, and today's display flags."""
+    try:
+        then = asked_by(info.command)
+    except UsageError as error:
+        raise UsageError(f"run {info.run_id} {error}") from error
+    _require_no_other_flag(now, then)
+    return replace(
+        settings(then, info.command),
+        seed=info.seed,
+        results_name=info.name,
+        resume=current.resume,
+        results=current.results,
+        quiet=current.quiet,
+        json=current.json,
+        consent=current.consent,
+    )
+
+
+def _require_no_other_flag(now: Asked, then: Asked) -> None:
+    """Raise UsageError for a flag beside --resume that the run was not begun with: it would be ignored, or mixed in."""
+    usual = type(now.flags)()
+    other = set()
+    for name in {field.name for field in fields(usual)} - WITH_RESUME:
+        if getattr(now.flags, name) not in (getattr(usual, name), getattr(then.flags, name, None)):
+            other.add(name)
+    if now.test not in ((), ("run",), then.test):
+        other.add("test")
+    if other:
+        raise UsageError(
+            f"--{min(other).replace('_', '-')} does not go with --resume: the run goes on as it was asked for; start a "
+            "new run for something else"
+        )

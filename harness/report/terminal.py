@@ -114,7 +114,7 @@ def footnotes(info: RunInfo, ranking: Ranking) -> list[str]:
         notes.append(
             "order: ×1 is 445 arrivals and 1,000 requests a minute of five use cases (open loop, Poisson); response "
             "times count from the due time; CPU/arrival: of the server per arrival of all use cases, database: "
-            "PostgreSQL's; lines: of the program, neither blank nor comment nor import"
+            "PostgreSQL's"
         )
     notes += info.machine.concerns
     others = [each for each in info.machines if each.machine.concerns != info.machine.concerns]

@@ -16,7 +16,7 @@ from typing import Self
 
 from scipy.stats import t
 
-from harness.cli.settings import settings
+from harness.cli.run import settings
 from harness.cli.verbs import asked
 from harness.experiment import workflow
 from harness.experiment.progress import Progress, display

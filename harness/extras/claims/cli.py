@@ -10,9 +10,9 @@ from typing import Annotated
 from cyclopts import App, Parameter
 
 from harness.cli.consent import settled
-from harness.cli.flags import RunFlags
+from harness.cli.flags import RunFlags, results_folder
 from harness.cli.output import put
-from harness.cli.settings import results_folder, settings
+from harness.cli.run import settings
 from harness.cli.verbs import Asked
 from harness.errors import Exit, UsageError
 from harness.experiment import progress, workflow

@@ -8,7 +8,7 @@ from pathlib import Path
 from harness.cli.consent import settled
 from harness.cli.flags import RunFlags
 from harness.cli.output import put
-from harness.cli.settings import settings
+from harness.cli.run import settings
 from harness.cli.verbs import Asked
 from harness.errors import Exit, TfbError, UsageError
 from harness.extras.gate import history, sides

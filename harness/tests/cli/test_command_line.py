@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from harness import cli
-from harness.cli.settings import resumed, settings
+from harness.cli.run import resumed, settings
 from harness.cli.verbs import REPLACED, VERBS, asked, overview
 from harness.errors import BuildError, EnvironmentLacksError, Exit, TfbError, UsageError
 from harness.paths import REPOSITORY

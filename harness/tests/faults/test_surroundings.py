@@ -115,7 +115,6 @@ def leftovers(scene: Scene) -> Iterator[Callable[[], tuple[bool, bool]]]:
 FOUND = ("sleep (pid", "tfb-scratch-postgres-left")
 
 
-@pytest.mark.xdist_group("leftovers")  # who ends what a dead harness has left ends it for all on this machine
 def test_doctor_names_and_clean_removes_what_a_killed_run_has_left(scene: Scene) -> None:
     with leftovers(scene) as gone:
         scene.tfb("doctor").says("left by a run that was killed", *FOUND)
@@ -125,7 +124,6 @@ def test_doctor_names_and_clean_removes_what_a_killed_run_has_left(scene: Scene)
         assert gone() == (True, True)
 
 
-@pytest.mark.xdist_group("leftovers")
 @pytest.mark.parametrize("consent", [True, False])
 def test_the_next_run_names_what_a_killed_one_has_left(scene: Scene, *, consent: bool) -> None:
     scene.add("good")
@@ -136,7 +134,6 @@ def test_the_next_run_names_what_a_killed_one_has_left(scene: Scene, *, consent:
         assert gone() == (consent, consent)
 
 
-@pytest.mark.xdist_group("leftovers")  # it removes what the others have left
 def test_what_a_living_harness_uses_is_nobody_s_leftover(scene: Scene) -> None:
     with subprocess.Popen(["sleep", "600"], env={**os.environ, MARK: f"{ownership.me()}.1"}) as process:
         try:
