@@ -81,7 +81,9 @@ def compare(folder: Path, base: str, head: str | None, flags: RunFlags, fail_ove
         )
         records = _measured(chosen, Chooser(services={n: (own.service, where) for n, (own, where) in folders.items()}))
         weights = {request.name: request.weight for request in file.request}
-        result = judge(records, fail_over, base, head or "the working tree", list(dict.fromkeys(notes)), weights)
+        said, running = list(dict.fromkeys(notes)), [started.service.url, file.service.url]
+        number = len(running) - running.count(None)
+        result = judge(records, fail_over, base, head or "the working tree", said, weights, number)
     return show(result, outputs)
 
 

@@ -19,6 +19,7 @@ from scipy import special
 
 from harness.records.models import Closed, Outcome, Record, RunRecords, Trial
 from harness.stats.compare import ratio
+from harness.stats.fit import ASSUMED
 from harness.stats.model import Ratio
 from harness.stats.values import METRICS
 
@@ -42,6 +43,9 @@ ADVICE = {  # what a gate says of a trial, and what to do
     "restarted": "its process was replaced under load: see its log with --results DIR",
     "generator lag": "the load generator did not get a CPU in time: stop what else runs on this machine",
 }
+ONE_PROCESS = (
+    "what runs already is one process, whose luck no time averages out: compare commits, commands (cmd:) or images"
+)
 BROKEN = frozenset({"errors", "restarted", "wrong answers"})  # of head alone: a failure
 Metric = Literal["CPU per request", "response time"]
 KEYS: Mapping[Metric, str] = {"CPU per request": "cpu-per-request", "response time": "response-time"}  # of METRICS
@@ -88,8 +92,13 @@ def judge(
     head: str,
     notes: Sequence[str] = (),
     weights: Mapping[str, float] | None = None,
+    running: int = 0,
 ) -> GateResult:
-    """``fail_over`` is relative; ``base`` and ``head`` say what the sides were; ``weights``: shares of the requests."""
+    """``fail_over`` is relative; ``base`` and ``head`` say what the sides were; ``weights``: shares of the requests.
+
+    ``running``: how many of base and head run already. Each of these is one process; what another one would have
+    differed by cannot be seen, and is assumed.
+    """
     info = records.info
     minutes = max(0.0, (info.completed_at or info.started_at) - info.started_at) / 60
     shown = {name: _shown(records, name) for name in info.loads}
@@ -98,9 +107,11 @@ def judge(
         parts = {name: (weights or {}).get(name, 1.0) for name in shown}
         tables[ALL] = _together(tables, parts)
         shown[ALL] = RequestVerdict(request=ALL, verdict="cannot tell", metric=next(iter(shown.values())).metric)
-    sure = _intervals(tables, 1 - ERROR / max(1, len(shown)), 1 - FLOOR_ERROR / max(1, len(shown)))
+    errors = ERROR / max(1, len(shown)), FLOOR_ERROR / max(1, len(shown))
+    sure = _intervals(tables, 1 - errors[0], 1 - errors[1], luck=running * ASSUMED**2)
     few = {name: _few(records, name, tables.get(name), minutes) for name in shown}
-    found = tuple(_decide(one, sure.get(name), fail_over, minutes, few[name]) for name, one in shown.items())
+    lasting = ONE_PROCESS if running else ""
+    found = tuple(_decide(one, sure.get(name), fail_over, minutes, few[name], lasting) for name, one in shown.items())
     most = max((one for one in found if one.rate), key=lambda one: one.rate or 0.0, default=None)
     order: tuple[Verdict, ...] = ("failed", "slower", "cannot tell", "faster", "the same")
     return GateResult(
@@ -169,9 +180,9 @@ def _shown(records: RunRecords, name: str) -> RequestVerdict:
 
 
 def _decide(
-    shown: RequestVerdict, found: tuple[Ratio, Ratio] | None, margin: float, minutes: float, few: str
+    shown: RequestVerdict, found: tuple[Ratio, Ratio] | None, margin: float, minutes: float, few: str, lasting: str
 ) -> RequestVerdict:
-    """By its intervals; ``few`` says why it has none worth the name."""
+    """By its intervals; ``few`` says why it has none worth the name, ``lasting`` why time would not narrow them."""
     if shown.reason:
         return shown
     if found is None:
@@ -186,11 +197,13 @@ def _decide(
     value = abs(math.log(head.value))
     wanted = max(value, math.log1p(margin) - value)
     more = minutes * ((half / wanted) ** 2 - 1) if wanted > 0 else math.inf
+    verdict = decided(head, margin)
     return shown.model_copy(
         update={
-            "verdict": decided(head, margin),
+            "verdict": verdict,
+            "reason": lasting if verdict == "cannot tell" else "",
             "detectable": math.expm1(POWER * half),
-            "minutes_more": more if 0 < more <= MOST_MINUTES else None,
+            "minutes_more": more if 0 < more <= MOST_MINUTES and not lasting else None,
         }
     )
 
@@ -273,8 +286,10 @@ def _together(tables: Mapping[str, Paired], weights: Mapping[str, float]) -> Pai
         return Paired(logs=np.log(cost), rounds=rounds)
 
 
-def _intervals(tables: Mapping[str, Paired], confidence: float, floor: float) -> Mapping[str, tuple[Ratio, Ratio]]:
-    """Of each request head over base, and base over its copy, which is nothing.
+def _intervals(
+    tables: Mapping[str, Paired], confidence: float, floor: float, *, luck: float
+) -> Mapping[str, tuple[Ratio, Ratio]]:
+    """Of each request head over base, and base over its copy, which is nothing; ``luck`` is a variance of the former.
 
     Variances of two sources: head's scatter over processes, and base's copy, of which also the mean is known. A
     difference of two sides has the variance 2 v, one to the mean of two 3/2 v.
@@ -296,7 +311,7 @@ def _intervals(tables: Mapping[str, Paired], confidence: float, floor: float) ->
     for name, table in tables.items():
         (variance, free), (noise_variance, noise_free), count = variances[name], of_noise[name], len(table.rounds)
         found[name] = (
-            interval(table.mean(table.head), variance / count, free, confidence),
+            interval(table.mean(table.head), variance / count + luck, free, confidence),
             interval(table.mean(table.noise), noise_variance / 0.75 / count, noise_free, floor),
         )
     return found

@@ -168,7 +168,7 @@ def test_after_a_yes_the_run_goes_on_without_another_question_and_the_next_one_a
             terminal.types("y")
         terminal.read_until(lambda text: "build" in text.partition(DRAWN)[2], seconds=120)
         terminal.child.send_signal(signal.SIGINT)
-        assert (terminal.status(), terminal.questions()) == (130, answers)
+        assert (terminal.status(), terminal.questions()) == (130, answers), terminal.text[-800:]
         assert DRAWN not in terminal.text.rpartition("/N] ")[0]
 
 
@@ -178,4 +178,4 @@ def test_an_ordinary_user_with_all_tools_is_asked_nothing(started: Callable[...,
     terminal = started(*LOCAL, "express", "--type", "json", "--profile", "smoke", user=user)
     terminal.read_until(lambda text: DRAWN in text, seconds=120)
     terminal.child.send_signal(signal.SIGINT)
-    assert (terminal.status(), terminal.questions()) == (130, 0)
+    assert (terminal.status(), terminal.questions()) == (130, 0), terminal.text[-800:]

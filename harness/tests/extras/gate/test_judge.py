@@ -107,6 +107,17 @@ def test_where_base_differs_from_its_own_copy_nothing_is_told_of_head() -> None:
     assert "its copy" in found.requests[0].reason
 
 
+def test_of_sides_that_run_already_the_luck_of_one_process_stays_in_the_answer() -> None:
+    generator = np.random.default_rng(8)
+    for slower, said in ((1.08, "cannot tell"), (1.5, "slower")):
+        records = session(generator, slower, noise=0.01, process=0.0)
+        assert {one.request: one.verdict for one in judged(records).requests}[REQUESTS[1]] == "slower"
+        found = judge(records, 0.05, "http://a", "http://b", running=2).requests
+        second = next(one for one in found if one.request == REQUESTS[1])
+        assert (second.verdict, second.minutes_more) == (said, None)
+        assert ("one process" in second.reason) is (said == "cannot tell")
+
+
 def test_a_wrong_answer_of_head_is_a_failure_and_of_base_leaves_it_open() -> None:
     wrong = CheckResult(check="declared", rule="declared.1", outcome=Outcome.FAIL, expected="200", actual="500")
     for side, said in ((HEAD, "failed"), (BASE, "cannot tell")):
