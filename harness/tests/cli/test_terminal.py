@@ -89,8 +89,9 @@ def clone(tmp_path: Path) -> Path:
     """A fresh clone that any user may read, in a folder that any user may write to."""
     target = tmp_path / "clone"
     subprocess.run(["git", "clone", "-q", "--depth", "1", f"file://{REPOSITORY}", str(target)], check=True)
-    for folder in (target, *tmp_path.parents[:2], tmp_path):
-        folder.chmod(0o755 if folder != tmp_path else 0o777)
+    for folder in (target, *(parent for parent in tmp_path.parents if "pytest-of-" in str(parent))):
+        folder.chmod(0o755)
+    tmp_path.chmod(0o777)
     subprocess.run(["chmod", "-R", "a+rwX", str(target)], check=True)
     return target
 
