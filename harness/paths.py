@@ -14,6 +14,7 @@ PROFILES = CONFIG / "profiles"
 CLAIMS = REPOSITORY / "config" / "claims"
 RESULTS = Path.cwd() / "tfb-results" if INSTALLED else REPOSITORY / "results"
 TOOLSET = REPOSITORY / "toolset"
+CONFIG_FILE = "benchmark_config.json"  # in the folder of an implementation
 PREBUILT = "built"  # folder of a wheel's toolset with programs that it brings
 
 

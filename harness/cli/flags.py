@@ -15,7 +15,7 @@ from cyclopts import Group, Parameter, Token
 from cyclopts.validators import Number
 
 from harness.errors import UsageError
-from harness.paths import FRAMEWORKS, INSTALLED, PROFILES, RESULTS
+from harness.paths import CONFIG_FILE, FRAMEWORKS, INSTALLED, PROFILES, RESULTS
 from harness.records import bounded
 
 MOST = 1_000_000  # connections, or queries a request
@@ -31,7 +31,7 @@ WHAT, HOW, WHERE, OUTPUT = (
 
 def _entries() -> Iterator[tuple[str, Any]]:
     """Name and entry of every implementation; a broken configuration is told by every other command."""
-    for path in sorted(FRAMEWORKS.glob("*/*/benchmark_config.json")):
+    for path in sorted(FRAMEWORKS.glob(f"*/*/{CONFIG_FILE}")):
         with contextlib.suppress(OSError, ValueError, AttributeError, KeyError, TypeError):
             document: Any = bounded.parse(bounded.read(path, 1 << 20))
             for variant, entry in ((v, e) for tests in document["tests"] for v, e in tests.items()):
@@ -113,7 +113,7 @@ def frameworks_folders(names: Sequence[str]) -> tuple[Path, ...]:
     for folder in (Path(name).resolve() for name in names):
         if not folder.is_dir():
             raise UsageError(f"--frameworks: {folder} is not a folder")
-        whole = (folder / "frameworks").is_dir() and not any(folder.glob("*/*/benchmark_config.json"))
+        whole = (folder / "frameworks").is_dir() and not any(folder.glob(f"*/*/{CONFIG_FILE}"))
         folders.append(folder / "frameworks" if whole else folder)
     return tuple(dict.fromkeys(folders)) or (FRAMEWORKS,)
 

@@ -11,8 +11,8 @@ from cyclopts import Parameter
 
 from harness.cli import flags
 from harness.errors import Exit, UsageError
-from harness.paths import FRAMEWORKS
-from harness.plan.discovery import CONFIG_FILE, Implementation, scan
+from harness.paths import CONFIG_FILE, FRAMEWORKS
+from harness.plan.discovery import Implementation, scan
 from harness.plan.words import suggest
 
 DEFAULT = "express"

@@ -12,9 +12,9 @@ from pathlib import Path
 from harness.errors import EnvironmentLacksError, StoreError, UsageError
 from harness.experiment.progress import Progress
 from harness.host import process
-from harness.paths import INSTALLED, REPOSITORY
+from harness.paths import CONFIG_FILE, INSTALLED, REPOSITORY
 from harness.plan.config import Settings, Twins
-from harness.plan.discovery import CONFIG_FILE, Implementation, Scan, scan, select
+from harness.plan.discovery import Implementation, Scan, scan, select
 from harness.plan.plan import Candidate, Plan, all_waiting
 from harness.plan.words import suggest
 from harness.records import store

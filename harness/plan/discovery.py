@@ -12,7 +12,7 @@ from typing import Literal
 from pydantic import ValidationError
 
 from harness.errors import ConfigError, UsageError
-from harness.paths import FRAMEWORKS, REPOSITORY
+from harness.paths import CONFIG_FILE, FRAMEWORKS, REPOSITORY
 from harness.plan.benchmark_config import BenchmarkConfig, Local, TestEntry, json_schema
 from harness.plan.foreign import tolerate
 from harness.plan.testtypes import TestType
@@ -21,7 +21,6 @@ from harness.plan.words import explain, suggest
 from harness.records import bounded
 from harness.records.models import Build, ImplementationInfo
 
-CONFIG_FILE = "benchmark_config.json"
 CONFIG_BYTES = 1 << 20  # of the file; the longest of TechEmpower's has some 30 KiB
 Rules = Literal["tfb", "techempower"]
 

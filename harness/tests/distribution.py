@@ -13,7 +13,11 @@ OF_ONE_RUN = ("harness/tests/dashboard/",)
 # Whose tests start containers, or look whether there are any.
 OF_CONTAINERS = (
     *(f"harness/tests/e2e/test_{name}" for name in ("dashboard_page", "docker", "gate.py::test_containers")),
-    *("harness/tests/runtime/test_containers.py", "harness/tests/extras/deployments/", "harness/tests/faults/test_eng"),
+    *(
+        "harness/tests/runtime/test_containers.py",
+        "harness/tests/extras/deployments/",
+        "harness/tests/faults/test_engine.py",
+    ),
 )
 OF_REAL_SERVERS = ("harness/tests/e2e/",)
 LEFT = "harness/tests/faults/test_surroundings.py"  # who ends what a dead harness has left ends it for all

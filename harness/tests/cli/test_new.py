@@ -6,8 +6,8 @@ import pytest
 
 from harness import cli
 from harness.errors import Exit
-from harness.paths import FRAMEWORKS
-from harness.plan.discovery import CONFIG_FILE, read
+from harness.paths import CONFIG_FILE, FRAMEWORKS
+from harness.plan.discovery import read
 from harness.plan.testtypes.registry import TEST_TYPES
 
 
