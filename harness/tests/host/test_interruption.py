@@ -204,6 +204,25 @@ def test_a_library_sees_no_interruption_which_comes_between_two_steps(
     assert set(out.splitlines()) <= {b'{"values":[1]}'}
 
 
+def test_an_interrupt_that_passes_the_exec_of_a_text_ends_with_our_status(tmp_path: Path) -> None:
+    """Python itself would end by SIGINT afterwards."""
+    waits = "exec('print(flush=True); time.sleep(60)')"
+    code = f"import time\nfrom harness import cli\ncli.main = lambda: cli.guarded(lambda: {waits})"
+    (tmp_path / "changed.py").write_text(f"{HEARS}\n{code}\n{RUNS}\n", encoding="ascii")
+    child = subprocess.Popen(
+        [sys.executable, "-m", "changed"],
+        cwd=tmp_path,
+        env=os.environ | {"PYTHONPATH": str(REPOSITORY)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    assert child.stdout is not None
+    child.stdout.readline()
+    child.send_signal(signal.SIGTERM)
+    _, errors = child.communicate(timeout=20)
+    assert (child.returncode, errors) == (130, b"tfb: interrupted; everything started is stopped\n")
+
+
 def test_a_step_that_never_ends_is_interrupted_all_the_same() -> None:
     child = started(
         f"from harness.host import interruption\ninterruption.PATIENCE_SECONDS = 0.2\n{STEPS}".replace(
