@@ -54,8 +54,8 @@ def _children(order: str) -> Any:  # noqa: ANN401 - what the order returns
 def script() -> None:
     """What an installed ``tfb`` calls."""
     status = run()
-    # An interrupt that passed an exec of a text, as dataclasses and pydantic make their methods with, is remembered until
-    # the next one: Python would end itself by SIGINT instead of with our exit status.
+    # An interrupt that passed an exec of a text, as dataclasses make their methods with, is remembered until the next
+    # exec: Python would end itself by SIGINT instead of with our exit status.
     exec("")  # noqa: S102
     sys.exit(status)
 
