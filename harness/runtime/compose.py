@@ -146,7 +146,7 @@ class Project:
     def remove_all(self) -> None:
         """Stop and remove what carries this run's label, and nothing else; images stay."""
         mine = ("--filter", f"label={RUN_LABEL}={self.run_id}")
-        for listing, _, remove in THINGS.values():
+        for thing, (listing, _, remove) in THINGS.items():
             # What was being made when a run was interrupted may appear after the first look.
             for _ in range(3):
                 found = ids(*listing, *mine, at=self.at)
@@ -155,7 +155,7 @@ class Project:
                 if found:
                     docker(*remove, *found, at=self.at)
             else:
-                logger.warning("the engine would not remove %s of run %s", listing[0], self.run_id)
+                logger.warning("the engine would not remove each %s of run %s", thing, self.run_id)
 
 
 def ids(*listing: str, at: Sequence[str] = ()) -> list[str] | None:

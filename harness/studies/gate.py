@@ -2,6 +2,7 @@
 
 Head wastes a share of the CPU of one of three requests, by turns of a loop whose cost a first session of each stack
 measures. Each session is one of ``./tfb compare`` and one line of FILE: the same command again goes on where it ended.
+With ``--releases`` FILE gets instead what ./tfb compare says of pairs of releases of libraries, as Markdown.
 """
 
 import argparse
@@ -28,6 +29,12 @@ SHARES = (0, 3, 5, 10, 20)  # percent
 PLANTED = "item"
 CALIBRATION = -1  # in the place of a share
 TOGETHER = "all"  # of the mix, in which a part of the planted slowdown is, too
+# What installs a release, the older one and the newer one.
+RELEASES = {
+    "express": ("npm install --no-save --ignore-scripts express@{}", "4.22.1", "5.2.1"),
+    "pg": ("npm install --no-save --ignore-scripts pg@{}", "8.11.6", "8.23.1"),
+    "fastapi": (".venv/bin/python -m pip install -q pydantic=={}", "1.10.24", "2.14.4"),
+}
 
 
 class Session(Record):
@@ -62,15 +69,34 @@ def measured(stack: str, share: int, number: int, turns: int, time: str) -> Sess
         shutil.copytree(base, head, symlinks=True)
     described(stack, base, 0)
     described(stack, head, turns)
-    sides = ("--base", f"dir:{base}", "--head", f"dir:{head}", "--service", str(base))
-    command = [sys.executable, "-m", "harness", "compare", *sides, "--json", "--yes", "--quiet", "--time", time]
-    done = subprocess.run(command, check=False, capture_output=True, text=True, cwd=REPOSITORY)
+    done = compared(base, head, "--json", "--time", time)
     result, error = None, ""
     try:
         result = GateResult.model_validate_json(done.stdout)
     except ValueError:
         error = done.stderr.strip()[-500:]
     return Session(stack=stack, share=share, number=number, turns=turns, result=result, error=error)
+
+
+def compared(base: Path, head: Path, *words: str) -> "subprocess.CompletedProcess[str]":
+    """``./tfb compare`` of two folders."""
+    sides = ("--base", f"dir:{base}", "--head", f"dir:{head}", "--service", str(base))
+    command = [sys.executable, "-m", "harness", "compare", *sides, "--yes", "--quiet", *words]
+    return subprocess.run(command, check=False, capture_output=True, text=True, cwd=REPOSITORY)
+
+
+def released(stack: str, time: str) -> str:
+    """What it says of the newer release."""
+    install, *versions = RELEASES[stack]
+    base, head = sides = [WORK / f"{stack}-{version}" for version in versions]
+    for version, side in zip(versions, sides, strict=True):
+        if not side.is_dir():
+            place = shutil.copytree(built(stack), WORK / f"{stack}.new", symlinks=True, dirs_exist_ok=True)
+            subprocess.run(["sh", "-c", install.format(version)], check=True, cwd=place, timeout=600)
+            described(stack, place, 0)
+            place.rename(side)
+    done = compared(base, head, "--markdown", "--time", time)
+    return f"# {install.split()[-1].format(' → '.join(versions))}\n\n{done.stdout or done.stderr}\n"
 
 
 def built(stack: str) -> Path:
@@ -135,8 +161,14 @@ def main() -> None:
     parser.add_argument("--stacks", nargs="+", default=list(STACKS), choices=STACKS)
     parser.add_argument("--sessions", type=int, default=20, help="of each stack and share; 0: only the table")
     parser.add_argument("--time", default="5m")
+    parser.add_argument("--releases", action="store_true")
     asked = parser.parse_args()
     WORK.mkdir(parents=True, exist_ok=True)
+    if asked.releases:
+        for stack in RELEASES:
+            with asked.file.open("a", encoding="utf-8") as file:
+                file.write(released(stack, asked.time))
+        return
     sessions = read(asked.file)
 
     def session(stack: str, share: int, number: int, turns: int, time: str) -> Session:
