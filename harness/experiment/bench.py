@@ -167,7 +167,8 @@ class Bench:
         self.progress.process(name, process.number)
         try:
             if self.database.divisible:
-                running.database = running.stack.enter_context(self.database.own(f"{name}-{process.number}"))
+                own = self.database.own(f"{name}-{process.number}", empty=bool(running.implementation.requests))
+                running.database = running.stack.enter_context(own)
             else:
                 self.database.restore()
                 running.database = self.database

@@ -175,8 +175,11 @@ class SharedDatabase(Database, Protocol):
     def divisible(self) -> bool:
         """Whether servers that are up side by side may each have seeded tables of their own."""
 
-    def own(self, name: str) -> AbstractContextManager[Database]:
-        """Seeded tables for one server, whose use is counted apart; they can be restored while it is connected."""
+    def own(self, name: str, *, empty: bool = False) -> AbstractContextManager[Database]:
+        """Seeded tables for one server, whose use is counted apart; they can be restored while it is connected.
+
+        ``empty``: nothing, in a database that belongs to the server.
+        """
 
 
 class Generator(Protocol):

@@ -89,9 +89,10 @@ class RunDatabase:
                 return
 
     @contextmanager
-    def own(self, name: str) -> Iterator[OwnDatabase]:
+    def own(self, name: str, *, empty: bool = False) -> Iterator[OwnDatabase]:
         """A copy of the template and a role for one server, dropped on the way out; raises StartError.
 
+        ``empty``: in the place of the copy a database of PostgreSQL's own that belongs to the role.
         Upstream folders have the shared one, whose name stands in their source.
         """
         if self.owned:
@@ -103,10 +104,15 @@ class RunDatabase:
         password = secrets.token_hex(16)
         names = {"database": sql.Identifier(database), "user": sql.Identifier(user), "password": sql.Literal(password)}
         drops = ("DROP DATABASE IF EXISTS {database} WITH (FORCE)", "DROP ROLE IF EXISTS {user}")
+        made: LiteralString = (
+            "CREATE DATABASE {database} OWNER {user} ENCODING 'UTF8' LOCALE 'C.UTF-8' TEMPLATE template0"
+            if empty
+            else "CREATE DATABASE {database} TEMPLATE hello_world_seed"
+        )
         makes = (
-            "CREATE DATABASE {database} TEMPLATE hello_world_seed",
             # The rights on the tables are those of the benchmark's role.
             "CREATE ROLE {user} LOGIN PASSWORD {password} IN ROLE {shared}",
+            made,
             # Rights on a database are not copied with its template.
             "REVOKE ALL ON DATABASE {database} FROM PUBLIC",
             "GRANT CONNECT ON DATABASE {database} TO {user}",

@@ -35,7 +35,7 @@ class NoDatabase:
         """It is not ours to look after."""
 
     @contextmanager
-    def own(self, _name: str) -> "Iterator[NoDatabase]":
+    def own(self, _name: str, *, empty: bool = False) -> "Iterator[NoDatabase]":
         """The same for every server."""
         yield self
 

@@ -82,7 +82,7 @@ class FakeDatabase:
         return None
 
     @contextmanager
-    def own(self, name: str) -> Iterator[Database]:
+    def own(self, name: str, *, empty: bool = False) -> Iterator[Database]:
         yield replace(self, address=replace(self.address, name=f"own-{name}"))
 
 

@@ -43,6 +43,12 @@ class Handler(BaseHTTPRequestHandler):
 
 ThreadingHTTPServer(("127.0.0.1", int(os.environ["PORT"])), Handler).serve_forever()
 """
+TABLE = """
+import psycopg
+names = {"host": "DBHOST", "port": "DBPORT", "dbname": "DBNAME", "user": "DBUSER", "password": "DBPASS"}
+with psycopg.connect(**{key: os.environ[name] for key, name in names.items()}) as own:
+    own.execute("CREATE TABLE shop (id int)")
+"""
 TOML = f"""
 [service]
 start = "{sys.executable} -u server.py"
@@ -84,7 +90,12 @@ def compare(folder: Path, *words: str, seconds: int = 25) -> subprocess.Complete
 
 
 def test_a_change_that_triples_the_work_is_found_and_named_and_leaves_nothing_behind(shop: Path) -> None:
-    text = (shop / "server.py").read_text(encoding="utf-8")
+    """Of a service that makes its table when it starts."""
+    text = (shop / "server.py").read_text(encoding="utf-8").replace("\nROUNDS", f"{TABLE}\nROUNDS")
+    (shop / "server.py").write_text(text, encoding="utf-8")
+    file = shop / "tfb.toml"
+    file.write_text(file.read_text(encoding="utf-8").replace("env =", "postgres = true\nenv ="), encoding="utf-8")
+    git(shop, "commit", "-q", "-a", "-m", "a shop with a database")
     (shop / "server.py").write_text(text.replace("ROUNDS = 20", "ROUNDS = 2000"), encoding="utf-8")
     done = compare(shop, "--base", "main", "--json", "--history", str(shop.parent / "history"), seconds=60)
     assert done.returncode == Exit.FAILED, done.stdout + done.stderr

@@ -26,6 +26,15 @@ def test_a_server_cannot_enter_the_database_of_another(postgres: EmbeddedDatabas
             pass
 
 
+def test_a_service_has_an_empty_database_in_which_it_may_make_what_it_likes(postgres: EmbeddedDatabase) -> None:
+    for _ in range(2):  # what the one before has made is gone
+        with postgres.own("shop", empty=True) as own, connect(own.address) as service:
+            tables = service.execute("SELECT count(*) FROM information_schema.tables WHERE table_schema = 'public'")
+            assert tables.fetchone() == (0,)
+            for statement in ("CREATE EXTENSION pgcrypto", "CREATE TABLE world (id int)", "CREATE SCHEMA shop"):
+                service.execute(statement.encode())
+
+
 def test_what_a_server_changes_of_its_role_is_held_against_nobody_else(postgres: EmbeddedDatabase) -> None:
     with postgres.own("one") as one, postgres.own("two") as two:
         with connect(one.address, admin=True) as admin, connect(two.address, admin=True) as beside:
