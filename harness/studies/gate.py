@@ -159,6 +159,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("file", type=Path, help="one line a session; a session that is in it is not done again")
     parser.add_argument("--stacks", nargs="+", default=list(STACKS), choices=STACKS)
+    parser.add_argument("--shares", nargs="+", type=int, default=list(SHARES), choices=SHARES, help="percent")
     parser.add_argument("--sessions", type=int, default=20, help="of each stack and share; 0: only the table")
     parser.add_argument("--time", default="5m")
     parser.add_argument("--releases", action="store_true")
@@ -179,7 +180,7 @@ def main() -> None:
         print(f"{stack} {share} % {number}: {one.error or one.found}", file=sys.stderr, flush=True)
         return one
 
-    rows = [(n, stack, share) for n in range(asked.sessions) for stack in asked.stacks for share in SHARES]
+    rows = [(n, stack, share) for n in range(asked.sessions) for stack in asked.stacks for share in asked.shares]
     rows.sort(key=lambda row: (row[0], random.Random(str(row)).random()))
     done = {(one.number, one.stack, one.share) for one in sessions}
     for number, stack, share in (row for row in rows if row not in done):
