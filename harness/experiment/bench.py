@@ -167,13 +167,14 @@ class Bench:
         self.progress.process(name, process.number)
         try:
             if self.database.divisible:
-                own = self.database.own(f"{name}-{process.number}", empty=bool(running.implementation.requests))
+                own = self.database.own(f"{name}-{process.number}", empty=running.implementation.is_service)
                 running.database = running.stack.enter_context(own)
             else:
                 self.database.restore()
                 running.database = self.database
             address, path = running.database.address, running.implementation.ready_path
-            self.verifier.begin(address)
+            if not running.implementation.is_service:
+                self.verifier.begin(address)
             # Once the server has stopped.
             running.stack.push(lambda kind, *_: None if kind else self._hold_to_account(running))
             running.server = running.stack.enter_context(

@@ -27,7 +27,7 @@ from harness.experiment.steps import (
 )
 from harness.experiment.warm_up import Route, warm_all
 from harness.plan.plan import Candidate, Plan, groups, headline
-from harness.records.models import Closed, Load, Open, Purpose, Scenario, Trial
+from harness.records.models import Closed, Load, Open, Outcome, Purpose, Scenario, Trial
 from harness.stats.capacity import next_load
 
 FAILED_LOADS = 2  # of one test type on one process, after which it is loaded no more
@@ -329,25 +329,42 @@ def _rates(up: Up) -> Design:
 
 
 def _at_one_rate(up: Up, rates: dict[str, float]) -> Design:
-    """A closed loop, then rounds; ``rates`` by test type: half of what the slowest side answered in the first loop."""
+    """A closed loop, then rounds; ``rates`` by test type: half of what the slowest side answered in the first loop.
+
+    After a round in which more than one side fell short of the rate it is half of what these answered: a closed loop
+    gives a server several requests at a time, which cost it less.
+    """
     dice = random.Random(f"{up.seed} gate {up.number}")
     number, sides = 0, tuple(up.members.values())
-    while (kinds := sorted(_common(up, sides))) and (cells := up.cells()):
+    while cells := up.cells():
         closed = number == 0
+        kinds = [kind for kind in sorted(_common(up, sides)) if closed or kind in rates]
+        if not kinds:
+            return
         for kind in dice.sample(kinds, len(kinds)):
             table = [cell for cell in cells if cell.test_type == kind]
-            answered = []
+            found: list[Trial] = []
             for cell in dice.sample(table, len(table)):
                 if closed:
                     seconds = up.plan.seconds(cell.load, headline=True) * (1.0 if up.number == 0 else LATER_LOOPS)
-                    trial = yield from up.measure(cell, seconds, number, must=up.number == number == 0)
-                    answered += [trial.throughput] if trial and trial.rankable else []
-                elif kind in rates:
+                else:
                     seconds = max(up.plan.profile.rates.seconds, min(FEW_REQUESTS / rates[kind], LONGEST_TRIAL))
-                    yield from up.measure(_at(cell, rates[kind]), seconds, number)
-            if kind not in rates and len(answered) == len(table) and min(answered) > 0:
-                rates[kind] = float(f"{RATE_SHARE * min(answered):.2g}")
+                    cell = _at(cell, rates[kind])  # noqa: PLW2901
+                trial = yield from up.measure(cell, seconds, number, must=up.number == number == 0)
+                found += [trial] if trial else []
+            if closed:
+                telling = [trial for trial in found if trial.rankable]
+                tell = kind not in rates and len(telling) == len(table)
+            else:
+                telling = [trial for trial in found if _fell_short(trial)]
+                tell = len(telling) > 1
+            if tell and (slowest := min(trial.throughput for trial in telling)) > 0:
+                rates[kind] = float(f"{RATE_SHARE * slowest:.2g}")
         number += 1
+
+
+def _fell_short(trial: Trial) -> bool:
+    return any(gate.name == "achieved-rate" and gate.outcome is Outcome.FAIL for gate in trial.gates)
 
 
 def _at(cell: Cell, rate: float) -> Cell:

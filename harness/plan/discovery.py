@@ -40,6 +40,11 @@ class Implementation:
     ready: str | None = None  # path that answers 200 once it is up; None: that of its first test type
     requests: Mapping[str, TestType] = field(default_factory=dict)  # of a service that declares its own test types
 
+    @property
+    def is_service(self) -> bool:
+        """Whether it is somebody's own service, which knows nothing of the six test types."""
+        return bool(self.requests)
+
     @cached_property
     def test_types(self) -> Mapping[str, TestType]:
         """By name: its own, or those of the registry that it has a URL for, in the order of a replicate."""

@@ -14,7 +14,7 @@ from harness.experiment.steps import Failed, Measure, Measured, Process, Shown, 
 from harness.plan import profile as profiles
 from harness.plan.plan import Candidate, Plan, headline
 from harness.plan.profile import Profile
-from harness.records.models import Closed, Load, Open, Scenario, Trial
+from harness.records.models import Closed, Gate, Load, Open, Outcome, Scenario, Trial
 
 JSON = (Closed(connections=16), Closed(connections=64), Closed(connections=256))
 QUERY = (Closed(connections=64, queries=1), Closed(connections=64, queries=20))
@@ -190,6 +190,52 @@ def test_a_gate_measures_every_side_at_the_rate_of_the_slowest_in_all_its_proces
     for number in range(4):
         counts = [count for process, count in at_rate.items() if process.number == number]
         assert max(counts) - min(counts) <= 1
+
+
+@pytest.mark.parametrize(("late", "lowered"), [("a", False), ("ab", True)])
+def test_a_rate_that_more_than_one_side_of_a_gate_falls_short_of_is_lowered_for_all(late: str, lowered: bool) -> None:
+    plan = plan_of("abc", short("gate", time_seconds=240.0))
+    plan = replace(
+        plan, candidates=tuple(replace(c, test_types={"json": (Closed(connections=32),)}) for c in plan.candidates)
+    )
+    missed = Gate(name="achieved-rate", outcome=Outcome.FAIL, value=0.3, threshold=0.01)
+    bench, seen = Prediction(plan), []
+
+    def answer(step: Step) -> Shown | None:
+        shown = bench.carry_out(step)
+        if not isinstance(step, Measure) or not isinstance(shown, Measured):
+            return shown
+        process, load = step.cell.process, step.cell.load
+        told: dict[str, object] = {"throughput": 2000.0}
+        if isinstance(load, Open):
+            seen.append((load.rate, process.number == 0 and step.round == 1))
+            if load.rate > 700 and process.implementation in late:
+                told = {"throughput": 700.0, "gates": (missed,)}
+        return Measured(trial=shown.trial.model_copy(update=told))
+
+    carry_out(designs.gate(plan, 1), Answers(plan, answer), bench, 240.0)
+    assert {rate for rate, first in seen if first} == {1000.0}
+    assert {rate for rate, first in seen if not first} == {350.0 if lowered else 1000.0}
+
+
+def test_a_gate_without_a_rate_ends() -> None:
+    """A closed loop that failed gives none."""
+    failed = Gate(name="errors", outcome=Outcome.FAIL, value=1.0, threshold=0.0)
+    plan = plan_of("abc", short("gate", time_seconds=240.0))
+    bench = Prediction(plan)
+
+    def answer(step: Step) -> Shown | None:
+        shown = bench.carry_out(step)
+        return (
+            Measured(trial=shown.trial.model_copy(update={"gates": (failed,)}))
+            if isinstance(shown, Measured)
+            else shown
+        )
+
+    answers = Answers(plan, answer)
+    carry_out(designs.gate(plan, 1), answers, bench, 240.0)
+    assert measured(answers)
+    assert all(isinstance(step.cell.load, Closed) for step in measured(answers))
 
 
 def test_a_gate_ends_when_a_side_is_lost() -> None:

@@ -122,7 +122,9 @@ def test_each_kind_of_load_is_on_the_command_line(tmp_path: Path) -> None:
     assert (closed["--answers"], closed["--answers-share"]) == (str(tmp_path / ANSWERS), "0.01")
     assert (closed["--answers-limit"], closed["--answers-bytes"]) == ("3000", "1048576")
     opened = options(list(Loadgen().arguments(OPEN, tmp_path)))
-    assert (opened["--rate"], opened["--drain-seconds"]) == ("500", "2")
+    assert (opened["--rate"], opened["--drain-seconds"], opened["--spin"]) == ("500", "2", "50")
+    quick = replace(OPEN, load=Open(rate=20_000.0, connections=64))
+    assert options(list(Loadgen().arguments(quick, tmp_path)))["--spin"] == "10"  # a tenth of its threads' time
     assert {"--depth", "--answers"}.isdisjoint(opened)
     assert "--answers" not in Loadgen().arguments(PLAYED, tmp_path)
     words = list(Loadgen().arguments(replace(PLAYED, sampling=sampled.sampling), tmp_path))
