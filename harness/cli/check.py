@@ -41,7 +41,7 @@ CPUS = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 2
 # anything, or does not let this user make machines of network namespaces.
 NOT_JUDGED = "not judged: "
 UNTIL = "TFB_CHECK_UNTIL"  # when tests of other implementations begin no more, in seconds since 1970; unset: never
-SECONDS_OF_ALL = 36 * 60.0  # the last ones that begin by then take some minutes
+SECONDS_OF_ALL = 32 * 60.0  # the last ones that begin by then take some minutes
 TESTS_FAILED = 1  # pytest's status where all were run and some failed
 Extent = Literal["fast", "usual", "all"]
 
