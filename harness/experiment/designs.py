@@ -343,13 +343,13 @@ def _at_one_rate(up: Up, rates: dict[str, float]) -> Design:
             return
         for kind in dice.sample(kinds, len(kinds)):
             table = [cell for cell in cells if cell.test_type == kind]
+            if closed:
+                seconds = up.plan.seconds(table[0].load, headline=True) * (1.0 if up.number == 0 else LATER_LOOPS)
+            else:
+                table = [_at(cell, rates[kind]) for cell in table]
+                seconds = max(up.plan.profile.rates.seconds, min(FEW_REQUESTS / rates[kind], LONGEST_TRIAL))
             found: list[Trial] = []
             for cell in dice.sample(table, len(table)):
-                if closed:
-                    seconds = up.plan.seconds(cell.load, headline=True) * (1.0 if up.number == 0 else LATER_LOOPS)
-                else:
-                    seconds = max(up.plan.profile.rates.seconds, min(FEW_REQUESTS / rates[kind], LONGEST_TRIAL))
-                    cell = _at(cell, rates[kind])  # noqa: PLW2901
                 trial = yield from up.measure(cell, seconds, number, must=up.number == number == 0)
                 found += [trial] if trial else []
             if closed:

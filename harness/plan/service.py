@@ -36,7 +36,7 @@ class Service(Section):
     ready: Annotated[str, Field(pattern=r"^/[!-~]*$", max_length=2000)] | None = None  # answers 200 once it is up
     env: dict[str, str] = Field(default={})
     language: str = ""  # java, kotlin, scala, …: a just-in-time compiler is given longer to warm up
-    postgres: bool = False  # whether it is given one: DBHOST, DBPORT, DBNAME, DBUSER, DBPASS
+    postgres: bool = False  # whether it is given an empty database: DBHOST, DBPORT, DBNAME, DBUSER, DBPASS
     connections: Connections = 32
 
     @model_validator(mode="after")

@@ -155,7 +155,7 @@ class Project:
                 if found:
                     docker(*remove, *found, at=self.at)
             else:
-                logger.warning("the engine would not remove each %s of run %s", thing, self.run_id)
+                logger.warning("the engine did not remove every %s of run %s", thing, self.run_id)
 
 
 def ids(*listing: str, at: Sequence[str] = ()) -> list[str] | None:

@@ -30,12 +30,13 @@ LOG_BYTES = 1 << 20  # of a log that are searched
 
 _STATUS = re.compile(rb"HTTP/1\.[01] (\d{3})[ \r\n]")
 # How programs say that they have crashed, the exception itself in a group: Python (what stands behind the indented
-# frames), Go, Rust, the JVM, JavaScript and Ruby; then a supervisor of one of its workers.
+# frames), Go, Rust, the JVM, Node (behind the line that threw it), JavaScript and Ruby; then a supervisor of a worker.
 _EXCEPTIONS = re.compile(
     r"Traceback \(most recent call last\):\n(?:[ \t|+].*\n|\n){0,300}(?P<python>[^\s|+].*)"
     r"|^(?P<go>(?:panic|fatal error): .+)"
     r"|^(?P<rust>thread '.+' (?:\(\d+\) )?panicked at .+(?:\n(?!note:|stack).+)?)"
     r"|^(?P<jvm>Exception in thread \".+)"
+    r"|^[ \t]*\^+\n\n(?P<node>\S.*)"
     r"|^(?P<javascript>(?:Uncaught )?\w*(?:Error|Exception): .+)(?=\n(?:.*\n){0,5}?\s+at )"
     r"|^(?P<ruby>.+:\d+:in .+ \(\w+(?:Error|Exception)\))",
     re.MULTILINE,

@@ -162,7 +162,7 @@ def main() -> None:
     parser.add_argument("--shares", nargs="+", type=int, default=list(SHARES), choices=SHARES, help="percent")
     parser.add_argument("--sessions", type=int, default=20, help="of each stack and share; 0: only the table")
     parser.add_argument("--time", default="5m")
-    parser.add_argument("--releases", action="store_true")
+    parser.add_argument("--releases", action="store_true", help="compare releases of libraries instead")
     asked = parser.parse_args()
     WORK.mkdir(parents=True, exist_ok=True)
     if asked.releases:

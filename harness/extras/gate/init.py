@@ -24,7 +24,7 @@ start = "{start}"   # listens on 127.0.0.1 at $PORT, in the foreground
 # ready = "/health"        # answers 200 once it is up; without it the first request's path is asked
 # env = {{ LOG_LEVEL = "warning" }}
 {language}
-# postgres = true          # start one for it: DBHOST, DBPORT, DBNAME, DBUSER, DBPASS in its environment
+# postgres = true          # start one, an empty database a process: DBHOST, DBPORT, DBNAME, DBUSER, DBPASS
 # connections = 32         # of the load
 
 # One block for each kind of request, and what a right answer is. Each is measured by itself, and all as a mix.

@@ -35,7 +35,7 @@ ERROR = 0.03  # of a session of equal sides that says something of any request; 
 FLOOR_ERROR = 0.01  # of one that finds base and its copy to differ
 ALIKE = 4.0  # degrees of freedom that the requests' common variance is worth beside a request's own (Smyth 2004)
 LEAK_BYTES, LEAK_SHARE = 32e6, 0.5  # of growth within a process, over what base's grows by and over its beginning
-SLOW = "it does not keep up with half of what it answered in a closed loop: lower service.connections"
+SLOW = "it does not keep up with the rate: lower service.connections"
 ADVICE = {  # what a gate says of a trial, and what to do
     "rate not achieved": SLOW,
     "unfinished requests": SLOW,

@@ -110,7 +110,7 @@ class RunDatabase:
             else "CREATE DATABASE {database} TEMPLATE hello_world_seed"
         )
         makes = (
-            # The rights on the tables are those of the benchmark's role.
+            # The rights on the tables are those of the benchmark's role, whose members alone PostgreSQL lets in.
             "CREATE ROLE {user} LOGIN PASSWORD {password} IN ROLE {shared}",
             made,
             # Rights on a database are not copied with its template.

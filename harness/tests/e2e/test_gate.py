@@ -89,6 +89,7 @@ def compare(folder: Path, *words: str, seconds: int = 25) -> subprocess.Complete
     )
 
 
+@pytest.mark.needs("postgres", ">=12")
 def test_a_change_that_triples_the_work_is_found_and_named_and_leaves_nothing_behind(shop: Path) -> None:
     """Of a service that makes its table when it starts."""
     text = (shop / "server.py").read_text(encoding="utf-8").replace("\nROUNDS", f"{TABLE}\nROUNDS")

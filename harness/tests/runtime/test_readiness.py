@@ -168,6 +168,10 @@ def test_a_server_that_logs_an_exception_and_goes_on_is_waited_for(tmp_path: Pat
             "Error: Cannot find module 'pg'",
         ),
         (
+            "/pg/client.js:5\n    throw e\n          ^\n\nerror: permission denied\n    at Parser {\n  length: 98",
+            "error: permission denied",
+        ),
+        (
             "app.rb:1:in `require': cannot load such file -- puma (LoadError)\n",
             "app.rb:1:in `require': cannot load such",
         ),
