@@ -75,7 +75,7 @@ class Verifier:
         targets = [kind.target(urls[kind.name]) for kind in (constant or kinds)[:2]]
         rules = server.implementation.rules
         evidence = Evidence(test_type=SERVER, url=targets[0], thorough=thorough, rules=rules)
-        if not server.implementation.is_service:  # else what a service declares is all that is asked of it
+        if not any(kind.requests for kind in kinds):  # else what a service declares is all that is asked of it
             client = Client(server.endpoint, kinds[0], targets[0], self._patience)
             evidence.exchanges = client.ask([PLAIN])
             if thorough:
