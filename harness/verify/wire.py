@@ -183,7 +183,7 @@ class Connection:
 
     def _take(self, count: int, deadline: float, promise: str, before: int = 0) -> bytes:
         if before + count > BODY_LIMIT:
-            raise WireError("grammar", f"{promise}: no answer of these tests has more than {BODY_LIMIT >> 20} MiB")
+            raise WireError("grammar", f"{promise}: no more than {BODY_LIMIT >> 20} MiB is looked at")
         while len(self._buffer) < count:
             self._more(deadline, promise)
         return self._taken(count)

@@ -21,7 +21,7 @@ from harness.records.models import Closed, Outcome, Record, RunRecords, Trial
 from harness.stats.compare import ratio
 from harness.stats.fit import ASSUMED
 from harness.stats.model import Ratio
-from harness.stats.values import METRICS
+from harness.stats.values import METRICS, WARM
 
 BASE, HEAD, COPY = "base", "head", "base-copy"  # names of the sides
 SIDES = (BASE, HEAD, COPY)
@@ -262,7 +262,7 @@ class Paired:
 
 
 def _paired(trials: Sequence[Trial], metric: Metric) -> Paired:
-    """Rounds that lack a side are left out, as are processes without a round."""
+    """Rounds that lack a side or were cold are left out, as are processes without a round."""
     read = METRICS[KEYS[metric]].read
     rounds: defaultdict[tuple[int, int], dict[str, float]] = defaultdict(dict)
     for trial in trials:
@@ -272,11 +272,20 @@ def _paired(trials: Sequence[Trial], metric: Metric) -> Paired:
     for (process, _), values in sorted(rounds.items()):
         if len(values) == len(SIDES):
             by_process[process].append([values[side] for side in SIDES])
-    logs = [np.mean(own, axis=0) for own in by_process.values()]
+    warm = [_warm(np.array(own)) for own in by_process.values()]
     return Paired(
-        logs=np.array(logs).T if logs else np.empty((len(SIDES), 0)),
-        rounds=np.array([float(len(own)) for own in by_process.values()]),
+        logs=np.array([own.mean(axis=0) for own in warm]).T if warm else np.empty((len(SIDES), 0)),
+        rounds=np.array([float(len(own)) for own in warm]),
     )
+
+
+def _warm(rounds: Values) -> Values:
+    """Rounds x sides without those of the first half in which a request cost a tenth more than in the later half.
+
+    A just-in-time compiler was at work. The mean over all sides decides, which favours none of them.
+    """
+    cost, half = rounds.mean(axis=1), len(rounds) // 2
+    return np.asarray(rounds[(cost <= np.median(cost[half:]) + math.log(WARM)) | (np.arange(len(cost)) >= half)])
 
 
 def _together(tables: Mapping[str, Paired], weights: Mapping[str, float]) -> Paired:

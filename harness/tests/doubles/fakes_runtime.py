@@ -278,7 +278,8 @@ class FakeRuntime:
         yield FakeRunning(self.world, self.world.alive[address.port], run, kind, queries)
 
     def steal_ticks(self) -> tuple[float, float] | None:
-        return 0.0, self.world.clock.monotonic() * 100 * self.world.cpus
+        ticks = self.world.clock.monotonic() * 100 * self.world.cpus
+        return self.world.steal * ticks, ticks
 
     def versions(self) -> dict[str, str]:
         return {"fake": "1"}

@@ -62,6 +62,7 @@ class World:
     vanishes_at: float = math.inf  # by the clock: a machine, which does not come back by itself
     vanished: bool = False
     database_dies_at: float = math.inf  # by the clock
+    steal: float = 0.0  # share of the CPUs' time that the hypervisor takes
     objections: tuple[CheckResult, ...] = ()  # to the answers of every trial
 
     def require_machine(self) -> None:

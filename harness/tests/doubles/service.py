@@ -53,6 +53,7 @@ class Answer:
     kind: str = JSON
     body: bytes = b""
     promised: int | None = None
+    coding: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -135,6 +136,8 @@ def _handler(service: Service) -> type[BaseHTTPRequestHandler]:
             made = service.wrong(call, right(call, body, authorized=self.headers.get("Authorization") == "Bearer t"))
             self.send_response(made.status)
             self.send_header("Content-Type", made.kind)
+            if made.coding:
+                self.send_header("Content-Encoding", made.coding)
             if made.status != 204:
                 self.send_header("Content-Length", str(len(made.body) if made.promised is None else made.promised))
             self.end_headers()

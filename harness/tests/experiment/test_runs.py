@@ -129,6 +129,12 @@ def test_what_is_objected_to_in_a_trials_own_answers_fails_its_test_type(tmp_pat
     assert not outcome.ranking.test_types["json"].headline.rows[0].ranked
 
 
+def test_what_a_hypervisor_takes_is_told_of_every_trial(tmp_path: Path) -> None:
+    (trial,) = FakeRun(tmp_path, {"a": Behaviour()}, world=World(steal=0.05)).run().records.trials
+    assert trial.steal_share == pytest.approx(0.05)
+    assert "steal" in {gate.word for gate in trial.gates if gate.outcome is Outcome.WARN}
+
+
 def test_a_test_type_that_fails_verification_is_not_loaded(tmp_path: Path) -> None:
     fake = FakeRun(tmp_path, {"a": Behaviour(), "b": Behaviour()}, quick(), test_types=("json", "db"))
     fake.verifier.fails_before = frozenset({("a", "db")})

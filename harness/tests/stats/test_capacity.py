@@ -11,6 +11,7 @@ from harness.records.models import Gate, Latency, LatencyGoal, Load, Open, Outco
 from harness.stats.capacity import ORDER, bracket, next_load
 from harness.stats.ranking import rank
 from harness.stats.tables import percentiles
+from harness.tests.doubles.invented import verdict
 from harness.tests.doubles.runs import LOAD, run_info, trial
 
 GOAL, SLOW = LatencyGoal(percentile=99, seconds=0.01), LatencyGoal(percentile=99, seconds=0.1)
@@ -99,6 +100,22 @@ def test_a_load_too_short_to_show_the_goal_is_repeated() -> None:
     tried = [at(1000, 0.0, due=1000), at(1040, 0.012, due=1000)]
     assert next_load(tried, GOAL, start=2000, seconds=2.0) == 1040
     assert ends([at(1000, 0.0, due=300)])[0] is None  # not one late shows nothing yet
+
+
+def test_it_goes_down_to_the_rate_at_which_a_load_still_has_requests_enough() -> None:
+    assert next_load([at(400, 0.5, due=800)], GOAL, start=1000, seconds=2.0) == 200
+    assert next_load([at(300, 0.5, due=600)], GOAL, start=1000, seconds=2.0) == 184  # 368 in two seconds
+    assert next_load([at(184, 0.5, due=368)], GOAL, start=1000, seconds=2.0) is None
+
+
+def test_one_process_is_provisional_and_what_fails_verification_has_no_capacity() -> None:
+    loads: dict[str, tuple[Load, ...]] = {"json": (LOAD,)}
+    info = run_info(["a", "b"], Processes(minimum=1, maximum=1), reference="a", loads=loads)
+    info = info.model_copy(update={"settings": {"profile": {"open_loop": OpenLoop(goal=GOAL).model_dump()}}})
+    made = [each for name in "ab" for each in (trial(name, 3000.0), at(1000, 0.0, name=name), at(1040, 0.5, name=name))]
+    good, bad = rank(info, made, [], [verdict("b", "json", failed=True)]).latency["json"].rows
+    assert (good.implementation, good.ranked, good.flags) == ("a", True, ("provisional",))
+    assert (bad.implementation, bad.capacity, bad.reason.split(":")[0]) == ("b", None, "verification failed")
 
 
 def test_capacities_rank_and_stand_beside_latency_over_load() -> None:

@@ -1,5 +1,7 @@
 """A service of one's own is judged by what it declares, before and under load, without any database."""
 
+import gzip
+import zlib
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -47,6 +49,16 @@ def finds_all(call: Call, answer: Answer) -> Answer:
     return replace(answer, status=200) if answer.status == 404 else answer
 
 
+UNSIZED = tuple({**one, "expect": {k: v for k, v in one["expect"].items() if k != "size"}} for one in REQUESTS)
+
+
+def coded(coding: str, encode: Callable[[bytes], bytes]) -> Wrong:
+    """Bodies of items and of the version are compressed, or said to be."""
+    return lambda call, answer: (
+        replace(answer, body=encode(answer.body), coding=coding) if item(call) or version(call) else answer
+    )
+
+
 def when_busy(wrong: Wrong) -> Wrong:
     return lambda call, answer: wrong(call, answer) if call.busy else answer
 
@@ -92,6 +104,38 @@ def test_a_service_that_keeps_its_word_passes(*, thorough: bool) -> None:
         found = checked(service, thorough=thorough)
         assert {body.decode() for body in service.came} >= {'{"name": "ink äöü", "count": 3}'}
     assert found == {str(request["name"]): set() for request in REQUESTS}
+
+
+@pytest.mark.parametrize(
+    ("coding", "encode"),
+    [
+        ("gzip", gzip.compress),
+        ("deflate", zlib.compress),
+        ("identity", bytes),
+        ("deflate, gzip", lambda body: gzip.compress(zlib.compress(body))),
+    ],
+)
+def test_what_is_compressed_is_judged_by_what_it_holds(coding: str, encode: Callable[[bytes], bytes]) -> None:
+    with Service(coded(coding, encode), UNSIZED) as service:
+        assert checked(service, "item", "version") == {"item": set(), "version": set()}
+
+
+@pytest.mark.parametrize(
+    ("coding", "encode", "said"),
+    [
+        ("br", bytes, "Content-Encoding br is not read here"),
+        ("gzip", bytes, "not what Content-Encoding gzip says"),
+        ("gzip", lambda body: gzip.compress(body)[:-9], "no end within 64 MiB"),
+        ("gzip", lambda body: gzip.compress(body.replace(b"1", b"2")), "another"),
+    ],
+)
+def test_what_cannot_be_read_or_holds_something_else_is_told(
+    coding: str, encode: Callable[[bytes], bytes], said: str
+) -> None:
+    with Service(coded(coding, encode), UNSIZED) as service:
+        kind = service.test_types["version"]
+        verdict = Verifier().check(service.server, kind, NO_DATABASE, process=0, thorough=True, loads=(MANY,))
+    assert said in " ".join(result.message for result in objections(verdict).values())
 
 
 @pytest.mark.parametrize(("wrong", "name", "check"), WRONG)

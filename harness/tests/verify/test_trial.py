@@ -1,8 +1,12 @@
 """Trials with the real generator: what hides from every short look is seen, honest servers are let be."""
 
+import base64
+import json
 import os
+import time
 from collections.abc import Iterator
 from dataclasses import fields
+from email.utils import formatdate
 from pathlib import Path
 from typing import Any
 
@@ -123,6 +127,25 @@ def test_a_file_that_is_none_of_the_generator_s_is_told_with_its_line(line: str,
             pass
         with pytest.raises(LoadError, match=r"answers.jsonl line 1: not an answer"):
             trial.judge(good=1, failed=0, account=Account(**nothing), answers=file)
+
+
+@pytest.mark.parametrize(("late", "objections"), [(0.0, set()), (60.0, {"date-now"}), (-60.0, {"date-now"})])
+def test_an_answer_has_the_time_of_day_that_the_generator_s_clock_says(
+    late: float, objections: set[str], tmp_path: Path
+) -> None:
+    file = tmp_path / "answers.jsonl"
+    at = time.monotonic_ns() + round(late * 1e9)
+    body = b'{"message":"Hello, World!"}'
+    headers = {"Server": "t", "Date": formatdate(usegmt=True), "Content-Type": "application/json"}
+    line: dict[str, Any] = {"sent_ns": at, "received_ns": at + 1_000_000, "connection": 0, "request": 0, "status": 200}
+    line |= {"headers": [*headers.items(), ("Content-Length", str(len(body)))], "size_bytes": 150}
+    file.write_text(json.dumps(line | {"body_base64": base64.b64encode(body).decode()}) + "\n")
+    counts = {one.name: 0 for one in fields(Account)} | {"sent": 1, "received": 1, "successes": 1}
+    account = Account(**counts | {"statuses": {"200": 1}, "whole": True})  # type: ignore[arg-type]
+    with ReferenceServer() as server:
+        with audit(server, "json", DatabaseAddress(host="127.0.0.1", port=1)) as trial:
+            pass
+        assert named(trial.judge(good=1, failed=0, account=account, answers=file)) & {"date-now"} == objections
 
 
 def test_a_load_of_orders_begins_on_empty_tables_and_is_held_against_them(

@@ -157,10 +157,14 @@ def test_nothing_that_a_server_sends_is_read_without_bound(data: bytes, said: st
     assert caught.value.kind == "grammar"
 
 
-def test_bytes_that_keep_coming_do_not_move_the_deadline() -> None:
-    with saying(OK + b"X: ", drip=b"y") as connection:
+@pytest.mark.parametrize(
+    ("begun", "kind"),
+    [(OK + b"X: ", "silent"), (CHUNKED, "short"), (OK + b"Content-Length: 500\r\n\r\n", "short")],
+)
+def test_bytes_that_keep_coming_do_not_move_the_deadline(begun: bytes, kind: str) -> None:
+    with saying(begun, drip=b"y") as connection:
         began = time.monotonic()
         with pytest.raises(WireError) as caught:
             connection.receive()
         assert time.monotonic() - began < 10  # a guard against hanging, not a measurement
-    assert caught.value.kind == "silent"
+    assert caught.value.kind == kind

@@ -2,6 +2,7 @@
 
 import itertools
 import time
+import zlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import cast
@@ -15,14 +16,19 @@ from harness.verify.checks import Check, Finding, check, everywhere, shown
 from harness.verify.checks.asking import KEPT_BYTES, Asking, Client
 from harness.verify.checks.evidence import Case, Evidence, Exchange
 from harness.verify.checks.http import parse_media_type
-from harness.verify.checks.json_text import JsonError
+from harness.verify.checks.json_text import JsonError, parse_json
 
 ONE_BY_ONE = {True: 40, False: 3}  # of each declared request, with the values drawn first; thorough, and brief
 AT_ONCE = {True: 160, False: 8}  # of each, with the values drawn after them, on several connections
 CONNECTIONS = 8
 RULE = "declared.1"
+DECODED_BYTES = 64 << 20  # of a compressed body, at most
 
 Find = Callable[[Expect, Exchange], Iterator[Finding]]
+
+
+class CodingError(ValueError):
+    """A body cannot be read for its content coding."""
 
 
 def case(asked: Prepared) -> Case:
@@ -60,8 +66,11 @@ def right(function: Find) -> Check:
     def find(evidence: Evidence) -> Iterator[Finding]:
         for asked, exchange in _declared(evidence):
             begin = f"request {asked.request} ({asked.method} {shown(asked.target, 100)})"
-            for finding in function(asked.expect, exchange):
-                yield replace(finding, message=f"{begin}: {finding.message}")
+            try:
+                for finding in function(asked.expect, exchange):
+                    yield replace(finding, message=f"{begin}: {finding.message}")
+            except CodingError as error:
+                yield Finding(f"{begin}: {error}", expected="gzip, deflate or no Content-Encoding")
 
     find.__name__ = getattr(function, "__name__", "")
     return check(RULE, lambda name: name == DECLARED or everywhere(name), lambda evidence: any(_declared(evidence)))(
@@ -113,10 +122,10 @@ def declared_body(expect: Expect, exchange: Exchange) -> Iterator[Finding]:
     """The body is as long as expected and, where it is given, the expected one to the byte."""
     if not _comparable(expect, exchange):
         return
-    size, body = len(exchange.body), exchange.body
+    size = len(exchange.body)
     if expect.size and not expect.size[0] <= size <= expect.size[1]:
         yield Finding("another size", expected=f"{expect.size[0]} to {expect.size[1]} bytes", actual=f"{size} bytes")
-    if expect.body is not None and body != expect.body.encode():
+    if expect.body is not None and (body := _decoded(exchange)) != expect.body.encode():
         yield Finding("another body", expected=shown(expect.body), actual=shown(body))
 
 
@@ -126,7 +135,7 @@ def declared_json(expect: Expect, exchange: Exchange) -> Iterator[Finding]:
     if (expect.subset is None and expect.json_schema is None) or not _comparable(expect, exchange):
         return
     try:
-        document = cast("JsonValue", exchange.document)
+        document = cast("JsonValue", parse_json(_decoded(exchange), bounded=False))
     except JsonError as error:
         yield Finding(f"no JSON: {error}", expected="a JSON document", actual=shown(exchange.body))
         return
@@ -141,6 +150,26 @@ def declared_json(expect: Expect, exchange: Exchange) -> Iterator[Finding]:
 def _comparable(expect: Expect, exchange: Exchange) -> bool:
     """Whether there is an answer of the right status: what others carry is the status check's business."""
     return exchange.response is not None and exchange.response.status == expect.status
+
+
+def _decoded(exchange: Exchange) -> bytes:
+    """The body without its content codings (RFC 9110 section 8.4.1), gzip or deflate; raises CodingError."""
+    body = exchange.body
+    for coding in reversed(",".join(exchange.headers("content-encoding")).lower().replace(" ", "").split(",")):
+        if coding in ("", "identity") or not body:
+            continue
+        if coding not in ("gzip", "x-gzip", "deflate"):
+            raise CodingError(
+                f"Content-Encoding {coding} is not read here: have the request's Accept-Encoding say gzip"
+            )
+        reader = zlib.decompressobj(zlib.MAX_WBITS | 32)  # by its beginning gzip's or zlib's
+        try:
+            body = reader.decompress(body, DECODED_BYTES)
+        except zlib.error as error:
+            raise CodingError(f"the body is not what Content-Encoding {coding} says: {error}") from error
+        if not reader.eof:
+            raise CodingError(f"the body of Content-Encoding {coding} has no end within {DECODED_BYTES >> 20} MiB")
+    return body
 
 
 def _missing(wanted: JsonValue, came: object, path: str) -> Iterator[tuple[str, JsonValue, str]]:

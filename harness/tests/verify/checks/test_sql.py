@@ -16,7 +16,7 @@ READS = (
     "-- update world\nSELECT 1 FROM world",
     "SELECT 'delete from world', \"update\" FROM world",
     "WITH w AS (SELECT id FROM world FOR UPDATE) SELECT * FROM w",
-    "/* outer /* update */ still */ SELECT 1",
+    "/* outer /* inner */ update */ SELECT 1",
     "  (SELECT 1)",
     "SELECT E'it''s /* no comment' FROM world",
     "VALUES (1)",

@@ -1,0 +1,101 @@
+"""What the server as a whole may do with requests that are odd, and with what is no HTTP."""
+
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+
+import pytest
+
+from harness.records.models import Outcome
+from harness.runtime import Endpoint
+from harness.tests.verify.subjects import exchange
+from harness.verify.checks import Check
+from harness.verify.checks.connection import (
+    GARBAGE,
+    garbage,
+    gather,
+    oversized_header,
+    unknown_path,
+    unsupported_method,
+)
+from harness.verify.checks.evidence import Evidence, Wire
+from harness.verify.wire import WireError
+
+ODD = "garbage: random bytes"
+GOOD, FINE, POOR = Outcome.PASS, Outcome.WARN, Outcome.FAIL
+
+
+def answered(status: int, *, alive: bool = True) -> Wire:
+    return Wire(responses=tuple(filter(None, (exchange(status=status).response,))), alive=alive)
+
+
+def lost(kind: str, *, alive: bool = True) -> Wire:
+    return Wire(failed=WireError(kind, f"it was {kind}"), alive=alive)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("name", "check", "seen", "outcome"),
+    [
+        (ODD, garbage, answered(400), GOOD),
+        (ODD, garbage, answered(399), POOR),  # 4xx is a refusal, what is below is none
+        (ODD, garbage, answered(499), GOOD),
+        (ODD, garbage, answered(500), POOR),
+        (ODD, garbage, answered(501), GOOD),
+        (ODD, garbage, answered(503), POOR),
+        (ODD, garbage, answered(505), GOOD),
+        (ODD, garbage, lost("closed"), GOOD),
+        (ODD, garbage, lost("silent"), POOR),
+        (ODD, garbage, lost("closed", alive=False), POOR),
+        (ODD, garbage, answered(400, alive=False), POOR),
+        ("oversized", oversized_header, answered(431), GOOD),
+        ("oversized", oversized_header, answered(200), FINE),
+        ("oversized", oversized_header, answered(500), POOR),
+        ("oversized", oversized_header, answered(200, alive=False), POOR),
+        ("unknown", unknown_path, answered(404), GOOD),
+        ("unknown", unknown_path, answered(405), POOR),
+        ("unknown", unknown_path, lost("closed"), POOR),
+        *(("method", unsupported_method, answered(status), GOOD) for status in (404, 405, 501)),
+        *(("method", unsupported_method, answered(status), POOR) for status in (200, 204, 400, 500)),
+    ],
+)
+def test_what_is_refused_and_how(name: str, check: Check, seen: Wire, outcome: Outcome) -> None:
+    assert check.run(Evidence(test_type="http", url="/", wire={name: seen})).outcome is outcome
+
+
+@contextmanager
+def server(answers: bytes) -> Iterator[Endpoint]:
+    """Says the same on every connection once it hears something, and closes it."""
+    with socket.create_server(("127.0.0.1", 0), backlog=64) as listener:
+
+        def serve() -> None:
+            with suppress(OSError):
+                while True:
+                    line, _ = listener.accept()
+                    with line, suppress(OSError):
+                        line.settimeout(1.0)
+                        line.recv(65536)
+                        line.sendall(answers)
+
+        thread = threading.Thread(target=serve, daemon=True)
+        thread.start()
+        host, port = listener.getsockname()
+        yield Endpoint(host=host, port=port)
+        with suppress(OSError):
+            listener.shutdown(socket.SHUT_RDWR)
+    thread.join(5.0)
+
+
+@pytest.mark.parametrize(
+    ("answers", "alive"),
+    [
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello", True),
+        (b"this is no HTTP\r\n\r\n", True),  # other checks object
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhello", True),
+        (b"", False),
+    ],
+)
+def test_a_server_lives_on_that_says_anything(answers: bytes, alive: bool) -> None:
+    with server(answers) as endpoint:
+        found = gather(endpoint, ["/json"], patience=0.5)
+    assert {found[name].alive for name in ("oversized", *GARBAGE)} == {alive}
