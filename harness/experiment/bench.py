@@ -478,6 +478,7 @@ class Bench:
             open_loop=self.profile.open_loop,
             server_cpus=self.server_cpus,
             response_bytes=self._sizes(running, cell),
+            may_close=running.implementation.is_service,
             beside=self._latest.get(cell) if step.purpose == "witness" else None,
         )
         trial = trial.model_copy(update={"gates": gates.judge(trial, expected)})

@@ -170,6 +170,12 @@ def test_of_a_closed_loop(gate: str, within: dict[str, object], beyond: dict[str
     assert SOUND.model_copy(update={**beyond, "gates": (found,)}).rankable is (outcome is WARNING)
 
 
+def test_a_service_of_one_s_own_may_close_connections_behind_its_answers() -> None:
+    few = SOUND.model_copy(update={"connections": 3})
+    assert gates_of(few)["connections"].outcome is FAILING
+    assert "connections" not in gates_of(few, may_close=True)
+
+
 @pytest.mark.parametrize(
     ("gate", "within", "beyond", "outcome"),
     [
