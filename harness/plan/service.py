@@ -78,7 +78,8 @@ def side(file: ServiceFile, folder: Path, name: str, seed: int) -> Implementatio
     own = file.service
     build = () if own.build is None else (("sh", "-c", own.build),)
     command = own.start or "false"  # where it is no command, the runtime does not ask
-    start = command if any(word in command for word in SEVERAL) else f"exec {command}"
+    # In the shell's place, also where it begins with VARIABLE=value.
+    start = command if any(word in command for word in SEVERAL) else f"exec env {command}"
     entry = TestEntry.model_validate(
         {
             "json_url": "/",  # never asked: its requests are its own

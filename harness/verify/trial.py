@@ -19,7 +19,7 @@ import psycopg
 from harness.errors import LoadError
 from harness.plan.testtypes import TestType
 from harness.records import models
-from harness.records.models import CheckResult, Load, Outcome
+from harness.records.models import CheckResult, Load, Open, Outcome
 from harness.runtime import DatabaseAddress, Server
 from harness.verify.changes import ConcurrentChanges
 from harness.verify.checks import declared
@@ -34,6 +34,7 @@ from harness.verify.wire import Response
 NS = 1e-9
 # What is judged of one trial at most, chosen by what it costs: some 50 µs an answer and 3 µs a row.
 MOST_ANSWERS = 2_000
+MOST_DECLARED = 400  # of a service: a schema costs up to some ms an answer
 MOST_ROWS = 6_000
 MOST_WRITTEN = 8_000  # rows of update: all of its answers together say more than a share of them
 SPARE = 4  # times as many are written out before the generator stops: a server may be quicker than it was
@@ -48,11 +49,12 @@ def sampling(test_type: TestType, load: Load, seconds: float, rate: float | None
     """How many answers are judged, and how they are sampled from the whole load; ``rate`` in requests/s."""
     rows = load.queries or (PAGE_ROWS if test_type.answer == "page" else 1)
     unknown = SERVICE_RATE if test_type.requests else UNKNOWN_RATE / rows
+    rate = load.rate if isinstance(load, Open) else rate
     expected = max(1.0, (unknown if rate is None else rate) * seconds)
     if test_type.writes_database and rate is not None and expected * rows <= MOST_WRITTEN:
         wanted, share = 2 * MOST_WRITTEN / rows, 1.0
     else:
-        wanted = min(MOST_ANSWERS, MOST_ROWS / rows)
+        wanted = min(MOST_DECLARED if test_type.requests else MOST_ANSWERS, MOST_ROWS / rows)
         share = min(1.0, wanted / expected)
     return round(wanted) + 1, Sampling(share=share, answers=round(SPARE * wanted) + 1, bytes=MOST_BYTES)
 

@@ -24,7 +24,7 @@ from harness.records.models import Closed, RunRecords
 
 PROFILE = "gate"
 EXIT = {"failed": Exit.FAILED, "slower": Exit.FAILED, "cannot tell": Exit.CANNOT_TELL}
-PROCESS_SECONDS = {False: 60.0, True: 75.0}  # that a process of each side is worth; True: of a just-in-time compiler
+PROCESS_SECONDS = {False: 60.0, True: 100.0}  # that a process of each side is worth; True: of a just-in-time compiler
 LEAST_PROCESSES, MOST_PROCESSES = 2, 8
 
 

@@ -52,6 +52,7 @@ status = 200
 # @app.get("/x"), app.get('/x', …), @GetMapping("/x"), HandleFunc("GET /x", …); not one with a parameter, {id} or :id.
 ROUTE = re.compile(r"""(?:\.get|\bGetMapping|\bHandle(?:Func)?|\.route)\(\s*["'](?:GET )?(/[\w./-]*)["']""")
 PYTHON = ".venv/bin/python -m"
+KNOWN_NODE = re.compile(r"(\w+=\S* )*(node|npm|npx|yarn|pnpm|bun|deno)\b|\w+=")  # others are of node_modules/.bin
 
 
 def command(
@@ -88,14 +89,16 @@ def _look(place: Path) -> tuple[str, str, str, str]:
         scripts = _read(place / "package.json", "scripts")
         build = "npm ci" if "package-lock.json" in names else "npm install"
         build += " && npm run build" if "build" in scripts else ""
-        return "Node.js", build, str(scripts.get("start", "node server.js")).replace('"', "'"), ""
+        start = str(scripts.get("start", "node server.js")).replace('"', "'")
+        return "Node.js", build, start if KNOWN_NODE.match(start) else f"npx {start}", ""
     if names & {"requirements.txt", "pyproject.toml"}:
         what = "-r requirements.txt" if "requirements.txt" in names else "."
         texts = {path.stem: path.read_text(encoding="utf-8", errors="replace") for path in sorted(place.glob("*.py"))}
         module = next((name for name, text in texts.items() if "app = " in text), "app")
         start = f"{PYTHON} uvicorn {module}:app --port $PORT --log-level warning"
-        if "flask" in "".join(texts.values()).lower():
-            start = f"{PYTHON} gunicorn -b 127.0.0.1:$PORT {module}:app"
+        django = next((path.parent.name + ".wsgi" for path in sorted(place.glob("*/wsgi.py"))), "")
+        if django or "flask" in "".join(texts.values()).lower():
+            start = f"{PYTHON} gunicorn -b 127.0.0.1:$PORT {django or f'{module}:app'}"
         return "Python", f"python3 -m venv .venv && .venv/bin/pip install -q {what}", start, ""
     if "go.mod" in names:
         return "Go", "go build -o server .", "./server", ""
@@ -103,9 +106,9 @@ def _look(place: Path) -> tuple[str, str, str, str]:
         name = _read(place / "Cargo.toml", "package").get("name", "server")
         return "Rust", "cargo build --release", f"target/release/{name}", ""
     if "pom.xml" in names:
-        return "Maven", "mvn -q package -DskipTests", "java -jar target/app.jar --server.port=$PORT", "java"
+        return "Maven", "mvn -q package -DskipTests", "java -jar target/*.jar --server.port=$PORT", "java"
     if names & {"build.gradle", "build.gradle.kts"}:
-        return "Gradle", "./gradlew -q bootJar", "java -jar build/libs/app.jar --server.port=$PORT", "java"
+        return "Gradle", "./gradlew -q bootJar", "java -jar build/libs/*.jar --server.port=$PORT", "java"
     return "a service of unknown kind", "", "./server --port $PORT", ""
 
 

@@ -37,7 +37,7 @@ def test_a_service_becomes_an_implementation_with_a_test_type_for_each_request(t
     assert list(side.test_types) == ["item", "order"]
     assert side.ready_path == "/health"
     assert side.local
-    assert side.local.run == ("sh", "-c", "exec ./shop --port $PORT")
+    assert side.local.run == ("sh", "-c", "exec env ./shop --port $PORT")
     assert side.local.build == (("sh", "-c", "make"),)
     assert {prepared.target for prepared in side.test_types["item"].requests} == {f"/items/{n}" for n in range(1, 10)}
     several = service.read(written(tmp_path, GOOD.replace('"./shop', '"cd bin && ./shop')))

@@ -14,7 +14,10 @@ from harness.plan import service
     [
         ("package.json", '{"scripts": {"start": "node app.js"}}', "node app.js", ""),
         ("package.json", "not JSON", "node server.js", ""),
+        ("package.json", '{"scripts": {"start": "NODE_ENV=production node app.js"}}', "NODE_ENV=production node", ""),
+        ("package.json", '{"scripts": {"start": "next start -p $PORT"}}', "npx next start -p $PORT", ""),
         ("requirements.txt", "fastapi\n", ".venv/bin/python -m uvicorn app:app", ""),
+        ("requirements.txt", "django\n", ".venv/bin/python -m gunicorn -b 127.0.0.1:$PORT shop.wsgi", ""),
         ("go.mod", "module shop\n", "./server", ""),
         ("Cargo.toml", '[package]\nname = "shop"\n', "target/release/shop", ""),
         ("pom.xml", "<project/>", "java -jar", "java"),
@@ -24,6 +27,9 @@ from harness.plan import service
 )
 def test_a_folder_gets_a_file_that_can_be_read(tmp_path: Path, name: str, text: str, start: str, language: str) -> None:
     (tmp_path / name).write_text(text, encoding="utf-8")
+    if "django" in text:
+        (tmp_path / "shop").mkdir()
+        (tmp_path / "shop" / "wsgi.py").touch()
     assert cli.main(["init", str(tmp_path)]) == Exit.OK
     found = service.read(tmp_path)
     assert str(found.service.start).startswith(start)
