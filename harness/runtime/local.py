@@ -67,10 +67,12 @@ class LocalProgram(ProcessTreeMeter):
             )
 
     def listens_elsewhere(self, port: int) -> str | None:
-        """What is wrong when it accepts connections on other ports and not on this one."""
+        """What is wrong when it accepts connections on other ports or addresses, and not here."""
         ports = self._listening()
-        if not ports or port in ports:
+        if not ports:
             return None
+        if port in ports:
+            return f"it listens on port {port} of another address (of [::1]?): have it listen on 127.0.0.1"
         where = ", ".join(map(str, sorted(ports)))
         return f"it listens on port {where} and not on {port}, which PORT in its environment names"
 

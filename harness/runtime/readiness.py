@@ -154,7 +154,8 @@ def startup_time(
     shows that it is idle, when it has crashed by what its log says, refuses, answers something that is not HTTP, or
     listens on another port (``listens_elsewhere`` says so).
     """
-    last, refused = "no connection was accepted; does it listen on the port that PORT names?", True
+    last = "no connection was accepted; does it listen on the port that PORT names? In a container: on 0.0.0.0"
+    refused = True
     watch = _Watch(server, listens_elsewhere)
     while time.monotonic() - began < READY_SECONDS:
         server.require_alive()

@@ -24,7 +24,8 @@ from harness.records.models import Closed, RunRecords
 
 PROFILE = "gate"
 EXIT = {"failed": Exit.FAILED, "slower": Exit.FAILED, "cannot tell": Exit.CANNOT_TELL}
-PROCESS_SECONDS = {False: 60.0, True: 100.0}  # that a process of each side is worth; True: of a just-in-time compiler
+# What a process of each side is worth, with three requests or fewer; True: of a just-in-time compiler.
+PROCESS_SECONDS = {False: 60.0, True: 100.0}
 LEAST_PROCESSES, MOST_PROCESSES = 2, 8
 
 
@@ -70,7 +71,7 @@ def compare(folder: Path, base: str, head: str | None, flags: RunFlags, fail_ove
         services = tuple(service.side(own, where, name, chosen.seed) for name, (own, where) in folders.items())
         load = (Closed(connections=file.service.connections),)
         if not flags.processes:
-            chosen = replace(chosen, profile=_in_time(chosen.profile, jit=bool(file.service.language)))
+            chosen = replace(chosen, profile=_in_time(chosen.profile, file))
         chosen = settled(
             replace(
                 chosen,
@@ -87,10 +88,11 @@ def compare(folder: Path, base: str, head: str | None, flags: RunFlags, fail_ove
     return show(result, outputs)
 
 
-def _in_time(profile: Profile, *, jit: bool) -> Profile:
+def _in_time(profile: Profile, file: service.ServiceFile) -> Profile:
     """With as many processes as the time is worth: each has to start, and is measured in rounds once it is warm."""
-    seconds = profile.interleaved.time_seconds or PROCESS_SECONDS[jit] * MOST_PROCESSES
-    count = max(LEAST_PROCESSES, min(MOST_PROCESSES, round(seconds / PROCESS_SECONDS[jit])))
+    each = PROCESS_SECONDS[bool(file.service.language)] * max(1.0, len(file.request) / 3)
+    seconds = profile.interleaved.time_seconds or each * MOST_PROCESSES
+    count = max(LEAST_PROCESSES, min(MOST_PROCESSES, round(seconds / each)))
     rules = profile.processes.model_copy(update={"minimum": count, "maximum": count})
     return profile.model_copy(update={"processes": rules})
 

@@ -75,10 +75,15 @@ def test_work_that_a_server_moves_out_of_its_process_tree_is_still_its_own(tmp_p
     assert not any(Path(f"/proc/{pid}").exists() for pid in holders)
 
 
-def test_a_server_on_a_port_of_its_own_choice_is_named_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("variable", "said"), [("PORT={}", "listens on port {} and not on"), ("HOST=127.0.0.2", "of another address")]
+)
+def test_a_server_that_listens_elsewhere_is_told_so_at_once(
+    variable: str, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(readiness, "HOPELESS_SECONDS", 0.3)
     other = free_port()
-    known = running("env", f"PORT={other}", sys.executable, "-m", "harness.tests.doubles.fake")
+    known = running("env", variable.format(other), sys.executable, "-m", "harness.tests.doubles.fake")
     runtime = LocalRuntime(work=tmp_path)
-    with pytest.raises(StartError, match=f"listens on port {other} and not on"):
+    with pytest.raises(StartError, match=said.format(other)):
         runtime.start(known, DATABASE, tmp_path / "log", ready_path="/json").__enter__()
