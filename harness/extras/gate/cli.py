@@ -1,5 +1,6 @@
 """Two versions of a service side by side: ``./tfb compare --base main`` where a tfb.toml is."""
 
+import math
 import shutil
 from contextlib import closing
 from dataclasses import dataclass, replace
@@ -71,7 +72,7 @@ def compare(folder: Path, base: str, head: str | None, flags: RunFlags, fail_ove
         services = tuple(service.side(own, where, name, chosen.seed) for name, (own, where) in folders.items())
         load = (Closed(connections=file.service.connections),)
         if not flags.processes:
-            chosen = replace(chosen, profile=_in_time(chosen.profile, file))
+            chosen = replace(chosen, profile=_in_time(chosen.profile, file, notes))
         chosen = settled(
             replace(
                 chosen,
@@ -88,10 +89,14 @@ def compare(folder: Path, base: str, head: str | None, flags: RunFlags, fail_ove
     return show(result, outputs)
 
 
-def _in_time(profile: Profile, file: service.ServiceFile) -> Profile:
+def _in_time(profile: Profile, file: service.ServiceFile, notes: list[str]) -> Profile:
     """With as many processes as the time is worth: each has to start, and is measured in rounds once it is warm."""
     each = PROCESS_SECONDS[bool(file.service.language)] * max(1.0, len(file.request) / 3)
     seconds = profile.interleaved.time_seconds or each * MOST_PROCESSES
+    if seconds < LEAST_PROCESSES * each:
+        compiled = " and a just-in-time compiler" if file.service.language else ""
+        least = math.ceil(LEAST_PROCESSES * each / 60)
+        notes.append(f"the time is short for {len(file.request)} requests{compiled}: give it --time {least}m or more")
     count = max(LEAST_PROCESSES, min(MOST_PROCESSES, round(seconds / each)))
     rules = profile.processes.model_copy(update={"minimum": count, "maximum": count})
     return profile.model_copy(update={"processes": rules})
