@@ -15,6 +15,7 @@ from harness.plan import service
         ("package.json", '{"scripts": {"start": "node app.js"}}', "node app.js", ""),
         ("package.json", "not JSON", "node server.js", ""),
         ("package.json", '{"scripts": {"start": "NODE_ENV=production node app.js"}}', "NODE_ENV=production node", ""),
+        ("package.json", '{"scripts": {"start": "node-dev app.js"}}', "npx node-dev app.js", ""),
         ("package.json", '{"scripts": {"start": "next start -p $PORT"}}', "npx next start -p $PORT", ""),
         ("requirements.txt", "fastapi\n", ".venv/bin/python -m uvicorn app:app", ""),
         ("requirements.txt", "django\n", ".venv/bin/python -m gunicorn -b 127.0.0.1:$PORT shop.wsgi", ""),
