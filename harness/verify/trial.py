@@ -23,7 +23,7 @@ from harness.records.models import CheckResult, Load, Open, Outcome
 from harness.runtime import DatabaseAddress, Server
 from harness.verify.changes import ConcurrentChanges
 from harness.verify.checks import declared
-from harness.verify.checks.evidence import Account, Due, Evidence, Exchange, History, Look, Sampling, World
+from harness.verify.checks.evidence import Account, Due, Evidence, Exchange, History, Sampling
 from harness.verify.checks.load import DatabaseCounters
 from harness.verify.checks.registry import LOADS
 from harness.verify.checks.statement_counts import Snapshot
@@ -112,8 +112,6 @@ class TrialAudit:
     seed: int
     _changes: ConcurrentChanges | None = None
     _view: Tables | None = None
-    _before: World | None = None
-    _after: Look | None = None
     _counted: Snapshot | None = None  # when it begins
     _offsets: tuple[float, float] = (0.0, 0.0)  # of the clocks, around the load
 
@@ -131,9 +129,8 @@ class TrialAudit:
             self._view = view = self.process.view(self.database)
             if self.test_type.writes_database:
                 view.settle()
-                self._before = view.world()
             self._counted = view.statements() if self.test_type.counts_statements else None
-            if view.admin and self.test_type.counts_statements:
+            if self.test_type.counts_statements and (view.admin or self.test_type.writes_database):
                 self._changes = ConcurrentChanges(
                     self.test_type, view, seconds=self.seconds, seed=self.seed, put_back=self._caches
                 )
@@ -147,13 +144,6 @@ class TrialAudit:
         self._offsets = (self._offsets[0], _offset())
         if self._changes:
             self._changes.__exit__(kind, error, traceback)
-        if error is None and self._view and self._before:
-            begun = time.time()
-            self._after = Look(world=self._view.world(), since=begun, until=time.time())
-            if self._view.admin:
-                if self._caches:
-                    self._view.restore(self._before)
-                self._view.vacuum()
 
     def judge(self, *, good: int, failed: int, account: Account | None, answers: Path | None) -> models.Evidence:
         """What the checks object to, once the load is over.
@@ -199,17 +189,17 @@ class TrialAudit:
         if self._view and self.test_type.answer == "page":
             evidence.fortunes = self._view.fortunes()
             evidence.fortune_versions = self._changes.fortunes if self._changes else ()
-        elif self._after:
-            self._written(evidence, account, self._after)
+        elif self._changes and self.test_type.writes_database:
+            self._written(evidence, account, self._changes)
         elif self._view and (time.time() > self.process.unknown_until or not self.test_type.cached):
             evidence.history = self._history(self._view)
         return evidence
 
-    def _written(self, evidence: Evidence, account: Account, after: Look) -> None:
-        evidence.looks = [*(self._changes.looks if self._changes else ()), after]
-        evidence.after = after.world
+    def _written(self, evidence: Evidence, account: Account, changes: ConcurrentChanges) -> None:
+        evidence.looks = changes.looks
+        evidence.after = evidence.looks[-1].world
         if evidence.whole:
-            evidence.before = evidence.between = self._before
+            evidence.before = evidence.between = changes.first
         elif evidence.crowd:
             begun, ended = min(e.sent_at for e in evidence.crowd), max(e.received_at for e in evidence.crowd)
             evidence.rows_a_second = account.received * (self.load.queries or 1) / max(ended - begun, NS)
@@ -220,9 +210,9 @@ class TrialAudit:
             self.process.unknown_until = self.process.unknown_until if evidence.whole else until
 
     def _history(self, view: Tables) -> History:
-        history = self._changes.history if self._changes else None
-        if history is None:
+        if not self._changes:
             return History(first=view.world(), also=self.process.recent())
+        history = self._changes.history
         if self._caches:
             tables = history.changes.values()
             seen = frozenset((i, change.number) for table in tables for i, all_of in table.items() for change in all_of)

@@ -6,7 +6,7 @@ from contextlib import ExitStack, nullcontext
 
 from harness.records.models import CheckResult, Outcome
 from harness.records.models import worst as worst_of
-from harness.verify.changes import Changing
+from harness.verify.changes import change_rows, history_of
 from harness.verify.checks import LOAD
 from harness.verify.checks.asking import Asking, Lane
 from harness.verify.checks.evidence import HIGHEST_ID, Case, Due, Evidence, FortuneVersion, History, Look
@@ -143,17 +143,21 @@ class Gathering:
 
     def _changed(self, view: Tables) -> None:
         """Change rows behind connections that have asked before: what is kept, or was read ahead, is stale now."""
-        changing = Changing(view)
+        first = view.world()
         with ExitStack() as stack:
             lanes = [stack.enter_context(Lane(self._client, place)) for place in range(CONNECTIONS)]
-            for times in (BEFORE_CHANGE, AFTER_CHANGE):
+
+            def ask(times: int) -> None:
                 for lane in lanes * times:
                     if self._answers():
                         self.evidence.exchanges.append(lane.send(self._plain))
-                if times == BEFORE_CHANGE:
-                    changing.change(CHANGED_ROWS, random.Random())
-        self.evidence.history = changing.history
-        changing.end(put_back=True)
+
+            ask(BEFORE_CHANGE)
+            changed = change_rows(view, CHANGED_ROWS, random.Random())
+            ask(AFTER_CHANGE)
+        self.evidence.history = history_of(first, [changed])
+        view.restore(first)  # a cache that is filled once is right again
+        view.vacuum()
 
     def _update(self, view: Tables | None) -> None:
         evidence = self.evidence
