@@ -226,17 +226,6 @@ class Connection:
         return self._taken(len(self._buffer))
 
 
-def request(target: str, headers: Sequence[tuple[str, str]], *, method: str = "GET", host: str = "tfb-server") -> bytes:
-    """The bytes of a request without a body; a Host header is put first."""
-    lines = [f"{method} {target} HTTP/1.1", f"Host: {host}", *(f"{name}: {value}" for name, value in headers)]
-    return ("\r\n".join(lines) + "\r\n\r\n").encode("latin-1")
-
-
-def generator_headers(accept: str) -> tuple[tuple[str, str], ...]:
-    """What wrk sends beside Host under TechEmpower's arguments; verification sends the same."""
-    return (("Accept", accept), ("Connection", "keep-alive"))
-
-
 def _parse_head(data: bytes) -> Response:
     """A response without its body; ``data`` ends before the empty line."""
     first, *rest = data.split(b"\r\n")

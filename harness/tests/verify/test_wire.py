@@ -11,7 +11,7 @@ from contextlib import contextmanager
 import pytest
 
 from harness.runtime import Endpoint
-from harness.verify.wire import Connection, WireError, generator_headers, request
+from harness.verify.wire import Connection, WireError
 
 OK = b"HTTP/1.1 200 OK\r\n"
 CHUNKED = OK + b"Transfer-Encoding: chunked\r\n\r\n"
@@ -126,12 +126,6 @@ def test_nobody_listening_is_refused() -> None:
     with pytest.raises(WireError) as error:
         Connection(Endpoint(host=host, port=port))
     assert error.value.kind == "refused"
-
-
-def test_requests_are_those_of_the_generator() -> None:
-    assert request("/json", generator_headers("application/json"), host="h") == (
-        b"GET /json HTTP/1.1\r\nHost: h\r\nAccept: application/json\r\nConnection: keep-alive\r\n\r\n"
-    )
 
 
 @pytest.mark.parametrize(

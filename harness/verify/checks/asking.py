@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Self
 
+from harness.plan.requests import Prepared
 from harness.plan.testtypes import TestType
 from harness.runtime import DatabaseAddress, Endpoint, Server
 from harness.verify import wire
@@ -49,14 +50,13 @@ class Client:
         self.endpoint = endpoint
         self.url = url
         self.patience = patience
-        self._headers = wire.generator_headers(test_type.accept)
+        self._accept = test_type.accept
         self._kept = 0  # bytes of answers
 
-    def target(self, case: Case) -> str:
-        """The request target: what the case appends, or the path alone for the absent parameter."""
-        if case.asked:
-            return case.asked.target
-        return self.url.partition("?")[0] if case.name == "absent" else f"{self.url}{case.suffix}"
+    def asked(self, case: Case) -> Prepared:
+        """What is sent for a case, with wrk's headers; the path alone for the absent parameter."""
+        target = self.url.partition("?")[0] if case.name == "absent" else f"{self.url}{case.suffix}"
+        return case.asked or Prepared(target=target, headers=(("Accept", self._accept),))
 
     def ask(self, cases: Iterable[Case], connection: int = 0) -> list[Exchange]:
         """One request after the other on one connection, a new one where the server closed it."""
@@ -75,38 +75,12 @@ class Client:
             parts = pool.map(lambda place: self.ask(cases[place::connections], place), range(connections))
             return [exchange for part in parts for exchange in part]
 
-    def request(self, case: Case) -> bytes:
-        """What is sent for a case."""
-        if case.asked:
-            return case.asked.head(self.endpoint.host) + case.asked.body
-        return wire.request(self.target(case), self._headers, host=self.endpoint.host)
-
-    def received(self, case: Case, connection: int, line: Connection, sent_at: float) -> Exchange:
-        """The next answer of a connection."""
-        came: Response | WireError
-        try:
-            came = line.receive(case.asked.method if case.asked else "GET")
-            self._kept += came.size
-            if self._kept > KEPT_BYTES:
-                came = WireError("grammar", f"this answer and those before have more than {KEPT_BYTES >> 20} MiB")
-        except WireError as error:
-            came = error
-        return self.exchanged(case, connection, sent_at, came)
-
-    def exchanged(self, case: Case, connection: int, sent_at: float, came: Response | WireError) -> Exchange:
-        """A request with what came of it."""
-        failed, response = (came, None) if isinstance(came, WireError) else (None, came)
-        return Exchange(
-            case=case,
-            target=self.target(case),
-            sent_at=sent_at,
-            received_at=time.time(),
-            connection=connection,
-            response=response,
-            error=str(failed) if failed else None,
-            error_kind=failed.kind if failed else None,
-            closed=response is not None and (response.get("connection") or "").lower() == "close",
-        )
+    def kept(self, response: Response) -> Response:
+        """An answer of any of its connections; raises WireError where there is no room for more of them."""
+        self._kept += response.size
+        if self._kept > KEPT_BYTES:
+            raise WireError("grammar", f"this answer and those before have more than {KEPT_BYTES >> 20} MiB")
+        return response
 
 
 class Lane:
@@ -132,10 +106,11 @@ class Lane:
         reconnected = self._line is not None and self._line.ended(0)
         if reconnected:
             self._close()
-        again = self._line is not None and (case.asked is None or case.asked.method in ("GET", "HEAD"))
-        exchange = self._once(case)
+        asked = self._client.asked(case)
+        again = self._line is not None and asked.method in ("GET", "HEAD")
+        exchange = self._once(case, asked)
         if exchange.error_kind == "closed" and again:
-            reconnected, exchange = True, self._once(case)
+            reconnected, exchange = True, self._once(case, asked)
         if self._line is not None:
             # Whatever was not asked for is there already: it comes with the response, in the same segment.
             stray = self._line.stray()
@@ -145,19 +120,30 @@ class Lane:
                 self._close()
         return exchange
 
-    def _once(self, case: Case) -> Exchange:
+    def _once(self, case: Case, asked: Prepared) -> Exchange:
         """Over the connection that there is, or a new one; it is left where no answer came."""
         client, sent_at = self._client, time.time()
+        response: Response | None = None
+        failed: WireError | None = None
         try:
             if self._line is None:
                 self._line = Connection(client.endpoint, client.patience)
-            self._line.send(client.request(case))
-            exchange = client.received(case, self._connection, self._line, sent_at)
+            self._line.send(asked.head(client.endpoint.host) + asked.body)
+            response = client.kept(self._line.receive(asked.method))
         except WireError as error:
-            exchange = client.exchanged(case, self._connection, sent_at, error)
-        if exchange.response is None:
+            failed = error
             self._close()
-        return exchange
+        return Exchange(
+            case=case,
+            target=asked.target,
+            sent_at=sent_at,
+            received_at=time.time(),
+            connection=self._connection,
+            response=response,
+            error=str(failed) if failed else None,
+            error_kind=failed.kind if failed else None,
+            closed=response is not None and (response.get("connection") or "").lower() == "close",
+        )
 
     def _close(self) -> None:
         if self._line is not None:

@@ -6,12 +6,13 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
+from harness.plan.requests import Prepared
 from harness.plan.testtypes import ACCEPT_JSON
 from harness.records.models import Outcome
 from harness.runtime import Endpoint
 from harness.verify.checks import SERVER, Check, Finding, check, shown
 from harness.verify.checks.evidence import Evidence, Wire
-from harness.verify.wire import Connection, Response, WireError, generator_headers, request
+from harness.verify.wire import Connection, Response, WireError
 
 HERE = frozenset({SERVER})
 CLOSE_SECONDS = 2.0  # within which a server closes after Connection: close
@@ -153,14 +154,19 @@ def _refused(seen: Wire, what: str, accepted: Outcome) -> Iterator[Finding]:
 # ---- asking ----------------------------------------------------------------------------------------------------------
 
 
+def request(target: str, *headers: tuple[str, str], method: str = "GET") -> bytes:
+    """The bytes of a request as a load makes it, but for these headers."""
+    return Prepared(target=target, method=method, headers=(("Accept", ACCEPT_JSON), *headers)).head("tfb-server")
+
+
 def gather(endpoint: Endpoint, urls: Sequence[str], patience: float) -> dict[str, Wire]:
     """What came of all odd requests, the legal ones at once, the harmful ones last.
 
     ``urls``: the first is the cheapest, the others tell pipelined answers apart.
     """
-    url, headers = urls[0], generator_headers(ACCEPT_JSON)
+    url = urls[0]
     targets = [*urls, UNKNOWN]  # answers that differ from their neighbours', so that a swap is seen
-    many = [request(targets[n % len(targets)], headers) for n in range(DEPTH)]
+    many = [request(targets[n % len(targets)]) for n in range(DEPTH)]
     plain, half = many[0], len(many[1]) // 2
     cuts = [0, 2, len(plain) // 3, len(plain) // 2, len(plain) - 3, len(plain) - 1, len(plain)]
     pauses = [FIRST_PAUSE, *[SEGMENT_PAUSE] * (len(cuts) - 2)]
@@ -168,7 +174,7 @@ def gather(endpoint: Endpoint, urls: Sequence[str], patience: float) -> dict[str
     halves = [(many[0] + many[1][:half], 3 * SEGMENT_PAUSE), (many[1][half:], 0.0)]
     long_query = f"{url}{'&' if '?' in url else '?'}padding={'x' * 2000}"
     names = f"GET {url} HTTP/1.1\r\nhOsT: tfb-server\r\nACCEPT: {ACCEPT_JSON}\r\ncOnNeCtIoN: ClOsE\r\n\r\n".encode()
-    close = request(url, (("Accept", ACCEPT_JSON), ("Connection", "close")))
+    close = request(url, ("Connection", "close"))
 
     def alone(*requests: bytes) -> Callable[[], Wire]:
         return lambda: _one_by_one(endpoint, patience, requests)
@@ -185,15 +191,15 @@ def gather(endpoint: Endpoint, urls: Sequence[str], patience: float) -> dict[str
         "halves": talk(halves, "GET", "GET"),
         "segments": talk(parts),
         "names": talk([(names, 0.0)], to_the_end=True),
-        "absolute": alone(request(f"http://tfb-server{url}", headers)),
-        "long-query": alone(request(long_query, headers)),
-        "head": talk([(request(url, headers, method="HEAD"), FIRST_PAUSE), (plain, 0.0)], "HEAD", "GET"),
-        "unknown": alone(request(UNKNOWN, headers)),
-        "method": alone(request(url, headers, method="DELETE")),
+        "absolute": alone(request(f"http://tfb-server{url}")),
+        "long-query": alone(request(long_query)),
+        "head": talk([(request(url, method="HEAD"), FIRST_PAUSE), (plain, 0.0)], "HEAD", "GET"),
+        "unknown": alone(request(UNKNOWN)),
+        "method": alone(request(url, method="DELETE")),
     }
     with ThreadPoolExecutor(len(legal)) as pool:
         found = dict(zip(legal, pool.map(lambda ask: ask(), legal.values()), strict=True))
-    oversized = request(url, (*headers, ("X-Padding", "x" * OVERSIZED)))
+    oversized = request(url, ("X-Padding", "x" * OVERSIZED))
     for name, data in {"oversized": oversized, **GARBAGE}.items():
         seen = _talk(endpoint, min(ILLEGAL_SECONDS, patience), [(data, 0.0)])
         after = _one_by_one(endpoint, patience, [plain])
