@@ -16,7 +16,7 @@ from harness.runtime import NO_DATABASE, DatabaseAddress, Server
 from harness.verify import wire
 from harness.verify.checks import LOAD, SERVER, connection
 from harness.verify.checks.asking import Asking, Client
-from harness.verify.checks.evidence import Evidence, Exchange
+from harness.verify.checks.evidence import Evidence
 from harness.verify.checks.http import DATE_BEHIND_SECONDS
 from harness.verify.checks.load import read_counters
 from harness.verify.tables import tables
@@ -81,8 +81,11 @@ class Verifier:
             if thorough:
                 evidence.wire = connection.gather(server.endpoint, targets, self._patience)
             evidence.exchanges += client.ask([PLAIN] * 3)
-            if thorough:
-                evidence.dates = _await_new_date(client, evidence.exchanges[:1])
+            # Until the Date is another, which it may be once a second.
+            first, until = evidence.exchanges[0].header("date"), time.monotonic() + DATE_BEHIND_SECONDS
+            while thorough and first and evidence.exchanges[-1].header("date") == first and time.monotonic() < until:
+                time.sleep(0.05)
+                evidence.exchanges += client.ask([PLAIN])
         return _verdict(server, SERVER, process, evidence, began)
 
     @steadily
@@ -175,16 +178,3 @@ def _verdict(
         duration=time.monotonic() - began,
         response_bytes=sizes or {},
     )
-
-
-def _await_new_date(client: Client, asked: Sequence[Exchange]) -> list[tuple[float, str]]:
-    """When which Date came: asks until it has changed, which it may do once a second."""
-    found = [(exchange.received_at, date) for exchange in asked if (date := exchange.header("date"))]
-    until = time.monotonic() + DATE_BEHIND_SECONDS
-    while found and found[-1][1] == found[0][1] and time.monotonic() < until:
-        time.sleep(0.05)
-        exchange = client.ask([PLAIN])[0]
-        if not (date := exchange.header("date")):
-            break
-        found.append((exchange.received_at, date))
-    return found

@@ -333,7 +333,6 @@ class Evidence:
     due: Due = Due()  # for what the load was answered
     failed_responses: int = 0  # responses to update under load with another status than 2xx
     account: Account | None = None  # of a load
-    dates: Sequence[tuple[float, str]] = ()  # (received_at, Date) of one URL, first and last
     extension: object = None  # what is seen for the checks of an extension alone
     upstream: UpstreamStats | None = None  # what the exchanges made the server ask its upstream
 
