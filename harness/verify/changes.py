@@ -8,14 +8,13 @@ import random
 import threading
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from types import TracebackType
 from typing import Self
 
 import psycopg
 
 from harness.plan.testtypes import TestType
-from harness.verify.checks.evidence import CLOCKS_SECONDS, HIGHEST_ID, Change, FortuneVersion, History, Look, World
+from harness.verify.checks.evidence import CLOCKS_SECONDS, HIGHEST_ID, History, Look, Version, World, supersede
 from harness.verify.tables import Changed, Tables, numbers
 
 # While a load is on: few rows at a time, so that the database has little to do, and often, so that an answer that was
@@ -30,15 +29,13 @@ def change_rows(view: Tables, rows: int, dice: random.Random) -> dict[str, Chang
     return view.change(dice.sample(range(1, HIGHEST_ID + 1), rows), step=dice.randrange(1, HIGHEST_ID - 1))
 
 
-def history_of(first: World, changed: Sequence[Mapping[str, Changed]], slack: float = 0.0) -> History:
+def history_of(first: World, changed: Sequence[Mapping[str, Changed]] = (), slack: float = 0.0) -> History:
     """What the tables have held: ``first``, then each change. Made when it is asked for: a load may be on before."""
-    changes: dict[str, dict[int, list[Change]]] = {}
+    history = {name: [Version(rows=table)] for name, table in first.items()}
     for change in changed:
         for name, (text, begun, done) in change.items():
-            of_table = changes.setdefault(name, {})
-            for identifier, number in numbers(text).items():
-                of_table.setdefault(identifier, []).append(Change(begun=begun, done=done, number=number))
-    return History(first=first, changes=changes, slack=slack)
+            supersede(history[name], numbers(text), begun, done, slack)
+    return history
 
 
 class ConcurrentChanges:
@@ -60,7 +57,7 @@ class ConcurrentChanges:
         self._changed: list[dict[str, Changed]] = []
         self._looks: list[tuple[dict[str, str], float, float]] = []
         self.first: World = {}  # what world held before, where it is the table of the test type
-        self.fortunes: list[FortuneVersion] = []
+        self.fortunes: list[Version[str]] = []  # where the test type reads them
         if test_type.writes_database:
             self._step = self._look
         else:
@@ -80,6 +77,8 @@ class ConcurrentChanges:
     def __enter__(self) -> Self:
         if self._type.has_rows:
             self.first = self._view.world()
+        else:
+            self.fortunes.append(Version(rows=self._view.fortunes()))
         self._thread.start()
         return self
 
@@ -121,10 +120,7 @@ class ConcurrentChanges:
         self._changed.append(change_rows(self._view, TRICKLE_ROWS, self._dice))
 
     def _change_fortune(self) -> None:
-        if not self.fortunes:
-            self.fortunes.append(FortuneVersion(rows=self._view.fortunes()))
         after, (begun, done) = self._view.change_fortune(
             f"Any program that runs is obsolete: {self._dice.getrandbits(32)}."
         )
-        self.fortunes[-1] = replace(self.fortunes[-1], until=done + CLOCKS_SECONDS)
-        self.fortunes.append(FortuneVersion(rows=after, since=begun - CLOCKS_SECONDS))
+        supersede(self.fortunes, after, begun, done, CLOCKS_SECONDS)

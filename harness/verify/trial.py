@@ -21,9 +21,9 @@ from harness.plan.testtypes import TestType
 from harness.records import models
 from harness.records.models import CheckResult, Load, Open, Outcome
 from harness.runtime import DatabaseAddress, Server
-from harness.verify.changes import ConcurrentChanges
+from harness.verify.changes import ConcurrentChanges, history_of
 from harness.verify.checks import declared
-from harness.verify.checks.evidence import Account, Due, Evidence, Exchange, History, Sampling
+from harness.verify.checks.evidence import Account, Due, Evidence, Exchange, Sampling, Version
 from harness.verify.checks.load import DatabaseCounters
 from harness.verify.checks.registry import LOADS
 from harness.verify.checks.statement_counts import Snapshot
@@ -187,12 +187,11 @@ class TrialAudit:
             whole=account.whole and len(chosen) == len(lines) and account.sent == account.received,
         )
         if self._view and self.test_type.answer == "page":
-            evidence.fortunes = self._view.fortunes()
-            evidence.fortune_versions = self._changes.fortunes if self._changes else ()
+            evidence.fortunes = self._changes.fortunes if self._changes else [Version(rows=self._view.fortunes())]
         elif self._changes and self.test_type.writes_database:
             self._written(evidence, account, self._changes)
         elif self._view and (time.time() > self.process.unknown_until or not self.test_type.cached):
-            evidence.history = self._history(self._view)
+            self._read(evidence, self._view)
         return evidence
 
     def _written(self, evidence: Evidence, account: Account, changes: ConcurrentChanges) -> None:
@@ -209,15 +208,15 @@ class TrialAudit:
             self.process.rows.append((until, frozenset(seen.union(*(e.rows for e in evidence.crowd)))))
             self.process.unknown_until = self.process.unknown_until if evidence.whole else until
 
-    def _history(self, view: Tables) -> History:
+    def _read(self, evidence: Evidence, view: Tables) -> None:
         if not self._changes:
-            return History(first=view.world(), also=self.process.recent())
-        history = self._changes.history
+            evidence.history, evidence.cached = history_of(view.world()), self.process.recent()
+            return
+        evidence.history = self._changes.history
         if self._caches:
-            tables = history.changes.values()
-            seen = frozenset((i, change.number) for table in tables for i, all_of in table.items() for change in all_of)
+            versions = (version for of_table in evidence.history.values() for version in of_table)
+            seen = frozenset(row for version in versions for row in version.rows.items())
             self.process.rows.append((time.time() + CACHED_SECONDS, seen))
-        return history
 
     def _exchange(self, line: str, place: str) -> Exchange:
         """An answer as the generator writes it."""

@@ -9,7 +9,7 @@ from harness.records.models import worst as worst_of
 from harness.verify.changes import change_rows, history_of
 from harness.verify.checks import LOAD
 from harness.verify.checks.asking import Asking, Lane
-from harness.verify.checks.evidence import HIGHEST_ID, Case, Due, Evidence, FortuneVersion, History, Look
+from harness.verify.checks.evidence import HIGHEST_ID, Case, Due, Evidence, Look, Version, supersede
 from harness.verify.checks.registry import CHECKS, GATHERERS
 from harness.verify.checks.statement_counts import Snapshot, snapshot
 from harness.verify.tables import Tables, tables
@@ -139,7 +139,7 @@ class Gathering:
         if view.admin and self._thorough and self._type.counts_statements and self._answers():
             self._changed(view)
         else:
-            evidence.history = History(first=view.world())
+            evidence.history = history_of(view.world())
 
     def _changed(self, view: Tables) -> None:
         """Change rows behind connections that have asked before: what is kept, or was read ahead, is stale now."""
@@ -175,13 +175,14 @@ class Gathering:
 
     def _fortune(self, view: Tables | None) -> None:
         evidence = self.evidence
-        evidence.fortunes = view.fortunes() if view else None
+        evidence.fortunes = [Version(rows=view.fortunes())] if view else []
         evidence.exchanges = self._client.ask([PLAIN] * 3)
         self._crowd(view)
         if view and view.admin and self._thorough:
-            before = FortuneVersion(rows=view.fortunes(), until=time.time())
+            versions, now = [Version(rows=view.fortunes())], time.time()
             with view.planted_fortune() as planted:
-                evidence.fortune_versions = [before, FortuneVersion(rows=planted, since=before.until)]
+                supersede(versions, planted, now, now)
+                evidence.fortunes = versions
                 evidence.exchanges += self._client.ask([PLAIN])
 
     def _singles(self) -> list[Case]:

@@ -7,15 +7,15 @@ import pytest
 from harness.plan.discovery import Rules
 from harness.records.models import CheckResult, Outcome
 from harness.tests.verify.subjects import exchange
-from harness.verify.checks.evidence import Case, Evidence, History
+from harness.verify.checks.evidence import Case, Evidence, Version
 from harness.verify.checks.registry import CHECKS
 
-TABLE = {"world": dict.fromkeys(range(1, 10001), 5)}
+TABLE = Version(rows=dict.fromkeys(range(1, 10001), 5))
 
 
 def judged(check: str, rules: Rules, test_type: str, body: str, case: Case, *headers: tuple[str, str]) -> CheckResult:
     evidence = Evidence(test_type=test_type, url="/x", rules=rules, exchanges=[exchange(body, case, headers)])
-    evidence.history = History(first=TABLE)
+    evidence.history = {"world": [TABLE]}
     return CHECKS[check].run(evidence)
 
 

@@ -4,9 +4,9 @@ import math
 import re
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
-from typing import NamedTuple
+from typing import Generic, NamedTuple, TypeVar
 
 from harness.plan.discovery import Rules
 from harness.plan.requests import Prepared
@@ -15,6 +15,8 @@ from harness.runtime import UpstreamStats
 from harness.verify.checks.json_text import JsonError, parse_json
 from harness.verify.checks.statement_counts import Statement
 from harness.verify.wire import Response, WireError
+
+T = TypeVar("T")
 
 HIGHEST_ID = 10_000
 HIGHEST_NUMBER = 10_000
@@ -150,51 +152,29 @@ Table = Mapping[int, int]  # id -> randomNumber
 World = Mapping[str, Table]  # both twins at one moment, "world" and "World": implementations read either
 
 
-class Change(NamedTuple):
-    """A new number of a row, which became visible between two moments that the harness knows."""
-
-    begun: float  # epoch seconds
-    done: float
-    number: int
-
-
-@dataclass(kw_only=True)
-class History:
-    """What the tables have held: rows are changed behind the server, so that a stale copy shows."""
-
-    first: World
-    changes: dict[str, dict[int, list[Change]]] = field(default_factory=dict)  # table -> id -> in order
-    also: Collection[tuple[int, int]] = ()  # rows (id, number) that a cache may still hold
-    slack: float = 0.0  # seconds by which the clock of the exchanges may differ
-
-    def held(self, table: str, identifier: int, sent: float, received: float) -> list[int]:
-        """The numbers that a request of this time may have read of a row; empty where there is no such row."""
-        number = self.first[table].get(identifier)
-        held = [] if number is None else [number]
-        for change in self.changes.get(table, {}).get(identifier, ()):
-            if change.done + self.slack < sent:
-                held = [change.number]
-            elif change.begun - self.slack <= received:
-                held.append(change.number)
-        return held
-
-    def ever(self, identifier: int) -> set[int | None]:
-        """Every number that the row has had, in either twin."""
-        changed = {c.number for table in self.changes.values() for c in table.get(identifier, ())}
-        return changed | {table.get(identifier) for table in self.first.values()}
-
-
 @dataclass(frozen=True, kw_only=True)
-class FortuneVersion:
-    """What the table of fortunes held for a time, in epoch seconds."""
+class Version(Generic[T]):
+    """What a table held for a time, in epoch seconds: it is changed behind the server, so that a stale copy shows."""
 
-    rows: Mapping[int, str]
+    rows: Mapping[int, T]  # by id
     since: float = float("-inf")
     until: float = float("inf")
 
     def may_answer(self, exchange: Exchange) -> bool:
         """Whether a request of this exchange's time may have read this version."""
         return self.since <= exchange.received_at and exchange.sent_at <= self.until
+
+
+def supersede(versions: list[Version[T]], rows: Mapping[int, T], begun: float, done: float, slack: float = 0.0) -> None:
+    """Add the next version, in which these rows became visible between two moments that the harness knows.
+
+    ``slack``: seconds by which the clock of the exchanges may differ.
+    """
+    versions[-1] = replace(versions[-1], until=done + slack)
+    versions.append(Version(rows={**versions[-1].rows, **rows}, since=min(begun, done) - slack))
+
+
+History = Mapping[str, Sequence[Version[int]]]  # of both twins
 
 
 class Look(NamedTuple):
@@ -321,13 +301,13 @@ class Evidence:
     between: World | None = None  # update: after the single requests, before the crowd
     after: World | None = None
     history: History | None = None  # of the tables that are only read
+    cached: Collection[tuple[int, int]] = ()  # rows (id, number) that a cache may still hold
     looks: list[Look] = field(default_factory=list)  # at what is written: after single requests, while the crowd asked
     whole: bool = True  # the crowd is all that was asked
     rows_a_second: float = 0.0  # that were written in all, where it is not
     counts: Sequence[Statement] | None = None  # None: not counted, or not exactly
     uncounted: str | None = None  # why statements could not be counted
-    fortunes: Mapping[int, str] | None = None
-    fortune_versions: Sequence[FortuneVersion] = ()  # where they were changed while many asked
+    fortunes: Sequence[Version[str]] = ()
     wire: dict[str, Wire] = field(default_factory=dict)
     use: TableUse | None = None  # of the table, over a whole replicate
     due: Due = Due()  # for what the load was answered

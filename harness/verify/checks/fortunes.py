@@ -44,14 +44,13 @@ def page_is_html(exchange: Exchange) -> Iterator[Finding]:
         yield Finding("the page lacks the doctype or the title", expected=expected, actual=shown(exchange.body, 100))
 
 
-@check("fortune.2", FORTUNE, lambda evidence: evidence.fortunes is not None)
+@check("fortune.2", FORTUNE, lambda evidence: bool(evidence.fortunes))
 def fortunes_in_order(evidence: Evidence) -> Iterator[Finding]:
     """One table: a header, then every row of the database and the added one, sorted by message."""
     for exchange in evidence.good:
         page = parse(exchange.body)
-        held = [version.rows for version in evidence.fortune_versions if version.may_answer(exchange)]
-        complaints = [list(_compare(page, rows)) for rows in held or [evidence.fortunes or {}]]
-        yield from min(complaints, key=len)
+        held = [version.rows for version in evidence.fortunes if version.may_answer(exchange)]
+        yield from min((list(_compare(page, rows)) for rows in held), key=len, default=())
 
 
 @each("fortune.3", FORTUNE)

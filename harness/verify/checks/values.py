@@ -11,9 +11,9 @@ from harness.verify.checks.evidence import (
     HIGHEST_NUMBER,
     Evidence,
     Exchange,
-    History,
     Look,
     Table,
+    Version,
     World,
 )
 from harness.verify.checks.randomness import FALSE_ALARM, tails
@@ -30,9 +30,9 @@ def equals_row(evidence: Evidence) -> Iterator[Finding]:
     history = evidence.history
     assert history is not None  # noqa: S101 - needs
     # An implementation reads one of the twins: it is held against the one that it agrees with best.
-    wrong = min((_wrong(evidence, history, name) for name in history.first), key=len, default=[])
+    wrong = min((_wrong(evidence, versions) for versions in history.values()), key=len, default=[])
     for exchange, identifier, number, held in wrong:
-        stale = number in history.ever(identifier)
+        stale = any(version.rows.get(identifier) == number for versions in history.values() for version in versions)
         why = "stale: the table held that number before, not when it was asked for" if stale else "not in the table"
         yield Finding(
             f"GET {exchange.target}: row {identifier} is {why}",
@@ -41,16 +41,14 @@ def equals_row(evidence: Evidence) -> Iterator[Finding]:
         )
 
 
-def _wrong(evidence: Evidence, history: History, name: str) -> list[tuple[Exchange, int, int, list[int]]]:
+def _wrong(evidence: Evidence, versions: Sequence[Version[int]]) -> list[tuple[Exchange, int, int, list[int]]]:
     """Rows that were answered and that this twin did not hold then: exchange, id, number, what it held."""
-    first, changes = history.first[name], history.changes.get(name, {})
     found = []
     for exchange in evidence.good:
+        tables = [version.rows for version in versions if version.may_answer(exchange)]
         for identifier, number in exchange.rows:
-            if first.get(identifier) == number and identifier not in changes:
-                continue
-            held = history.held(name, identifier, exchange.sent_at, exchange.received_at)
-            if number not in held and (identifier, number) not in history.also:
+            held = list(dict.fromkeys(table[identifier] for table in tables if identifier in table))
+            if number not in held and (identifier, number) not in evidence.cached:
                 found.append((exchange, identifier, number, held))
     return found
 

@@ -3,11 +3,11 @@
 import pytest
 
 from harness.tests.verify.subjects import exchange
-from harness.verify.checks.evidence import Evidence
+from harness.verify.checks.evidence import Evidence, Version
 from harness.verify.checks.fortunes import ADDED
 from harness.verify.checks.registry import CHECKS
 
-FORTUNES = {1: "<script>alert('é')</script>", 2: "b & c", 3: "フ"}
+FORTUNES = Version(rows={1: "<script>alert('é')</script>", 2: "b & c", 3: "フ"})
 ROWS = (
     "<tr><td>1</td><td>&lt;script&gt;alert(&#39;é&#39;)&lt;/script&gt;</td></tr>"
     f"<tr><td>0</td><td>{ADDED}</td></tr>"
@@ -22,7 +22,7 @@ PAGE = (
 
 def objections(page: str, encoding: str = "utf-8") -> set[str]:
     pages = [exchange(page.encode(encoding, "replace"))]
-    evidence = Evidence(test_type="fortune", url="/fortunes", exchanges=pages, fortunes=FORTUNES)
+    evidence = Evidence(test_type="fortune", url="/fortunes", exchanges=pages, fortunes=[FORTUNES])
     return {
         check.name
         for check in CHECKS.values()
