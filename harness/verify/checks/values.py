@@ -2,7 +2,7 @@
 
 import math
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from harness.verify.checks import READING_TYPES, Finding, check, each
 from harness.verify.checks.evidence import (
@@ -59,7 +59,7 @@ def _wrong(evidence: Evidence, versions: Sequence[Version[int]]) -> list[tuple[E
 @check("update.1", UPDATE, lambda evidence: evidence.between is not None)
 def update_stored(evidence: Evidence) -> Iterator[Finding]:
     """After single requests the table holds, for every row, the number that was answered last."""
-    answered = {i: numbers for e in evidence.exchanges if e.ok for i, numbers in _given(e).items()}
+    answered = {i: numbers for exchange in evidence.exchanges for i, numbers in _given([exchange]).items()}
     yield from _unstored(answered, _written_twin(evidence, evidence.before, evidence.between)[1])
 
 
@@ -114,7 +114,7 @@ def _lost(evidence: Evidence, name: str) -> Iterator[Finding]:
                 continue
             of_age = seen[next(age for age in AGES if before <= age)]
             chance = 1 - math.exp(-BURST * evidence.rows_a_second * (look.until - exchange.sent_at) / HIGHEST_ID)
-            for identifier, numbers in _given(exchange).items():
+            for identifier, numbers in _given([exchange]).items():
                 of_age[0] += 1
                 of_age[1] += table.get(identifier) not in numbers
                 of_age[2] += chance
@@ -130,11 +130,7 @@ def _lost(evidence: Evidence, name: str) -> Iterator[Finding]:
 @check("update.3", UPDATE, lambda evidence: evidence.after is not None and evidence.whole and bool(evidence.crowd))
 def update_stored_in_a_crowd(evidence: Evidence) -> Iterator[Finding]:
     """After many requests at once every row holds a number that was answered for it."""
-    answered: dict[int, list[int]] = defaultdict(list)
-    for exchange in evidence.crowd:
-        for identifier, number in exchange.rows if exchange.ok else ():
-            answered[identifier].append(number)
-    yield from _unstored(answered, _written_twin(evidence, evidence.between, evidence.after)[1])
+    yield from _unstored(_given(evidence.crowd), _written_twin(evidence, evidence.between, evidence.after)[1])
 
 
 @check("update.4", UPDATE, lambda evidence: evidence.whole and None not in (evidence.before, evidence.after))
@@ -157,7 +153,7 @@ def no_other_row_changed(evidence: Evidence) -> Iterator[Finding]:
 @each("update.5", UPDATE)
 def one_number_a_row(exchange: Exchange) -> Iterator[Finding]:
     """An answer does not give one row two numbers: the table can hold only one."""
-    for identifier, numbers in _given(exchange).items():
+    for identifier, numbers in _given([exchange]).items():
         if len(set(numbers)) > 1:
             message = f"row {identifier} was given two numbers in one answer"
             actual = " and ".join(map(str, numbers))
@@ -168,14 +164,11 @@ def one_number_a_row(exchange: Exchange) -> Iterator[Finding]:
 def numbers_change(evidence: Evidence) -> Iterator[Finding]:
     """The new number is a new one: of many rows hardly any keeps its number by chance."""
     before, _ = _written_twin(evidence, evidence.before, evidence.between)
-    first: dict[int, int] = {}
-    for exchange in evidence.exchanges:
-        for identifier, number in exchange.rows if exchange.ok else ():
-            first.setdefault(identifier, number)
-    same = [identifier for identifier, number in first.items() if before.get(identifier) == number]
+    answered = _given(evidence.exchanges)
+    same = [identifier for identifier, (first, *_) in answered.items() if before.get(identifier) == first]
     # 1,500 rows keep their number 0.15 times by chance: more than 6 of them less than once in 10^9 verifications.
-    if len(same) > max(6, len(first) // 250):
-        message = f"{len(same)} of {len(first)} rows were answered with the number that they had"
+    if len(same) > max(6, len(answered) // 250):
+        message = f"{len(same)} of {len(answered)} rows were answered with the number that they had"
         yield Finding(message, expected="new random numbers", actual=f"row {same[0]} kept {before.get(same[0])}")
 
 
@@ -199,11 +192,12 @@ def _unstored(answered: Mapping[int, Sequence[int]], table: Table) -> Iterator[F
             yield Finding(message, expected=expected, actual=f"{table.get(identifier)}")
 
 
-def _given(exchange: Exchange) -> dict[int, list[int]]:
-    """id -> the numbers that one answer gives the row: more than one is update.5's business."""
+def _given(exchanges: Iterable[Exchange]) -> dict[int, list[int]]:
+    """id -> the numbers that good answers give the row, in order; several in one answer are update.5's business."""
     given: dict[int, list[int]] = defaultdict(list)
-    for identifier, number in exchange.rows:
-        given[identifier].append(number)
+    for exchange in exchanges:
+        for identifier, number in exchange.rows if exchange.ok else ():
+            given[identifier].append(number)
     return given
 
 
@@ -211,7 +205,7 @@ def _written_twin(evidence: Evidence, before: World | None, after: World | None)
     """Before and after of the table that the server writes: the one that agrees best with its answers."""
     if before is None or after is None:
         return {}, {}
-    last = {identifier: number for e in evidence.good for identifier, number in e.rows}
+    last = {identifier: numbers[-1] for identifier, numbers in _given(evidence.all).items()}
 
     def agreement(name: str) -> tuple[int, int]:
         held, earlier = after[name], before[name]
