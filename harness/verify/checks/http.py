@@ -17,6 +17,7 @@ DATE_BEHIND_UNDER_LOAD_SECONDS = 8.0
 DATE_STANDS_SECONDS = 4.0  # in which it must have moved while a load is on
 
 _PARAMETER = re.compile(r"""[ \t]*;[ \t]*([\w!#$%&'*+.^`|~-]+)=(?:"((?:[^"\\]|\\.)*)"|([\w!#$%&'*+.^`|~-]+))""")
+_CONTENT_TYPE = re.compile(rf"([^;]*+)((?:{_PARAMETER.pattern})*+)[ \t;]*")  # possessive: linear in whatever came
 
 
 @each("http.1", everywhere, good=False)
@@ -186,14 +187,8 @@ def parse_date(value: str) -> float | None:
 @lru_cache(maxsize=64)
 def parse_media_type(value: str) -> tuple[str | None, dict[str, str]]:
     """Media type in lower case and its parameters; (None, {}) when it is no Content-Type."""
-    media = value.partition(";")[0]
-    rest = value[len(media) :]
-    parameters: dict[str, str] = {}
-    position = 0
-    while position < len(rest):
-        match = _PARAMETER.match(rest, position)
-        if not match:
-            return (media.strip().lower(), parameters) if not rest[position:].strip(" \t;") else (None, {})
-        parameters[match[1].lower()] = match[2] if match[2] is not None else match[3]
-        position = match.end()
-    return media.strip().lower(), parameters
+    match = _CONTENT_TYPE.fullmatch(value)
+    if not match:
+        return None, {}
+    parameters = {name.lower(): quoted or token for name, quoted, token in _PARAMETER.findall(match[2])}
+    return match[1].strip().lower(), parameters
