@@ -13,6 +13,7 @@ import numpy as np
 
 from harness.records import store
 from harness.records.models import RunRecords
+from harness.report.tables import ratio
 from harness.stats import fit, pairs
 from harness.stats.fit import CONFIDENCE
 from harness.stats.model import Ratio
@@ -44,14 +45,6 @@ def beside(records: RunRecords, ours: str, theirs: Sequence[str]) -> Mapping[str
     return found
 
 
-def shown(ratio: Ratio | None) -> str:
-    """The ratio with its interval, or a dash."""
-    if ratio is None:
-        return "–"
-    bounds = f" [{ratio.low:.2f}, {ratio.high:.2f}]" if ratio.low is not None and ratio.high is not None else ""
-    return f"{ratio.value:.2f}{bounds}"
-
-
 def main(argv: Sequence[str] | None = None) -> int:
     """Print a table, a row for each pair."""
     parser = argparse.ArgumentParser(prog="python -m harness.studies.beside", description=__doc__)
@@ -66,8 +59,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         known = {trial.implementation for trial in records.trials}
         if unknown := {ours, *theirs.split("+")} - known:
             parser.error(f"{pair}: {options.run} measured no {min(unknown)!r}; it has {', '.join(sorted(known))}")
-        ratios = beside(records, ours, theirs.split("+"))
-        print(f"| {ours} ÷ {theirs} | {' | '.join(shown(ratios.get(column)) for column in columns)} |")
+        found = beside(records, ours, theirs.split("+"))
+        print(f"| {ours} ÷ {theirs} | {' | '.join(ratio(found.get(column)) for column in columns)} |")
     return 0
 
 

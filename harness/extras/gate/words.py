@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 
 from harness.extras.gate.judge import GateResult, RequestVerdict
+from harness.report.tables import ratio
 from harness.stats.model import Ratio
 from harness.units import format_micros, format_rate, format_seconds
 
@@ -24,7 +25,7 @@ def headline(result: GateResult) -> str:
         case "failed":
             return f"failed: {of[0].request}: {of[0].reason}"
         case _:
-            return f"{result.verdict}: {', '.join(f'{each.request} {_ratio(each.ratio)}' for each in of)}"
+            return f"{result.verdict}: {', '.join(f'{each.request} {ratio(each.ratio)}' for each in of)}"
 
 
 def _minutes(more: float) -> str:
@@ -46,13 +47,13 @@ def _row(one: RequestVerdict, margin: float) -> tuple[str, ...]:
     return (
         one.request,
         f"{verdict}: {_minutes(one.minutes_more)}" if verdict == "cannot tell" and one.minutes_more else verdict,
-        _ratio(one.ratio),
-        _ratio(one.noise),
+        ratio(one.ratio),
+        ratio(one.noise),
         f"{one.detectable * 100:.2g} %" if one.detectable else "–",
         *(f"{format_micros(value)} µs" if value else "–" for value in one.values or (None, None)),
         f"{format_rate(one.rate)}/s" if one.rate else "–",
         *(_times(three) for three in (one.p50, one.p99)),
-        _ratio(one.throughput),
+        ratio(one.throughput),
     )
 
 
@@ -61,18 +62,11 @@ def _times(three: tuple[float, float, float] | None) -> str:
     return "{} → {} ({})".format(*map(format_seconds, three)) if three else "–"
 
 
-def _ratio(found: Ratio | None) -> str:
-    if found is None:
-        return "–"
-    interval = f" [{found.low:.2f}, {found.high:.2f}]" if found.low and found.high else ""
-    return f"{found.value:.2f}×{interval}"
-
-
 def remarks(result: GateResult) -> list[str]:
     """What else is known, a line each."""
     lines = [f"{each.request}: {each.reason}" for each in result.requests if each.reason]
-    lines += [f"memory {_ratio(result.memory)}"] if result.memory else []
-    lines += [f"startup time {_ratio(result.startup_time)}"] if result.startup_time else []
+    lines += [f"memory {ratio(result.memory)}"] if result.memory else []
+    lines += [f"startup time {ratio(result.startup_time)}"] if result.startup_time else []
     if kind := sorted({each.metric for each in result.requests if each.ratio}):
         lines += [f"{' and '.join(kind)} at one rate for both sides decides; below 1 head is the cheaper one"]
         lines += ["finds: the smallest change that such a session finds in four of five cases"]
@@ -81,7 +75,7 @@ def remarks(result: GateResult) -> list[str]:
 
 def scale(ratios: Sequence[Ratio | None], margin: float = 0.05) -> tuple[float, float]:
     """From where to where intervals are drawn: all of them, and what counts as the same."""
-    known = [bound for ratio in ratios if ratio for bound in (ratio.low, ratio.high) if bound]
+    known = [bound for found in ratios if found for bound in (found.low, found.high) if bound]
     return min([1 / (1 + margin), *known]) - 0.02, max([1 + margin, *known]) + 0.02
 
 
