@@ -3,7 +3,7 @@
 link.py serve ADDRESS     prints {"port": n}, answers one partner, ends with its standard input
 link.py ask ADDRESS PORT  prints {"round_trip": seconds, "throughput": bytes a second}; the bytes flow as answers do,
                           from the one that serves
-link.py facts [FILE ...]  prints limits and kernel settings of this machine, and the texts of files
+link.py facts [FILE ...]  prints limits, CPUs and load of this machine, and the texts of files
 """
 
 import json
@@ -19,13 +19,6 @@ from pathlib import Path
 TURNS = 300
 SECONDS = 1.0
 BLOCK = bytes(1 << 18)
-SETTINGS = {
-    "somaxconn": "/proc/sys/net/core/somaxconn",
-    "port_range": "/proc/sys/net/ipv4/ip_local_port_range",
-    "governor": "/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor",
-    "tcp_tw_reuse": "/proc/sys/net/ipv4/tcp_tw_reuse",
-    "load": "/proc/loadavg",
-}
 
 
 def serve(address: str) -> None:
@@ -68,10 +61,12 @@ def ask(address: str, port: int) -> None:
 
 def facts(files: list[str]) -> None:
     """What a load depends on, as far as it can be read; unknown is null."""
-    found: dict[str, object] = {"now": time.time(), "nofile": resource.getrlimit(resource.RLIMIT_NOFILE)[1]}
-    found["cpus"] = sorted(os.sched_getaffinity(0))
-    found |= {name: text(path) for name, path in SETTINGS.items()}
-    found["files"] = {path: text(path) for path in files}
+    found = {
+        "nofile": resource.getrlimit(resource.RLIMIT_NOFILE)[1],
+        "cpus": sorted(os.sched_getaffinity(0)),
+        "load": text("/proc/loadavg"),
+        "files": {path: text(path) for path in files},
+    }
     print(json.dumps(found))
 
 
