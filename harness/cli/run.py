@@ -36,7 +36,7 @@ from harness.runtime import upstream
 from harness.runtime.techempower import parse_allow
 
 if TYPE_CHECKING:
-    from harness.experiment.workflow import RunOutcome
+    from harness.experiment.workflow import Dependencies, RunOutcome
 
 # Flags that --resume goes together with.
 WITH_RESUME = frozenset({"resume", "results", "quiet", "json", "yes", "no_install", "dry_run", "mode", "test"})
@@ -95,12 +95,13 @@ def _benchmark(chosen: Settings) -> int:
     return outcome.exit_code
 
 
-def measured(chosen: Settings) -> "RunOutcome":
+def measured(chosen: Settings, needs: "Dependencies | None" = None) -> "RunOutcome":
     """Carry out a run, shown as it goes on; an interruption comes between two of its steps."""
     from harness.experiment import progress, workflow
 
     with interruption.deferred():
-        return workflow.benchmark(chosen, progress.Progress(progress.display(quiet=chosen.quiet or chosen.json)))
+        shown = progress.Progress(progress.display(quiet=chosen.quiet or chosen.json))
+        return workflow.benchmark(chosen, shown, needs)
 
 
 def at_work(results: Path) -> tuple[str, ...]:

@@ -12,13 +12,13 @@ from cyclopts import App, Parameter
 from harness.cli.consent import settled
 from harness.cli.flags import RunFlags, results_folder
 from harness.cli.output import put
-from harness.cli.run import settings
+from harness.cli.run import measured, settings
 from harness.cli.verbs import Asked
 from harness.errors import Exit, UsageError
-from harness.experiment import progress, workflow
+from harness.experiment import workflow
 from harness.extras.claims import judge, measure, show
 from harness.extras.claims.claim import Claim, chosen, read
-from harness.host import interruption, machine
+from harness.host import machine
 from harness.plan.config import Settings
 from harness.records import claims as recorded
 from harness.records.claims import ClaimsRecord, ClaimVerdict
@@ -97,9 +97,7 @@ def _measured(claims: Sequence[Claim], given: Settings, seconds: float | None) -
         if room <= 0:
             break
         together = measure.settings_of(group, given, room if seconds else None)
-        with interruption.deferred():
-            shown = progress.Progress(progress.display(quiet=given.quiet or given.json))
-            code = max(code, workflow.benchmark(together, shown).exit_code)
+        code = max(code, measured(together).exit_code)
         _judged(claims, given)
     return code
 

@@ -2,22 +2,23 @@
 
 import math
 import shutil
-from contextlib import closing
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 from harness.cli.consent import settled
 from harness.cli.flags import RunFlags
 from harness.cli.output import put
-from harness.cli.run import settings
+from harness.cli.run import measured, settings
 from harness.cli.verbs import Asked
 from harness.errors import Exit, TfbError, UsageError
 from harness.extras.gate import history, sides
 from harness.extras.gate import words as report
 from harness.extras.gate.judge import BASE, COPY, HEAD, GateResult, judge
 from harness.extras.gate.page import page
-from harness.extras.gate.runtime import Chooser
-from harness.host import interruption, ownership
+from harness.extras.gate.runtime import Services, choose_services
+from harness.host import ownership
 from harness.plan import service
 from harness.plan.config import Settings
 from harness.plan.profile import Profile
@@ -81,7 +82,7 @@ def compare(folder: Path, base: str, head: str | None, flags: RunFlags, fail_ove
                 results=Path(flags.results) if flags.results else place / "results",
             )
         )
-        records = _measured(chosen, Chooser(services={n: (own.service, where) for n, (own, where) in folders.items()}))
+        records = _measured(chosen, {name: (own.service, where) for name, (own, where) in folders.items()})
         weights = {request.name: request.weight for request in file.request}
         said, running = list(dict.fromkeys(notes)), [started.service.url, file.service.url]
         number = len(running) - running.count(None)
@@ -102,12 +103,11 @@ def _in_time(profile: Profile, file: service.ServiceFile, notes: list[str]) -> P
     return profile.model_copy(update={"processes": rules})
 
 
-def _measured(chosen: Settings, runtime: Chooser) -> RunRecords:
-    from harness.experiment import progress, workflow
+def _measured(chosen: Settings, services: Services) -> RunRecords:
+    from harness.experiment.workflow import Dependencies
 
-    with interruption.deferred(), closing(runtime):
-        shown = progress.Progress(progress.display(quiet=chosen.quiet or chosen.json))
-        records = workflow.benchmark(chosen, shown, workflow.Dependencies(choose_runtime=runtime)).records
+    with ExitStack() as stack:
+        records = measured(chosen, Dependencies(choose_runtime=partial(choose_services, services, stack))).records
     for implementation in records.info.implementations:
         if (build := implementation.build) and build.status != "ok":
             raise SideError(implementation.name, "built", build.reason)

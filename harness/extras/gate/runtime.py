@@ -7,7 +7,7 @@ import socket
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, fields
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -26,6 +26,7 @@ from harness.runtime.metering.sockets import SocketMeter
 from harness.runtime.readiness import startup_time
 
 OVERRIDE = "tfb.compose.yaml"  # in the side's own folder
+Services = Mapping[str, tuple[Service, Path]]  # by side, with its folder
 
 
 @dataclass(kw_only=True)
@@ -62,7 +63,7 @@ class ServiceRuntime(LocalRuntime):
     """Local processes, and beside them containers of an engine on this machine."""
 
     project: Project
-    services: Mapping[str, tuple[Service, Path]] = field(default_factory=dict)  # by side, with its folder
+    services: Services
 
     def build(self, implementation: Implementation, log: Path) -> Build:
         """By its command, Dockerfile or compose file."""
@@ -186,28 +187,26 @@ def require_own(url: str) -> None:
         raise UsageError(f"{url} is no address of this machine or a private network: put load on what is yours alone")
 
 
-@dataclass(kw_only=True)
-class Chooser:
-    """Chooses the runtime of a session; its ``close`` removes what it left."""
+def choose_services(
+    services: Services,
+    stack: ExitStack,
+    settings: Settings,
+    implementations: Sequence[Implementation],
+    logs: Path,
+    *,
+    run_id: str,
+) -> ServiceRuntime:
+    """Local; raises EnvironmentLacksError where a container is wanted and no engine answers.
 
-    services: Mapping[str, tuple[Service, Path]]
-    chosen: ServiceRuntime | None = None
-
-    def __call__(
-        self, settings: Settings, implementations: Sequence[Implementation], logs: Path, *, run_id: str
-    ) -> ServiceRuntime:
-        """Local; raises EnvironmentLacksError where a container is wanted and no engine answers."""
-        if any(not service.start and not service.url for service, _ in self.services.values()):
-            engine()
-        local = choose(settings, implementations, logs, run_id=run_id)
-        assert isinstance(local, LocalRuntime)  # noqa: S101 - the settings of a session say so
-        own = {each.name: getattr(local, each.name) for each in fields(local)}
-        project = Project(run_id=run_id, bridge=False)
-        self.chosen = ServiceRuntime(**own, project=project, services=self.services)
-        return self.chosen
-
-    def close(self) -> None:
-        """Remove the images that were built here."""
-        for side, (service, _) in self.services.items():
-            if self.chosen and service.dockerfile:
-                docker("image", "rm", "--force", self.chosen.image(side))
+    The images that are built go when the stack is closed.
+    """
+    if any(not service.start and not service.url for service, _ in services.values()):
+        engine()
+    local = choose(settings, implementations, logs, run_id=run_id)
+    assert isinstance(local, LocalRuntime)  # noqa: S101 - the settings of a session say so
+    own = {each.name: getattr(local, each.name) for each in fields(local)}
+    runtime = ServiceRuntime(**own, project=Project(run_id=run_id, bridge=False), services=services)
+    for side, (service, _) in services.items():
+        if service.dockerfile:
+            stack.callback(docker, "image", "rm", "--force", runtime.image(side))
+    return runtime
