@@ -9,28 +9,25 @@ import json
 import os
 import statistics
 import subprocess
-import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 from harness.experiment.generators import Generator, LoadRun
-from harness.experiment.generators.own import Loadgen
-from harness.experiment.generators.wrk import Wrk
+from harness.experiment.generators.registry import GENERATORS
 from harness.host import crates
-from harness.paths import TOOLSET
 from harness.records.models import Closed
-from harness.runtime.generator import started
+from harness.runtime.local import LocalRuntime
 
 CONNECTIONS = 64
 DEPTHS = (1, 16)
-SCRIPTS = TOOLSET / "wrk"
 
 
 @contextmanager
-def reference(pin: Sequence[str]) -> Iterator[int]:
+def reference(cpu: int) -> Iterator[int]:
     """A server that does nothing but answer; its port."""
-    server = subprocess.Popen([*pin, str(crates.reference_server())], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    command = ["taskset", "-c", str(cpu), str(crates.reference_server())]
+    server = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     try:
         assert server.stdout  # noqa: S101 - a pipe was asked for
         yield int(json.loads(server.stdout.readline())["port"])
@@ -38,30 +35,24 @@ def reference(pin: Sequence[str]) -> Iterator[int]:
         server.communicate()
 
 
-def figures(generator: Generator, program: str, load: LoadRun, pin: Sequence[str]) -> tuple[float, float]:
+def figures(runtime: LocalRuntime, generator: Generator, load: LoadRun) -> tuple[float, float]:
     """CPU seconds of the generator per request, and requests per second, of one load."""
-    with tempfile.TemporaryDirectory(prefix="tfb-scratch-") as folder:
-        words = [
-            str(SCRIPTS / word) if word.endswith(".lua") else word for word in generator.arguments(load, Path(folder))
-        ]
-        with started([*pin, program, *words], waits_for_go=generator.waits_for_go) as running:
-            running.begin()
-            running.wait(load.seconds + 30)
-            result = generator.result(load, running.output())
+    words = generator.arguments(load, runtime.work)
+    with runtime.generator(generator.program, words, waits_for_go=generator.waits_for_go) as running:
+        running.begin()
+        running.wait(load.seconds + 30)
+        result = generator.result(load, running.output())
     return result.cpu_seconds / result.requests, result.requests / result.duration
 
 
 def turns(count: int, seconds: float, depth: int, cpus: Sequence[int]) -> dict[str, float]:
     """Medians of both generators' CPU per request and of their ratios, turn by turn."""
-    server, own = (["taskset", "-c", str(cpu)] for cpu in (cpus[0], cpus[-1]))
-    programs: dict[str, tuple[Generator, str]] = {
-        "wrk": (Wrk(), "wrk"),
-        "loadgen": (Loadgen(), str(crates.loadgen())),
-    }
-    found: dict[str, list[tuple[float, float]]] = {name: [] for name in programs}
-    with reference(server) as port:
+    runtime = LocalRuntime(work=Path(), other_cpus=cpus[-1:])  # a closed loop writes no file
+    generators = {name: GENERATORS[name](runtime) for name in ("wrk", "loadgen")}
+    found: dict[str, list[tuple[float, float]]] = {name: [] for name in generators}
+    with reference(cpus[0]) as port:
         for turn in range(count):
-            for name in sorted(programs, reverse=turn % 2 == 0):
+            for name in sorted(generators, reverse=turn % 2 == 0):
                 load = LoadRun(
                     url=f"http://127.0.0.1:{port}/plaintext",
                     host="tfb-server",
@@ -71,7 +62,7 @@ def turns(count: int, seconds: float, depth: int, cpus: Sequence[int]) -> dict[s
                     threads=1,
                     seed=turn,
                 )
-                found[name].append(figures(*programs[name], load, own))
+                found[name].append(figures(runtime, generators[name], load))
     pairs = list(zip(found["wrk"], found["loadgen"], strict=True))
     return {
         "depth": depth,
