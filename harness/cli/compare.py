@@ -5,7 +5,6 @@ import shutil
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, replace
-from importlib import import_module
 from pathlib import Path
 from typing import Annotated, TypeVar
 
@@ -81,7 +80,7 @@ def command(
     """
     folder = Path(service).resolve()
     if base and not test and (service != "." or (folder / FILE).is_file()):
-        gate = import_module(extras.GATE)
+        gate = extras.part("gate")
         outputs = gate.Outputs(json=flags.json, markdown=markdown, history=history, html=html, strict=strict)
         code: int = gate.compare(folder, base, head, flags, fail_over / 100, outputs)
         return code

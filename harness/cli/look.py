@@ -5,9 +5,8 @@ import json
 import sys
 import time
 from collections.abc import Sequence
-from importlib import import_module
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 from cyclopts import Parameter
 from cyclopts.validators import Number
@@ -106,7 +105,7 @@ def report(
     place = results_folder(results)
     folders = [store.find(place, name) for name in run or (None,)]
     if deployments:
-        folders = [_extra("deployments").merged(dict(zip(run, folders, strict=False)), place)]
+        folders = [extras.part("deployments").merged(dict(zip(run, folders, strict=False)), place)]
         print(f"{len(run)} deployments are one run: {folders[0]}", file=sys.stderr)
     if site:
         return _publish(folders, site, round)
@@ -132,17 +131,11 @@ def report(
     return Exit.FAILED if records.problems else Exit.OK
 
 
-def _extra(name: str) -> Any:  # noqa: ANN401 - a module
-    """What does the work of a flag; raises UsageError where it has been taken out."""
-    if name not in extras.MODES:
-        raise UsageError(f"--{name}: its part of harness/extras has been taken out of this copy")
-    return import_module(extras.MODES[name])
-
-
 def _publish(folders: Sequence[Path], site: Path, name: str | None) -> Exit:
     """Add a round to the pages, and print the one to open."""
     now = time.time()
-    _extra("site").publish(folders, site, name=name or time.strftime("%Y-%m-%d", time.gmtime(now)), published_at=now)
+    name = name or time.strftime("%Y-%m-%d", time.gmtime(now))
+    extras.part("site").publish(folders, site, name=name, published_at=now)
     print(site / "index.html")
     return Exit.OK
 

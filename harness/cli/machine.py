@@ -8,6 +8,7 @@ from cyclopts import Parameter
 from rich.table import Table
 from rich.text import Text
 
+from harness import extras
 from harness.cli.consent import agreed, all_leftovers
 from harness.cli.flags import Machines
 from harness.cli.run import hosts_of
@@ -22,7 +23,6 @@ from harness.plan.discovery import scan
 from harness.records.models import Machine
 from harness.report import terminal
 from harness.runtime import compose
-from harness.runtime.choice import over_machines
 from harness.units import format_bytes
 
 MANY = 6  # implementations that want a tool: more are counted
@@ -37,7 +37,7 @@ def doctor(
 ) -> int:
     """Show tools, machine facts and what would disturb a measurement; the exit code is 3 when something is missing."""
     if (hosts := hosts_of(machines)).elsewhere:
-        status: int = over_machines().doctor(hosts, as_json=as_json)
+        status: int = extras.part("machines").doctor(hosts, as_json=as_json)
         return status
     facts, found = machine.facts(), scan()
     needs = provision.needs(found.implementations, own_database=True)
@@ -123,7 +123,7 @@ def clean(
     runs have left on those machines, whether they were lost in a run or not. Exit code 1 when something had to stay.
     """
     if (hosts := hosts_of(machines)).elsewhere:
-        status: int = over_machines().clean(hosts, dry_run=dry_run)
+        status: int = extras.part("machines").clean(hosts, dry_run=dry_run)
         return status
     kept_left = _remove_leftovers(dry_run=dry_run, consent="yes" if yes else "ask")
     if leftovers:

@@ -1,7 +1,6 @@
 """What was asked for, as a run's settings: flags over the profile over defaults; and what is done with them."""
 
 import contextlib
-import importlib
 import json
 import random
 import shlex
@@ -68,7 +67,7 @@ def execute(asked: Asked, arguments: Sequence[str]) -> int:
 
 def _flame_graph(chosen: Settings) -> int:
     """A flame graph, and what the load measured meanwhile."""
-    figures = importlib.import_module(extras.MODES["profile"]).profile(chosen)
+    figures = extras.part("profiler").profile(chosen)
     print(json.dumps(figures) if chosen.json else "\n".join(f"{key:<24}{value}" for key, value in figures.items()))
     return Exit.OK
 

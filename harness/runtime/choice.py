@@ -4,12 +4,10 @@ import atexit
 import logging
 import re
 from collections.abc import Sequence
-from importlib import import_module
 from pathlib import Path
-from typing import Any
 
 from harness.errors import EnvironmentLacksError, UsageError
-from harness.extras import RUNTIMES
+from harness.extras import part
 from harness.host import accounts, leftovers, machine, provision
 from harness.plan.config import Settings, divided_cpus
 from harness.plan.discovery import Implementation
@@ -25,7 +23,7 @@ logger = logging.getLogger("tfb.runtime")
 def choose(settings: Settings, implementations: Sequence[Implementation], logs: Path, *, run_id: str) -> Runtime:
     """The runtime that the settings ask for; raises EnvironmentLacksError that says how to mend what is missing."""
     if settings.hosts.elsewhere:
-        runtime: Runtime = over_machines().choose(settings, implementations, logs, run_id)
+        runtime: Runtime = part("machines").choose(settings, implementations, logs, run_id)
         return runtime
     if settings.runtime != "local":
         try:
@@ -36,13 +34,6 @@ def choose(settings: Settings, implementations: Sequence[Implementation], logs: 
         else:
             return containers(settings, implementations, logs, run_id)
     return local(settings, implementations, logs)
-
-
-def over_machines() -> Any:  # noqa: ANN401 - a module that the core does not know
-    """What has ``choose``, ``doctor`` and ``clean`` for several machines; raises UsageError where it was taken out."""
-    if "machines" not in RUNTIMES:
-        raise UsageError("runs over several machines are no part of this installation")
-    return import_module(RUNTIMES["machines"])
 
 
 def local(settings: Settings, implementations: Sequence[Implementation], logs: Path) -> LocalRuntime:
