@@ -29,7 +29,7 @@ from harness.tests.doubles.honest import (
     not_found_page,
     slow,
 )
-from harness.tests.doubles.orders import Asked, Db, Document, New, OrderServer, Prices, RefusedError, Wanted
+from harness.tests.doubles.orders import Db, Document, New, OrderServer, Prices, RefusedError, Wanted
 from harness.tests.doubles.reference import Reply, Request, Session
 
 LOT = 50  # ids that a mapper takes at once
@@ -105,7 +105,7 @@ def talkative(self: OrderServer, status: int, detail: str) -> Reply:
     return Reply(status=status, content_type="application/problem+json;charset=UTF-8", body=self.encode_json(problem))
 
 
-def whole_numbers(self: OrderServer, request: Asked) -> Document:
+def whole_numbers(self: OrderServer, request: Request) -> Document:
     """2.0 is the integer 2, as where there is one kind of number only."""
 
     def number(text: str) -> float | int:
@@ -119,7 +119,7 @@ def whole_numbers(self: OrderServer, request: Asked) -> Document:
 
 def typed_bodies_only(self: OrderServer, session: Session, request: Request) -> Reply:
     """415 for a body that says of itself that it is no JSON, or nothing."""
-    if isinstance(request, Asked) and request.body and "json" not in request.headers.get("content-type", ""):
+    if request.body and "json" not in request.headers.get("content-type", ""):
         return self.problem(415, "a body is application/json")
     return OrderServer.reply(self, session, request)
 
@@ -128,7 +128,7 @@ def typed_bodies_only(self: OrderServer, session: Session, request: Request) -> 
 
 
 def isolated(level: IsolationLevel) -> Change:
-    def route(self: OrderServer, db: Db, request: Asked, path: Sequence[str]) -> Reply:
+    def route(self: OrderServer, db: Db, request: Request, path: Sequence[str]) -> Reply:
         db.isolation_level = level
         for attempt in range(TRIES):
             try:
@@ -140,7 +140,7 @@ def isolated(level: IsolationLevel) -> Change:
     return {"route": route}
 
 
-def whole_request(self: OrderServer, db: Db, request: Asked, path: Sequence[str]) -> Reply:
+def whole_request(self: OrderServer, db: Db, request: Request, path: Sequence[str]) -> Reply:
     """A transaction around the whole request, reads and refusals included, as filters of frameworks make it."""
     with db.transaction():
         return OrderServer.route(self, db, request, path)

@@ -31,11 +31,6 @@ class New:
     document: Document
 
 
-@dataclass(frozen=True, kw_only=True)
-class Asked(Request):
-    body: bytes = b""
-
-
 class RefusedError(Exception):
     def __init__(self, status: int, detail: str) -> None:
         super().__init__(detail)
@@ -48,27 +43,9 @@ class OrderServer(ReferenceServer):
 
     # ---- HTTP --------------------------------------------------------------------------------------------------------
 
-    def split(self, data: bytes) -> tuple[list[Request], bytes, int | None]:
-        requests: list[Request] = []
-        while (end := data.find(b"\r\n\r\n")) >= 0:
-            request = self.parse(data[:end])
-            if request is None:
-                return requests, b"", 400
-            length = int(request.headers.get("content-length", "0"))
-            if len(data) < end + 4 + length:
-                break
-            requests.append(Asked(**vars(request), body=data[end + 4 :][:length]))
-            data = data[end + 4 + length :]
-        return requests, data, 431 if len(data) > 100_000 else None
-
-    def headers(self, reply: Reply) -> list[tuple[str, str]]:
-        """Without a length and a type where there is no body."""
-        without = ("Content-Type", "Content-Length") if reply.status == 204 else ()
-        return [(name, value) for name, value in super().headers(reply) if name not in without]
-
     def reply(self, session: Session, request: Request) -> Reply:
         path = request.path.rstrip("/").split("/")[1:]
-        if path[:1] != ["orders"] or not isinstance(request, Asked):
+        if path[:1] != ["orders"]:
             return super().reply(session, request)
         try:
             with self.connection() as db:
@@ -80,7 +57,7 @@ class OrderServer(ReferenceServer):
         except psycopg.Error as error:
             return Reply(status=500, body=str(error).encode())
 
-    def route(self, db: Db, request: Asked, path: Sequence[str]) -> Reply:
+    def route(self, db: Db, request: Request, path: Sequence[str]) -> Reply:
         method = "GET" if request.method == "HEAD" else request.method
         match (method, *path):
             case ("GET",):
@@ -121,7 +98,7 @@ class OrderServer(ReferenceServer):
 
     # ---- what a request says -----------------------------------------------------------------------------------------
 
-    def document(self, request: Asked) -> Document:
+    def document(self, request: Request) -> Document:
         try:
             found = json.loads(request.body.decode())
         except ValueError as error:
@@ -154,7 +131,7 @@ class OrderServer(ReferenceServer):
             raise RefusedError(400, "a quantity is 1 to 100")
         return value
 
-    def integer(self, request: Asked, name: str, most: int) -> int:
+    def integer(self, request: Request, name: str, most: int) -> int:
         value = self.document(request).get(name)
         if type(value) is not int or not 1 <= value <= most:
             raise RefusedError(400, f"{name} is 1 to {most}")

@@ -16,7 +16,7 @@ import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from email.utils import formatdate
 from typing import Any, ClassVar, Self
 from urllib.parse import urlsplit
@@ -58,6 +58,7 @@ class Request:
     path: str
     query: str
     headers: dict[str, str]  # names in lower case
+    body: bytes = b""
 
     @property
     def closes(self) -> bool:
@@ -191,8 +192,11 @@ class ReferenceServer:
             request = self.parse(data[:end])
             if request is None:
                 return requests, b"", 400
-            requests.append(request)
-            data = data[end + 4 :]
+            after = end + 4 + int(request.headers.get("content-length", "0"))
+            if len(data) < after:
+                break
+            requests.append(replace(request, body=data[end + 4 : after]))
+            data = data[after:]
         return requests, data, 431 if len(data) > HEADER_LIMIT else None
 
     def parse(self, head: bytes) -> Request | None:
@@ -228,11 +232,12 @@ class ReferenceServer:
         return f"HTTP/1.1 {reply.status} {self.reasons.get(reply.status, 'Other')}"
 
     def headers(self, reply: Reply) -> list[tuple[str, str]]:
+        """Without a type and a length where there is no body."""
+        of_the_body = [("Content-Type", reply.content_type), ("Content-Length", f"{len(reply.body)}")]
         return [
             ("Server", "reference"),
             ("Date", self.date()),
-            ("Content-Type", reply.content_type),
-            ("Content-Length", f"{len(reply.body)}"),
+            *(of_the_body if reply.status != 204 else []),
             *reply.headers,
             *([("Connection", "close")] if reply.close else []),
         ]

@@ -10,43 +10,45 @@ import pytest
 
 from harness.records.models import Closed, Evidence, Open, Outcome
 from harness.runtime import NO_DATABASE
-from harness.tests.doubles.service import REQUESTS, Answer, Call, Service
+from harness.tests.doubles.reference import Reply, Request
+from harness.tests.doubles.service import REQUESTS, Service
 from harness.tests.verify.subjects import objections
 from harness.tests.verify.trials import WITH_GENERATOR, audited
 from harness.verify.verifier import Verifier
 
 MANY = Closed(connections=16)
-Wrong = Callable[[Call, Answer], Answer]
+Wrong = Callable[[Request, Reply], Reply]
 
 
-def item(call: Call) -> bool:
-    return call.method == "GET" and call.path.startswith("/items/") and int(call.path[7:]) <= 100
+def item(request: Request) -> bool:
+    return request.method == "GET" and request.path.startswith("/items/") and int(request.path[7:]) <= 100
 
 
-def version(call: Call) -> bool:
-    return call.path == "/version"
+def version(request: Request) -> bool:
+    return request.path == "/version"
 
 
-def changed(of: Callable[[Call], bool], **change: Any) -> Wrong:
+def changed(of: Callable[[Request], bool], **change: Any) -> Wrong:
     """These answers are otherwise."""
-    return lambda call, answer: replace(answer, **change) if of(call) else answer
+    return lambda request, reply: replace(reply, **change) if of(request) else reply
 
 
-def wrong_for_some_values(call: Call, answer: Answer) -> Answer:
-    some = item(call) and call.path[-1] == "7"
-    return replace(answer, body=answer.body.replace(b'"id": ', b'"id": 9')) if some else answer
+def wrong_for_some_values(request: Request, reply: Reply) -> Reply:
+    some = item(request) and request.path[-1] == "7"
+    return replace(reply, body=reply.body.replace(b'"id": ', b'"id": 9')) if some else reply
 
 
-def priced_below_zero(call: Call, answer: Answer) -> Answer:
-    return replace(answer, body=answer.body.replace(b'"price": ', b'"price": -')) if item(call) else answer
+def priced_below_zero(request: Request, reply: Reply) -> Reply:
+    return replace(reply, body=reply.body.replace(b'"price": ', b'"price": -')) if item(request) else reply
 
 
-def cut_short(call: Call, answer: Answer) -> Answer:
-    return replace(answer, promised=len(answer.body) + 10) if item(call) else answer
+def cut_short(request: Request, reply: Reply) -> Reply:
+    promised = [("Content-Length", f"{len(reply.body) + 10}")]
+    return replace(reply, headers=promised, close=True) if item(request) else reply
 
 
-def finds_all(call: Call, answer: Answer) -> Answer:
-    return replace(answer, status=200) if answer.status == 404 else answer
+def finds_all(request: Request, reply: Reply) -> Reply:
+    return replace(reply, status=200) if reply.status == 404 else reply
 
 
 UNSIZED = tuple({**one, "expect": {k: v for k, v in one["expect"].items() if k != "size"}} for one in REQUESTS)
@@ -54,27 +56,25 @@ UNSIZED = tuple({**one, "expect": {k: v for k, v in one["expect"].items() if k !
 
 def coded(coding: str, encode: Callable[[bytes], bytes]) -> Wrong:
     """Bodies of items and of the version are compressed, or said to be."""
-    return lambda call, answer: (
-        replace(answer, body=encode(answer.body), coding=coding) if item(call) or version(call) else answer
+    return lambda request, reply: (
+        replace(reply, body=encode(reply.body), headers=[("Content-Encoding", coding)])
+        if item(request) or version(request)
+        else reply
     )
-
-
-def when_busy(wrong: Wrong) -> Wrong:
-    return lambda call, answer: wrong(call, answer) if call.busy else answer
 
 
 WRONG: list[tuple[Wrong, str, str]] = [  # what, the one request that it is seen of, and the check that says so
     (changed(version, status=500, body=b"out of\x1border"), "version", "declared-status"),
     (wrong_for_some_values, "item", "declared-json"),
-    (changed(item, kind="text/html"), "item", "declared-content-type"),
+    (changed(item, content_type="text/html"), "item", "declared-content-type"),
     (priced_below_zero, "item", "declared-json"),
     (changed(item, body=b"{'id': 1}"), "item", "declared-json"),
     (cut_short, "item", "declared-answer"),
     (changed(version, body=b"1.1\n"), "version", "declared-body"),
     (changed(version, body=b"1.0\n\n"), "version", "declared-body"),
     (finds_all, "missing", "declared-status"),
-    (changed(lambda call: call.method == "DELETE", status=200), "delete", "declared-status"),
-    (changed(lambda call: call.method == "POST", body=b'{"name": "pen", "count": 1}'), "create", "declared-json"),
+    (changed(lambda asked: asked.method == "DELETE", status=200), "delete", "declared-status"),
+    (changed(lambda asked: asked.method == "POST", body=b'{"name": "pen", "count": 1}'), "create", "declared-json"),
 ]
 
 
@@ -174,7 +174,7 @@ class TestUnderLoad:
 
     @pytest.mark.parametrize(("wrong", "name", "check"), WRONG)
     def test_what_is_wrong_only_when_it_is_busy_is_seen_in_the_trial(self, wrong: Wrong, name: str, check: str) -> None:
-        with Service(when_busy(wrong)) as service:
+        with Service(wrong, when_busy=True) as service:
             assert checked(service, name) == {name: set()}
             evidence = trial(service, name)
         # Of a connection that ends within an answer there is none to look at: the account misses it.

@@ -10,7 +10,7 @@ from typing import Any
 
 import psycopg
 
-from harness.tests.doubles.orders import Asked, Db, Document, New, OrderServer, Prices, RefusedError
+from harness.tests.doubles.orders import Db, Document, New, OrderServer, Prices, RefusedError
 from harness.tests.doubles.reference import Reply, Request, Session
 from harness.tests.doubles.rogues import Rogue, every
 
@@ -198,7 +198,7 @@ def whole_row(self: OrderServer, db: Db, order: int, card: str) -> Document:
         return self.read(db, order)
 
 
-def cached_order(self: OrderServer, db: Db, request: Asked, path: Sequence[str]) -> Reply:
+def cached_order(self: OrderServer, db: Db, request: Request, path: Sequence[str]) -> Reply:
     """Orders are kept once they were read; this server's own writes drop them."""
     kept = self.state.setdefault("kept", {})
     key = tuple(path)
