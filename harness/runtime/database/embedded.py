@@ -52,9 +52,18 @@ class EmbeddedDatabase(RunDatabase):
         _initialise(self._tool, data, self._account, self.log, self.address.admin_password or "")
         if not self.address.port:  # now: in the time that initdb takes, another program could come to it
             self.address = replace(self.address, port=free_port())
+        self.start()
+        try:
+            seed(self.address)
+        except psycopg.Error as error:
+            raise StartError(f"PostgreSQL could not be seeded: {error}\n{process.tail(self.log)}") from error
+        self.read_to = size_of(self.log)
+
+    def start(self) -> None:
+        """Start it on the cluster that is there, and wait until it answers; raises StartError likewise."""
         command = [
             str(self._tool.bin / "postgres"),
-            *("-D", str(data), "-p", str(self.address.port)),
+            *("-D", str(self._scratch / "data"), "-p", str(self.address.port)),
             *("-c", "listen_addresses=127.0.0.1", "-c", f"unix_socket_directories={self._scratch}"),
         ]
         with self.log.open("ab") as output:
@@ -62,11 +71,6 @@ class EmbeddedDatabase(RunDatabase):
         self._child, self._meter = child, ProcessTreeMeter(child.pid)
         child.first = signal.SIGINT  # PostgreSQL's fast shutdown: sessions are ended, not waited for
         _await(self.address, child, self.log)
-        try:
-            seed(self.address)
-        except psycopg.Error as error:
-            raise StartError(f"PostgreSQL could not be seeded: {error}\n{process.tail(self.log)}") from error
-        self.read_to = size_of(self.log)
 
     def ended(self) -> str | None:
         """By its first process."""

@@ -89,7 +89,6 @@ class ReferenceServer:
 
     reasons: ClassVar = {200: "OK", 400: "Bad Request", 404: "Not Found", 405: "Method Not Allowed", 414: "Too Long"}
     pool_size: ClassVar = POOL
-    listens_at: ClassVar = 0  # a port of the kernel's choice
     urls: ClassVar[Mapping[str, str]] = URLS
 
     def __init__(self, database: DatabaseAddress | None = None, upstream: str | None = None) -> None:
@@ -101,7 +100,7 @@ class ReferenceServer:
         self.open_connections = 0
         self.lasting_connections = 0  # open ones that were asked more than once or twice, as those of a load are
         self._pool: queue.LifoQueue[psycopg.Connection] = queue.LifoQueue()
-        self._listener = socket.create_server(("127.0.0.1", self.listens_at), backlog=512)
+        self._listener = socket.create_server(("127.0.0.1", 0), backlog=512)
         self._sockets: set[socket.socket] = set()
         self.stopped = False
 

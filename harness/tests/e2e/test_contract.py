@@ -4,9 +4,7 @@ import contextlib
 import http.client
 import json
 import os
-import pwd
 import resource
-import signal
 import socket
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -16,9 +14,9 @@ from pathlib import Path
 import psutil
 import pytest
 
-from harness.host import process, toolchain
+from harness.host import toolchain
 from harness.plan.discovery import scan
-from harness.runtime import DatabaseAddress, Server, readiness
+from harness.runtime import Server, readiness
 from harness.runtime.database import connect
 from harness.runtime.database.embedded import EmbeddedDatabase, embedded
 from harness.runtime.local import LocalRuntime
@@ -42,77 +40,28 @@ COUNTS = {
 }
 
 
-class Outages:
-    """The database, which a test takes away and brings back at the same address."""
-
-    def __init__(self, database: EmbeddedDatabase, log: Path) -> None:
-        self.address: DatabaseAddress = database.address
-        with connect(self.address, admin=True) as admin:
-            row = admin.execute("SHOW data_directory").fetchone()
-        assert row is not None
-        self._data = Path(row[0])
-        self._log = log
-        self._command = psutil.Process(self._pid()).cmdline()
-        owner = pwd.getpwuid(self._data.stat().st_uid)
-        self._account = process.Account(name=owner.pw_name, uid=owner.pw_uid, gid=owner.pw_gid)
-        self._restarted: process.Child | None = None
-
-    def begin(self) -> None:
-        """Stop PostgreSQL as its administrator would: sessions are ended."""
-        server = psutil.Process(self._pid())
-        server.send_signal(signal.SIGINT)
-        if self._restarted is None:
-            psutil.wait_procs([server], timeout=PATIENCE_SECONDS)
-        else:
-            self._restarted.wait(PATIENCE_SECONDS)
-            self._restarted.stop()
-
-    def end(self) -> None:
-        """Start it on the same data, and wait until it answers."""
-        with self._log.open("ab") as output:
-            account = self._account if os.geteuid() == 0 else None
-            self._restarted = process.Child(self._command, cwd=self._data.parent, stdout=output, account=account)
-        self._restarted.first = signal.SIGINT
-        eventually(self._answers)
-
-    @contextlib.contextmanager
-    def outage(self) -> Iterator[None]:
-        """The database is away within, and back afterwards."""
-        self.begin()
-        try:
-            yield
-        finally:
-            self.end()
-
-    def administer(self, statement: str) -> None:
-        """Run a statement as the administrator."""
-        with connect(self.address, admin=True) as admin:
-            admin.execute(statement.encode())
-
-    def stop(self) -> None:
-        """Stop what ``end`` started."""
-        if self._restarted is not None:
-            self._restarted.stop()
-
-    def _pid(self) -> int:
-        return int((self._data / "postmaster.pid").read_text().split("\n", 1)[0])
-
-    def _answers(self) -> bool:
-        try:
-            self.administer("SELECT 1")
-        except Exception:  # noqa: BLE001 - it is starting: refused, or "the database system is starting up"
-            return False
-        return True
-
-
 class Place:
     """The four servers, their database and upstream, and what they answered when they were started without it."""
 
-    def __init__(self, outages: Outages, upstream: FakeUpstream, servers: Mapping[str, Server]) -> None:
-        self.outages = outages
+    def __init__(self, database: EmbeddedDatabase, upstream: FakeUpstream, servers: Mapping[str, Server]) -> None:
+        self.database = database
         self.upstream = upstream
         self.servers = servers
         self.at_start = {name: self.statuses(name) for name in servers}
+
+    @contextlib.contextmanager
+    def outage(self) -> Iterator[None]:
+        """The database is stopped within, which ends its sessions, and back on the same data afterwards."""
+        self.database.close()
+        try:
+            yield
+        finally:
+            self.database.start()
+
+    def administer(self, statement: str) -> None:
+        """Run a statement as the administrator."""
+        with connect(self.database.address, admin=True) as admin:
+            admin.execute(statement.encode())
 
     def get(self, name: str, path: str) -> tuple[int, bytes]:
         """Status and body."""
@@ -175,17 +124,16 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
         for name in NAMES:
             build = runtime.build(implementations[name], work / f"{name}.build.log")
             assert build.status == "ok", build.reason
-        outages = Outages(stack.enter_context(embedded(postgres, work / "database.log")), work / "database.log")
-        stack.callback(outages.stop)
-        outages.begin()
+        database = stack.enter_context(embedded(postgres, work / "database.log"))
+        database.close()
         servers = {
             name: stack.enter_context(
-                runtime.start(implementations[name], outages.address, work / f"{name}.log", ready_path="/plaintext")
+                runtime.start(implementations[name], database.address, work / f"{name}.log", ready_path="/plaintext")
             )
             for name in NAMES
         }
-        found = Place(outages, upstream, servers)
-        outages.end()
+        found = Place(database, upstream, servers)
+        database.start()
         yield found
 
 
@@ -196,14 +144,14 @@ def test_starts_without_a_database_and_answers_what_needs_none(place: Place, nam
 
 def test_recovers_when_the_database_comes_and_answers_503_while_it_is_away_again(place: Place) -> None:
     place.recovers(*NAMES)
-    with place.outages.outage():
+    with place.outage():
         during = {name: place.statuses(name) for name in NAMES}
     assert during == dict.fromkeys(NAMES, AWAY)
     place.recovers(*NAMES)
 
 
 def test_many_who_want_the_database_do_not_keep_others_from_an_answer(place: Place) -> None:
-    with place.outages.outage(), ThreadPoolExecutor(64) as clients:
+    with place.outage(), ThreadPoolExecutor(64) as clients:
         for name in NAMES:
             waiting = [clients.submit(place.get, name, "/db") for _ in range(64)]
             assert place.get(name, "/json")[0] == 200
@@ -214,7 +162,7 @@ def test_many_who_want_the_database_do_not_keep_others_from_an_answer(place: Pla
 @pytest.mark.parametrize("name", NAMES)
 def test_recovers_when_the_database_ends_its_sessions(place: Place, name: str) -> None:
     place.recovers(name)
-    place.outages.administer("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'benchmarkdbuser'")
+    place.administer("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'benchmarkdbuser'")
     place.recovers(name)
 
 
@@ -228,11 +176,11 @@ def test_recovers_when_the_database_ends_its_sessions(place: Place, name: str) -
 )
 def test_a_query_that_fails_is_503_and_no_other_is(place: Place, name: str, broken: str, mended: str) -> None:
     place.recovers(name)
-    place.outages.administer(broken)
+    place.administer(broken)
     try:
         failing = place.statuses(name)
     finally:
-        place.outages.administer(mended)
+        place.administer(mended)
     assert failing == {**HEALTHY, **dict.fromkeys(WORLD, 503)}
     place.recovers(name)
 
@@ -246,7 +194,7 @@ def test_only_an_integer_is_a_number_of_rows(place: Place, name: str, url: str) 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_cached_rows_are_those_of_the_table(place: Place, name: str) -> None:
-    with connect(place.outages.address, admin=True) as admin:
+    with connect(place.database.address, admin=True) as admin:
         table = dict(admin.execute('SELECT id, randomnumber FROM "World"').fetchall())
     place.rows(name, "/updates?queries=500")
     for _ in range(3):
@@ -259,7 +207,7 @@ def test_cached_rows_are_answered_while_the_database_is_locked(place: Place, nam
     # Each CPU may have a cache of its own: 150,000 draws of 10,000 for each leave a row out once in 300 times.
     for _ in range(300 * len(os.sched_getaffinity(0))):
         place.rows(name, "/cached-queries?count=500")
-    with connect(place.outages.address, admin=True) as admin, admin.transaction():
+    with connect(place.database.address, admin=True) as admin, admin.transaction():
         admin.execute('LOCK TABLE "World" IN ACCESS EXCLUSIVE MODE')
         assert len(place.rows(name, "/cached-queries?count=20")) == 20
 
