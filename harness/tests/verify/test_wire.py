@@ -1,9 +1,7 @@
 """The raw HTTP/1.1 client: what is a response, to the byte, and what is none."""
 
-import contextlib
 import re
 import socket
-import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,6 +9,7 @@ from contextlib import contextmanager
 import pytest
 
 from harness.runtime import Endpoint
+from harness.tests.doubles.reference import ReferenceServer, Session
 from harness.verify.wire import Connection, WireError
 
 OK = b"HTTP/1.1 200 OK\r\n"
@@ -21,23 +20,16 @@ HELLO = OK + b"Server: t\r\nContent-Length: 5\r\n\r\nhello"
 @contextmanager
 def saying(data: bytes, *, then_close: bool = False, drip: bytes = b"") -> Iterator[Connection]:
     """A connection to a peer that sends these bytes whatever it hears, and ``drip`` each 20 ms from then on."""
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        over = threading.Event()
 
-        def speak() -> None:
-            line, _ = listener.accept()
-            with line, contextlib.suppress(OSError):
-                line.sendall(data)
-                while not then_close and not over.wait(0.02):
-                    line.sendall(drip)
+    class Peer(ReferenceServer):
+        def converse(self, line: socket.socket, session: Session) -> None:
+            line.sendall(data)
+            while not then_close and not self.stopped:
+                line.sendall(drip)
+                time.sleep(0.02)
 
-        thread = threading.Thread(target=speak, daemon=True)
-        thread.start()
-        host, port = listener.getsockname()
-        with Connection(Endpoint(host=host, port=port), patience=0.2) as connection:
-            yield connection
-        over.set()
-        thread.join()
+    with Peer() as peer, Connection(peer.endpoint, patience=0.2) as connection:
+        yield connection
 
 
 def test_a_response_is_read_to_its_last_byte_and_not_beyond() -> None:

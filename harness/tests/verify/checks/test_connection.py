@@ -1,14 +1,11 @@
 """What the server as a whole may do with requests that are odd, and with what is no HTTP."""
 
 import socket
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
 
 import pytest
 
 from harness.records.models import Outcome
-from harness.runtime import Endpoint
+from harness.tests.doubles.reference import ReferenceServer, Session
 from harness.tests.verify.subjects import exchange
 from harness.verify.checks import Check
 from harness.verify.checks.connection import (
@@ -63,27 +60,16 @@ def test_what_is_refused_and_how(name: str, check: Check, seen: Wire, outcome: O
     assert check.run(Evidence(test_type="http", url="/", wire={name: seen})).outcome is outcome
 
 
-@contextmanager
-def server(answers: bytes) -> Iterator[Endpoint]:
+class Saying(ReferenceServer):
     """Says the same on every connection once it hears something, and closes it."""
-    with socket.create_server(("127.0.0.1", 0), backlog=64) as listener:
 
-        def serve() -> None:
-            with suppress(OSError):
-                while True:
-                    line, _ = listener.accept()
-                    with line, suppress(OSError):
-                        line.settimeout(1.0)
-                        line.recv(65536)
-                        line.sendall(answers)
+    def __init__(self, answers: bytes) -> None:
+        super().__init__()
+        self.answers = answers
 
-        thread = threading.Thread(target=serve, daemon=True)
-        thread.start()
-        host, port = listener.getsockname()
-        yield Endpoint(host=host, port=port)
-        with suppress(OSError):
-            listener.shutdown(socket.SHUT_RDWR)
-    thread.join(5.0)
+    def converse(self, line: socket.socket, session: Session) -> None:
+        line.recv(65536)
+        line.sendall(self.answers)
 
 
 @pytest.mark.parametrize(
@@ -96,6 +82,6 @@ def server(answers: bytes) -> Iterator[Endpoint]:
     ],
 )
 def test_a_server_lives_on_that_says_anything(answers: bytes, alive: bool) -> None:
-    with server(answers) as endpoint:
-        found = gather(endpoint, ["/json"], patience=0.5)
+    with Saying(answers) as server:
+        found = gather(server.endpoint, ["/json"], patience=0.5)
     assert {found[name].alive for name in ("oversized", *GARBAGE)} == {alive}
