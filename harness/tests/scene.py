@@ -276,6 +276,22 @@ class Scene:
         """Implementations of which there is a valid trial."""
         return {trial.implementation for trial in self.records().trials if trial.rankable}
 
+    def why_failed(self, name: str) -> str:
+        """Why an implementation's build or process failed."""
+        records = self.records()
+        build = next(each.build for each in records.info.implementations if each.name == name)
+        assert build is not None
+        if build.status != "ok":
+            return f"{build.status}: {build.reason}"
+        return next(f"{each.status}: {each.reason}" for each in records.processes if each.implementation == name)
+
+    def failed(self, name: str, *words: str) -> None:
+        """An implementation has failed, which the run tells with these words, and has no valid trial."""
+        reason = self.why_failed(name)
+        assert [word for word in words if word not in reason] == [], reason
+        assert name not in self.measured()
+        assert any(name in problem for problem in self.records().info.problems)
+
 
 @contextmanager
 def new_scene() -> Iterator[Scene]:
@@ -283,15 +299,6 @@ def new_scene() -> Iterator[Scene]:
     with tempfile.TemporaryDirectory(prefix="tfb-fault-", ignore_cleanup_errors=True) as root:
         Path(root).chmod(0o755)
         yield Scene(Path(root))
-
-
-def why_failed(records: RunRecords, name: str) -> str:
-    """Why an implementation's build or process failed."""
-    build = next(each.build for each in records.info.implementations if each.name == name)
-    assert build is not None
-    if build.status != "ok":
-        return f"{build.status}: {build.reason}"
-    return next(f"{each.status}: {each.reason}" for each in records.processes if each.implementation == name)
 
 
 def docker(*words: str) -> str:

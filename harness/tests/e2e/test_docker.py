@@ -4,15 +4,13 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
 from uuid import uuid4
 
 import pytest
 
 from harness.paths import REPOSITORY
-from harness.records.models import RunRecords
 from harness.tests.e2e.conftest import tfb
-from harness.tests.scene import PROGRAM, Answer, Scene, docker, new_scene, why_failed
+from harness.tests.scene import PROGRAM, Scene, docker, new_scene
 
 pytestmark = [pytest.mark.e2e, pytest.mark.docker, pytest.mark.timeout(600)]
 
@@ -32,17 +30,9 @@ def images(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         docker("image", "rm", "--force", *left)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Gallery:
-    """One run of every misbehaving image beside a good one."""
-
-    done: Answer
-    records: RunRecords
-    left: list[str]
-
-
 @pytest.fixture(scope="module")
-def gallery() -> Iterator[Gallery]:
+def gallery() -> Iterator[Scene]:
+    """One run of every misbehaving image beside a good one."""
     with new_scene() as scene:
         for name in ("good", "exits-at-once", "never-listens", "out-of-memory", "dies-under-load"):
             scene.image(f"e2e-{name}", name)
@@ -52,18 +42,17 @@ def gallery() -> Iterator[Gallery]:
         scene.image("e2e-no-dockerfile")
         (scene.frameworks / "Python" / "e2e-no-dockerfile" / "e2e-no-dockerfile.dockerfile").unlink()
         words = scene.words("--test", "run", "--type", "json", "--test-container-memory", f"{MEMORY_MIB}m")
-        done = scene.run([sys.executable, "-c", QUICK_BUILDS, *words], seconds=400)
-        yield Gallery(done=done, records=scene.records(), left=scene.containers())
+        scene.run([sys.executable, "-c", QUICK_BUILDS, *words], seconds=400).ends(1)
+        yield scene
 
 
-def test_what_works_is_measured_beside_what_does_not_and_nothing_is_left(gallery: Gallery) -> None:
-    gallery.done.ends(1)
-    assert why_failed(gallery.records, "e2e-good") == "ok: "
-    (trial,) = [trial for trial in gallery.records.trials if trial.implementation == "e2e-good"]
+def test_what_works_is_measured_beside_what_does_not_and_nothing_is_left(gallery: Scene) -> None:
+    assert gallery.why_failed("e2e-good") == "ok: "
+    (trial,) = [trial for trial in gallery.records().trials if trial.implementation == "e2e-good"]
     assert trial.rankable
     assert trial.requests > 100
     assert trial.server.throttled_seconds == 0
-    assert gallery.left == []
+    assert gallery.containers() == []
 
 
 @pytest.mark.parametrize(
@@ -78,14 +67,12 @@ def test_what_works_is_measured_beside_what_does_not_and_nothing_is_left(gallery
         ("no-dockerfile", ("skipped: ", "e2e-no-dockerfile.dockerfile does not exist")),
     ],
 )
-def test_each_failure_has_its_message_and_no_figure(gallery: Gallery, name: str, words: tuple[str, ...]) -> None:
-    reason = why_failed(gallery.records, f"e2e-{name}")
-    assert [word for word in words if word not in reason] == [], reason
-    assert [t for t in gallery.records.trials if t.implementation == f"e2e-{name}" and t.rankable] == []
+def test_each_failure_has_its_message_and_no_figure(gallery: Scene, name: str, words: tuple[str, ...]) -> None:
+    gallery.failed(f"e2e-{name}", *words)
 
 
-def test_the_image_of_a_good_build_is_recorded(gallery: Gallery) -> None:
-    (build,) = [i.build for i in gallery.records.info.implementations if i.name == "e2e-good"]
+def test_the_image_of_a_good_build_is_recorded(gallery: Scene) -> None:
+    (build,) = [i.build for i in gallery.records().info.implementations if i.name == "e2e-good"]
     assert build is not None
     assert (build.image, (build.image_digest or "")[:7]) == ("tfb/e2e-good", "sha256:")
     assert (build.image_bytes or 0) > 50e6
