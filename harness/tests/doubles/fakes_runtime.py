@@ -10,7 +10,7 @@ from types import TracebackType
 from typing import Literal, Self
 from urllib.parse import urlparse
 
-from harness.errors import LoadError, ServerDiedError, StartError
+from harness.errors import LoadError, StartError
 from harness.experiment.generators import LoadResult, LoadRun
 from harness.plan.discovery import Implementation
 from harness.plan.testtypes import TestType
@@ -29,8 +29,8 @@ from harness.records.models import (
     Scenario,
     Verdict,
 )
-from harness.runtime import Database, DatabaseAddress, Endpoint, Reading, Server
-from harness.tests.doubles.fakes_world import RESPONSE_BYTES, FakeConnections, FakeProcess, World
+from harness.runtime import Database, DatabaseAddress, Endpoint, Server
+from harness.tests.doubles.fakes_world import RESPONSE_BYTES, FakeProcess, World
 from harness.verify.checks.evidence import Account, Sampling
 from harness.verify.trial import TrialAudit
 from harness.verify.verifier import Verifier
@@ -38,27 +38,6 @@ from harness.verify.verifier import Verifier
 ARRIVALS = 7.4  # a second, at factor 1
 GOAL_SECONDS = 0.010
 RUNS: list[LoadRun] = []  # all that were asked for: a fake command line is the place of one
-
-
-class FakeProgram:
-    """A started process, as the harness sees it."""
-
-    def __init__(self, process: FakeProcess, log: Path) -> None:
-        self.process, self.log = process, log
-
-    def read(self) -> Reading:
-        return self.process.read()
-
-    def connections(self, _port: int) -> FakeConnections:
-        return FakeConnections(self.process)
-
-    def identity(self) -> str:
-        later = self.process.behaviour.restarts and self.process.loaded > 0
-        return f"{self.process.name}-{self.process.number}-{self.process.loaded if later else 0}"
-
-    def require_alive(self) -> None:
-        if self.process.dead:
-            raise ServerDiedError(f"{self.process.name}: the server ended (killed by SIGKILL)")
 
 
 @dataclass(frozen=True)
@@ -249,7 +228,7 @@ class FakeRuntime:
         if world.behaviours[name].never_starts:
             raise StartError(f"{name}: no valid response within 60 s")
         world.clock.sleep(world.behaviours[name].start_seconds)
-        process = FakeProcess(world, name, number)
+        process = FakeProcess(world, name, number, log)
         port = 10_000 + sum(world.started.values())
         world.alive[port] = process
         world.most_alive = max(world.most_alive, len(world.alive))
@@ -257,7 +236,7 @@ class FakeRuntime:
             yield Server(
                 implementation=implementation,
                 endpoint=Endpoint(host="fake", port=port),
-                meter=FakeProgram(process, log),
+                meter=process,
                 startup_time=process.behaviour.start_seconds,
             )
         finally:

@@ -4,6 +4,7 @@ import math
 import random
 from collections import defaultdict
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from harness.errors import MachineLostError, ServerDiedError
 from harness.records.models import CheckResult
@@ -77,12 +78,13 @@ class World:
 
 
 class FakeProcess:
-    """One process of a fake server: what it has used and answered so far."""
+    """One process of a fake server, as the harness sees it: what it has used and answered so far."""
 
-    def __init__(self, world: World, name: str, number: int) -> None:
+    def __init__(self, world: World, name: str, number: int, log: Path) -> None:
         self.world = world
         self.name = name
         self.number = number
+        self.log = log
         self.behaviour = world.behaviours[name]
         self.random = random.Random(f"1/{name}/{number}")
         self.factor = math.exp(self.random.gauss(0, self.behaviour.process_spread))
@@ -138,6 +140,17 @@ class FakeProcess:
             wait_seconds=0.0,
             pids=(self.number,),
         )
+
+    def connections(self, _port: int) -> "FakeConnections":
+        return FakeConnections(self)
+
+    def identity(self) -> str:
+        later = self.behaviour.restarts and self.loaded > 0
+        return f"{self.name}-{self.number}-{self.loaded if later else 0}"
+
+    def require_alive(self) -> None:
+        if self.dead:
+            raise ServerDiedError(f"{self.name}: the server ended (killed by SIGKILL)")
 
 
 @dataclass
