@@ -105,13 +105,9 @@ def fortunes_read_ahead(self: ReferenceServer, connection: Line) -> list[tuple[i
 
 
 def page_out_of_memory(self: ReferenceServer, connection: Line) -> list[tuple[int, str]]:
-    with self.lock:
-        kept: list[tuple[int, str]] | None = self.state.get("fortunes")
-    if kept is None or not busy(self):
-        kept = ReferenceServer.fortunes(self, connection)
-        with self.lock:
-            self.state["fortunes"] = kept
-    return kept
+    if "fortunes" not in self.state:
+        self.state["fortunes"] = ReferenceServer.fortunes(self, connection)
+    return list(self.state["fortunes"])
 
 
 def deadlocking(self: ReferenceServer, session: Session, connection: Line, rows: Rows) -> None:
@@ -188,7 +184,7 @@ ROGUES = (
     under_load("scans-a-range-when-busy", "query", "one-row-a-select", "scans a range for show", while_busy({"rows": range_scan})),
     under_load("selects-at-once-and-decoys", "query", "one-row-a-select", "reads 20 rows by one SELECT and row 1 by 19 more", while_busy({"rows": any_of_and_decoys})),
     under_load("writes-requests-together", "update", "rows-written", "writes several requests by one statement", while_busy({"write": written_together})),
-    under_load("caches-the-page-when-busy", "fortune", "rows-read", "renders fortunes out of memory", {"fortunes": page_out_of_memory}),
+    under_load("caches-the-page-when-busy", "fortune", "rows-read", "renders fortunes out of memory", while_busy({"fortunes": page_out_of_memory})),
     under_load("reads-fortunes-ahead-when-busy", "fortune", "fortunes-in-order", "renders what was read for the connection's request before", {"fortunes": fortunes_read_ahead}),
     under_load("swallows-deadlocks", "update", "no-deadlock-answered", "takes deadlocks for successes", {"write": deadlocking}),
     under_load("leaves-a-setting", "db", "nothing-left-behind", "leaves a setting of the role behind", leaving("ALTER ROLE CURRENT_USER SET enable_indexscan = off")),

@@ -9,11 +9,12 @@ from collections.abc import Callable
 
 import psycopg
 
-from harness.tests.doubles.reference import ROWS, Ids, Line, ReferenceServer, Reply, Request, Row, Rows, Session
+from harness.tests.doubles.reference import ROWS, Ids, Line, ReferenceServer, Reply, Request, Rows, Session
 from harness.tests.doubles.rogues import Change, every, under_load
 from harness.tests.doubles.rogues.busy import busy, fast, while_busy
+from harness.tests.doubles.rogues.pages import once
 from harness.tests.doubles.rogues.rows import out_of_memory
-from harness.tests.doubles.rogues.stale import read_ahead
+from harness.tests.doubles.rogues.stale import decoy_reads, read_ahead
 from harness.tests.doubles.rogues.updates import nothing
 
 RATE = 60.0  # requests in a second
@@ -107,15 +108,6 @@ def decoys(self: ReferenceServer, session: Session, connection: Line, ids: Ids) 
     return [(i, table[i]) for i in ids]
 
 
-def first_read(self: ReferenceServer, session: Session, connection: Line, ids: Ids) -> Rows:
-    """Reads each row as asked, and answers what it first read of it, while many ask."""
-    rows = ReferenceServer.rows(self, session, connection, ids)
-    kept: dict[int, Row] = self.state.setdefault("kept", {})
-    for row in rows:
-        kept.setdefault(row[0], row)
-    return [kept[i] for i in ids] if busy(self) else rows
-
-
 def shared_read(self: ReferenceServer, session: Session, connection: Line, ids: Ids) -> Rows:
     now = time.monotonic()
     with self.lock:
@@ -126,15 +118,6 @@ def shared_read(self: ReferenceServer, session: Session, connection: Line, ids: 
     with self.lock:
         self.state["shared"] = (now, rows)
     return rows
-
-
-def first_fortunes(self: ReferenceServer, connection: Line) -> list[tuple[int, str]]:
-    """Reads the fortunes, and renders those that it read before, while many ask."""
-    rows = ReferenceServer.fortunes(self, connection)
-    if not busy(self):
-        self.state["fortunes"] = rows
-    kept: list[tuple[int, str]] = self.state.get("fortunes", rows)
-    return kept
 
 
 def instead(when: When, other: Callable[..., None]) -> Change:
@@ -194,10 +177,10 @@ ROGUES = (
     under_load("spares-one-in-twenty", "query", "rows-read", "one request in twenty out of memory, while many ask", from_memory(one_in(20))),
     under_load("shares-reads", "db", "rows-read", "the row of another request, while many ask", while_busy({"rows": shared_read})),
     under_load("decoys-of-one-row", "query", "equals-row", "SELECTs of row 1 and a copy refreshed each second, while many ask", while_busy({"rows": decoys})),
-    under_load("first-read-when-busy", "db", "equals-row", "reads rows and answers what it read first, while many ask", {"rows": first_read}),
+    under_load("first-read-when-busy", "db", "equals-row", "reads rows and answers what it read first, while many ask", while_busy({"rows": decoy_reads})),
     under_load("reads-ahead-when-busy", "db", "equals-row", "the row read for the connection's request before, while many ask", while_busy({"rows": read_ahead})),
     under_load("reads-ahead-of-many-when-busy", "query", "equals-row", "the rows read for the connection's request before, while many ask", while_busy({"rows": read_ahead})),
-    under_load("first-fortunes-when-busy", "fortune", "fortunes-in-order", "reads fortunes and renders older ones, while many ask", {"fortunes": first_fortunes}),
+    under_load("first-fortunes-when-busy", "fortune", "fortunes-in-order", "reads fortunes and renders older ones, while many ask", while_busy({"fortunes": once})),
     under_load("drops-one-in-twenty", "update", "rows-written", "drops one update in twenty, while many ask", instead(one_in(20), nothing)),
     under_load("writes-the-same", "update", "written-before-answered", "writes the old numbers back, while many ask", while_busy({"write": same_numbers})),
     under_load("writes-the-twin", "update", "rows-written", "every fourth connection writes the other table", instead(on_every_fourth_connection, into_the_twin)),

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 from harness.tests.doubles.reference import ReferenceServer, Session
 from harness.tests.doubles.rogues import Change, under_load
-from harness.tests.doubles.rogues.busy import busy
+from harness.tests.doubles.rogues.busy import busy, while_busy
 from harness.tests.doubles.rogues.cunning import When, another_greeting, from_memory, instead, other_numbers
 from harness.tests.doubles.rogues.updates import nothing
 
@@ -114,14 +114,8 @@ CHEATS: dict[str, tuple[str, str, Callable[[When], Change]]] = {
 }
 
 
-def fixed_when_busy(self: ReferenceServer) -> str:
-    """The Date of the moment from which on many ask, for as long as they do."""
-    now = ReferenceServer.date(self)
-    with self.lock:
-        if not busy(self):
-            self.state["date"] = now
-        kept: str = self.state.setdefault("date", now)
-    return kept
+def fixed(self: ReferenceServer) -> str:
+    return str(self.state.setdefault("date", ReferenceServer.date(self)))
 
 
 ROGUES = (
@@ -130,5 +124,5 @@ ROGUES = (
         for name, (begins, when, trial) in WHEN.items()
         for test_type, (does, caught_by, change) in CHEATS.items()
     ),
-    under_load("date-stands-still", "json", "date-moves", "a Date that stands still while many ask", {"date": fixed_when_busy}, seconds=6.0),
+    under_load("date-stands-still", "json", "date-moves", "a Date that stands still while many ask", while_busy({"date": fixed}), seconds=6.0),
 )  # fmt: skip
