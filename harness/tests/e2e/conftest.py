@@ -30,12 +30,12 @@ class Finished:
     ranking: Ranking
 
 
-def tfb(*arguments: str, seconds: float = RUN_SECONDS) -> subprocess.CompletedProcess[str]:
+def tfb(*arguments: str, seconds: float = RUN_SECONDS, cwd: Path = REPOSITORY) -> subprocess.CompletedProcess[str]:
     """Run the harness as a user does, in a process of its own."""
     command = [sys.executable, "-m", "harness", *arguments]
     environment = {**os.environ, "PYTHONPATH": str(REPOSITORY)}
     return subprocess.run(
-        command, check=False, capture_output=True, text=True, cwd=REPOSITORY, env=environment, timeout=seconds
+        command, check=False, capture_output=True, text=True, cwd=cwd, env=environment, timeout=seconds
     )
 
 

@@ -118,8 +118,7 @@ def listens(port: int) -> bool:
 
 def test_the_dashboard_serves_a_run_and_its_cells(measured: Scene) -> None:
     command = [sys.executable, "-c", PROGRAM, "dashboard", "--port", "0", "--results", str(measured.results)]
-    with (measured.root / "log").open("wb") as output:
-        server = subprocess.Popen(command, env=measured.environment, stdout=output, stderr=output)
+    server = measured.begun(command)
     try:
         measured.until(lambda: "http://127.0.0.1:" in measured.log(), "an address", seconds=120)
         found = re.search(r"http://127\.0\.0\.1:(\d+)/", measured.log())

@@ -12,7 +12,7 @@ import psutil
 import pytest
 
 from harness.errors import Exit
-from harness.paths import REPOSITORY
+from harness.tests.e2e.conftest import tfb
 
 pytestmark = [pytest.mark.e2e, pytest.mark.needs("cargo", ">=1.85")]
 
@@ -82,11 +82,7 @@ def shop(tmp_path: Path) -> Path:
 
 
 def compare(folder: Path, *words: str, seconds: int = 25) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "harness", "compare", *words, "--time", f"{seconds}s", "--yes", "--quiet"]
-    environment = {**os.environ, "PYTHONPATH": str(REPOSITORY)}
-    return subprocess.run(
-        command, check=False, capture_output=True, text=True, cwd=folder, env=environment, timeout=240
-    )
+    return tfb("compare", *words, "--time", f"{seconds}s", "--yes", "--quiet", seconds=240, cwd=folder)
 
 
 @pytest.mark.needs("postgres", ">=12")

@@ -15,9 +15,8 @@ from collections.abc import Sequence
 import pytest
 
 from harness.cli.check import NOT_JUDGED, UNTIL
-from harness.host import provision
-from harness.plan.discovery import Implementation, Selection, scan, select
-from harness.tests.e2e.conftest import tfb
+from harness.plan.discovery import Implementation, scan
+from harness.tests.e2e.conftest import require_tools, tfb
 
 pytestmark = [pytest.mark.e2e, pytest.mark.every, pytest.mark.timeout(1200)]
 
@@ -46,9 +45,7 @@ def left() -> float:
 
 @pytest.mark.parametrize("name", OTHERS)
 def test_it_verifies_on_the_local_runtime(name: str) -> None:
-    needs = provision.needs(select(KNOWN, Selection(test=(name,))), own_database=True)
-    if missing := [need.missing for need in needs if need.tool is None]:
-        pytest.skip(f"{', '.join(missing)} is missing: ./tfb doctor")
+    require_tools(name)
     if left() <= 0:
         pytest.skip(LATE)
     try:
