@@ -1,37 +1,32 @@
-"""Every command of the README on small real servers: planned, run by each profile, reported, compared, looked at."""
+"""Runs of small real servers by each profile, reported in each form, and from nothing but a clone."""
 
 import json
 import os
 import re
 import shutil
-import socket
 import subprocess
 import sys
-import urllib.request
 from collections.abc import Iterator
 
 import pytest
 
 from harness.paths import PROFILES, REPOSITORY
-from harness.records.models import Closed, Open, Outcome, Trial
-from harness.tests.scene import PROFILE, PROGRAM, Scene, new_scene
+from harness.records.models import Closed, Open, Trial
+from harness.tests.scene import PROFILE, Scene, new_scene
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(400)]
-
-TWO = ("--test", "one", "two")
 
 
 @pytest.fixture(scope="module")
 def measured() -> Iterator[Scene]:
-    """Two runs of two servers, by their own profile: two processes of each, with a witness."""
+    """A run of two servers, by their own profile: two processes of each, with a witness."""
     with new_scene() as scene:
         scene.profile.write_text(
             PROFILE.replace("witness = false", "").replace("maximum = 1", "maximum = 2").replace("m = 1\n", "m = 2\n")
         )
         for name in ("one", "two"):
             scene.add(name)
-        for seed in ("1", "2"):
-            scene.measure(*TWO, "--seed", seed).ends(0).says("one", "two", "json", "plaintext")
+        scene.measure("--test", "one", "two").ends(0).says("one", "two", "json", "plaintext")
         yield scene
 
 
@@ -87,20 +82,7 @@ def test_the_latency_profile_searches_the_capacity_at_a_goal(scene: Scene) -> No
         assert trial.latency is None or trial.latency.basis == "open-loop, intended send time"
 
 
-# ---- verify ----------------------------------------------------------------------------------------------------------
-
-
-def test_verification_says_which_paragraph_is_broken(scene: Scene) -> None:
-    scene.add("good")
-    scene.add("bad", "answers-slowly")
-    scene.write("bad", (scene.frameworks / "Python/bad/benchmark_config.json").read_bytes().replace(b"/json", b"/no"))
-    words = ("--mode", "verify", "--test", "good", "bad", "--type", "json", "--json")
-    said = json.loads(scene.measure(*words).ends(1).stdout)
-    assert {verdict["outcome"] for verdict in said["verdicts"] if verdict["implementation"] == "good"} == {Outcome.PASS}
-    assert any("bad" in problem for problem in said["problems"])
-
-
-# ---- report, compare, dashboard --------------------------------------------------------------------------------------
+# ---- report ----------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("form", ["text", "markdown", "json", "techempower"])
@@ -108,30 +90,6 @@ def test_a_run_is_reported_in_every_form_as_it_was(measured: Scene, form: str) -
     text = measured.report("--format", form).ends(0).says("one", "two").stdout
     if form == "json":
         assert json.loads(text)["run_id"] == measured.folder().name
-
-
-def listens(port: int) -> bool:
-    """Whether it does on this machine's loopback address."""
-    with socket.socket() as client:
-        return client.connect_ex(("127.0.0.1", port)) == 0
-
-
-def test_the_dashboard_serves_a_run_and_its_cells(measured: Scene) -> None:
-    command = [sys.executable, "-c", PROGRAM, "dashboard", "--port", "0", "--results", str(measured.results)]
-    server = measured.begun(command)
-    try:
-        measured.until(lambda: "http://127.0.0.1:" in measured.log(), "an address", seconds=120)
-        found = re.search(r"http://127\.0\.0\.1:(\d+)/", measured.log())
-        assert found is not None
-        measured.until(lambda: listens(int(found[1])), "a listener")
-        run = measured.folder().name
-        for path in ("api/runs", f"api/runs/{run}", ""):
-            with urllib.request.urlopen(f"{found[0]}{path}") as answer:  # noqa: S310 - our own server
-                body = answer.read()
-            assert (b"<title>" if path == "" else run.encode()) in body
-    finally:
-        server.terminate()
-        assert server.wait(20) in (0, 130)
 
 
 # ---- from nothing ----------------------------------------------------------------------------------------------------
