@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from types import TracebackType
 from typing import Literal, Self
 from urllib.parse import urlparse
 
@@ -293,9 +292,7 @@ class FakeTrial(TrialAudit):
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         """Nothing to stop."""
 
     def judge(self, *, good: int, failed: int, account: Account | None, answers: Path | None) -> Evidence:

@@ -85,21 +85,11 @@ def chunked(size: int, *, extension: str = "", trailer: str = "", upper: bool = 
     return {"encode": encode}
 
 
-def in_pieces(self: ReferenceServer, line: socket.socket, session: Session) -> None:
-    data = b""
-    while chunk := self.receive(line, session, data):
-        requests, data, error = self.split(data + chunk)
-        for request in requests:
-            reply = self.reply(session, request)
-            head, separator, body = self.encode(request, reply).partition(b"\r\n\r\n")
-            for piece in (head[:20], head[20:] + separator, body):
-                if piece:
-                    line.sendall(piece)
-            if request.closes:
-                return
-        if error is not None:
-            self.refuse(line, error)
-            return
+def in_pieces(self: ReferenceServer, line: socket.socket, answer: bytes) -> None:
+    head, separator, body = answer.partition(b"\r\n\r\n")
+    for piece in (head[:20], head[20:] + separator, body):
+        if piece:
+            line.sendall(piece)
 
 
 def cached_date(self: ReferenceServer) -> str:
@@ -303,7 +293,7 @@ HONEST: tuple[Honest, ...] = (
     one("chunk-extensions", "has extensions behind the sizes of chunks", chunked(64, extension=";a=b"), *CHEAP),
     one("upper-case-chunks", "writes sizes of chunks in upper case", chunked(171, upper=True), "query"),
     one("trailers", "has a trailer section", chunked(64, trailer="Expires: 0\r\n"), "json"),
-    one("segments", "sends head and body in segments of their own", {"converse": in_pieces}, *CHEAP, "db"),
+    one("segments", "sends head and body in segments of their own", {"send": in_pieces}, *CHEAP, "db"),
     one("lower-case-names", "writes header names in lower case", headed(lambda f: [(n.lower(), v) for n, v in f]), *CHEAP),
     one("upper-case-names", "writes header names in upper case", headed(lambda f: [(n.upper(), v) for n, v in f]), *CHEAP),
     one("reversed-headers", "orders header fields otherwise", headed(lambda f: f[::-1]), *CHEAP, "fortune"),

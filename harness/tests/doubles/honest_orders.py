@@ -357,7 +357,7 @@ HONEST_ORDERS: tuple[Honest, ...] = (
     one("orders", "is the order service of the tests", {}),
     # framing and header fields
     one("orders-chunked", "sends bodies in chunks of 7 bytes", chunked_unless_empty(7)),
-    one("orders-in-pieces", "sends head and body in segments of their own", {"converse": in_pieces}),
+    one("orders-in-pieces", "sends head and body in segments of their own", {"send": in_pieces}),
     one("orders-lower-case", "writes header names in lower case", headed(lambda f: [(n.lower(), v) for n, v in f], OrderServer)),
     one("orders-headers", "has ETag, Vary and Cache-Control", headed(lambda f: [*f[::-1], *FURTHER], OrderServer)),
     one("orders-charset", "says charset=utf-8", headed(lambda f: [(n, f"{v}; charset=utf-8" if n == "Content-Type" else v) for n, v in f], OrderServer)),

@@ -164,7 +164,7 @@ class ReferenceServer:
             self._count(session, len(requests))
             answers = [(request, self.reply(session, request)) for request in requests]
             for request, reply in self.arrange(answers):
-                line.sendall(self.encode(request, reply))
+                self.send(line, self.encode(request, reply))
                 if reply.close or (request.closes and self.honours_close(request)):
                     return
             if error is not None:
@@ -210,6 +210,9 @@ class ReferenceServer:
     def parse_headers(self, lines: Sequence[str]) -> dict[str, str]:
         pairs = (line.partition(":") for line in lines)
         return {name.lower(): value.strip() for name, _, value in pairs}
+
+    def send(self, line: socket.socket, answer: bytes) -> None:
+        line.sendall(answer)
 
     def honours_close(self, request: Request) -> bool:
         return True

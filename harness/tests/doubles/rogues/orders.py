@@ -165,16 +165,10 @@ def early_commit(self: OrderServer, db: Db, new: New) -> Document:
     return found[0]
 
 
-def insert_and_commit(self: OrderServer, db: Db, new: New) -> Document:
-    with db.transaction():
-        if not self.one(db, "SELECT 1 FROM customer WHERE id = %s", (min(new.customer, 2**31 - 1),)):
-            raise RefusedError(400, "an unknown customer")
-        prices = self.priced(db, new)
-        total = self.total(new, prices)
-        order = self.insert(db, new.customer, new.card, total)
-    with db.transaction():
-        self.insert_items(db, order, new.wanted, prices)
-    return self.read(db, order)
+def inserted_alone(self: OrderServer, db: Db, customer: int, card: str, total: Decimal) -> int:
+    """On a connection of its own, which commits it."""
+    with self.connect() as another:
+        return OrderServer.insert(self, another, customer, card, total)
 
 
 def summed_later(self: OrderServer, db: Db, order: int, item: int, quantity: int) -> Document:
@@ -251,7 +245,7 @@ ROGUES = (
     rogue("answers-of-before", "answer-agrees", "answers an order without its new item", add=answers_before),
     rogue("card-later", "committed-before-answered", "writes a card after the answer", change=early_change),
     rogue("commits-later", "committed-before-answered", "commits an order after the answer", create=early_commit),
-    rogue("items-in-a-second-transaction", "one-transaction", "commits an order, then its items", create=insert_and_commit),
+    rogue("items-in-a-second-transaction", "one-transaction", "commits an order, then its items", insert=inserted_alone),
     rogue("total-in-a-second-transaction", "one-transaction", "commits an item, then the total", add=summed_later),
     rogue("locks-nothing", "orders-in-a-crowd", "locks no order whose items it changes", lock_order=lambda self, db, order: self.there(db, order)),
     rogue("writes-whole-rows", "orders-in-a-crowd", "writes an old total back with a card", change=whole_row),
