@@ -9,19 +9,17 @@ from collections.abc import Callable
 
 import psycopg
 
-from harness.tests.doubles.reference import ROWS, Ids, Line, ReferenceServer, Reply, Request, Rows, Session
+from harness.tests.doubles.reference import Ids, Line, ReferenceServer, Reply, Request, Rows, Session
 from harness.tests.doubles.rogues import Change, every, under_load
-from harness.tests.doubles.rogues.busy import busy, fast, while_busy
+from harness.tests.doubles.rogues.busy import When, busy, fast, instead, while_busy
 from harness.tests.doubles.rogues.pages import once
-from harness.tests.doubles.rogues.rows import out_of_memory
+from harness.tests.doubles.rogues.rows import off_by_one, out_of_memory
 from harness.tests.doubles.rogues.stale import decoy_reads, read_ahead
 from harness.tests.doubles.rogues.updates import nothing
 
 RATE = 60.0  # requests in a second
 LATE_SECONDS = 0.03
 A_MOMENT_SECONDS = 0.005
-
-When = Callable[[ReferenceServer, Session], bool]
 
 
 # ---- when ------------------------------------------------------------------------------------------------------------
@@ -69,32 +67,22 @@ def _other_sessions(self: ReferenceServer) -> int:
 # ---- what ------------------------------------------------------------------------------------------------------------
 
 
+def hullo(self: ReferenceServer, session: Session, request: Request) -> Reply:
+    reply = ReferenceServer.reply(self, session, request)
+    reply.body = reply.body.replace(b"Hello", b"Hullo")
+    return reply
+
+
 def another_greeting(when: When) -> Change:
-
-    def reply(self: ReferenceServer, session: Session, request: Request) -> Reply:
-        answer = ReferenceServer.reply(self, session, request)
-        if when(self, session):
-            answer.body = answer.body.replace(b"Hello", b"Hullo")
-        return answer
-
-    return {"reply": reply}
+    return instead("reply", when, hullo)
 
 
 def other_numbers(when: When) -> Change:
-
-    def rows(self: ReferenceServer, session: Session, connection: Line, ids: Ids) -> Rows:
-        found = ReferenceServer.rows(self, session, connection, ids)
-        return [(i, number % ROWS + 1) for i, number in found] if when(self, session) else found
-
-    return {"rows": rows}
+    return instead("rows", when, off_by_one)
 
 
 def from_memory(when: When) -> Change:
-
-    def rows(self: ReferenceServer, session: Session, connection: Line, ids: Ids) -> Rows:
-        return (out_of_memory if when(self, session) else ReferenceServer.rows)(self, session, connection, ids)
-
-    return {"rows": rows}
+    return instead("rows", when, out_of_memory)
 
 
 def decoys(self: ReferenceServer, session: Session, connection: Line, ids: Ids) -> Rows:
@@ -118,15 +106,6 @@ def shared_read(self: ReferenceServer, session: Session, connection: Line, ids: 
     with self.lock:
         self.state["shared"] = (now, rows)
     return rows
-
-
-def instead(when: When, other: Callable[..., None]) -> Change:
-
-    def write(self: ReferenceServer, session: Session, connection: Line, rows: Rows) -> None:
-        chosen = other if when(self, session) else ReferenceServer.write
-        chosen(self, session, connection, rows)
-
-    return {"write": write}
 
 
 def same_numbers(self: ReferenceServer, session: Session, connection: Line, rows: Rows) -> None:
@@ -181,9 +160,9 @@ ROGUES = (
     under_load("reads-ahead-when-busy", "db", "equals-row", "the row read for the connection's request before, while many ask", while_busy({"rows": read_ahead})),
     under_load("reads-ahead-of-many-when-busy", "query", "equals-row", "the rows read for the connection's request before, while many ask", while_busy({"rows": read_ahead})),
     under_load("first-fortunes-when-busy", "fortune", "fortunes-in-order", "reads fortunes and renders older ones, while many ask", while_busy({"fortunes": once})),
-    under_load("drops-one-in-twenty", "update", "rows-written", "drops one update in twenty, while many ask", instead(one_in(20), nothing)),
+    under_load("drops-one-in-twenty", "update", "rows-written", "drops one update in twenty, while many ask", instead("write", one_in(20), nothing)),
     under_load("writes-the-same", "update", "written-before-answered", "writes the old numbers back, while many ask", while_busy({"write": same_numbers})),
-    under_load("writes-the-twin", "update", "rows-written", "every fourth connection writes the other table", instead(on_every_fourth_connection, into_the_twin)),
+    under_load("writes-the-twin", "update", "rows-written", "every fourth connection writes the other table", instead("write", on_every_fourth_connection, into_the_twin)),
     under_load("writes-late-when-busy", "update", "written-before-answered", "writes 30 ms after the answer, while many ask", while_busy({"write": later(LATE_SECONDS)})),
     under_load("writes-a-moment-late-when-busy", "update", "written-before-answered", "writes 5 ms after the answer, while many ask", while_busy({"write": later(A_MOMENT_SECONDS)})),
 )  # fmt: skip

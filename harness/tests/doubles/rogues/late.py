@@ -8,8 +8,8 @@ from collections.abc import Callable
 
 from harness.tests.doubles.reference import ReferenceServer, Session
 from harness.tests.doubles.rogues import Change, under_load
-from harness.tests.doubles.rogues.busy import busy, while_busy
-from harness.tests.doubles.rogues.cunning import When, another_greeting, from_memory, instead, other_numbers
+from harness.tests.doubles.rogues.busy import When, busy, instead, while_busy
+from harness.tests.doubles.rogues.cunning import another_greeting, from_memory, other_numbers
 from harness.tests.doubles.rogues.updates import nothing
 
 OLD_SECONDS = 3.5  # of a connection
@@ -110,7 +110,7 @@ CHEATS: dict[str, tuple[str, str, Callable[[When], Change]]] = {
     "db": ("rows out of memory", "rows-read", from_memory),
     "query": ("other numbers", "equals-row", other_numbers),
     "fortune": ("a page out of memory", "rows-read", old_page),
-    "update": ("nothing written", "rows-written", lambda when: instead(when, nothing)),
+    "update": ("nothing written", "rows-written", lambda when: instead("write", when, nothing)),
 }
 
 

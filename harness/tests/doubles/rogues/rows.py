@@ -64,6 +64,10 @@ def invented(self: ReferenceServer, session: Session, connection: Line, ids: Ids
     return [(i, session.dice.randint(1, ROWS)) for i, _ in ReferenceServer.rows(self, session, connection, ids)]
 
 
+def off_by_one(self: ReferenceServer, session: Session, connection: Line, ids: Ids) -> Rows:
+    return [(i, number % ROWS + 1) for i, number in ReferenceServer.rows(self, session, connection, ids)]
+
+
 def drawn_from(self: ReferenceServer, ids: Ids, session: Session, count: int) -> list[int]:
     return [session.dice.choice(ids) for _ in range(count)]
 
@@ -153,7 +157,7 @@ ROGUES = (
     Rogue("int32-overflow", "query", "count-exact", "one row for a 20-digit number", count_with(signed_32_bits)),
     Rogue("strict-numbers", "query", "answered", "dies of queries=foo", {"count": strict}),
     Rogue("invents-numbers", "db", "equals-row", "reads rows, answers other numbers", {"rows": invented}),
-    Rogue("off-by-one", "cached-query", "equals-row", "answers the number after", {"rows": lambda self, session, connection, ids: [(i, number % ROWS + 1) for i, number in ReferenceServer.rows(self, session, connection, ids)]}),
+    Rogue("off-by-one", "cached-query", "equals-row", "answers the number after", {"rows": off_by_one}),
     Rogue("always-row-42", "db", "ids-repeat-by-chance", "one fixed row", {"draw": lambda self, session, count: [42] * count}),
     Rogue("identical-rows", "query", "ids-repeat-by-chance", "n times the same row", {"draw": lambda self, session, count: [session.dice.randint(1, ROWS)] * count}),
     Rogue("first-nine-tenths", "db", "ids-uniform", "ids 1..9000", {"draw": partialmethod(drawn_from, range(1, 9001))}),
