@@ -145,24 +145,18 @@ def early_change(self: OrderServer, db: Db, order: int, card: str) -> Document:
 
 
 def early_commit(self: OrderServer, db: Db, new: New) -> Document:
-    ready = threading.Event()
-    found: list[Document | RefusedError] = []
+    another = self.connect()
+    another.autocommit = False
+    another.execute("SELECT 1")  # begins what the transaction of ``create`` is a part of
 
-    def make() -> None:
-        with self.connection() as another:
-            try:
-                with another.transaction():
-                    found.append(OrderServer.create(self, another, new))
-                    ready.set()
-            except RefusedError as refused:
-                found.append(refused)
-                ready.set()
+    def commit() -> None:
+        with another:
+            pass
 
-    threading.Thread(target=make).start()
-    ready.wait(5)
-    if isinstance(found[0], RefusedError):
-        raise found[0]
-    return found[0]
+    try:
+        return OrderServer.create(self, another, new)
+    finally:
+        threading.Thread(target=commit).start()
 
 
 def inserted_alone(self: OrderServer, db: Db, customer: int, card: str, total: Decimal) -> int:
