@@ -27,15 +27,8 @@ def busy(server: ReferenceServer) -> bool:
 def chosen(
     cheat: Callable[..., Any] | partialmethod[Any], honest: Callable[..., Any], when: Callable[[ReferenceServer], bool]
 ) -> Callable[..., Any]:
-    """A method that cheats only then."""
-    if isinstance(cheat, partialmethod):
-        bound = cheat
-
-        def cheating(self: ReferenceServer, *args: Any) -> Any:
-            return bound.func(self, *bound.args, *args, **bound.keywords)
-    else:
-        cheating = cheat
-    return lambda self, *args: (cheating if when(self) else honest)(self, *args)
+    """A method that cheats only then; either way it is bound to its server as Python binds a method."""
+    return lambda self, *args: (cheat if when(self) else honest).__get__(self)(*args)
 
 
 def while_busy(change: Change) -> Change:
