@@ -43,13 +43,13 @@ class Scripted:
             threading.Thread(target=self._serve, args=(connection, stream), daemon=True).start()
 
     def _serve(self, connection: socket.socket, stream: bytearray) -> None:
-        answered = 0
+        begin = answered = 0
         try:
             while data := connection.recv(65_536):
                 stream += data
-                while answered < stream.count(b"\r\n\r\n"):
-                    text = self.answer(answered)
-                    answered += 1
+                while (end := stream.find(b"\r\n\r\n", begin)) >= 0:
+                    text = self.respond(answered, bytes(stream[begin:end]))
+                    begin, answered = end + 4, answered + 1
                     if text == b"":
                         connection.close()
                         return
@@ -57,6 +57,10 @@ class Scripted:
                         connection.sendall(text)
         except OSError:
             return
+
+    def respond(self, number: int, head: bytes) -> bytes | None:
+        """To the so many-th request on a connection; before its head stands the body of the one before."""
+        return self.answer(number)
 
     @property
     def url(self) -> str:

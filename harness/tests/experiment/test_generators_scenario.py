@@ -6,11 +6,14 @@ stood still as at any other time. A generator that waits for its server (coordin
 """
 
 import json
+import re
 import shutil
 import subprocess
-import sys
+import threading
+import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,8 +25,7 @@ from harness.experiment.generators.own import PLAN, Loadgen, Times, Total, total
 from harness.host import crates
 from harness.plan.orders import plan
 from harness.records.models import Arrivals, Scenario
-from harness.tests.experiment import order_server
-from harness.tests.experiment.generator_servers import MS, OK, assert_true, scripted
+from harness.tests.experiment.generator_servers import MS, OK, Scripted, assert_true, scripted
 
 pytestmark = [pytest.mark.e2e, pytest.mark.skipif(shutil.which("cargo") is None, reason="cargo is missing")]
 
@@ -31,31 +33,62 @@ ATTEMPTS = 4  # a machine that is busy adds what no server's record holds; a gen
 SHOP: dict[str, Any] = {**plan(1)["use_cases"][0]}  # type: ignore[index]
 
 
+class Shop(Scripted):
+    """Creates and reads orders, one request at a time over all connections; stands still or fails when told to."""
+
+    def __init__(
+        self, *, stall_at: float = 0, stall_seconds: float = 0, refuses: int = 0, closes: int = 0, silent: int = 0
+    ) -> None:
+        """From ``stall_at`` seconds on, once; of creations each so many-th, of reads that of each so many-th order."""
+        self.told = (stall_at, stall_seconds)
+        self.refuses, self.closes, self.silent = refuses, closes, silent
+        self.orders = self.first = 0
+        self.created: dict[int, int] = {}  # by order: when its creation was answered, CLOCK_MONOTONIC in nanoseconds
+        self.stall: tuple[int, int] | None = None
+        self.alone = threading.Lock()
+        super().__init__(lambda _: None)
+
+    def respond(self, number: int, head: bytes) -> bytes | None:
+        with self.alone:
+            now = time.monotonic_ns()
+            self.first = self.first or now
+            at, seconds = self.told
+            if seconds and self.stall is None and now - self.first >= at * 1e9:
+                time.sleep(seconds)
+                self.stall = (now, time.monotonic_ns())
+            if read := re.search(rb"GET /orders/(\d+)", head):
+                return None if is_nth(self.silent, int(read[1])) else OK
+            self.orders += 1
+            if is_nth(self.refuses, self.orders):
+                return b"HTTP/1.1 503 X\r\nContent-Length: 2\r\n\r\n{}"
+            if is_nth(self.closes, self.orders):
+                return b""
+            body = b'{"id":%d}' % self.orders
+            self.created[self.orders] = time.monotonic_ns()
+            return b"HTTP/1.1 201 X\r\nContent-Length: %d\r\n\r\n%s" % (len(body), body)
+
+
+def is_nth(often: int, number: int) -> bool:
+    return often > 0 and number % often == 0
+
+
 @dataclass(frozen=True, kw_only=True)
 class Played:
-    """One load and what the server wrote down of it."""
+    """What came of one load."""
 
     total: Total
     whole: Arrivals  # in the records' terms
     arrivals: Sequence[Mapping[str, Any]]
-    requests: Sequence[tuple[str, str]]
-    created: Mapping[int, int]
-    stall: tuple[int, int] | None
 
 
-def play(folder: Path, scenario: Mapping[str, object], server: Sequence[str] = (), words: Sequence[str] = ()) -> Played:
-    """Play it against a server of its own."""
-    (folder / PLAN).write_text(json.dumps(scenario))
-    with subprocess.Popen(
-        [sys.executable, order_server.__file__, *server], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    ) as service:
-        assert service.stdin is not None
-        assert service.stdout is not None
-        url = f"http://127.0.0.1:{int(service.stdout.readline())}"
+def play(folder: Path, rate: float, shop: Shop, *words: str) -> Played:
+    """The shop's use case alone, against a server of its own."""
+    (folder / PLAN).write_text(json.dumps({"use_cases": [{**SHOP, "rate": rate}]}))
+    with closing(shop):
+        url = shop.url.removesuffix("/x")
         command = [str(crates.loadgen()), "--scenario", PLAN, "--answers", ANSWERS]
         command += ["--start-at-once", "--connections", "16", *words, url]
         output = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=60, check=True).stdout
-        record = json.loads(service.communicate(timeout=10)[0])
     load = Scenario(factor=1, connections=16)
     asked = LoadRun(url=url, host="h", accept="*/*", load=load, seconds=1, threads=1, seed=1)
     whole = Loadgen().result(asked, output).arrivals
@@ -64,15 +97,7 @@ def play(folder: Path, scenario: Mapping[str, object], server: Sequence[str] = (
         total=totals(output, url)[0],
         whole=whole,
         arrivals=[json.loads(line) for line in (folder / ANSWERS).read_text().splitlines()],
-        requests=[(method, path) for method, path in record["requests"]],
-        created={int(order): answered for order, answered in record["created"].items()},
-        stall=record["stall"],
     )
-
-
-def at_rate(rate: float) -> dict[str, object]:
-    """The shop's use case alone."""
-    return {"use_cases": [{**SHOP, "rate": rate}]}
 
 
 def later_than(distribution: Times | None, milliseconds: float) -> int:
@@ -82,16 +107,16 @@ def later_than(distribution: Times | None, milliseconds: float) -> int:
 
 def test_a_standstill_shows_in_the_response_time_of_every_arrival_that_was_due_within_it(tmp_path: Path) -> None:
     rate, seconds = 200, 8
-    server = ("--stall-at", "3", "--stall-seconds", "1")
     for attempt in range(1, ATTEMPTS + 1):
-        played = play(tmp_path, at_rate(rate), server, ("--duration", str(seconds), "--seed", str(attempt)))
-        assert played.stall is not None
-        begin, end = played.stall
+        shop = Shop(stall_at=3, stall_seconds=1)
+        played = play(tmp_path, rate, shop, "--duration", str(seconds), "--seed", str(attempt))
+        assert shop.stall is not None
+        begin, end = shop.stall
         within = [one for one in played.arrivals if begin < one["came_ns"] < end]
         assert len(within) == pytest.approx(rate, abs=5 * rate**0.5)  # Poisson: they came while it stood still
         create, read_order = played.total.operations
-        times = sorted((played.created[one["order"]] - one["came_ns"]) / MS for one in played.arrivals)
-        late = sum(time > 500 for time in times)
+        times = sorted((shop.created[one["order"]] - one["came_ns"]) / MS for one in played.arrivals)
+        late = sum(one > 500 for one in times)
         assert late >= rate / 2 - 5 * (rate / 2) ** 0.5 > 16  # more than there are connections
         # By the time of sending only those on the connections were late: what a generator that waits would report.
         assert later_than(create.service, 500) <= 16
@@ -109,16 +134,16 @@ def test_a_standstill_shows_in_the_response_time_of_every_arrival_that_was_due_w
 
 
 def test_an_arrival_whose_step_fails_goes_no_further_and_all_counts_add_up(tmp_path: Path) -> None:
-    server = ("--refuse-every", "10", "--close-every", "7", "--silent-every", "13")
     words = ("--duration", "2", "--timeout", "0.5", "--drain-seconds", "1.5")
-    played = play(tmp_path, at_rate(150), server, words)
+    shop = Shop(refuses=10, closes=7, silent=13)
+    played = play(tmp_path, 150, shop, *words)
     create, read_order = played.total.operations
     orders = create.due
     refused = orders // 10
     closed = sum(n % 7 == 0 and n % 10 != 0 for n in range(1, orders + 1))
-    silent = sum(order % 13 == 0 for order in played.created)
+    silent = sum(order % 13 == 0 for order in shop.created)
     assert (create.errors.status, create.errors.closed, create.unfinished) == (refused, closed, 0)
-    assert read_order.due == create.answered == len(played.created)
+    assert read_order.due == create.answered == len(shop.created)
     assert read_order.errors.timeout + read_order.unfinished == silent
     assert read_order.errors.timeout > 0
     whole = played.whole
@@ -139,8 +164,7 @@ def test_an_arrival_whose_step_fails_goes_no_further_and_all_counts_add_up(tmp_p
 
 
 def test_what_is_under_way_when_the_waiting_ends_is_unfinished(tmp_path: Path) -> None:
-    words = ("--duration", "1", "--drain-seconds", "0.2")
-    played = play(tmp_path, at_rate(40), ("--silent-every", "1"), words)
+    played = play(tmp_path, 40, Shop(silent=1), "--duration", "1", "--drain-seconds", "0.2")
     create, read_order = played.total.operations
     assert create.due > create.answered == 16  # each connection waits for the answer to a read
     assert read_order.unfinished == 16
@@ -150,10 +174,10 @@ def test_what_is_under_way_when_the_waiting_ends_is_unfinished(tmp_path: Path) -
 
 
 def test_arrivals_go_on_over_new_connections_where_each_answer_closes_its_own(tmp_path: Path) -> None:
-    closing = OK.replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n")
+    once = OK.replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n")
     steps = [{"name": name, "method": "GET", "path": f"/{name}", "status": 200} for name in "abc"]
     (tmp_path / PLAN).write_text(json.dumps({"use_cases": [{"name": "u", "rate": 60.0, "steps": steps}]}))
-    with scripted(lambda _: closing) as server:
+    with scripted(lambda _: once) as server:
         url = server.url.removesuffix("/x")
         command = [str(crates.loadgen()), "--scenario", PLAN, "--start-at-once", "--connections", "3"]
         command += ["--duration", "1", url]
