@@ -7,9 +7,7 @@ import signal
 import socket
 import subprocess
 import time
-from collections import Counter
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,10 +18,8 @@ from harness.experiment.generators.own import Loadgen, totals
 from harness.experiment.generators.wrk import Wrk
 from harness.host import crates
 from harness.paths import REPOSITORY, TOOLSET
-from harness.records.models import Closed, Open
-from harness.tests.doubles.service import REQUESTS, Service
+from harness.records.models import Closed
 from harness.tests.experiment.generator_servers import OK, scripted, tool
-from harness.verify.checks.evidence import Sampling
 
 pytestmark = [pytest.mark.e2e, pytest.mark.skipif(shutil.which("cargo") is None, reason="cargo is missing")]
 
@@ -131,16 +127,6 @@ def test_answers_nobody_asked_for_are_counted(binary: str) -> None:
     assert total["unasked_bytes"] == len(OK) * total["sent"]
 
 
-def test_bodies_in_chunks_are_read_whole_when_pipelined(binary: str, tmp_path: Path) -> None:
-    answers = tmp_path / ANSWERS
-    with tool(crates.reference_server(), "--chunked") as (port, _):
-        options = ("--connections", "8", "--depth", "16", "--duration", "0.5", "--answers", str(answers))
-        total = run(binary, f"http://127.0.0.1:{port}/", *options, "--answers-limit", "500")
-    assert total["successes"] == total["sent"] > 1000
-    bodies = [base64.b64decode(json.loads(line)["body_base64"]) for line in answers.read_text().splitlines()]
-    assert bodies == [b"Hello, World!"] * 500
-
-
 def test_all_answers_are_written_out_when_asked(binary: str, tmp_path: Path) -> None:
     asked = tmp_path / ANSWERS
     with scripted(lambda number: OK.replace(b"ok", b"%02d" % (number % 100))) as server:
@@ -154,73 +140,17 @@ def test_all_answers_are_written_out_when_asked(binary: str, tmp_path: Path) -> 
     assert all(entry["intended_ns"] <= entry["sent_ns"] < entry["received_ns"] for entry in written)
 
 
-@pytest.mark.parametrize("load", [Closed(connections=8), Open(rate=3000.0, connections=8)])
-def test_a_share_of_the_answers_is_of_the_whole_load_and_within_its_limits(
-    binary: str, load: Closed | Open, tmp_path: Path
-) -> None:
-    """Also where far more come than may be written out."""
-    with tool(crates.reference_server()) as (port, _):
-        asked = LoadRun(
-            url=f"http://127.0.0.1:{port}/", host="h", accept="*/*", load=load, seconds=1, threads=2, seed=5,
-            sampling=Sampling(share=1.0, answers=400, bytes=1 << 20),
-        )  # fmt: skip
-        words = [binary, *Loadgen().arguments(asked, tmp_path)]
-        output = subprocess.run(words, input="go\n", capture_output=True, text=True, timeout=30, check=True).stdout
-    account = Loadgen().result(asked, output).account
-    assert account is not None
-    total = json.loads(output.splitlines()[-1])
-    lines = (tmp_path / ANSWERS).read_text().splitlines()
-    assert 200 <= len(lines) <= 400 < account.received
-    assert not account.whole
-    shares = [(json.loads(line)["sent_ns"] - total["start_ns"]) / 1e9 for line in lines]
-    assert {int(share * 4) for share in shares} >= {0, 1, 2, 3}  # of each quarter of the load
-
-
-def asked(head: str, *, body: bytes = b"", status: int = 200, weight: float = 1.0) -> str:
-    """A line of ``--requests``."""
-    body_base64 = base64.b64encode(body).decode()
-    return json.dumps(
-        {"head": f"{head}\r\nHost: a\r\n\r\n", "body_base64": body_base64, "status": status, "weight": weight}
-    )
-
-
-@pytest.mark.parametrize("options", [("--depth", "1"), ("--depth", "4"), ("--rate", "400")])
-def test_requests_are_drawn_from_a_table_and_each_answer_says_which_it_was(
-    binary: str, options: Sequence[str], tmp_path: Path
-) -> None:
-    declared = [*(str(request["name"]) for request in REQUESTS)]
-    with Service() as service:
-        table = [
-            replace(each, weight=float(str(request.get("weight", 1))) / len(kind.requests))
-            for request, kind in zip(REQUESTS, service.test_types.values(), strict=True)
-            for each in kind.requests
-        ]
-        lines = [
-            asked(each.head("a").decode().partition("\r\n")[0], status=each.expect.status, weight=each.weight)
-            for each in table
-            if each.method != "POST"
-        ]
-        (tmp_path / "requests.jsonl").write_text("\n".join(lines))
-        words = ["--requests", str(tmp_path / "requests.jsonl"), "--answers", str(tmp_path / ANSWERS)]
-        url = f"http://127.0.0.1:{service.endpoint.port}/"
-        total = run(binary, url, "--connections", "4", "--duration", "1", *options, *words)
-    kept = [each for each in table if each.method != "POST"]
-    answers = [json.loads(line) for line in (tmp_path / ANSWERS).read_text().splitlines()]
-    assert total["received"] == total["successes"] == len(answers) > 100  # 404, 204 and HEAD are as expected, too
-    assert {line["target"] == kept[line["request"]].target for line in answers} == {True}
-    assert {line["status"] == kept[line["request"]].expect.status for line in answers} == {True}
-    seen = Counter(kept[line["request"]].request for line in answers)
-    assert set(seen) == {*declared} - {"create"}
-    assert 0.4 < seen["item"] / len(answers) < 0.7  # 5 of 9
-
-
 def test_another_status_than_the_one_asked_for_is_an_error(binary: str, tmp_path: Path) -> None:
-    lines = [asked("GET /a HTTP/1.1", status=404), asked("POST /b HTTP/1.1", body=b"x\0y", status=0)]
+    asked = (
+        ("GET /a HTTP/1.1", b"", 404, False),
+        ("POST /b HTTP/1.1", b"x\0y", 0, True),
+    )
+    table = tmp_path / "requests.jsonl"
     with scripted() as server:  # answers all with 200, and counts heads
-        for line, good in zip(lines, (False, True), strict=True):
-            (tmp_path / "requests.jsonl").write_text(line)
-            url = f"http://127.0.0.1:{server.port}/"
-            total = run(binary, url, "--duration", "0.1", "--requests", str(tmp_path / "requests.jsonl"))
+        for line, body, status, good in asked:
+            request = {"head": f"{line}\r\nHost: a\r\n\r\n", "body_base64": base64.b64encode(body).decode()}
+            table.write_text(json.dumps({**request, "status": status, "weight": 1.0}))
+            total = run(binary, f"http://127.0.0.1:{server.port}/", "--duration", "0.1", "--requests", str(table))
             assert (total["successes"] == total["received"] > 0) is good
             assert (total["errors"]["status"] == 0) is good
         assert server.streams[-1].startswith(b"POST /b HTTP/1.1\r\nHost: a\r\n\r\nx\0yPOST /b")

@@ -20,16 +20,12 @@ reference-server [OPTIONS]    answers every GET with Hello, World!, as late as a
   --slow-us N          how slow
   --stall-every-ms N   from the first request on, stand still at the end of every period of N ms (0: never)
   --stall-ms N         for so long
-  --chunked            bodies in chunks instead of with Content-Length
   --log FILE           at the end write JSON: came_ns and answered_ns of every request, monotonic clock
 lines on standard input: `stats`; its end, SIGINT or SIGTERM end the program
 ";
 
 const PLAIN: &[u8] =
     b"HTTP/1.1 200 OK\r\nServer: reference\r\nContent-Type: text/plain\r\nContent-Length: 13\r\n\r\nHello, World!";
-const CHUNKED: &[u8] =
-    b"HTTP/1.1 200 OK\r\nServer: reference\r\nContent-Type: text/plain\r\nTransfer-Encoding: chunked\r\n\r\n\
-7\r\nHello, \r\n6\r\nWorld!\r\n0\r\n\r\n";
 
 #[derive(Debug, Default)]
 struct Reference {
@@ -38,7 +34,6 @@ struct Reference {
     slow: u64,
     stall_every: u64,
     stall: u64,
-    chunked: bool,
     log: Option<(String, Vec<u64>, Vec<u64>)>, // file, came, answered
     first: Option<u64>,
     requests: u64,
@@ -60,7 +55,7 @@ impl Answers for Reference {
     }
 
     fn write(&mut self, _due: u64, out: &mut Vec<u8>) {
-        out.extend_from_slice(if self.chunked { CHUNKED } else { PLAIN });
+        out.extend_from_slice(PLAIN);
         if let Some((_, _, answered)) = &mut self.log {
             answered.push(now());
         }
@@ -85,7 +80,6 @@ fn options() -> Result<Option<Reference>, lexopt::Error> {
             Long("slow-us") => reference.slow = parser.value()?.parse::<u64>()? * 1000,
             Long("stall-every-ms") => reference.stall_every = parser.value()?.parse::<u64>()? * MILLISECOND,
             Long("stall-ms") => reference.stall = parser.value()?.parse::<u64>()? * MILLISECOND,
-            Long("chunked") => reference.chunked = true,
             Long("log") => reference.log = Some((parser.value()?.string()?, Vec::new(), Vec::new())),
             _ => return Err(argument.unexpected()),
         }
