@@ -1,8 +1,8 @@
 """Designs: which steps they ask for, in which order, and what they make of what each showed."""
 
 from collections import Counter
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
 import pytest
@@ -28,21 +28,31 @@ def plan_of(names: str = "ab", profile: str | Profile = "quick", jit: str = "", 
     return Plan(candidates=candidates, profile=chosen, **changes)  # type: ignore[arg-type]
 
 
+@dataclass
 class Answers:
-    """Answers steps as a prediction does, but for what ``instead`` says; remembers them."""
+    """Answers steps as a prediction does, but for what ``instead`` and ``told`` of a trial say; remembers them."""
 
-    def __init__(self, plan: Plan, instead: Callable[[Step], Shown | None] = lambda _: None) -> None:
-        self.steps: list[Step] = []
-        self.bench = Prediction(plan)
-        self.instead = instead
+    plan: Plan
+    instead: Callable[[Step], Shown | None]
+    told: Callable[[Measure], Mapping[str, object]]
+    steps: list[Step] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.bench = Prediction(self.plan)
 
     def carry_out(self, step: Step) -> Shown:
         self.steps.append(step)
-        return self.instead(step) or self.bench.carry_out(step)
+        shown = self.instead(step) or self.bench.carry_out(step)
+        if isinstance(step, Measure) and isinstance(shown, Measured):
+            return Measured(trial=shown.trial.model_copy(update=dict(self.told(step))))
+        return shown
 
 
-def steps_of(plan: Plan, instead: Callable[[Step], Shown | None] = lambda _: None, seed: int = 1) -> Answers:
-    answers = Answers(plan, instead)
+def steps_of(
+    plan: Plan, instead: Callable[[Step], Shown | None] = lambda _: None, seed: int = 1,
+    told: Callable[[Measure], Mapping[str, object]] = lambda _: {},
+) -> Answers:  # fmt: skip
+    answers = Answers(plan, instead, told)
     design = designs.DESIGNS[plan.profile.design](plan, seed)
     carry_out(design, answers, answers.bench, plan.profile.interleaved.time_seconds)
     return answers
@@ -167,20 +177,18 @@ def test_the_order_services_capacity_is_searched_by_factors() -> None:
     assert factors[1] > 8.0  # it met the goal
 
 
-def test_a_gate_measures_every_side_at_the_rate_of_the_slowest_in_all_its_processes() -> None:
+def gate() -> Plan:
+    """Three sides with one request, for four minutes."""
     plan = plan_of("abc", short("gate", time_seconds=240.0))
-    plan = replace(
-        plan, candidates=tuple(replace(c, test_types={"json": (Closed(connections=32),)}) for c in plan.candidates)
-    )
+    one = {"json": (Closed(connections=32),)}
+    return replace(plan, candidates=tuple(replace(each, test_types=one) for each in plan.candidates))
 
-    def answer(step: Step) -> Shown | None:
-        if not isinstance(step, Measure) or step.cell.process.implementation != "b":
-            return None
-        shown = Prediction(plan).carry_out(step)
-        assert isinstance(shown, Measured)
-        return Measured(trial=shown.trial.model_copy(update={"throughput": 123.0}))
 
-    found = measured(steps_of(plan, answer))
+def test_a_gate_measures_every_side_at_the_rate_of_the_slowest_in_all_its_processes() -> None:
+    def told(step: Measure) -> dict[str, object]:
+        return {"throughput": 123.0} if step.cell.process.implementation == "b" else {}
+
+    found = measured(steps_of(gate(), told=told))
     rates = {step.cell.load.rate for step in found if isinstance(step.cell.load, Open)}
     assert rates == {62.0}  # half of what b answers, two digits
     assert isinstance(found[0].cell.load, Closed)
@@ -194,26 +202,19 @@ def test_a_gate_measures_every_side_at_the_rate_of_the_slowest_in_all_its_proces
 
 @pytest.mark.parametrize(("late", "lowered"), [("a", False), ("ab", True)])
 def test_a_rate_that_more_than_one_side_of_a_gate_falls_short_of_is_lowered_for_all(late: str, lowered: bool) -> None:
-    plan = plan_of("abc", short("gate", time_seconds=240.0))
-    plan = replace(
-        plan, candidates=tuple(replace(c, test_types={"json": (Closed(connections=32),)}) for c in plan.candidates)
-    )
     missed = Gate(name="achieved-rate", outcome=Outcome.FAIL, value=0.3, threshold=0.01)
-    bench, seen = Prediction(plan), []
 
-    def answer(step: Step) -> Shown | None:
-        shown = bench.carry_out(step)
-        if not isinstance(step, Measure) or not isinstance(shown, Measured):
-            return shown
-        process, load = step.cell.process, step.cell.load
-        told: dict[str, object] = {"throughput": 2000.0}
-        if isinstance(load, Open):
-            seen.append((load.rate, process.number == 0 and step.round == 1))
-            if load.rate > 700 and process.implementation in late:
-                told = {"throughput": 700.0, "gates": (missed,)}
-        return Measured(trial=shown.trial.model_copy(update=told))
+    def told(step: Measure) -> dict[str, object]:
+        load = step.cell.load
+        if isinstance(load, Open) and load.rate > 700 and step.cell.process.implementation in late:
+            return {"throughput": 700.0, "gates": (missed,)}
+        return {"throughput": 2000.0}
 
-    carry_out(designs.gate(plan, 1), Answers(plan, answer), bench, 240.0)
+    seen = [
+        (step.cell.load.rate, step.cell.process.number == 0 and step.round == 1)
+        for step in measured(steps_of(gate(), told=told))
+        if isinstance(step.cell.load, Open)
+    ]
     assert {rate for rate, first in seen if first} == {1000.0}
     assert {rate for rate, first in seen if not first} == {350.0 if lowered else 1000.0}
 
@@ -221,29 +222,16 @@ def test_a_rate_that_more_than_one_side_of_a_gate_falls_short_of_is_lowered_for_
 def test_a_gate_without_a_rate_ends() -> None:
     """A closed loop that failed gives none."""
     failed = Gate(name="errors", outcome=Outcome.FAIL, value=1.0, threshold=0.0)
-    plan = plan_of("abc", short("gate", time_seconds=240.0))
-    bench = Prediction(plan)
-
-    def answer(step: Step) -> Shown | None:
-        shown = bench.carry_out(step)
-        return (
-            Measured(trial=shown.trial.model_copy(update={"gates": (failed,)}))
-            if isinstance(shown, Measured)
-            else shown
-        )
-
-    answers = Answers(plan, answer)
-    carry_out(designs.gate(plan, 1), answers, bench, 240.0)
-    assert measured(answers)
-    assert all(isinstance(step.cell.load, Closed) for step in measured(answers))
+    found = measured(steps_of(gate(), told=lambda _: {"gates": (failed,)}))
+    assert found
+    assert all(isinstance(step.cell.load, Closed) for step in found)
 
 
 def test_a_gate_ends_when_a_side_is_lost() -> None:
     lost = Process("b", 0)
-    plan = plan_of("abc", short("gate", time_seconds=240.0))
-    does_not_start = steps_of(plan, lambda s: Failed() if s == Start(process=lost) else None)
+    does_not_start = steps_of(gate(), lambda s: Failed() if s == Start(process=lost) else None)
     assert not measured(does_not_start)
-    dies = steps_of(plan, lambda s: Failed(gone=True) if isinstance(s, Measure) and s.cell.process == lost else None)
+    dies = steps_of(gate(), lambda s: Failed(gone=True) if isinstance(s, Measure) and s.cell.process == lost else None)
     for answers in (does_not_start, dies):
         assert {step.process.number for step in answers.steps if isinstance(step, Start)} == {0}
         assert {step.process.implementation for step in answers.steps if isinstance(step, Stop)} == {"a", "c"}
