@@ -330,16 +330,6 @@ def test_whoever_cannot_be_built_is_told_and_the_others_are_measured(tmp_path: P
     assert "b failed: cc: not found" in outcome.failures
 
 
-def test_a_run_takes_the_time_that_it_is_given(tmp_path: Path) -> None:
-    servers = {name: Behaviour(process_spread=0.05, window_spread=0.1) for name in "abcd"}
-    fake = FakeRun(tmp_path, servers, quick(seconds=690.0), test_types=SIX)
-    began = fake.world.clock.monotonic()
-    trials = fake.run().records.trials
-    took = fake.world.clock.monotonic() - began
-    assert 0.9 * 690 < took < 1.03 * 690
-    assert math.fsum(t.duration for t in trials) > 0.45 * took
-
-
 def test_a_database_that_ends_again_and_again_ends_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(FakeDatabase, "crash_reason", lambda _: "PostgreSQL ended (killed by SIGKILL)")
     fake = FakeRun(tmp_path, {"a": Behaviour(dies_after=1.0, deaths=99)}, quick())
