@@ -3,20 +3,15 @@
 import json
 import os
 import shutil
-import signal
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from harness.errors import StartError
 from harness.host import ownership
 from harness.plan.discovery import Implementation
 from harness.runtime import DatabaseAddress, compose
 from harness.runtime.compose import Project
-from harness.runtime.database import connect
-from harness.runtime.database.contained import DockerDatabase
 from harness.runtime.docker import DockerRuntime
 from harness.runtime.readiness import get
 from harness.tests.doubles.implementations import implementation
@@ -41,20 +36,11 @@ def runtime(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DockerRuntime]
     compose.remove_images([name for image in found for name in image["RepoTags"] or [image["Id"]]])
 
 
-@pytest.fixture(scope="module")
-def database(runtime: DockerRuntime) -> Iterator[DockerDatabase]:
-    with runtime.database() as made:
-        made.restore()
-        yield made
-
-
-def built(
-    runtime: DockerRuntime, folder: Path, behaviour: str = "good", dockerfile: str = DOCKERFILE
-) -> Implementation:
+def built(runtime: DockerRuntime, folder: Path, dockerfile: str = DOCKERFILE) -> Implementation:
     """An implementation whose image has been built; ``UPSTREAM`` is a folder that knows nothing of this harness."""
     name = f"unit-{folder.name}".replace("_", "-")
     entry: dict[str, object] = {"port": 3000, "database": "postgres"}
-    entry |= {} if dockerfile == UPSTREAM else {"docker_cmd": behaviour, "local": {"run": ["false"]}}
+    entry |= {} if dockerfile == UPSTREAM else {"docker_cmd": "good", "local": {"run": ["false"]}}
     shutil.copy(SERVER, folder / "server.pl")
     (folder / f"{name}.dockerfile").write_text(dockerfile)
     known = implementation(folder, name, **entry)
@@ -90,15 +76,6 @@ def test_a_server_answers_is_metered_and_is_gone_afterwards(runtime: DockerRunti
     assert not compose.ids("ps", "--all", "--filter", f"label={compose.RUN_LABEL}={runtime.project.run_id}")
 
 
-def test_a_start_that_crashes_is_told_as_that(runtime: DockerRuntime, tmp_path: Path) -> None:
-    known = built(runtime, tmp_path, "exits-at-once")
-    with (
-        pytest.raises(StartError, match=r"exit status 3(.|\n)*fake: cannot read its configuration"),
-        runtime.start(known, ADDRESS, tmp_path / "log", ready_path="/json"),
-    ):
-        pass
-
-
 def test_an_upstream_folder_finds_the_database_by_its_name_on_a_network_of_the_run_s(
     runtime: DockerRuntime, tmp_path: Path
 ) -> None:
@@ -119,25 +96,6 @@ def test_an_upstream_folder_finds_the_database_by_its_name_on_a_network_of_the_r
     finally:
         theirs.close()
     assert not compose.ids("network", "ls", "--filter", f"label={compose.RUN_LABEL}={project.run_id}")
-
-
-def test_each_server_has_a_database_of_its_own_and_one_that_is_killed_comes_back(database: DockerDatabase) -> None:
-    count = "SELECT count(*) FROM world WHERE randomnumber = 7"
-    with database.own("one") as one, connect(one.address) as connection:
-        connection.execute("UPDATE world SET randomnumber = 7")
-        assert connection.execute(count.encode()).fetchone() == (10_000,)
-        one.restore()
-        assert connection.execute(count.encode()).fetchone() != (10_000,)
-    assert database.crash_reason() is None
-    os.kill(database.meter().pid, signal.SIGKILL)
-    until = time.monotonic() + 20
-    while (why := database.crash_reason()) is None and time.monotonic() < until:
-        time.sleep(0.1)
-    assert "killed by SIGKILL" in (why or "")
-    database.restore()
-    assert database.crash_reason() is None
-    with connect(database.address) as connection:
-        assert connection.execute(b"SELECT count(*) FROM fortune").fetchone() == (12,)
 
 
 def test_containers_of_a_dead_harness_are_named_and_removed_and_a_living_one_s_stay(runtime: DockerRuntime) -> None:

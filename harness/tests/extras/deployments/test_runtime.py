@@ -4,14 +4,12 @@ import os
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from harness.errors import ServerDiedError
 from harness.extras.deployments import MachinesRuntime
 from harness.plan.hosts import Hosts, of_flags
-from harness.records.models import RunInfo
 from harness.runtime import OfSeveral, compose
 from harness.runtime.choice import choose
 from harness.runtime.database import connect
@@ -76,15 +74,3 @@ def test_server_database_and_clients_work_together_and_leave_nothing(runtime: Ma
             time.sleep(1.0)
             with pytest.raises(ServerDiedError, match=r"its container on context:\S+ is gone: killed by SIGKILL"):
                 server.require_alive()
-
-
-def test_each_machine_is_looked_at_with_its_roles_and_the_links_are_measured(
-    runtime: MachinesRuntime, hosts: Hosts
-) -> None:
-    nothing: Any = RunInfo.model_construct  # no more of a run is looked at
-    info = runtime.survey(nothing())
-    assert [each.role for each in info.machines] == ["server, database, client 1", "client 2"]
-    assert info.machine.cpus_online == os.cpu_count()
-    assert [(link.round_trip > 0, link.throughput > 1e6) for link in info.links] == [(True, True)]
-    assert set(runtime.to_clients()) == {hosts.clients[1].text}
-    assert runtime.client_cpus() == os.cpu_count()
