@@ -228,8 +228,7 @@ def test_a_machine_that_vanishes_ends_the_run_and_what_was_measured_is_kept(tmp_
     with pytest.raises(MachineLostError):
         fake.run()
     records = fake.records()
-    assert records.info.status == "failed"
-    assert {(p.implementation, p.process) for p in records.processes} <= {("a", 0), ("b", 0), ("a", 1), ("b", 1)}
+    assert (records.info.status, bool(records.trials)) == ("failed", True)
 
 
 @pytest.mark.parametrize("after", [1, 12, 30, 45])

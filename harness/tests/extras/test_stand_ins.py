@@ -64,7 +64,7 @@ def test_what_has_no_toolchain_in_debian_has_no_recipe_and_an_alpine_image_has_a
 def test_stand_ins_share_the_layers_of_the_packages_that_they_have_in_common(one: str, other: str, steps: int) -> None:
     made = [dockerfile(recipe_for(image), "1").partition("ARG TAG")[0].split("RUN ") for image in (one, other)]
     same = [a == b for a, b in zip(*made, strict=False)]
-    assert same.index(False) if False in same else len(same) == steps
+    assert (same.index(False) if False in same else len(same)) == steps
 
 
 @pytest.mark.parametrize("recipe", MAKE["RECIPES"], ids=lambda recipe: recipe.kind)
