@@ -1,7 +1,6 @@
 """TechEmpower's flags, verbs with names, and what a wrong word is answered with."""
 
 import json
-import re
 from dataclasses import replace
 
 import pytest
@@ -10,9 +9,7 @@ from harness import cli
 from harness.cli.run import resumed, settings
 from harness.cli.verbs import REPLACED, VERBS, asked, overview
 from harness.errors import BuildError, EnvironmentLacksError, Exit, TfbError, UsageError
-from harness.paths import REPOSITORY
 from harness.plan.config import Settings
-from harness.tests.cli.commands import command_of
 from harness.tests.doubles.invented import EPOCH, REAL, Maker, implementation
 
 
@@ -224,18 +221,3 @@ def test_a_dry_run_is_machine_readable_where_that_is_asked_for(capsys: pytest.Ca
     assert [(cell["implementation"], cell["test_type"]) for cell in plan["cells"]] == [("express", "json")]
     assert cli.main(words) == Exit.OK
     assert ", 1 process of each, " in capsys.readouterr().out
-
-
-# ---- what the documentation says -------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("verb", VERBS)
-def test_every_verb_is_named_in_the_page_of_the_command_line(verb: str) -> None:
-    page = (REPOSITORY / "docs" / "cli.md").read_text(encoding="utf-8")
-    assert re.search(rf"^\| `{verb}[ `]", page, re.MULTILINE), f"docs/cli.md has no row of {verb}"
-
-
-@pytest.mark.parametrize("verb", [*VERBS, "claims run", "claims report"])
-def test_every_flag_has_a_help_text(verb: str) -> None:
-    shown = [each for each in command_of(verb.split()).assemble_argument_collection() if each.show]
-    assert [each.name for each in shown if not each.parameter.help] == []
