@@ -18,17 +18,9 @@ def sample_results(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return results
 
 
-@pytest.fixture(scope="session")
-def good_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of one good run, made and ranked once; not to be changed by a test."""
-    results = tmp_path_factory.mktemp("good")
-    sample_data.small(results, "run")
-    return results / "run"
-
-
 @pytest.fixture
-def results(good_run: Path, tmp_path: Path) -> Path:
+def results(sample_results: Path, tmp_path: Path) -> Path:
     """One good run, to be spoilt."""
     folder = tmp_path / "results"
-    shutil.copytree(good_run, folder / "run")
+    shutil.copytree(sample_results / "20250615-small", folder / "run")
     return folder

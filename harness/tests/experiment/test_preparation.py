@@ -15,6 +15,7 @@ from harness.plan.config import Settings
 from harness.plan.discovery import Selection
 from harness.plan.plan import Candidate, Plan
 from harness.records.models import Closed
+from harness.tests.runtime.test_docker import settings as usual
 
 
 @pytest.mark.parametrize(
@@ -49,16 +50,7 @@ def tree(root: Path) -> Path:
 
 
 def settings(frameworks: Path, *names: str, **values: Any) -> Settings:
-    return Settings(
-        command=(),
-        profile=profile.load("smoke"),
-        seed=1,
-        results_name="",
-        results_environment="",
-        frameworks=(frameworks,),
-        selection=Selection(test=names),
-        **values,
-    )
+    return usual(frameworks=(frameworks,), selection=Selection(test=names), **values)
 
 
 def test_a_test_whose_database_is_not_served_is_refused_by_name_and_the_others_run(tmp_path: Path) -> None:
