@@ -55,13 +55,6 @@ def test_what_shows_what_must_not_be_done_is_verified_by_techempower_s_rules(tmp
     assert (ordinary.rules, asleep.rules) == ("tfb", "techempower")
 
 
-def test_a_file_that_is_not_utf_8_is_a_named_problem(tmp_path: Path) -> None:
-    path = write(tmp_path, "C/x", "")
-    path.write_bytes(b'{"framework": "\xff"}')
-    (problem,) = scan(tmp_path).problems
-    assert problem == f"{path}: not valid JSON: invalid unicode code point at line 1 column 16"
-
-
 @pytest.mark.parametrize(
     ("document", "words"),
     [
