@@ -9,7 +9,7 @@ import pytest
 
 from harness.errors import ServerDiedError
 from harness.extras.deployments import MachinesRuntime
-from harness.plan.hosts import Hosts, of_flags
+from harness.plan.hosts import of_flags
 from harness.runtime import OfSeveral, compose
 from harness.runtime.choice import choose
 from harness.runtime.database import connect
@@ -21,28 +21,21 @@ pytestmark = [pytest.mark.docker, pytest.mark.e2e, pytest.mark.timeout(900)]
 WHERE = os.environ.get("DOCKER_HOST", "unix:///var/run/docker.sock")
 
 
-@pytest.fixture(scope="module")
-def hosts() -> Iterator[Hosts]:
-    """Three machines that are this one: two contexts of its engine, which two clients need."""
+@pytest.fixture
+def runtime(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MachinesRuntime]:
+    """Of three machines that are this one: two contexts of its engine, which two clients need."""
     names = [f"tfb-test-{letter}-{os.getpid()}" for letter in "ab"]
     for name in names:
         done = compose.docker("context", "create", name, "--docker", f"host={WHERE}")
         assert done.status == 0, done.stdout
     one, two = (f"context:{name}=127.0.0.1" for name in names)
-    yield of_flags(one, one, (one, two))
-    compose.docker("context", "rm", "--force", *names)
-
-
-@pytest.fixture(scope="module")
-def runtime(hosts: Hosts, tmp_path_factory: pytest.TempPathFactory) -> Iterator[MachinesRuntime]:
-    logs = tmp_path_factory.mktemp("machines")
-    made = choose(
-        settings(runtime="docker", hosts=hosts, test_types=("json",)), (), logs, run_id=f"machines-{os.getpid()}"
-    )
+    wanted = settings(runtime="docker", hosts=of_flags(one, one, (one, two)), test_types=("json",))
+    made = choose(wanted, (), tmp_path_factory.mktemp("machines"), run_id=f"machines-{os.getpid()}")
     assert isinstance(made, MachinesRuntime)
     yield made
     made.close()
     assert not compose.ids("ps", "--all", "--filter", f"label={compose.RUN_LABEL}={made.project.run_id}")
+    compose.docker("context", "rm", "--force", *names)
 
 
 def test_server_database_and_clients_work_together_and_leave_nothing(runtime: MachinesRuntime, tmp_path: Path) -> None:
