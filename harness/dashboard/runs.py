@@ -29,8 +29,8 @@ from harness.dashboard.documents import (
 )
 from harness.errors import StoreError
 from harness.records import bounded as files
-from harness.records.models import Outcome, Problem, RunRecords, Trial, Verdict, worst
-from harness.records.reader import RANKING_OPENED, Lines, RunReader, bounded, first_complaint, grown
+from harness.records.models import Outcome, RunRecords, Trial, Verdict, worst
+from harness.records.reader import RANKING_OPENED, RunReader, bounded, first_complaint, read_lines
 from harness.report import comparison as words
 from harness.report.sentence import sentences, title_of
 from harness.report.tables import is_ranked
@@ -141,7 +141,7 @@ class Run(RunReader):
             sentences=sentences(self.info, ranking),
             ranking=ranking,
             processes=max((row.throughput.estimate.processes for row in rows if row.throughput), default=0),
-            problems=self._once(),
+            problems=tuple(self.problems),
             source_base=source_base(),
         )
 
@@ -166,7 +166,7 @@ class Run(RunReader):
                 test_type=name,
                 tables=ranking.test_types[name].tables if name in ranking.test_types else (),
                 verdicts=tuple(verdict for verdict in verdicts if verdict.test_type == name),
-                problems=self._once(),
+                problems=tuple(self.problems),
             )
             for name in names
             if name in wanted or not wanted
@@ -206,7 +206,7 @@ class Run(RunReader):
     def cell(self, implementation: str, test_type: str) -> CellDocument:
         """Everything behind one implementation and test type."""
         return next(self.cells(implementation, test_type), None) or CellDocument(
-            implementation=implementation, test_type=test_type, problems=self._once()
+            implementation=implementation, test_type=test_type, problems=tuple(self.problems)
         )
 
     def cells(self, implementation: str | None = None, test_type: str | None = None) -> Iterator[CellDocument]:
@@ -225,20 +225,16 @@ class Run(RunReader):
                 trials=tuple(trials[name, kind]),
                 verdicts=tuple(verdicts[name, kind]),
                 processes=tuple(each for each in processes if each.implementation == name),
-                problems=self._once(),
+                problems=tuple(self.problems),
             )
-
-    def _once(self) -> tuple[Problem, ...]:
-        """Its problems without repetitions: a file may have been read for two documents."""
-        return tuple(dict.fromkeys(self.problems))
 
 
 @lru_cache(maxsize=16)
 def last_trials(path: Path, state: FileState) -> tuple[Trial, ...]:
     """The last trials of a file of this state, the latest first, without their windows and histograms."""
-    lines = Lines(offset=max(0, state[0] - TAIL_BYTES))  # within a line, which is passed over
+    start = max(0, state[0] - TAIL_BYTES)  # within a line, which is passed over
     short = {"windows": (), "warm_up": None, "arrivals": None}
-    last = deque(grown(path, lines, Trial), LAST_TRIALS)
+    last = deque(read_lines(path, Trial, [], start=start), LAST_TRIALS)
     return tuple(trial.without_histograms().model_copy(update=short) for trial in reversed(last))
 
 

@@ -7,7 +7,6 @@ raises StoreError.
 import errno
 import json
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
 
@@ -48,7 +47,7 @@ class RunReader:
     def records(self) -> RunRecords:
         """Everything, for stats and the reports."""
         trials, processes, verdicts = self.trials(), self.processes(), self.verdicts()
-        problems = tuple(f"{self.folder / problem.file}: {problem.message}" for problem in dict.fromkeys(self.problems))
+        problems = tuple(f"{self.folder / problem.file}: {problem.message}" for problem in self.problems)
         return RunRecords(info=self.info, trials=trials, processes=processes, verdicts=verdicts, problems=problems)
 
     def trials(self, implementation: str | None = None, test_type: str | None = None) -> list[Trial]:
@@ -69,16 +68,14 @@ class RunReader:
         path = self.folder / file
         if self.info.status == "complete" and not path.exists():
             self._problem(file, "missing")
-        lines = Lines()
         wanted = {key: value for key, value in keys.items() if value is not None}
-        having = [f"{json.dumps(value, ensure_ascii=False)}".encode() for value in wanted.values()]
-        for record in grown(path, lines, model, having):
+        having = [json.dumps(value, ensure_ascii=False).encode() for value in wanted.values()]
+        unread: list[str] = []
+        for record in read_lines(path, model, unread, having, growing=self.info.status == "running"):
             if all(getattr(record, key) == value for key, value in wanted.items()):
                 yield record
-        self.problems += lines.problems
-        # What follows the last newline is still being written, or was cut off by a kill.
-        if self.info.status != "running" and path.is_file() and path.stat().st_size > lines.offset:
-            self._problem(file, f"line {lines.number + 1}: cut off")
+        for message in unread:
+            self._problem(file, message)
 
     def progress(self) -> Progress | None:
         """progress.json, or None without one."""
@@ -104,7 +101,9 @@ class RunReader:
         return info.model_copy(update={"run_id": self.id})
 
     def _problem(self, file: str, message: str) -> None:
-        self.problems.append(Problem(file=file, message=message))
+        problem = Problem(file=file, message=message)
+        if problem not in self.problems:  # a file may be read for two documents
+            self.problems.append(problem)
 
 
 def bounded(path: Path, opened: int = LINE_OPENED) -> bytes:
@@ -118,50 +117,50 @@ def bounded(path: Path, opened: int = LINE_OPENED) -> bytes:
         raise OSError(errno.EFBIG, str(error), str(path)) from error
 
 
-@dataclass
-class Lines:
-    """How far a JSON-lines file has been read: complete lines only, so that it may grow meanwhile."""
+def read_lines(
+    path: Path,
+    model: type[AnyRecord],
+    problems: list[str],
+    having: Collection[bytes] = (),
+    *,
+    growing: bool = False,
+    start: int = 0,
+) -> Iterator[AnyRecord]:
+    """The records of a JSON-lines file from a byte on; of those alone whose line holds all of ``having``.
 
-    offset: int = 0
-    number: int = 0
-    problems: list[Problem] = field(default_factory=list)
-
-    def complain(self, file: str, message: str) -> None:
-        """Name a line that cannot be read; of very many the first ones."""
-        if len(self.problems) < MOST_PROBLEMS:
-            self.problems.append(Problem(file=file, message=message))
-        elif len(self.problems) == MOST_PROBLEMS:
-            self.problems.append(Problem(file=file, message="further lines cannot be read, either"))
-
-
-def grown(path: Path, lines: Lines, model: type[AnyRecord], having: Collection[bytes] = ()) -> Iterator[AnyRecord]:
-    """The records that a file has gained since the last call; of those alone whose line holds all of ``having``."""
+    ``problems`` gains what cannot be read. The end of a file that is ``growing`` may be half a line.
+    """
+    number = 0
     try:
         with files.open_regular(path) as file:
-            file.seek(lines.offset)
+            file.seek(start)
             while line := file.readline(LINE_BYTES):
-                too_long = False
+                number, too_long = number + 1, False
                 while len(line) == LINE_BYTES and not line.endswith(b"\n"):  # passed over: no record is so long
                     line, too_long = file.readline(LINE_BYTES), True
                 if not line.endswith(b"\n"):
-                    return  # still being written
-                lines.offset = file.tell()
-                lines.number += 1
+                    if not growing:
+                        _complain(problems, f"line {number}: cut off")
+                    return
                 if too_long:
-                    lines.complain(path.name, f"line {lines.number}: longer than {LINE_BYTES // 2**20} MiB")
-                    continue
-                if not all(part in line for part in having) and line.startswith(b"{") and line.endswith(b"}\n"):
-                    continue
-                try:
-                    record = model.model_validate_json(files.require_few(line, LINE_OPENED))
-                except ValueError as error:
-                    lines.complain(path.name, f"line {lines.number}: {first_complaint(error)}")
-                else:
-                    yield record
+                    _complain(problems, f"line {number}: longer than {LINE_BYTES // 2**20} MiB")
+                elif all(part in line for part in having) or not (line.startswith(b"{") and line.endswith(b"}\n")):
+                    try:
+                        record = model.model_validate_json(files.require_few(line, LINE_OPENED))
+                    except ValueError as error:
+                        _complain(problems, f"line {number}: {first_complaint(error)}")
+                    else:
+                        yield record
     except FileNotFoundError:
         return
     except OSError as error:
-        lines.complain(path.name, f"cannot be read: {error.strerror}")
+        _complain(problems, f"cannot be read: {error.strerror}")
+
+
+def _complain(problems: list[str], message: str) -> None:
+    """Of very many lines that cannot be read the first ones are named."""
+    if len(problems) <= MOST_PROBLEMS:
+        problems.append(message if len(problems) < MOST_PROBLEMS else "further lines cannot be read, either")
 
 
 def first_complaint(error: ValueError) -> str:

@@ -118,12 +118,11 @@ def test_a_line_that_is_too_long_is_passed_over_and_a_document_that_is_too_large
 
 def test_of_very_many_lines_that_cannot_be_read_the_first_are_named(tmp_path: Path) -> None:
     path = tmp_path / "trials.jsonl"
-    path.write_bytes(b"x\n" * (reader.MOST_PROBLEMS + 50))
-    read = reader.Lines()
-    assert list(reader.grown(path, read, Trial)) == []
-    assert read.number == reader.MOST_PROBLEMS + 50
-    assert read.problems[-1].message == "further lines cannot be read, either"
-    assert len(read.problems) == reader.MOST_PROBLEMS + 1
+    last, problems = records.trials()[0], list[str]()
+    path.write_text("x\n" * (reader.MOST_PROBLEMS + 50) + last.recorded() + "\n")
+    assert list(reader.read_lines(path, Trial, problems)) == [last]
+    assert problems[-1] == "further lines cannot be read, either"
+    assert len(problems) == reader.MOST_PROBLEMS + 1
 
 
 def test_a_process_is_finished_when_as_many_trials_are_there_as_it_wrote(written: RunStore) -> None:
