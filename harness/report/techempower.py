@@ -126,7 +126,7 @@ def _completed(implementation: ImplementationInfo, trials: Sequence[Trial]) -> s
 def _verify(verdicts: Sequence[Verdict]) -> dict[str, dict[str, str]]:
     """Implementation -> test type -> the worst outcome of its processes."""
     outcomes: dict[str, dict[str, list[Outcome]]] = defaultdict(lambda: defaultdict(list))
-    for verdict in {(v.implementation, v.test_type, v.process): v for v in verdicts}.values():
+    for verdict in verdicts:
         outcomes[verdict.implementation][verdict.test_type].append(verdict.outcome)
     return {name: {kind: worst(seen).value for kind, seen in kinds.items()} for name, kinds in outcomes.items()}
 

@@ -17,7 +17,7 @@ def unranked(
     for key, result in _objections(trials):
         if result.outcome is Outcome.FAIL:
             reasons[key] = f"wrong answers under load: {result.check}"
-    for verdict in _last(verdicts):
+    for verdict in verdicts:
         if verdict.outcome is Outcome.FAIL:
             failed = [f": {result.check}" for result in verdict.results if result.outcome is Outcome.FAIL]
             reasons[verdict.implementation, verdict.test_type] = "".join(("verification failed", *failed[:1]))
@@ -42,7 +42,7 @@ def caveats(info: RunInfo, trials: Sequence[Trial], verdicts: Sequence[Verdict])
     privileges beyond a container's usual ones, and answers of which none was looked at under load.
     """
     found = [*_objections(trials)]
-    found += [((one.implementation, one.test_type), result) for one in _last(verdicts) for result in one.results]
+    found += [((one.implementation, one.test_type), result) for one in verdicts for result in one.results]
     waived: defaultdict[Key, set[str]] = defaultdict(set)
     for key, result in found:
         if result.waived:
@@ -68,8 +68,3 @@ def _objections(trials: Sequence[Trial]) -> Iterator[tuple[Key, CheckResult]]:
     for trial in trials:
         for result in trial.evidence.objections if trial.evidence else ():
             yield (trial.implementation, trial.test_type), result
-
-
-def _last(verdicts: Sequence[Verdict]) -> Sequence[Verdict]:
-    """The one that counts of each implementation x test type and process."""
-    return list({(one.implementation, one.test_type, one.process): one for one in verdicts}.values())
