@@ -23,9 +23,6 @@ Key = tuple[str, str, Load]  # implementation, test type, load
 class Metric:
     """One quantity that can be ranked, of a trial or (``of_process``) of a process as a whole; None where unknown."""
 
-    name: str
-    title: str
-    unit: str
     higher: bool  # is better
     read: Callable[[Trial], float | None] = lambda _: None
     of_process: Callable[[ProcessRecord], float | None] | None = None
@@ -71,18 +68,15 @@ def _per_memory(trial: Trial) -> float | None:
 
 
 METRICS: Mapping[str, Metric] = {
-    each.name: each
-    for each in (
-        Metric("throughput", "req/s", "req/s", True, lambda trial: trial.throughput),
-        Metric("cpu-per-request", "CPU/req", "s", False, lambda trial: trial.cpu_per_request),
-        Metric("response-time", "response time, mean", "s", False, _mean),
-        Metric("response-time-p50", "response time, median", "s", False, lambda trial: percentile(trial, "50")),
-        Metric("response-time-p99", "response time, p99", "s", False, lambda trial: percentile(trial, "99")),
-        Metric("memory", "memory", "B", False, lambda trial: trial.server.rss_peak),
-        Metric("throughput-per-memory", "req/s/MB", "req/s/MB", True, _per_memory),
-        Metric("threads", "threads", "", False, lambda trial: trial.server.threads_peak),
-        Metric("startup-time", "startup time", "s", False, of_process=lambda process: process.startup_time),
-    )
+    "throughput": Metric(True, lambda trial: trial.throughput),
+    "cpu-per-request": Metric(False, lambda trial: trial.cpu_per_request),  # seconds, as all times
+    "response-time": Metric(False, _mean),
+    "response-time-p50": Metric(False, lambda trial: percentile(trial, "50")),
+    "response-time-p99": Metric(False, lambda trial: percentile(trial, "99")),
+    "memory": Metric(False, lambda trial: trial.server.rss_peak),  # bytes
+    "throughput-per-memory": Metric(True, _per_memory),  # of a megabyte
+    "threads": Metric(False, lambda trial: trial.server.threads_peak),
+    "startup-time": Metric(False, of_process=lambda process: process.startup_time),
 }
 THROUGHPUT, CPU = METRICS["throughput"], METRICS["cpu-per-request"]
 
