@@ -59,18 +59,6 @@ class Tried:
         return bool(high <= goal.late_share or low > goal.late_share)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Bracket:
-    """The highest load that met the goal and the lowest beyond it that missed it."""
-
-    low: Tried | None = None
-    high: Tried | None = None
-
-    def decided(self, goal: LatencyGoal) -> bool:
-        """Whether the loads at both ends were long enough."""
-        return all(end is not None and end.decided(goal) for end in (self.low, self.high))
-
-
 def _enough(goal: LatencyGoal) -> int:
     """Requests without which not even a load without a late one shows that a goal was met: 368 for p99 at 95 %."""
     return math.ceil(math.log((1 - CONFIDENCE) / 2) / math.log1p(-goal.late_share))
@@ -95,10 +83,11 @@ def _tried(trial: Trial, goal: LatencyGoal) -> Tried | None:
     return Tried(rate=rate, due=due, late=due if saturated else late)
 
 
-def bracket(trials: Sequence[Trial], goal: LatencyGoal) -> Bracket:
-    """Of one process: the cut between loads that contradicts the fewest of them; the lowest of equals.
+def bracket(trials: Sequence[Trial], goal: LatencyGoal) -> tuple[Tried | None, Tried | None]:
+    """Of one process the highest load that met the goal, and the lowest beyond it that missed it.
 
-    One stall of the machine at a low rate would otherwise pass for the server's capacity.
+    They lie at the cut between loads that contradicts the fewest of them, the lowest of equals: one stall of the
+    machine at a low rate would otherwise pass for the server's capacity.
     """
     pooled: dict[float, Tried] = {}
     for one in filter(None, (_tried(trial, goal) for trial in trials)):
@@ -109,10 +98,8 @@ def bracket(trials: Sequence[Trial], goal: LatencyGoal) -> Bracket:
     met = [one.met(goal) for one in ordered]
     costs = [met[:cut].count(False) + met[cut:].count(True) for cut in range(len(ordered) + 1)]
     cut = costs.index(min(costs))
-    return Bracket(
-        low=next((one for one in reversed(ordered[:cut]) if one.met(goal)), None),
-        high=next((one for one in ordered[cut:] if not one.met(goal)), None),
-    )
+    low = next((one for one in reversed(ordered[:cut]) if one.met(goal)), None)
+    return low, next((one for one in ordered[cut:] if not one.met(goal)), None)
 
 
 def next_load(trials: Sequence[Trial], goal: LatencyGoal, *, start: float, seconds: float) -> float | None:
@@ -122,8 +109,7 @@ def next_load(trials: Sequence[Trial], goal: LatencyGoal, *, start: float, secon
     measured at; ``seconds``: of a load. Outwards while one end is missing, then halving on logarithms down to
     ``BRACKET``, then again at an end whose loads were too short to decide.
     """
-    found = bracket(trials, goal)
-    low, high = found.low, found.high
+    low, high = bracket(trials, goal)
     arrivals = any(isinstance(trial.load, Scenario) for trial in trials)
     if low and high:
         if high.rate / low.rate > 1 + BRACKET:
@@ -179,19 +165,18 @@ def _capacities(
         for trial in loads.get(name, ()):
             by_process[trial.process].append(trial)
         own = {process: bracket(tried, goal) for process, tried in sorted(by_process.items())}
-        ends = own.values()
-        missed = sum(each.low is None for each in ends)
+        missed = sum(low is None for low, _ in own.values())
         why = reasons.get((kind, name), "") or ("" if own else "missing")
         why = why or (f"{goal.label} shown at no load in {missed} of {len(own)} processes" if missed else "")
-        undecided = sum(not each.decided(goal) for each in ends)
-        flags = ["lower bound"] if any(each.low and not each.high for each in ends) else []
+        undecided = sum(not all(end and end.decided(goal) for end in ends) for ends in own.values())
+        flags = ["lower bound"] if any(low and not high for low, high in own.values()) else []
         flags += [f"{undecided} of {len(own)} brackets not decided"] if undecided else []
         flags += ["provisional"] if 0 < len(own) < PROVISIONAL_BELOW else []
         rows.append(
             model.GoalRow(
                 implementation=name,
                 capacity=None,
-                above=_middle([each.high.rate for each in ends if each.high]),
+                above=_middle([high.rate for _, high in own.values() if high]),
                 closed_loop=_middle(closed.get(name, ())),
                 ranked=not why,
                 reason=why,
@@ -200,7 +185,7 @@ def _capacities(
             )
         )
         if not why:
-            values[name] = {(process, 0): each.low.rate for process, each in own.items() if each.low}
+            values[name] = {(process, 0): low.rate for process, (low, _) in own.items() if low}
     found = Tables({ONLY: values}, deployments_of(info)).standings(info.reference, higher=True)
     rows = [row.model_copy(update={"capacity": found.get(row.implementation)}) for row in rows]
     return best_first(rows, lambda row: row.capacity)

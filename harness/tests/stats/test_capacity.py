@@ -58,8 +58,8 @@ def search(load: Callable[[float], Trial], start: float, first: list[Trial] | No
 
 
 def ends(trials: list[Trial], goal: LatencyGoal = GOAL) -> tuple[float | None, float | None]:
-    found = bracket(trials, goal)
-    return found.low.rate if found.low else None, found.high.rate if found.high else None
+    low, high = bracket(trials, goal)
+    return low.rate if low else None, high.rate if high else None
 
 
 @pytest.mark.parametrize("capacity", [700.0, 4000.0, 9000.0, 11_000.0])
