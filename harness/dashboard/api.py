@@ -123,7 +123,7 @@ class Api:
         return _route(f"/api/runs/{{run}}{path}", made)
 
     def _open(self, request: Request) -> Run:
-        return self.runs.open(request.path_params["run"])
+        return Run(self.runs.folder(request.path_params["run"]))
 
 
 def _query(request: Request, key: str) -> str:

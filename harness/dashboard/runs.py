@@ -112,24 +112,6 @@ class Run(RunReader):
         folder = self.folder / "logs"
         return sorted(str(path.relative_to(self.folder)) for path in folder.rglob("*.log") if path.is_file())
 
-    def summary(self) -> RunSummary:
-        """The run's line in the list."""
-        info = self.info
-        return RunSummary(
-            run_id=self.id,
-            title=title_of(info),
-            example=self.example,
-            status=info.status,
-            profile=info.profile,
-            started_at=info.started_at,
-            completed_at=info.completed_at,
-            implementations=tuple(item.name for item in info.implementations),
-            test_types=tuple(info.loads),
-            machine=f"{info.machine.cpu_model}, {info.machine.cpus_online} CPUs",
-            grade=info.machine.grade,
-            problems=tuple(self.problems),
-        )
-
     def document(self) -> RunDocument:
         """The run's document."""
         ranking = self.ranking(HeadlineRanking)
@@ -325,10 +307,6 @@ class Runs:
                 return folder
         raise StoreError(f"{name!r}: no such run")
 
-    def open(self, run_id: str) -> Run:
-        """The run of this name. Raises StoreError."""
-        return Run(self.folder(run_id))
-
     def listed(self) -> RunList:
         """All runs, newest first; folders whose run.json cannot be read are broken ones."""
         own, broken = _listed(self.results)
@@ -359,7 +337,22 @@ def _listed(results: Path) -> tuple[list[RunSummary], list[BrokenRun]]:
 @lru_cache(maxsize=256)
 def _summary_of(folder: Path, _state: FileState) -> RunSummary:
     """A run's line in the list, while its run.json is the same."""
-    return Run(folder).summary()
+    run = Run(folder)
+    info = run.info
+    return RunSummary(
+        run_id=run.id,
+        title=title_of(info),
+        example=run.example,
+        status=info.status,
+        profile=info.profile,
+        started_at=info.started_at,
+        completed_at=info.completed_at,
+        implementations=tuple(item.name for item in info.implementations),
+        test_types=tuple(info.loads),
+        machine=f"{info.machine.cpu_model}, {info.machine.cpus_online} CPUs",
+        grade=info.machine.grade,
+        problems=tuple(run.problems),
+    )
 
 
 def state_of(path: Path) -> FileState:

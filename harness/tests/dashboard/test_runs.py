@@ -28,7 +28,7 @@ def test_the_published_round_is_shown_where_there_is_no_run_of_ones_own(results:
     shutil.copytree(results / "run", tmp_path / PUBLISHED / "shipped")
     found = Runs(tmp_path / "none", published=tmp_path / PUBLISHED)
     assert [(run.run_id, run.example) for run in found.listed().runs] == [("shipped", True)]
-    assert found.open("shipped").example
+    assert Run(found.folder("shipped")).example
     own = Runs(results, published=tmp_path / PUBLISHED)
     assert [run.run_id for run in own.listed().runs] == ["run"]
     assert [folder.run_id for folder in Runs(tmp_path).listed().broken] == ["results"]  # and not rounds/
@@ -38,7 +38,7 @@ def test_a_link_out_of_results_is_no_run(results: Path, tmp_path: Path) -> None:
     shutil.move(results / "run", tmp_path / "elsewhere")
     (results / "link").symlink_to(tmp_path / "elsewhere")
     with pytest.raises(StoreError, match="no such run"):
-        Runs(results).open("link")
+        Runs(results).folder("link")
     assert Runs(results).listed().runs == ()
 
 
