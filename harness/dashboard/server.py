@@ -15,8 +15,9 @@ from starlette.middleware import Middleware
 from starlette.middleware.base import BaseHTTPMiddleware
 from starlette.middleware.gzip import GZipMiddleware
 from starlette.requests import Request
-from starlette.responses import FileResponse, HTMLResponse, JSONResponse, Response
-from starlette.routing import Route
+from starlette.responses import HTMLResponse, JSONResponse, Response
+from starlette.routing import Mount, Route
+from starlette.staticfiles import StaticFiles
 
 from harness.dashboard.api import Api
 from harness.dashboard.build import ensure_built
@@ -55,14 +56,7 @@ def knows(host: str, bind: str) -> bool:
 
 def create_app(api: Api, web: Path, *, bind: str = "127.0.0.1") -> Starlette:
     """The ASGI application: GET and HEAD only."""
-    assets = {path.name: path for path in (web / "assets").iterdir()}
     html = (web / "index.html").read_bytes()
-
-    def asset(request: Request) -> Response:
-        path = assets.get(request.path_params["name"])
-        if path is None:
-            return Response("not found", status_code=404)
-        return FileResponse(path, headers={"cache-control": "public, max-age=31536000, immutable"})
 
     async def guard(request: Request, answer: Callable[[Request], Awaitable[Response]]) -> Response:
         """The security headers on every answer, and none to a Host that is a name of somebody else's."""
@@ -77,7 +71,7 @@ def create_app(api: Api, web: Path, *, bind: str = "127.0.0.1") -> Starlette:
         routes=[
             Route("/", lambda request: HTMLResponse(html, headers={"cache-control": "no-cache"})),
             Route("/favicon.ico", lambda request: Response(status_code=204)),
-            Route("/assets/{name}", asset),
+            Mount("/assets", StaticFiles(directory=web / "assets")),
             *api.routes(),
         ],
         middleware=[Middleware(BaseHTTPMiddleware, dispatch=guard), Middleware(GZipMiddleware, compresslevel=5)],
