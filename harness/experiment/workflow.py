@@ -235,8 +235,6 @@ def opened(settings: Settings, progress: Progress, clock: Clock) -> Iterator[tup
 
 def _to_resume(folder: Path) -> tuple[RunStore, Finished]:
     records = store.read(folder)
-    if records.info.status == "running":  # a killed harness leaves that; a live one holds the folder's lock
-        store.require_unlocked(folder)
     done = store.finished(records)
     if records.info.status == "complete":
         ended = {(record.implementation, record.process) for record in records.processes if record.status == "ok"}

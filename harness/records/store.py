@@ -184,12 +184,6 @@ def is_locked(folder: Path) -> bool:
         return False  # there is none
 
 
-def require_unlocked(folder: Path) -> None:
-    """Raise UsageError when a live harness works in this folder."""
-    if is_locked(folder):
-        raise UsageError(f"run {folder.name} is still going on in another process")
-
-
 def numbered(runs: Iterable[RunRecords]) -> list[RunRecords]:
     """Runs whose processes are numbered on from one to the next; those that stood side by side still do."""
     found: list[RunRecords] = []
