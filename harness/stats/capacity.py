@@ -131,7 +131,7 @@ def next_load(trials: Sequence[Trial], goal: LatencyGoal, *, start: float, secon
 
 def tables(info: RunInfo, trials: Sequence[Trial], reasons: Reasons) -> dict[str, model.LatencyTable]:
     """By test type, of those with loads at given rates."""
-    goal, found = (section(info, "open_loop", OpenLoop) or OpenLoop()).goal, {}
+    goal, found = section(info, "open_loop", OpenLoop).goal, {}
     for kind in info.loads:
         mine = [trial for trial in trials if trial.test_type == kind and trial.purpose != "witness"]
         if not any(isinstance(trial.load, Open) for trial in mine):
@@ -236,7 +236,7 @@ def orders(
             tried[trial.implementation].append(trial)
             if trial.purpose == "measure":
                 measured[trial.implementation, trial.load.factor].append(trial)
-    goal = (section(info, "orders", Orders) or Orders()).goal
+    goal = section(info, "orders", Orders).goal
     searched = any(trial.purpose == "search" for own in tried.values() for trial in own)
     found = [(table.load.factor, table) for table in test_types[ORDER].tables if isinstance(table.load, Scenario)]
     names = [one.name for one in info.implementations if ORDER in one.test_types]

@@ -4,10 +4,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import median
 
+from harness.plan.profile import Processes
 from harness.records.models import Load, ProcessRecord, RunInfo, Scenario, Trial, Verdict
 from harness.stats import capacity, fit, model
 from harness.stats.fit import Fitted
-from harness.stats.stopping import alpha_at, processes_of
+from harness.stats.stopping import alpha_at, section
 from harness.stats.tables import Tables, alone, best_first, percentiles, placed, ratios_to
 from harness.stats.values import (
     CPU,
@@ -33,6 +34,7 @@ class _Run:
     """What the tables of a run are made from."""
 
     info: RunInfo
+    rules: Processes
     cells: Mapping[str, Mapping[str, Mapping[Load, Cell]]]  # test type -> implementation -> load
     tables: Sequence[tuple[Metric, Tables, float]]  # by throughput and by CPU per request, with the noise floor
     unranked: Mapping[tuple[str, str], str]
@@ -71,6 +73,7 @@ def rank(
     startup = by_start(processes, METRICS["startup-time"])
     run = _Run(
         info=info,
+        rules=section(info, "processes", Processes),
         cells=by_type(collected),
         tables=(
             (THROUGHPUT, Tables.of(ranked, THROUGHPUT, merged), floor.throughput if floor else 0.0),
@@ -119,7 +122,7 @@ def _test_type(kind: str, run: _Run) -> model.TestTypeRanking:
 
 def _table(kind: str, load: Load | None, run: _Run) -> model.Table:
     processes = {trial.process for own in run.cells[kind].values() for cell in own.values() for trial in cell.trials}
-    alpha = alpha_at(processes_of(run.info), len(processes))
+    alpha = alpha_at(run.rules, len(processes))
     found = [
         tables.standings(
             run.info.reference, run.fitted(metric, tables, kind, load), alpha=alpha, floor=floor, higher=metric.higher
@@ -134,11 +137,8 @@ def _row(
     name: str, kind: str, load: Load | None, run: _Run, found: Sequence[Mapping[str, model.Standing]]
 ) -> model.Row:
     at, cell = run.at(kind, name, load)
-    reason, flags, startup = (
-        run.unranked.get((name, kind), ""),
-        run.caveats.get((name, kind), ()),
-        run.startup.get(name),
-    )
+    reason, flags = run.unranked.get((name, kind), ""), run.caveats.get((name, kind), ())
+    startup = run.startup.get(name)
     if cell is None or at is None:
         why = reason or "missing"
         return model.Row(implementation=name, startup_time=startup, flags=flags, ranked=False, reason=why)
@@ -254,7 +254,7 @@ def _scores(
         model.Estimate(median=ratio.value, low=ratio.low, high=ratio.high, processes=count, values=())
         for ratio, count in zip(ratios_to(joint, reference), counts, strict=True)
     ]
-    return placed(joint, shown, reference, alpha_at(processes_of(run.info), max(counts)), floor, higher=True)
+    return placed(joint, shown, reference, alpha_at(run.rules, max(counts)), floor, higher=True)
 
 
 def _notes(run: _Run, test_types: Mapping[str, model.TestTypeRanking]) -> Iterator[str]:

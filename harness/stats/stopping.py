@@ -20,20 +20,13 @@ from harness.stats.values import CPU, THROUGHPUT, Cell, Key, best_load, by_type,
 AnySection = TypeVar("AnySection", bound=Section)
 
 
-def processes_of(info: RunInfo) -> Processes:
-    """How many processes the run was to have, and its looks; without a record of it, one look at all of them."""
-    return section(info, "processes", Processes) or Processes(
-        minimum=max(1, min(info.processes_expected, info.processes_maximum)), maximum=max(1, info.processes_maximum)
-    )
-
-
-def section(info: RunInfo, name: str, kind: type[AnySection]) -> AnySection | None:
-    """A section of the run's profile; None when absent or of other keys than today's."""
+def section(info: RunInfo, name: str, kind: type[AnySection]) -> AnySection:
+    """A section of the run's profile; the usual one when absent or of other keys than today's."""
     profile = info.settings.get("profile")
     try:
-        return kind.model_validate(profile[name]) if isinstance(profile, dict) and name in profile else None
+        return kind.model_validate(profile[name]) if isinstance(profile, dict) and name in profile else kind()
     except ValidationError:
-        return None
+        return kind()
 
 
 def looks(rules: Processes) -> tuple[int, ...]:
