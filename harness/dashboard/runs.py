@@ -9,7 +9,7 @@ from functools import lru_cache
 from pathlib import Path
 from statistics import median
 
-from pydantic import ConfigDict, Field, ValidationError
+from pydantic import ConfigDict, Field
 
 from harness.dashboard.build import source_base
 from harness.dashboard.documents import (
@@ -81,7 +81,7 @@ class Run(RunReader):
             return model.model_validate_json(bounded(self.folder / "ranking.json", RANKING_OPENED))
         except FileNotFoundError:
             pass
-        except ValidationError as error:
+        except ValueError as error:
             self._problem("ranking.json", f"{first_complaint(error)}; ranked again from the trials")
         except OSError as error:
             self._problem("ranking.json", f"cannot be read: {error.strerror}; ranked again from the trials")

@@ -4,7 +4,6 @@ What cannot be read is named with its file and line, and what is whole is kept. 
 raises StoreError.
 """
 
-import errno
 import json
 from collections.abc import Collection, Iterator
 from pathlib import Path
@@ -81,7 +80,7 @@ class RunReader:
         """progress.json, or None without one."""
         try:
             return Progress.model_validate_json(bounded(self.folder / "progress.json"))
-        except (OSError, ValidationError):
+        except (OSError, ValueError):
             return None  # it is a running commentary: the next second brings the next one
 
     def _info(self) -> RunInfo:
@@ -93,7 +92,7 @@ class RunReader:
             raise StoreError(f"run.json: not there{seen}") from error
         except OSError as error:
             raise StoreError(f"run.json: cannot be read: {error.strerror}") from error
-        except ValidationError as error:
+        except ValueError as error:
             raise StoreError(f"run.json: {first_complaint(error)}") from error
         if info.schema_version != SCHEMA_VERSION:
             known = f"this version knows {SCHEMA_VERSION} and shows what it recognises"
@@ -107,14 +106,11 @@ class RunReader:
 
 
 def bounded(path: Path, opened: int = LINE_OPENED) -> bytes:
-    """The bytes of a file that is one document; raises OSError for one that is far too large to be one.
+    """The bytes of a file that is one document; raises OSError or ValueError for one that is far too large to be one.
 
     ``opened``: most arrays and objects, each of which takes some hundred bytes once it is read.
     """
-    try:
-        return files.require_few(files.read(path, FILE_BYTES), opened)
-    except ValueError as error:
-        raise OSError(errno.EFBIG, str(error), str(path)) from error
+    return files.require_few(files.read(path, FILE_BYTES), opened)
 
 
 def read_lines(

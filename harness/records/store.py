@@ -12,8 +12,6 @@ from datetime import datetime
 from pathlib import Path
 from typing import IO, Self, TypeVar
 
-from pydantic import ValidationError
-
 from harness.errors import StoreError, UsageError
 from harness.records.bounded import open_regular
 from harness.records.models import (
@@ -292,7 +290,7 @@ def noise_floor(results: Path, profile: str, machine: Machine) -> NoiseFloor | N
     """What was measured last for this machine and profile, or None."""
     try:
         return NoiseFloor.model_validate_json(bounded(_floor_file(results, profile, machine)))
-    except (OSError, ValidationError):
+    except (OSError, ValueError):
         return None
 
 
