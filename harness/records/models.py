@@ -528,8 +528,6 @@ class Progress(Record):
     level: str | None = None
     elapsed: Annotated[float | None, Field(alias="elapsed_seconds")] = None
     remaining: Annotated[float | None, Field(alias="remaining_seconds")] = None
-    done: int | None = None
-    total: int | None = None
     windows: tuple[Window, ...] = ()  # of the load that is on
 
 

@@ -27,11 +27,11 @@ def become(folder: Path, status: str) -> None:
 
 
 def test_it_is_told_where_the_run_stands(running: Path) -> None:
-    (running / "progress.json").write_text('{"status": "running", "stage": "measuring", "done": 3, "total": 20}')
+    (running / "progress.json").write_text('{"stage": "measuring", "process": 3, "remaining_seconds": 20}')
     told = Run(running).live()
     assert (told.status, told.silent_for) == ("running", None)
     assert told.progress is not None
-    assert (told.progress.stage, told.progress.done, told.progress.total) == ("measuring", 3, 20)
+    assert (told.progress.stage, told.progress.process, told.progress.remaining) == ("measuring", 3, 20)
     assert Run(running).live() == told
     become(running, "complete")
     assert Run(running).live().status == "complete"

@@ -886,8 +886,6 @@ export interface Progress {
   level: string | null;
   elapsed: number | null;
   remaining: number | null;
-  done: number | null;
-  total: number | null;
   windows: Window[];
 }
 /**

@@ -56,9 +56,8 @@ function Line({ told, connected, ended }: { told: LiveDocument; connected: boole
 /** How much of the expected time is behind us: it moves from the first second, unlike a count of processes. */
 export function shareDone(progress: Progress | null): number | null {
   if (!progress) return null;
-  const { elapsed, remaining, done, total } = progress;
-  if (elapsed !== null && remaining !== null && elapsed + remaining > 0) return elapsed / (elapsed + remaining);
-  return done !== null && total ? done / total : null;
+  const { elapsed, remaining } = progress;
+  return elapsed !== null && remaining !== null && elapsed + remaining > 0 ? elapsed / (elapsed + remaining) : null;
 }
 
 function Done({ progress }: { progress: Progress | null }) {
