@@ -78,10 +78,10 @@ class Container:
         process.bound(self.log)
         return ended(self.id)
 
-    def address(self, network: str) -> str | None:
-        """Its address in a network, or None where it has none there."""
-        networks = (inspect("container", self.id) or {}).get("NetworkSettings", {}).get("Networks", {})
-        return networks.get(network, {}).get("IPAddress") or None
+    def address(self) -> str | None:
+        """Its address in the first network that gives it one; None on the host's own."""
+        networks = ((inspect("container", self.id) or {}).get("NetworkSettings") or {}).get("Networks") or {}
+        return next((str(each["IPAddress"]) for each in networks.values() if each.get("IPAddress")), None)
 
     def stop(self) -> None:
         """Ask its first process to stop, kill it when it does not, and keep its last output."""

@@ -182,7 +182,7 @@ class DockerRuntime:
                 container = Container(implementation.name, found, log)
                 stack.callback(container.stop)
                 # On a bridge a server answers at an address of its own.
-                endpoint = Endpoint(host=container.address(self.project.network) or "127.0.0.1", port=port)
+                endpoint = Endpoint(host=container.address() or "127.0.0.1", port=port)
                 server = Server(implementation=implementation, endpoint=endpoint, meter=container, upstream=upstream)
                 server.startup_time = startup_time(server, ready_path, began)
             except (StartError, ServerDiedError) as error:

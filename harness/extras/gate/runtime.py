@@ -108,7 +108,10 @@ class ServiceRuntime(LocalRuntime):
             identity = self._contained(implementation.name, service, log, stack)
             container = Container(implementation.name, identity, log)
             stack.callback(container.close)
-            endpoint = Endpoint(host=address(identity), port=service.port)
+            host = container.address()
+            if host is None:
+                raise StartError("its container has no address: it ended at once, or its network mode is host or none")
+            endpoint = Endpoint(host=host, port=service.port)
             server = Server(implementation=implementation, endpoint=endpoint, meter=container)
             server.startup_time = startup_time(server, ready_path, began)
             yield server
@@ -163,15 +166,6 @@ class ServiceRuntime(LocalRuntime):
     def image(self, side: str) -> str:
         """The name of what a side's Dockerfile makes."""
         return f"{self.project.name}-{side}"
-
-
-def address(container: str) -> str:
-    """Of a container, in the first network that gives it one."""
-    networks = ((inspect("container", container) or {}).get("NetworkSettings") or {}).get("Networks") or {}
-    for network in networks.values():
-        if found := network.get("IPAddress"):
-            return str(found)
-    raise StartError("its container has no address: it ended at once, or its network mode is host or none")
 
 
 def require_own(url: str) -> None:
