@@ -17,13 +17,8 @@ class UpstreamProcess:
 
     def __init__(self) -> None:
         command = [str(crates.upstream()), "--bind", "127.0.0.1", "--port", "0", "--delay-ms", f"{DELAY_MILLISECONDS}"]
-        self._child = process.Child(command, stdin=process.PIPE, stdout=process.PIPE, stderr=process.DEVNULL)
+        self.child = process.Child(command, stdin=process.PIPE, stdout=process.PIPE, stderr=process.DEVNULL)
         self.url = f"http://127.0.0.1:{self._line()['port']}/value"  # what UPSTREAM_URL holds
-
-    @property
-    def pid(self) -> int:
-        """Of its process."""
-        return self._child.pid
 
     def reset(self) -> None:
         """Count from zero: once this returns, since a call that came before the line was read would be forgotten."""
@@ -36,12 +31,8 @@ class UpstreamProcess:
         line = self._line()
         return UpstreamStats(calls=line["calls"], sum=line["sum"])
 
-    def stop(self) -> None:
-        """End it before this process does."""
-        self._child.stop()
-
     def _say(self, line: str) -> None:
-        stream = self._child.popen.stdin
+        stream = self.child.popen.stdin
         try:
             if stream is not None:
                 stream.write(f"{line}\n".encode())
@@ -50,7 +41,7 @@ class UpstreamProcess:
             raise self._gone() from error
 
     def _line(self) -> dict[str, int]:
-        stream = self._child.popen.stdout
+        stream = self.child.popen.stdout
         line = stream.readline() if stream is not None else b""
         if not line:
             raise self._gone()
@@ -58,7 +49,7 @@ class UpstreamProcess:
         return found
 
     def _gone(self) -> StartError:
-        status = self._child.poll()
+        status = self.child.poll()
         how = "it closed its output" if status is None else process.describe_status(status)
         return StartError(f"toolset/{CRATE} ended ({how}): the fan-out test cannot go on; run again")
 

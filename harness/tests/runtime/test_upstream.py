@@ -19,7 +19,7 @@ from harness.tests.doubles.implementations import implementation
 def running() -> Iterator[UpstreamProcess]:
     process = UpstreamProcess()
     yield process
-    process.stop()
+    process.child.stop()
 
 
 def asked(url: str, times: int) -> int:
@@ -38,13 +38,13 @@ def asked(url: str, times: int) -> int:
 def test_calls_and_their_sum_are_counted_from_the_reset_on_however_late_it_is_read(running: UpstreamProcess) -> None:
     asked(running.url, 3)
     reset = threading.Thread(target=running.reset)
-    os.kill(running.pid, signal.SIGSTOP)
+    os.kill(running.child.pid, signal.SIGSTOP)
     try:
         reset.start()
         reset.join(0.3)
         assert reset.is_alive()
     finally:
-        os.kill(running.pid, signal.SIGCONT)
+        os.kill(running.child.pid, signal.SIGCONT)
     reset.join(10)
     assert not reset.is_alive()
     total = asked(running.url, 5)
@@ -55,7 +55,7 @@ def test_calls_and_their_sum_are_counted_from_the_reset_on_however_late_it_is_re
 @pytest.mark.gallery  # it compiles the upstream
 @pytest.mark.needs("cargo", ">=1.85")
 def test_one_that_has_ended_says_so(running: UpstreamProcess) -> None:
-    running.stop()
+    running.child.stop()
     with pytest.raises(StartError, match="toolset/upstream ended"):
         running.stats()
 
