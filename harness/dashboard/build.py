@@ -3,19 +3,19 @@
 And what the page links to: the web address of this repository's source.
 """
 
-import hashlib
 import re
 import shutil
 from functools import cache
 from pathlib import Path
 
 from harness.errors import BuildError, EnvironmentLacksError, TfbError
+from harness.host.crates import digest
 from harness.host.process import run
 from harness.paths import DOCKER, REPOSITORY
 
 WEB = Path(__file__).resolve().parent / "web"
 NODE_MINIMUM = (20, 19)
-SOURCES = ("index.html", "package.json", "package-lock.json", "tsconfig.json", "vite.config.ts", ".npmrc")
+SOURCES = ("index.html", "package.json", "package-lock.json", "tsconfig.json", "vite.config.ts", ".npmrc", "src/**/*")
 STAMP = "sources.sha256"  # within dist/: the sources that the bundle was built from
 REMOTE = re.compile(
     r"(?:https?://(?:[^@/]*@)?|ssh://git@|git@)(?P<host>[\w.-]+(?::\d+)?)[:/](?P<path>[\w./~-]+?)(?:\.git)?/?"
@@ -28,7 +28,7 @@ def ensure_built(web: Path = WEB) -> Path:
     Raises EnvironmentLacksError without Node and Docker, BuildError with the end of the output when the build fails.
     """
     dist = web / "dist"
-    wanted = digest(web)
+    wanted = digest(web, SOURCES)
     stamp = dist / STAMP
     if stamp.is_file() and stamp.read_text(encoding="ascii").strip() == wanted:
         return dist
@@ -41,15 +41,6 @@ def ensure_built(web: Path = WEB) -> Path:
             raise BuildError(f"the dashboard's page could not be built: {said}")
     stamp.write_text(wanted + "\n", encoding="ascii")
     return dist
-
-
-def digest(web: Path) -> str:
-    """SHA-256 over the names and contents of all sources."""
-    paths = [web / name for name in SOURCES] + [path for path in (web / "src").rglob("*") if path.is_file()]
-    total = hashlib.sha256()
-    for path in sorted(path for path in paths if path.is_file()):
-        total.update(f"{path.relative_to(web)}\0".encode() + path.read_bytes() + b"\0")
-    return total.hexdigest()
 
 
 def commands(web: Path) -> list[list[str]]:

@@ -5,6 +5,7 @@ import hashlib
 import os
 import shutil
 import tempfile
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
@@ -15,13 +16,13 @@ from harness.paths import PREBUILT, TOOLSET, state_folder
 SOURCES = ("Cargo.toml", "Cargo.lock", "src/**/*.rs")
 
 
-def program(crate: str, binary: str, state: Path | None = None) -> Path:
+def program(crate: str, binary: str) -> Path:
     """A binary of ``toolset/<crate>``, built with ``cargo build --release --locked`` if its sources have changed.
 
     Raises EnvironmentLacksError without cargo, BuildError with the log's end and path when the build fails.
     """
     source = TOOLSET / crate
-    folder = (state or state_folder()) / "cargo" / crate
+    folder = state_folder() / "cargo" / crate
     built = folder / digest(source)
     for place in (built, TOOLSET / PREBUILT / crate / built.name):
         if (place / binary).is_file():
@@ -45,11 +46,11 @@ def available(crate: str) -> bool:
     return built.is_dir() or shutil.which("cargo") is not None
 
 
-def digest(source: Path) -> str:
-    """Of everything that the build of a crate reads, names included: 16 hexadecimal digits."""
+def digest(source: Path, patterns: Sequence[str] = SOURCES) -> str:
+    """Of everything that the build of a crate reads, or of other files, names included: 16 hexadecimal digits."""
     sums = hashlib.sha256()
-    for pattern in SOURCES:
-        for file in sorted(source.glob(pattern)):
+    for pattern in patterns:
+        for file in sorted(path for path in source.glob(pattern) if path.is_file()):
             sums.update(f"{file.relative_to(source)}\0{file.stat().st_size}\0".encode())
             sums.update(file.read_bytes())
     return sums.hexdigest()[:16]

@@ -29,19 +29,21 @@ def test_the_digest_names_the_sources_and_not_what_lies_beside(tmp_path: Path) -
 
 def test_without_cargo_the_error_says_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setenv("TFB_STATE", str(tmp_path))
     with pytest.raises(EnvironmentLacksError, match=r"cargo is not on PATH; `apt-get install cargo`"):
-        crates.loadgen(tmp_path)
+        crates.loadgen()
 
 
 @pytest.mark.e2e
 @pytest.mark.skipif(shutil.which("cargo") is None, reason="cargo is missing")
 def test_a_build_is_made_once_and_a_broken_one_shows_its_log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(crates, "TOOLSET", tmp_path)
+    monkeypatch.setenv("TFB_STATE", str(tmp_path / "state"))
     source = crate(tmp_path / "tiny")
-    built = crates.program("tiny", "tiny", tmp_path / "state")
+    built = crates.program("tiny", "tiny")
     made = built.stat().st_mtime_ns
-    assert crates.program("tiny", "tiny", tmp_path / "state").stat().st_mtime_ns == made
+    assert crates.program("tiny", "tiny").stat().st_mtime_ns == made
     (source / "src" / "main.rs").write_text("fn main() { 1 }")
     with pytest.raises(BuildError, match="mismatched types"):
-        crates.program("tiny", "tiny", tmp_path / "state")
+        crates.program("tiny", "tiny")
     assert built.exists()
