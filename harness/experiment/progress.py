@@ -34,8 +34,8 @@ class State(records.Progress):
 
     status: str = "running"
     stage: str = "starting"
-    process: int = 0  # of the implementation, counted from 1; 0 before the first
-    round: int = 0  # likewise
+    process: int = 0
+    round: int = 0
     implementation: str = ""
     test_type: str = ""
     level: str = ""

@@ -521,8 +521,8 @@ class Progress(Record):
 
     status: str = ""
     stage: str = ""
-    process: int | None = None
-    round: int | None = None
+    process: int | None = None  # of the implementation, counted from 1; 0 before the first
+    round: int | None = None  # of the latest trial, likewise
     implementation: str | None = None
     test_type: str | None = None
     level: str | None = None

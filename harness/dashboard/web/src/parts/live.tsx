@@ -2,7 +2,7 @@
 import type { LiveDocument, Progress, Trial } from "../documents";
 import { LineChart } from "../charts/lines";
 import { look } from "../charts/palette";
-import { isNumber, micros, percent, rate, seconds, tick } from "../format";
+import { micros, percent, rate, seconds, tick } from "../format";
 import { name as loadName, testName } from "../load";
 import { Word } from "./basics";
 import { number, PlainTable } from "./plain-table";
@@ -43,8 +43,8 @@ function Line({ told, connected, ended }: { told: LiveDocument; connected: boole
         )}
       </p>
       <span class="quiet">
-        {isNumber(progress?.process) ? `process ${progress.process + 1}` : ""}
-        {isNumber(progress?.round) ? `, round ${progress.round + 1}` : ""}
+        {progress?.process ? `process ${progress.process}` : ""}
+        {progress?.round ? `, round ${progress.round}` : ""}
         {progress?.elapsed ? ` · ${ended ? "took" : ""} ${seconds(progress.elapsed)}${ended ? "" : " so far"}` : ""}
         {!ended && progress?.remaining ? ` · about ${seconds(progress.remaining)} left` : ""}
         {!ended && !connected && " · not connected"}

@@ -18,8 +18,8 @@ const progress = (values: object): void =>
     JSON.stringify({
       status: "running",
       stage: "measuring",
-      process: 0,
-      round: 2,
+      process: 1,
+      round: 3,
       implementation: "vertx-web",
       test_type: "json",
       level: "c64",
