@@ -11,7 +11,7 @@ from harness.experiment.generators import Generator, LoadResult, LoadRun
 from harness.host import process
 from harness.host.clock import Clock
 from harness.paths import REPOSITORY
-from harness.records.models import ClientUse, Scenario, ServerUse, Window
+from harness.records.models import ClientUse, ServerUse, Window
 from harness.runtime import Begun, Connections, Database, Meter, OfSeveral, Reading, Runtime, Server, Sockets
 from harness.runtime import Generator as Running
 
@@ -43,18 +43,19 @@ def observe(
     server: Server,
     generator: Generator,
     run: LoadRun,
-    folder: Path,
+    arguments: Sequence[str],
+    folder: Path | None,
     *,
     database: Database,
     response_bytes: float | None,
     others: Sequence[Meter],
     tell: Callable[[Window], None],
 ) -> Observation:
-    """Run the load to its end. Raises LoadError and ServerDiedError.
+    """Run the load to its end, by the generator with these arguments. Raises LoadError and ServerDiedError.
 
     ``database`` is the one that the server uses; ``others`` are of servers that are up and should be idle. ``tell`` is
     told each second of the load while it is on; ``response_bytes``, the verified size, turns byte counts into responses
-    until then, afterwards the generator's own totals. ``folder`` is for the generator's files.
+    until then, afterwards the generator's own totals. ``folder`` is where the generator reads or writes files.
     """
     identity, meter = server.identity(), database.meter()
     steal_before = runtime.steal_ticks()
@@ -63,10 +64,8 @@ def observe(
     with closing(server.connections()) as connections:
         series = _Series(server.meter, connections, run, response_bytes)
         started_at = clock.time()
-        arguments, waits = generator.arguments(run, folder), generator.waits_for_go
-        # Where it reads or writes files.
-        kept = folder if run.sampling or run.requests or isinstance(run.load, Scenario) else None
-        with runtime.generator(generator.program, arguments, waits_for_go=waits, folder=kept) as running:
+        waits = generator.waits_for_go
+        with runtime.generator(generator.program, arguments, waits_for_go=waits, folder=folder) as running:
             running.begin()
             with woken_promptly():
                 try:
