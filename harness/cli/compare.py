@@ -90,7 +90,8 @@ def command(
     if base or copy:
         asked = Asked(mode="benchmark", test=core_unless(test, flags), flags=flags)
         arguments = ("--copy",) if copy else ("--base", str(base))
-        chosen = settled(settings(asked, ("compare", *arguments, *test)))
+        chosen = settings(asked, ("compare", *arguments, *test))
+        chosen = replace(chosen, consent=settled(chosen))
         a, b = _of_copies(chosen) if copy else _of_commits(chosen, str(base))
     elif len(run) != 2:
         raise UsageError("compare takes two runs, or --base REV, or --copy")

@@ -8,7 +8,6 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 
 from harness.errors import EnvironmentLacksError
 from harness.host import leftovers, provision
@@ -22,18 +21,18 @@ CONSENTED = "TFB_CONSENTED"  # set by ./tfb where it has asked already, before t
 ANSWER = "builds-as-root"  # file of the state folder: somebody has consented on this machine
 
 
-def settled(settings: Settings) -> Settings:
-    """The settings with consent given or refused; raises EnvironmentLacksError where builds as root are refused.
+def settled(settings: Settings) -> Consent:
+    """Consent to what the run would do, or none; raises EnvironmentLacksError where builds as root are refused.
 
     Asks at most once, and nobody where no terminal is: there root consents by starting it, and nobody else.
     """
     if settings.consent == "yes":
-        return settings
+        return "yes"
     if settings.consent == "ask" and os.environ.get(CONSENTED):
         _remember()
-        return replace(settings, consent="yes")
+        return "yes"
     if not _at_a_terminal():
-        return replace(settings, consent="yes" if settings.consent == "ask" and os.geteuid() == 0 else "no")
+        return "yes" if settings.consent == "ask" and os.geteuid() == 0 else "no"
     local = _is_local(settings)
     as_root = local and os.geteuid() == 0 and not (state_folder() / ANSWER).exists()
     wishes = [*_wishes(settings, local=local)] if settings.consent == "ask" else []
@@ -48,7 +47,7 @@ def settled(settings: Settings) -> Settings:
         )
     if as_root:
         _remember()
-    return replace(settings, consent="yes" if given and settings.consent == "ask" else "no")
+    return "yes" if given and settings.consent == "ask" else "no"
 
 
 def _remember() -> None:

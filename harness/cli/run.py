@@ -49,7 +49,7 @@ def execute(asked: Asked, arguments: Sequence[str]) -> int:
         chosen = resumed(replace(chosen, resume=str(folder)), asked, store.read_whole(folder).info)
     _say_what_else(chosen)
     if not chosen.dry_run:
-        chosen = settled(chosen)
+        chosen = replace(chosen, consent=settled(chosen))
     with interruption.held():
         from harness.experiment import modes, workflow
     if chosen.dry_run:

@@ -55,7 +55,7 @@ def run(*names: Names, flags: RunFlags = RunFlags()) -> int:  # noqa: B008 - fro
     given = settings(asked, ("claims", "run", *names))
     if flags.dry_run:
         return _show_plan(claims, given, flags.time)
-    given = settled(given)
+    given = replace(given, consent=settled(given))
     known = recorded.read(given.results).verdicts
     for claim in claims:
         if claim.program and (names or claim.name not in known):

@@ -74,14 +74,13 @@ def compare(folder: Path, base: str, head: str | None, flags: RunFlags, fail_ove
         load = (Closed(connections=file.service.connections),)
         if not flags.processes:
             chosen = replace(chosen, profile=_in_time(chosen.profile, file, notes))
-        chosen = settled(
-            replace(
-                chosen,
-                services=services,
-                cells={each.name: dict.fromkeys(each.requests, load) for each in services},
-                results=Path(flags.results) if flags.results else place / "results",
-            )
+        chosen = replace(
+            chosen,
+            services=services,
+            cells={each.name: dict.fromkeys(each.requests, load) for each in services},
+            results=Path(flags.results) if flags.results else place / "results",
         )
+        chosen = replace(chosen, consent=settled(chosen))
         records = _measured(chosen, {name: (own.service, where) for name, (own, where) in folders.items()})
         weights = {request.name: request.weight for request in file.request}
         said, running = list(dict.fromkeys(notes)), [started.service.url, file.service.url]
