@@ -29,6 +29,7 @@ from harness.experiment.warm_up import Route, warm_all
 from harness.plan.plan import Candidate, Plan, groups, headline
 from harness.records.models import Closed, Load, Open, Outcome, Purpose, Scenario, Trial
 from harness.stats.capacity import next_load
+from harness.stats.stopping import undecided
 
 FAILED_LOADS = 2  # of one test type on one process, after which it is loaded no more
 MOST_OF_CAPACITY = 0.95  # a rate for all that is above this share of a server's closed loop is left out
@@ -201,7 +202,7 @@ def _processes(plan: Plan, seed: int, visits: Visits, *, whole: bool = False) ->
                 return
             alone |= {process.implementation for process in up.busy}
         if number + 1 in rules.looks:
-            waiting = plan.undecided(trials, expected)
+            waiting = undecided(trials, expected, rules)
 
 
 def _due(group: Sequence[Candidate], waiting: Sequence[tuple[str, str]], out: set[str]) -> list[Candidate]:

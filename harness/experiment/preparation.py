@@ -6,7 +6,6 @@ import re
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 
 from harness.errors import EnvironmentLacksError, StoreError, UsageError
@@ -15,14 +14,13 @@ from harness.host import process
 from harness.paths import CONFIG_FILE, INSTALLED, REPOSITORY
 from harness.plan.config import Settings, Twins
 from harness.plan.discovery import Implementation, Scan, scan, select
-from harness.plan.plan import Candidate, Plan, all_waiting
+from harness.plan.plan import Candidate, Plan
 from harness.plan.words import suggest
 from harness.records import store
 from harness.records.models import Load, Machine, RunInfo
 from harness.records.store import RunStore
 from harness.report.tables import counted
 from harness.runtime import Runtime, upstream
-from harness.stats.stopping import undecided
 from harness.units import whole_seconds
 
 JIT_PLATFORMS = re.compile(  # whole words of language, platform, web server or framework: java is none of javascript
@@ -38,8 +36,6 @@ Revision = tuple[str | None, bool | None]  # the commit, and whether the tree di
 
 def choose_work(settings: Settings) -> Plan:
     """Select the implementations and their cells; raises UsageError when nothing is left."""
-    rules = settings.profile.processes
-
     found = scan(*settings.frameworks) if not settings.services else Scan(implementations=(), problems=())
     try:
         chosen = settings.services or select(found.implementations, settings.selection)
@@ -80,7 +76,6 @@ def choose_work(settings: Settings) -> Plan:
         implementations=tuple(i for i in chosen if i.name in named),
         problems=refused if by_name else (*refused, *found.problems),
         reverse=settings.reverse_order,
-        undecided=partial(undecided, rules=rules) if rules.looks else all_waiting,
     )
 
 

@@ -1,12 +1,12 @@
 """The plan of a run: which implementations with which loads, by which profile, and who may be up together. Pure."""
 
 import random
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from harness.plan.discovery import Implementation
 from harness.plan.profile import Profile
-from harness.records.models import Load, Scenario, Trial
+from harness.records.models import Load, Scenario
 
 OTHER_SECONDS = 1.0  # of a trial beside the headline load
 WITNESS_SECONDS = 4.0  # at most
@@ -22,11 +22,6 @@ class Candidate:
     jit: bool
 
 
-def all_waiting(_trials: Sequence[Trial], expected: Sequence[tuple[str, str]]) -> Sequence[tuple[str, str]]:
-    """No early stop: every cell needs every process."""
-    return expected
-
-
 @dataclass(frozen=True, kw_only=True)
 class Plan:
     """What a design works with. Everything in it is known before the first server starts."""
@@ -39,8 +34,6 @@ class Plan:
     room: float = float("inf")  # bytes that servers may take together
     side_by_side: bool = True
     reverse: bool = False  # by name from the end, instead of at random
-    # Which (implementation, test type) of the expected ones need another process, by what was measured so far.
-    undecided: Callable[[Sequence[Trial], Sequence[tuple[str, str]]], Sequence[tuple[str, str]]] = all_waiting
 
     @property
     def cells(self) -> int:

@@ -13,7 +13,7 @@ from harness.experiment.predicted import Prediction, predict
 from harness.experiment.steps import Failed, Measure, Measured, Process, Shown, Start, Step, Stop, Warm
 from harness.plan import profile as profiles
 from harness.plan.plan import Candidate, Plan, headline
-from harness.plan.profile import Profile
+from harness.plan.profile import Processes, Profile
 from harness.records.models import Closed, Gate, Load, Open, Outcome, Scenario, Trial
 
 JSON = (Closed(connections=16), Closed(connections=64), Closed(connections=256))
@@ -115,11 +115,14 @@ def test_a_test_type_whose_load_fails_twice_is_left_out_of_that_process() -> Non
     assert [s for s in measured(answers) if s.cell.process == Process("a", 1) and s.cell.test_type == "query"]
 
 
-def test_a_run_without_a_time_makes_its_rounds_and_stops_when_all_is_decided() -> None:
-    def decided(trials: Sequence[Trial], expected: Sequence[tuple[str, str]]) -> Sequence[tuple[str, str]]:
+def test_a_run_without_a_time_makes_its_rounds_and_stops_when_all_is_decided(monkeypatch: pytest.MonkeyPatch) -> None:
+    def decided(
+        trials: Sequence[Trial], expected: Sequence[tuple[str, str]], _: Processes
+    ) -> Sequence[tuple[str, str]]:
         return [pair for pair in expected if pair == ("b", "json") and len({t.process for t in trials}) < 7]
 
-    loads = measured(steps_of(plan_of("ab", "standard", undecided=decided)))
+    monkeypatch.setattr(designs, "undecided", decided)
+    loads = measured(steps_of(plan_of("ab", "standard")))
     by_cell = Counter(
         (s.cell.process.implementation, s.cell.test_type, s.cell.load) for s in loads if s.purpose == "measure"
     )
