@@ -199,12 +199,12 @@ class Gathering:
 
     def _crowd(self, view: Tables | None) -> None:
         """Many requests at once; in a thorough verification their statements are counted."""
-        evidence, crowd = self.evidence, self._type.crowd
+        evidence = self.evidence
         if self._answers():
             begun = None
             if view and self._thorough and self._type.counts_statements:
                 evidence.uncounted, begun = view.uncounted, view.statements()
-            asked = crowd.thorough if self._thorough else crowd.brief
+            asked = self._type.thorough if self._thorough else self._type.brief
             cases = [PLAIN if of.rows is None else rows(of.rows) for of in asked for _ in range(of.times)]
             evidence.crowd = self._client.crowd(cases, CONNECTIONS)
             if view and begun:

@@ -41,14 +41,6 @@ class Requests:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Crowd:
-    """What verification asks for on many connections at once; empty: nothing."""
-
-    brief: tuple[Requests, ...] = ()
-    thorough: tuple[Requests, ...] = ()
-
-
-@dataclass(frozen=True, kw_only=True)
 class TestType:
     """What a test type asks of a server, how it is swept and how it is verified."""
 
@@ -63,7 +55,9 @@ class TestType:
     cached: bool = False  # rows come out of a cache: no statement has to be made for them
     parameter: int | None = None  # number appended to a declared URL that ends in "=", the same at every level
     calls_upstream: bool = False  # needs the upstream server, whose address is in UPSTREAM_URL
-    crowd: Crowd = Crowd()
+    # What a brief and what a thorough verification asks for on many connections at once.
+    brief: tuple[Requests, ...] = ()
+    thorough: tuple[Requests, ...] = ()
     techempower: bool = True  # one of TechEmpower's: what --type all means
     requests: tuple[Prepared, ...] = ()  # of a service: each one sent is drawn from these
 

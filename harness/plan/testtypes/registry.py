@@ -1,24 +1,26 @@
 """The test types, in the order in which a process is loaded with them: writes come last."""
 
-from harness.plan.testtypes import Crowd, Requests, TestType
+from harness.plan.testtypes import Requests, TestType
 
 _KNOWN = (
     TestType(  # one small object a request
         name="json",
         answer="message",
-        crowd=Crowd(thorough=(Requests(times=400),)),
+        thorough=(Requests(times=400),),
     ),
     TestType(  # a constant body, requested in pipelines of 16
         name="plaintext",
         answer="greeting",
         sweep="pipeline",
-        crowd=Crowd(brief=(Requests(times=40),), thorough=(Requests(times=400),)),
+        brief=(Requests(times=40),),
+        thorough=(Requests(times=400),),
     ),
     TestType(  # plaintext's body without pipelining, from one connection to a thousand
         name="hello",
         answer="greeting",
         concurrency=(1, 100, 1000),
-        crowd=Crowd(brief=(Requests(times=40),), thorough=(Requests(times=400),)),
+        brief=(Requests(times=40),),
+        thorough=(Requests(times=400),),
         techempower=False,
     ),
     TestType(  # the greeting after 5 ms of waiting, which holds no other request up
@@ -38,7 +40,8 @@ _KNOWN = (
         name="db",
         answer="row",
         reads_database=True,
-        crowd=Crowd(brief=(Requests(times=40),), thorough=(Requests(times=800),)),
+        brief=(Requests(times=40),),
+        thorough=(Requests(times=800),),
     ),
     TestType(  # N random rows a request, each fetched by a SELECT of its own
         name="query",
@@ -47,10 +50,8 @@ _KNOWN = (
         reads_database=True,
         # Counts are exact: each statement that is not made is missed. The ids of the requests for 20 rows are what the
         # randomness checks look at.
-        crowd=Crowd(
-            brief=(Requests(times=8, rows=20),),
-            thorough=(Requests(times=50, rows=20), Requests(times=20, rows=500)),
-        ),
+        brief=(Requests(times=8, rows=20),),
+        thorough=(Requests(times=50, rows=20), Requests(times=20, rows=500)),
     ),
     TestType(  # N random rows a request out of a cache
         name="cached-query",
@@ -58,16 +59,14 @@ _KNOWN = (
         sweep="cached-query",
         reads_database=True,
         cached=True,
-        crowd=Crowd(
-            brief=(Requests(times=8, rows=20),),
-            thorough=(Requests(times=100, rows=20),),
-        ),
+        brief=(Requests(times=8, rows=20),),
+        thorough=(Requests(times=100, rows=20),),
     ),
     TestType(  # all rows, one added, sorted, escaped, rendered as a page
         name="fortune",
         answer="page",
         reads_database=True,
-        crowd=Crowd(thorough=(Requests(times=32),)),
+        thorough=(Requests(times=32),),
     ),
     TestType(  # N random rows a request, each read, changed and written back
         name="update",
@@ -75,11 +74,9 @@ _KNOWN = (
         sweep="query",
         reads_database=True,
         writes_database=True,
-        crowd=Crowd(
-            brief=(Requests(times=8, rows=20),),
-            # Those for 500 overlap with each other: where rows are not written in the order of ids, deadlocks come.
-            thorough=(Requests(times=40, rows=20), Requests(times=8, rows=500)),
-        ),
+        brief=(Requests(times=8, rows=20),),
+        # Those for 500 overlap with each other: where rows are not written in the order of ids, deadlocks come.
+        thorough=(Requests(times=40, rows=20), Requests(times=8, rows=500)),
     ),
     TestType(  # a REST service of orders, asked by arrivals of dependent requests (harness.plan.orders)
         name="order",

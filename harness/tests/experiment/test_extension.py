@@ -13,7 +13,7 @@ from harness.experiment import designs, steps
 from harness.paths import REPOSITORY
 from harness.plan import plan
 from harness.plan import profile as profiles
-from harness.plan.testtypes import Crowd, Requests, TestType
+from harness.plan.testtypes import Requests, TestType
 from harness.plan.testtypes.registry import TEST_TYPES
 from harness.report import Report
 from harness.report.exporters import EXPORTERS
@@ -21,7 +21,7 @@ from harness.tests.doubles.fakes_run import FakeRun
 from harness.tests.doubles.fakes_world import Behaviour
 from harness.verify.checks.registry import CHECKS
 
-GREET = TestType(name="greet", answer="greeting", concurrency=(3, 30), crowd=Crowd(thorough=(Requests(times=10),)))
+GREET = TestType(name="greet", answer="greeting", concurrency=(3, 30), thorough=(Requests(times=10),))
 
 
 def costs(report: Report, out: TextIO) -> None:
