@@ -8,23 +8,14 @@ import json
 import re
 from typing import Annotated, Any, Literal, get_args
 
-from pydantic import (
-    AfterValidator,
-    BaseModel,
-    ConfigDict,
-    Field,
-    ValidationInfo,
-    WithJsonSchema,
-    field_validator,
-    model_validator,
-)
+from pydantic import AfterValidator, Field, ValidationInfo, WithJsonSchema, field_validator, model_validator
 
 from harness.paths import CONFIG
 from harness.plain_text import require_printable
+from harness.plan.profile import Section
 from harness.plan.testtypes.registry import TEST_TYPES
 
 SCHEMA_FILE = CONFIG / "benchmark_config.schema.json"
-
 
 DATABASES = ("postgres", "mysql", "mongodb", "none")
 DatabaseName = Annotated[str, WithJsonSchema({"enum": list(DATABASES), "type": "string"})]
@@ -33,9 +24,8 @@ OperatingSystem = Literal["Linux", "Windows"]
 NAME = re.compile(r"^\w[\w.+@#~ -]{0,99}$")  # of a framework or variant
 Name = Annotated[str, Field(pattern=NAME.pattern)]
 Text = Annotated[str, Field(max_length=4000), AfterValidator(require_printable)]
-Word = Annotated[
-    str, Field(max_length=1 << 16)
-]  # of a command; NUL and broken Unicode are refused where files are read
+# Of a command; NUL and broken Unicode are refused where files are read.
+Word = Annotated[str, Field(max_length=1 << 16)]
 Url = Annotated[str, Field(pattern=r"^/[!-~]*$", max_length=2000)]  # what may stand in a request line
 ToolName = Annotated[str, Field(pattern=r"^\w[\w.+-]*$", max_length=64)]  # a program, and a package to install
 Condition = Annotated[str, Field(pattern=r"^(>=|==)\d{1,6}(\.\d{1,6}){0,6}$", max_length=60)]
@@ -44,13 +34,7 @@ Command = Annotated[tuple[Word, ...], Field(min_length=1, max_length=1000)]
 EnvironmentKey = Annotated[str, Field(pattern=r"^[^=]+$", max_length=200)]
 
 
-class Keys(BaseModel):
-    """Base: frozen, an unknown key is an error."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)  # built when first used
-
-
-class Local(Keys):
+class Local(Section):
     """How to build and run an implementation without Docker; the working directory is its folder.
 
     ``requires`` maps a tool (``java``, ``maven``, ``node``, ``go``, …: any program) to a version condition such as
@@ -69,7 +53,7 @@ class Local(Keys):
         return [value] if isinstance(value, list) and value and isinstance(value[0], str) else value
 
 
-class TestEntry(Keys):
+class TestEntry(Section):
     """One implementation: an entry of ``tests``."""
 
     __test__ = False  # not a test class, whatever pytest thinks of its name
@@ -134,7 +118,7 @@ class TestEntry(Keys):
         return self
 
 
-class BenchmarkConfig(Keys):
+class BenchmarkConfig(Section):
     """The whole file: one framework with its ``default`` test and named variants."""
 
     framework: Name

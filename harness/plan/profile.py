@@ -14,11 +14,9 @@ from harness.records.models import LatencyGoal
 
 
 class Section(BaseModel):
-    """Base of all sections: frozen, and an unknown key is an error."""
+    """Base of all that a configuration file holds: frozen, and an unknown key is an error; built when first used."""
 
-    model_config = ConfigDict(
-        frozen=True, extra="forbid", allow_inf_nan=False, defer_build=True
-    )  # built when first used
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, defer_build=True)
 
 
 MOST_LEVELS = 1000  # of one sweep
