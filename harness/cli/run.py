@@ -6,8 +6,7 @@ import random
 import shlex
 import sys
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -86,8 +85,7 @@ def _benchmark(chosen: Settings) -> int:
     if others := at_work(chosen.results):
         told = "each takes CPU time from the other, and neither's figures count; Ctrl-C here and wait for its end"
         print(f"tfb: warning: still under way: {printable(', '.join(others))}: {told}", file=sys.stderr)
-    with resumable(chosen.results, chosen.resume):
-        outcome = measured(chosen)
+    outcome = measured(chosen)
     with contextlib.suppress(BrokenPipeError):  # what is done is done, whether or not its reader stays
         _show(chosen, outcome)
         sys.stdout.flush()
@@ -95,34 +93,26 @@ def _benchmark(chosen: Settings) -> int:
 
 
 def measured(chosen: Settings, needs: "Dependencies | None" = None) -> "RunOutcome":
-    """Carry out a run, shown as it goes on; an interruption comes between two of its steps."""
+    """Carry out a run, shown as it goes on; an interruption comes between two of its steps, and says how to go on."""
     from harness.experiment import progress, workflow
 
-    with interruption.deferred():
-        shown = progress.Progress(progress.display(quiet=chosen.quiet or chosen.json))
-        return workflow.benchmark(chosen, shown, needs)
+    shown = progress.Progress(progress.display(quiet=chosen.quiet or chosen.json))
+    try:
+        with interruption.deferred():
+            return workflow.benchmark(chosen, shown, needs)
+    except KeyboardInterrupt:
+        if not (is_run(chosen.command) and shown.store and shown.store.begun):
+            raise
+        named = f"{shown.store.run_id}{_elsewhere(chosen.results)}"
+        raise KeyboardInterrupt(
+            "interrupted; everything started is stopped, what was measured is kept\n"
+            f"Go on: ./tfb run --resume {named}\nWhat it has so far: ./tfb report {named}"
+        ) from None
 
 
 def at_work(results: Path) -> tuple[str, ...]:
     """The runs of these results that another process carries out now: they are among the newest."""
     return tuple(folder.name for folder in store.runs(results)[-20:] if store.is_locked(folder))
-
-
-@contextmanager
-def resumable(results: Path, again: str | None) -> Iterator[None]:
-    """An interruption of the block says how the run that it began, or resumed, is taken up again."""
-    before = store.runs(results)
-    try:
-        yield
-    except KeyboardInterrupt:
-        begun = [Path(again)] if again else [folder for folder in store.runs(results) if folder not in before]
-        if not begun:
-            raise
-        named = f"{begun[-1].name}{_elsewhere(results)}"
-        raise KeyboardInterrupt(
-            "interrupted; everything started is stopped, what was measured is kept\n"
-            f"Go on: ./tfb run --resume {named}\nWhat it has so far: ./tfb report {named}"
-        ) from None
 
 
 def _elsewhere(results: Path) -> str:

@@ -1,11 +1,16 @@
 """A run that is interrupted says how it goes on, and others that go on are named."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from harness.cli import guarded, run
+from harness.cli.verbs import asked
 from harness.errors import Exit
+from harness.experiment import workflow
+from harness.experiment.progress import Progress
+from harness.plan.config import Settings
 from harness.records.store import RunStore
 
 
@@ -17,29 +22,34 @@ def begun(results: Path, name: str) -> Path:
 
 
 @pytest.mark.parametrize(
-    ("resumed", "new", "named"),
-    [(None, "20260103-1", "20260103-1"), ("20260101-1", None, "20260101-1"), (None, None, None)],
+    ("words", "began", "resumable"), [("run", True, True), ("run", False, False), ("compare --copy", True, False)]
 )
 def test_an_interrupted_run_says_how_to_go_on_with_it_if_it_ever_became_one(
-    resumed: str | None, new: str | None, named: str | None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    words: str,
+    began: bool,
+    resumable: bool,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    for name in ("20260101-1", "20260102-1"):
-        begun(tmp_path, name)
+    begun(tmp_path, "20260101-1")
 
-    def command() -> int:
-        with run.resumable(tmp_path, resumed and str(tmp_path / resumed)):
-            if new:
-                begun(tmp_path, new)
-            raise KeyboardInterrupt
+    def interrupted(_: Settings, shown: Progress) -> None:
+        if began:
+            begun(tmp_path, "20260103-1")
+        shown.store = RunStore(tmp_path / "20260103-1", started_at=0.0)
+        raise KeyboardInterrupt
 
-    assert guarded(command) == Exit.INTERRUPTED
+    monkeypatch.setattr(workflow, "benchmark", interrupted)
+    chosen = replace(run.settings(asked(["run"]), words.split()), results=tmp_path)
+    assert guarded(lambda: run.measured(chosen).exit_code) == Exit.INTERRUPTED
     kept = [
         "tfb: interrupted; everything started is stopped, what was measured is kept",
-        f"tfb: Go on: ./tfb run --resume {named} --results {tmp_path}",
-        f"tfb: What it has so far: ./tfb report {named} --results {tmp_path}",
+        f"tfb: Go on: ./tfb run --resume 20260103-1 --results {tmp_path}",
+        f"tfb: What it has so far: ./tfb report 20260103-1 --results {tmp_path}",
     ]
     said = capsys.readouterr().err.splitlines()
-    assert said == (kept if named else ["tfb: interrupted; everything started is stopped"])
+    assert said == (kept if resumable else ["tfb: interrupted; everything started is stopped"])
 
 
 def test_only_runs_that_go_on_are_named_as_company(tmp_path: Path) -> None:
