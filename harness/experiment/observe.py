@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from harness.errors import LoadError, ServerDiedError
-from harness.experiment.generators import Generator, LoadResult, LoadRun
+from harness.experiment.generators import TIMEOUT_SECONDS, Generator, LoadResult, LoadRun
 from harness.host import process
 from harness.host.clock import Clock
 from harness.paths import REPOSITORY
@@ -16,7 +16,8 @@ from harness.runtime import Begun, Connections, Database, Meter, OfSeveral, Read
 from harness.runtime import Generator as Running
 
 WINDOW_SECONDS = 1.0
-SLACK_SECONDS = 10.0  # a generator that runs longer than asked by this much is stopped
+# A generator that runs longer than asked by this much is stopped: an answer and the drain may each take the timeout.
+SLACK_SECONDS = 10.0 + 2 * TIMEOUT_SECONDS
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,7 +70,7 @@ def observe(
             running.begin()
             with woken_promptly():
                 try:
-                    series.follow(running, clock, run.seconds + generator.timeout_seconds + SLACK_SECONDS, tell)
+                    series.follow(running, clock, run.seconds + SLACK_SECONDS, tell)
                 except ServerDiedError:
                     server.require_alive()  # knows the exit status and the last lines
                     raise

@@ -81,10 +81,6 @@ class Generator(Protocol):
     def waits_for_go(self) -> bool:
         """Whether it says ``ready`` once its connections are up and begins at the word ``go``."""
 
-    @property
-    def timeout_seconds(self) -> float:
-        """How long after its time a load may take to end."""
-
     def arguments(self, run: LoadRun, folder: Path) -> Sequence[str]:
         """Arguments of ``program``; writes the generator's own files into the folder, where ``ANSWERS`` will be."""
 

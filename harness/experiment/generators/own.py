@@ -161,7 +161,6 @@ class Loadgen:
     chrt: str | None = None  # starts it with the priority that its load needs
     name: Literal["loadgen"] = "loadgen"
     waits_for_go: bool = True
-    timeout_seconds: float = 2.0 * TIMEOUT_SECONDS  # for an answer, and for the drain
 
     @classmethod
     def of(cls, runtime: Runtime) -> Self:

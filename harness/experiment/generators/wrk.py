@@ -32,7 +32,6 @@ class Wrk:
     program: str = "wrk"
     name: Literal["wrk"] = "wrk"
     waits_for_go: bool = False
-    timeout_seconds: float = float(TIMEOUT_SECONDS)
 
     def arguments(self, run: LoadRun, folder: Path) -> Sequence[str]:
         """TechEmpower's command line; raises LoadError for what is no closed loop."""

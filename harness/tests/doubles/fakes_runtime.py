@@ -126,7 +126,6 @@ class FakeGenerator:
     name: Literal["loadgen", "wrk"] = "loadgen"
     program: str = "fake-generator"
     waits_for_go: bool = False
-    timeout_seconds: float = 8.0
 
     def arguments(self, run: LoadRun, folder: Path) -> Sequence[str]:
         if self.name == "wrk" and not isinstance(run.load, Closed):
