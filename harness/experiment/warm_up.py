@@ -15,8 +15,8 @@ from harness.records.models import WarmUp, Window
 FALL = 1.05  # of CPU per request over a span: more, and the server is still warming up
 
 
-class SteadyDetector:
-    """Watches the warm-up of one test type and says when CPU per request no longer falls, or the cap is reached.
+class Route:
+    """One test type of one process on its way to a steady cost: CPU per request no longer falls, or the cap is reached.
 
     CPU per request is watched, not throughput: on a JVM throughput levels off seconds before the second compiler is
     done, with a cost per request still 31 to 428 % above its final value. Steady is when the median of the latest
@@ -24,17 +24,25 @@ class SteadyDetector:
     noise, or a slower machine. ``tests/experiment/test_warm_up.py`` simulates its error rates on noisy windows.
     """
 
-    def __init__(self, rule: profile.WarmUp, *, jit: bool) -> None:
+    def __init__(self, cell: Cell, rule: profile.WarmUp, *, jit: bool) -> None:
+        self.cell = cell
         self.span = rule.span
         self.cap_seconds = rule.jit_cap_seconds if jit else rule.cap_seconds
+        self.over = False  # its load failed, its server ended, or there is no time
         self.seconds = 0.0  # load seen so far
         self.seconds_to_steady: float | None = None  # until the later of the two spans that agreed began
         self._costs: list[tuple[float, float]] = []  # CPU seconds a response; seconds before it
+        self._shown = WarmUp(duration=0.0, requests=0, steady=False, seconds_to_steady=None, worst_latency=None)
 
     @property
     def steady(self) -> bool:
-        """Whether it has been seen."""
+        """Whether the server has been seen to be steady."""
         return self.seconds_to_steady is not None
+
+    @property
+    def done(self) -> bool:
+        """Steady, at its cap, or over."""
+        return self.over or self.steady or self.seconds >= self.cap_seconds
 
     def observe(self, window: Window) -> bool:
         """Take in the next window; True once the server is steady."""
@@ -50,21 +58,6 @@ class SteadyDetector:
                 if 0 < median(cost for cost, _ in earlier) <= FALL * median(cost for cost, _ in later):
                     self.seconds_to_steady = later[0][1]
         return self.steady
-
-
-class Route(SteadyDetector):
-    """One test type of one process on its way to a steady cost, with what its bursts showed."""
-
-    def __init__(self, cell: Cell, rule: profile.WarmUp, *, jit: bool) -> None:
-        super().__init__(rule, jit=jit)
-        self.cell = cell
-        self.over = False  # its load failed, its server ended, or there is no time
-        self._shown = WarmUp(duration=0.0, requests=0, steady=False, seconds_to_steady=None, worst_latency=None)
-
-    @property
-    def done(self) -> bool:
-        """Steady, at its cap, or over."""
-        return self.over or self.steady or self.seconds >= self.cap_seconds
 
     def take(self, shown: Warmed) -> None:
         """What a burst showed; one that is longer than what its windows cover counts with its whole length."""

@@ -6,10 +6,12 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
-from harness.experiment.warm_up import SteadyDetector
+from harness.experiment.steps import Cell, Process
+from harness.experiment.warm_up import Route
 from harness.plan.profile import WarmUp
-from harness.records.models import Window
+from harness.records.models import Closed, Window
 
+CELL = Cell(process=Process("a", 0), test_type="json", load=Closed(connections=64))
 RULE = WarmUp(span=5)
 QUICK, STANDARD = WarmUp(span=3, cap_seconds=6.0, jit_cap_seconds=24.0), WarmUp()
 
@@ -21,9 +23,9 @@ def window(cost: float | None, responses: float | None = 50_000.0) -> Window:
     )
 
 
-def feed(detector: SteadyDetector, costs: Sequence[float | None]) -> int | None:
+def feed(route: Route, costs: Sequence[float | None]) -> int | None:
     """Windows until steady, or None."""
-    return next((count for count, cost in enumerate(costs, start=1) if detector.observe(window(cost))), None)
+    return next((count for count, cost in enumerate(costs, start=1) if route.observe(window(cost))), None)
 
 
 def decays(excess: float, seconds: float) -> Callable[[int], float]:
@@ -47,30 +49,30 @@ def decays(excess: float, seconds: float) -> Callable[[int], float]:
 def test_a_server_is_steady_after_two_spans_of_readable_windows_in_which_its_cost_no_longer_falls(
     costs: Sequence[float | None], windows: int | None, since: float | None
 ) -> None:
-    detector = SteadyDetector(RULE, jit=False)
-    assert feed(detector, costs) == windows
-    assert (detector.steady, detector.seconds_to_steady) == (windows is not None, since)
-    assert detector.seconds == (windows or len(costs))
+    route = Route(CELL, RULE, jit=False)
+    assert feed(route, costs) == windows
+    assert (route.steady, route.seconds_to_steady) == (windows is not None, since)
+    assert route.seconds == (windows or len(costs))
 
 
 def test_a_jvm_is_steady_only_when_its_cost_has_settled() -> None:
     costs = [20e-6 * decays(15, 2.5)(second) for second in range(60)]
-    detector = SteadyDetector(RULE, jit=True)
-    stopped = feed(detector, costs)
+    route = Route(CELL, RULE, jit=True)
+    stopped = feed(route, costs)
     assert stopped is not None
     assert costs[stopped - 1] < 20e-6 * 1.05
 
 
 def test_a_stalled_window_is_the_opposite_of_steady() -> None:
-    detector = SteadyDetector(RULE, jit=False)
-    feed(detector, [20e-6] * 9)
-    assert not detector.observe(window(20e-6, responses=0.0))
-    assert feed(detector, [20e-6] * 10) == 10
+    route = Route(CELL, RULE, jit=False)
+    feed(route, [20e-6] * 9)
+    assert not route.observe(window(20e-6, responses=0.0))
+    assert feed(route, [20e-6] * 10) == 10
 
 
 @pytest.mark.parametrize(("jit", "cap"), [(False, 20.0), (True, 60.0)])
 def test_the_cap_is_longer_for_jit_runtimes(jit: bool, cap: float) -> None:
-    assert SteadyDetector(RULE, jit=jit).cap_seconds == cap
+    assert Route(CELL, RULE, jit=jit).cap_seconds == cap
 
 
 @pytest.mark.parametrize(
@@ -94,10 +96,10 @@ def test_on_windows_that_vary_by_a_fifth_a_warm_server_passes_and_a_cold_one_doe
     """
     dice, passed, early = random.Random(1), 0, 0
     for _ in range(1_000):
-        detector = SteadyDetector(rule, jit=True)
+        route = Route(CELL, rule, jit=True)
         for second in range(int(rule.jit_cap_seconds)):
-            detector.observe(window(truth(second) * math.exp(dice.gauss(0, 0.18)) * 20e-6))
-            if detector.steady and second % 2:  # a burst is two seconds long
+            route.observe(window(truth(second) * math.exp(dice.gauss(0, 0.18)) * 20e-6))
+            if route.steady and second % 2:  # a burst is two seconds long
                 passed += 1
                 early += truth(second) > 1.2
                 break
