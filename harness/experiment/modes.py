@@ -39,53 +39,36 @@ STYLES = {Outcome.PASS: "green", Outcome.WARN: "yellow", Outcome.FAIL: "red"}
 def verify(settings: Settings) -> int:
     """Verify every selected implementation thoroughly, without any load; exit code 1 when a check fails."""
     plan = choose_work(settings)
-    console = terminal.console(sys.stdout if settings.verdict_format == "text" else sys.stderr)
+    as_text = settings.verdict_format == "text"
+    console = terminal.console(sys.stdout if as_text else sys.stderr)
     problems: list[str] = []
     for problem in plan.problems:
         _tell_problem(problem, problems, console)
     with built(settings, plan, console, problems) as (runtime, database, ready, logs):
-        verdicts = [
-            verdict
-            for implementation in ready
-            for verdict in _verify_one(settings, plan, implementation, runtime, database, logs, console, problems)
-        ]
-        while settings.watch:
+        while True:
+            verdicts: list[Verdict] = []
+            for implementation in ready:
+                began, kinds = time.monotonic(), plan.candidate(implementation.name).test_types
+                found, failures = _verdicts(implementation, kinds, runtime, database, logs)
+                verdicts += found
+                for verdict in found if as_text else ():
+                    show(verdict, console)
+                for failure in failures:
+                    _tell_problem(failure, problems, console)
+                if as_text and found:
+                    failed = failures or any(verdict.outcome is Outcome.FAIL for verdict in found)
+                    ended = "failed verification" if failed else "verified"
+                    took = format_seconds(time.monotonic() - began)
+                    console.print(f"{implementation.name}: {ended}; its start and the checks took {took}\n")
+            if not settings.watch:
+                break
             plan = _changed(settings, plan, console)
-            for implementation in _build_all(runtime, plan, console, [], logs):
-                _verify_one(settings, plan, implementation, runtime, database, logs, console, [])
+            ready = _build_all(runtime, plan, console, problems, logs)
     if write := FORMATS.get(settings.verdict_format):
         folders = {i.name: i.info().folder for i in plan.implementations}
         print(write(Verified(verdicts=verdicts, problems=problems, folders=folders)), end="")
-    failed = problems or any(verdict.outcome is Outcome.FAIL for verdict in verdicts)
-    return Exit.FAILED if failed else Exit.OK
-
-
-def _verify_one(
-    settings: Settings,
-    plan: Plan,
-    implementation: Implementation,
-    runtime: Runtime,
-    database: Database,
-    logs: Path,
-    console: SafeConsole,
-    problems: list[str],
-) -> list[Verdict]:
-    """What is found of one is told, and what cannot be judged is added to ``problems``."""
-    began = time.monotonic()
-    kinds = plan.candidate(implementation.name).test_types
-    verdicts, failures = _verdicts(implementation, kinds, runtime, database, logs)
-    if settings.verdict_format == "text":
-        for verdict in verdicts:
-            show(verdict, console)
-    for failure in failures:
-        _tell_problem(failure, problems, console)
-    if settings.verdict_format == "text" and verdicts:
-        failed = failures or any(verdict.outcome is Outcome.FAIL for verdict in verdicts)
-        took = format_seconds(time.monotonic() - began)
-        ended = "failed verification" if failed else "verified"
-        console.print(f"{implementation.name}: {ended}; its start and the checks took {took}")
-        console.print()
-    return verdicts
+    fine = not problems and all(verdict.outcome is not Outcome.FAIL for verdict in verdicts)
+    return Exit.OK if fine else Exit.FAILED
 
 
 def _verdicts(
