@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
-from harness.errors import ConfigError, UsageError
+from harness.errors import UsageError
 from harness.paths import REPOSITORY
 from harness.plan.profile import Section, read_toml
 
@@ -124,9 +124,6 @@ class Layout(Section):
 def layout(name: str) -> Hosts:
     """The machines of ``config/hosts/NAME.toml`` or a .toml of one's own; raises ConfigError."""
     path = Path(name) if name.endswith(".toml") else LAYOUTS / f"{name}.toml"
-    try:
-        found = read_toml(path, Layout)
-    except (FileNotFoundError, NotADirectoryError) as error:
-        known = ", ".join(sorted(found.stem for found in LAYOUTS.glob("*.toml"))) or "none yet"
-        raise ConfigError(f"--hosts {name}: {path} is not there; there are: {known}") from error
+    known = ", ".join(sorted(each.stem for each in LAYOUTS.glob("*.toml"))) or "none yet"
+    found = read_toml(path, Layout, f"--hosts {name}: {path} is not there; there are: {known}")
     return of_flags(found.server, found.database, (found.client,) if isinstance(found.client, str) else found.client)

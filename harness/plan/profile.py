@@ -130,25 +130,20 @@ def load(name: str) -> Profile:
     if "\0" in name or ("/" in name and not name.endswith(".toml")):
         raise ConfigError(f"no profile {name!r}: a name, or a path ending in .toml")
     path = Path(name) if name.endswith(".toml") else PROFILES / f"{name}.toml"
-    try:
-        return read_toml(path, Profile, name=path.stem)
-    except (FileNotFoundError, NotADirectoryError) as error:
-        raise ConfigError(
-            f"no profile {name!r}: there are {', '.join(names())}, or give a path ending in .toml"
-        ) from error
+    absent = f"no profile {name!r}: there are {', '.join(names())}, or give a path ending in .toml"
+    return read_toml(path, Profile, absent, name=path.stem)
 
 
 Model = TypeVar("Model", bound=BaseModel)
 
 
-def read_toml(path: Path, model: type[Model], **usual: object) -> Model:
-    """A file as its model reads it; raises ConfigError that names file and key, FileNotFound- or NotADirectoryError."""
+def read_toml(path: Path, model: type[Model], absent: str = "", **usual: object) -> Model:
+    """A file as its model reads it; raises ConfigError that names file and key, ``absent`` where there is no file."""
     try:
         return model.model_validate({**usual, **bounded.toml(path)})
-    except (FileNotFoundError, NotADirectoryError):
-        raise
     except OSError as error:
-        raise ConfigError(f"{path}: cannot be read: {error.strerror}") from error
+        gone = isinstance(error, FileNotFoundError | NotADirectoryError)
+        raise ConfigError(absent if absent and gone else f"{path}: cannot be read: {error.strerror}") from error
     except ValidationError as error:
         raise ConfigError(f"{path}: {'; '.join(explain(error, model.model_json_schema()))}") from error
     except ValueError as error:

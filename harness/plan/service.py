@@ -64,10 +64,7 @@ class ServiceFile(Section):
 
 def read(folder: Path) -> ServiceFile:
     """The file of a folder; raises ConfigError that names the key and what is allowed."""
-    try:
-        return read_toml(folder / FILE, ServiceFile)
-    except FileNotFoundError as error:
-        raise ConfigError(f"{folder / FILE}: not there; ./tfb init writes one") from error
+    return read_toml(folder / FILE, ServiceFile, f"{folder / FILE}: not there; ./tfb init writes one")
 
 
 def side(file: ServiceFile, folder: Path, name: str, seed: int) -> Implementation:
