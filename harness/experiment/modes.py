@@ -44,7 +44,8 @@ def verify(settings: Settings) -> int:
     problems: list[str] = []
     for problem in plan.problems:
         _tell_problem(problem, problems, console)
-    with built(settings, plan, console, problems) as (runtime, database, ready, logs):
+    with built(settings, plan, console, problems) as (runtime, database, first, logs):
+        ready = first
         while True:
             verdicts: list[Verdict] = []
             for implementation in ready:

@@ -110,10 +110,10 @@ def _measured(chosen: Settings, services: Services) -> RunRecords:
     for implementation in records.info.implementations:
         if (build := implementation.build) and build.status != "ok":
             raise SideError(implementation.name, "built", build.reason)
-    measured = {trial.implementation for trial in records.trials}
+    loaded = {trial.implementation for trial in records.trials}
     for side in (BASE, HEAD):  # where both fail, nothing can be told of head
         for one in records.processes:
-            if one.status == "failed" and one.implementation == side and side not in measured:
+            if one.status == "failed" and one.implementation == side and side not in loaded:
                 raise SideError(side, "measured", one.reason)
     return records
 
