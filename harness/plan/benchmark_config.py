@@ -42,10 +42,10 @@ class Local(Section):
     ``--version``, ``version``, ``-V`` and ``-version``. ``build`` is a command or a list of commands.
     """
 
-    requires: dict[ToolName, Condition] = Field(default_factory=dict)
+    requires: dict[ToolName, Condition] = Field(default={})
     build: tuple[Command, ...] = ()
     run: Command
-    env: dict[EnvironmentKey, Word] = Field(default_factory=dict)
+    env: dict[EnvironmentKey, Word] = Field(default={})
 
     @field_validator("build", mode="before")
     @classmethod

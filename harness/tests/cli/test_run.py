@@ -34,7 +34,7 @@ def test_an_interrupted_run_says_how_to_go_on_with_it_if_it_ever_became_one(
 ) -> None:
     begun(tmp_path, "20260101-1")
 
-    def interrupted(_: Settings, shown: Progress) -> None:
+    def interrupted(_: Settings, shown: Progress, _needs: None) -> None:
         if began:
             begun(tmp_path, "20260103-1")
         shown.store = RunStore(tmp_path / "20260103-1", started_at=0.0)
