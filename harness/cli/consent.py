@@ -93,7 +93,10 @@ def _is_local(settings: Settings) -> bool:
     """Whether servers will run as processes of this machine."""
     if settings.hosts.elsewhere or settings.runtime == "docker":
         return False
-    return settings.runtime == "local" or not provision.engine_answers()
+    try:
+        return settings.runtime == "local" or not compose.engine()
+    except EnvironmentLacksError:
+        return True
 
 
 def _may_install() -> bool:

@@ -73,7 +73,7 @@ def compare(folder: Path, base: str, head: str | None, flags: RunFlags, fail_ove
         services = tuple(service.side(own, where, name, chosen.seed) for name, (own, where) in folders.items())
         load = (Closed(connections=file.service.connections),)
         if not flags.processes:
-            chosen = replace(chosen, profile=_in_time(chosen.profile, file, notes))
+            chosen = replace(chosen, profile=in_time(chosen.profile, file, notes))
         chosen = replace(
             chosen,
             services=services,
@@ -89,7 +89,7 @@ def compare(folder: Path, base: str, head: str | None, flags: RunFlags, fail_ove
     return show(result, outputs)
 
 
-def _in_time(profile: Profile, file: service.ServiceFile, notes: list[str]) -> Profile:
+def in_time(profile: Profile, file: service.ServiceFile, notes: list[str]) -> Profile:
     """With as many processes as the time is worth: each has to start, and is measured in rounds once it is warm."""
     each = PROCESS_SECONDS[bool(file.service.language)] * max(1.0, len(file.request) / 3)
     seconds = profile.interleaved.time_seconds or each * MOST_PROCESSES

@@ -115,11 +115,15 @@ LOCAL = ("run", "--runtime", "local")
 
 
 @as_root
-@pytest.mark.parametrize("mode", [LOCAL, ("verify", "express", "--runtime", "local")])
+@pytest.mark.parametrize("mode", [LOCAL, ("run",), ("verify", "express", "--runtime", "local")])
 def test_root_is_asked_once_before_anything_is_drawn_and_a_no_ends_the_run(
-    mode: tuple[str, ...], started: Callable[..., Terminal]
+    mode: tuple[str, ...], started: Callable[..., Terminal], tmp_path: Path
 ) -> None:
-    terminal = started(*mode)
+    """By default, too, where Docker answers but has no compose: the run is a local one."""
+    docker = tmp_path / "docker"
+    docker.write_text('#!/bin/sh\n[ "$1" = version ] && echo 29.0\n')
+    docker.chmod(0o755)
+    terminal = started(*mode, more={"PATH": f"{tmp_path}:{os.environ['PATH']}"})
     asked = terminal.read_until(lambda text: "[y/N] " in text)
     assert ROOT_QUESTION in asked
     assert DRAWN not in asked

@@ -127,6 +127,7 @@ def test_what_is_compressed_is_judged_by_what_it_holds(coding: str, encode: Call
         ("gzip", bytes, "not what Content-Encoding gzip says"),
         ("gzip", lambda body: gzip.compress(body)[:-9], "no end within 64 MiB"),
         ("gzip", lambda body: gzip.compress(body.replace(b"1", b"2")), "another"),
+        ("identity", lambda body: body.ljust(1 + (1 << 20)), "no more than 1 MiB is looked at"),
     ],
 )
 def test_what_cannot_be_read_or_holds_something_else_is_told(

@@ -7,7 +7,9 @@ import pytest
 
 from harness import cli
 from harness.errors import Exit, OutputError
-from harness.extras.gate.cli import Outputs, show
+from harness.extras.gate.cli import Outputs, in_time, show
+from harness.plan import profile
+from harness.plan.service import ServiceFile
 from harness.tests.extras.gate.test_judge import judged, session
 
 
@@ -51,6 +53,30 @@ def test_a_page_that_finds_no_room_is_told_and_the_verdict_is_printed(capsys: py
     with pytest.raises(OutputError, match="/dev/full: cannot be written: No space left on device"):
         show(judged(session(np.random.default_rng(1), 1.2)), Outputs(html="/dev/full"))
     assert "slower: item" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("minutes", "requests", "language", "processes", "note"),
+    [
+        (5, 3, "", 5, ""),
+        (2, 3, "", 2, ""),
+        (60, 3, "", 8, ""),
+        (5, 10, "", 2, "the time is short for 10 requests: give it --time 7m or more"),
+        (5, 3, "java", 3, ""),
+        (2, 3, "java", 2, "the time is short for 3 requests and a just-in-time compiler: give it --time 4m or more"),
+    ],
+)
+def test_a_time_is_shared_among_processes_and_one_that_is_short_is_told(
+    minutes: int, requests: int, language: str, processes: int, note: str
+) -> None:
+    asked = [{"name": f"r{number}", "path": "/"} for number in range(requests)]
+    file = ServiceFile.model_validate({"service": {"start": "x", "language": language}, "request": asked})
+    gate = profile.load("gate")
+    timed = gate.interleaved.model_copy(update={"time_seconds": 60.0 * minutes})
+    notes: list[str] = []
+    chosen = in_time(gate.model_copy(update={"interleaved": timed}), file, notes)
+    assert (chosen.processes.minimum, chosen.processes.maximum) == (processes, processes)
+    assert notes == ([note] if note else [])
 
 
 @pytest.mark.parametrize(("text", "said"), [(None, "begins one"), ("{}\n", "line 1 is no session")])
