@@ -258,7 +258,7 @@ class Scene:
     def left(self, pid: int) -> list[str]:
         """What a harness has left some seconds after its end: processes and scratch folders."""
         until = time.monotonic() + GONE_SECONDS * patience()
-        while left := [p.name() for p in started_by(pid)] + [path.name for path in self.scratch.glob("tfb-*")]:
+        while left := [p.info["name"] for p in started_by(pid)] + [path.name for path in self.scratch.glob("tfb-*")]:
             if time.monotonic() > until:
                 break
             time.sleep(0.1)
@@ -332,9 +332,9 @@ def _peak_bytes(pid: int) -> int:
 
 
 def started_by(harness: int) -> list[psutil.Process]:
-    """Living processes that a harness of this pid has started, daemons among them."""
+    """Living processes that a harness of this pid has started, daemons among them; ``info`` has their names."""
     left = []
-    for candidate in psutil.process_iter():
+    for candidate in psutil.process_iter(["name"]):
         with suppress(psutil.Error):
             mark = candidate.environ().get(MARK, "")
             if mark.startswith(f"{harness}.") and candidate.status() != psutil.STATUS_ZOMBIE:

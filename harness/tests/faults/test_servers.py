@@ -161,7 +161,7 @@ def test_a_postgres_that_does_not_start_is_reported_with_its_last_words(scene: S
 
 
 def postmaster(harness: int) -> psutil.Process:
-    ours = [process for process in started_by(harness) if process.name() == "postgres"]
+    ours = [process for process in started_by(harness) if process.info["name"] == "postgres"]
     return next(process for process in ours if process.ppid() not in {other.pid for other in ours})
 
 
