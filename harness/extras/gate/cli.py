@@ -13,6 +13,7 @@ from harness.cli.output import put
 from harness.cli.run import measured, settings
 from harness.cli.verbs import Asked
 from harness.errors import Exit, TfbError, UsageError
+from harness.experiment.preparation import JIT_PLATFORMS
 from harness.extras.gate import history, sides
 from harness.extras.gate import words as report
 from harness.extras.gate.judge import BASE, COPY, HEAD, GateResult, judge
@@ -91,12 +92,13 @@ def compare(folder: Path, base: str, head: str | None, flags: RunFlags, fail_ove
 
 def in_time(profile: Profile, file: service.ServiceFile, notes: list[str]) -> Profile:
     """With as many processes as the time is worth: each has to start, and is measured in rounds once it is warm."""
-    each = PROCESS_SECONDS[bool(file.service.language)] * max(1.0, len(file.request) / 3)
+    compiled = bool(JIT_PLATFORMS.search(file.service.language.lower()))
+    each = PROCESS_SECONDS[compiled] * max(1.0, len(file.request) / 3)
     seconds = profile.interleaved.time_seconds or each * MOST_PROCESSES
     if seconds < LEAST_PROCESSES * each:
-        compiled = " and a just-in-time compiler" if file.service.language else ""
+        what = f"{len(file.request)} requests" + (" and a just-in-time compiler" if compiled else "")
         least = math.ceil(LEAST_PROCESSES * each / 60)
-        notes.append(f"the time is short for {len(file.request)} requests{compiled}: give it --time {least}m or more")
+        notes.append(f"the time is short for {what}: give it --time {least}m or more")
     count = max(LEAST_PROCESSES, min(MOST_PROCESSES, round(seconds / each)))
     rules = profile.processes.model_copy(update={"minimum": count, "maximum": count})
     return profile.model_copy(update={"processes": rules})

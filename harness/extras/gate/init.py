@@ -19,8 +19,7 @@ TEMPLATE = """\
 
 [service]
 name = "{name}"
-{build}
-start = "{start}"   # listens on 127.0.0.1 at $PORT, in the foreground
+{started}
 # ready = "/health"        # answers 200 once it is up; without it the first request's path is asked
 # env = {{ LOG_LEVEL = "warning" }}
 {language}
@@ -51,7 +50,10 @@ status = 200
 """
 # @app.get("/x"), app.get('/x', …), @GetMapping("/x"), HandleFunc("GET /x", …); not one with a parameter, {id} or :id.
 ROUTE = re.compile(r"""(?:\.get|\bGetMapping|\bHandle(?:Func)?|\.route)\(\s*["'](?:GET )?(/[\w./-]*)["']""")
-PYTHON = ".venv/bin/python -m"
+# app = FastAPI(…), api: Flask = Flask(…), application = create_app()
+APPLICATION = re.compile(
+    r"^(\w+)(?: *: *[\w.]+)? *= *(?:\w+\.)?(?:FastAPI|Starlette|Litestar|Quart|Sanic|Flask|\w+_app)\(", re.MULTILINE
+)
 KNOWN_NODE = re.compile(r"(\w+=\S* )*(node|npm|npx|yarn|pnpm|bun|deno)( |$)|\w+=")  # others are of node_modules/.bin
 
 
@@ -64,12 +66,11 @@ def command(
         raise UsageError(f"{place} is not a folder")
     if (place / FILE).exists():
         raise UsageError(f"{place / FILE} is there already: delete it first to have it written anew")
-    kind, build, start, language = _look(place)
+    kind, started, language = _look(place)
     (place / FILE).write_text(
         TEMPLATE.format(
             name="".join(c if c.isalnum() or c in "-._" else "-" for c in place.name).strip("-._") or "service",
-            build=f'build = "{build}"' if build else '# build = "make"',
-            start=start,
+            started=started,
             language=f'language = "{language}"' if language else '# language = "java"       # a JIT warms up longer',
             path=_path(place),
             program=PROGRAM,
@@ -82,38 +83,79 @@ def command(
     return Exit.OK
 
 
-def _look(place: Path) -> tuple[str, str, str, str]:
-    """What it is, how it is built and started, and its language where that compiles late."""
+def _look(place: Path) -> tuple[str, str, str]:
+    """What it is, the lines that say how it is built and started, and its language where that compiles late."""
     names = {path.name for path in place.iterdir()}
     if "package.json" in names:
         scripts = _read(place / "package.json", "scripts")
         build = "npm ci" if "package-lock.json" in names else "npm install"
         build += " && npm run build" if "build" in scripts else ""
         start = str(scripts.get("start", "node server.js")).replace('"', "'")
-        return "Node.js", build, start if KNOWN_NODE.match(start) else f"npx {start}", ""
-    if names & {"requirements.txt", "pyproject.toml"}:
-        what = "-r requirements.txt" if "requirements.txt" in names else "."
-        texts = {path.stem: path.read_text(encoding="utf-8", errors="replace") for path in sorted(place.glob("*.py"))}
-        module = next((name for name, text in texts.items() if "app = " in text), "app")
-        start = f"{PYTHON} uvicorn {module}:app --port $PORT --log-level warning"
-        django = next((path.parent.name + ".wsgi" for path in sorted(place.glob("*/wsgi.py"))), "")
-        if django or "flask" in "".join(texts.values()).lower():
-            start = f"{PYTHON} gunicorn -b 127.0.0.1:$PORT {django or f'{module}:app'}"
-        return "Python", f"python3 -m venv .venv && .venv/bin/pip install -q {what}", start, ""
+        return "Node.js", _command(build, start if KNOWN_NODE.match(start) else f"npx {start}"), ""
+    for wanted, what in (("requirements.txt", "-r requirements.txt"), ("pyproject.toml", ".")):
+        if wanted in names:
+            server, flags, application = _python(place, installed=what == ".")
+            also = "" if server in _text(place / wanted) else f" {server}"
+            build = f"python3 -m venv .venv && .venv/bin/pip install -q {what}{also}"
+            return "Python", _command(build, f".venv/bin/python -m {server} {flags} {application}"), ""
     if "go.mod" in names:
-        return "Go", "go build -o server .", "./server", ""
+        mains = [path.parent for path in sorted(place.glob("cmd/*/*.go")) if "package main" in _text(path)]
+        root = any("package main" in _text(path) for path in place.glob("*.go"))
+        package = "." if root or not mains else f"./{mains[0].relative_to(place)}"
+        return "Go", _command(f"go build -o server {package}", "./server"), ""
     if "Cargo.toml" in names:
         name = _read(place / "Cargo.toml", "package").get("name", "server")
-        return "Rust", "cargo build --release", f"target/release/{name}", ""
+        return "Rust", _command("cargo build --release", f"target/release/{name}"), ""
     if "pom.xml" in names:
-        return "Maven", "mvn -q package -DskipTests", "java -jar target/*.jar --server.port=$PORT", "java"
-    if names & {"build.gradle", "build.gradle.kts"}:
-        return "Gradle", "./gradlew -q bootJar", "java -jar build/libs/*.jar --server.port=$PORT", "java"
-    return "a service of unknown kind", "", "./server --port $PORT", ""
+        maven = "./mvnw" if "mvnw" in names else "mvn"
+        quarkus = "quarkus" in _text(place / "pom.xml")
+        return "Maven", _command(f"{maven} -q package -DskipTests", _jar("target", "*.jar", quarkus)), "java"
+    if gradle := sorted(names & {"build.gradle", "build.gradle.kts"}):
+        quarkus = "quarkus" in _text(place / gradle[0])
+        task = "quarkusBuild" if quarkus else "bootJar"
+        return "Gradle", _command(f"./gradlew -q {task}", _jar("build", "libs/*.jar", quarkus)), "java"
+    if "Dockerfile" in names:
+        port = re.search(r"^EXPOSE +(\d+)", _text(place / "Dockerfile"), re.MULTILINE)
+        lines = 'dockerfile = "Dockerfile"   # listens on 0.0.0.0 at this port; PORT in its environment, too\nport = '
+        return "a Dockerfile", lines + (port[1] if port else "8080"), ""
+    return "a service of unknown kind", _command("", "./server --port $PORT"), ""
+
+
+def _command(build: str, start: str) -> str:
+    build = f'build = "{build}"' if build else '# build = "make"'
+    return f'{build}\nstart = "{start}"   # listens on 127.0.0.1 at $PORT, in the foreground'
+
+
+def _jar(folder: str, jar: str, quarkus: bool) -> str:
+    """How the jar that a build leaves is started: Quarkus's, or one as Spring makes it."""
+    if quarkus:
+        return f"java -Dquarkus.http.port=$PORT -jar {folder}/quarkus-app/quarkus-run.jar"
+    return f"java -jar {folder}/{jar} --server.port=$PORT"
+
+
+def _python(place: Path, *, installed: bool) -> tuple[str, str, str]:
+    """The server of its kind, its flags, and the application; ``installed``: a module below src is one of its own."""
+    gunicorn = ("gunicorn", "-b 127.0.0.1:$PORT")
+    for path in sorted(place.glob("*/wsgi.py")):
+        return *gunicorn, f"{path.parent.name}.wsgi"
+    application, flask = "app:app", False
+    for path in _programs(place):
+        text = _text(path) if path.suffix == ".py" else ""
+        flask = flask or "flask" in text.lower()
+        if found := APPLICATION.search(text):
+            parts = path.relative_to(place).with_suffix("").parts
+            own = parts[1:] if installed and parts[0] == "src" else parts
+            application = f"{'.'.join(part for part in own if part != '__init__')}:{found[1]}"
+            break
+    return *(gunicorn if flask else ("uvicorn", "--port $PORT --log-level warning")), application
 
 
 PROGRAMS = (".java", ".kt", ".scala", ".js", ".mjs", ".cjs", ".ts", ".py", ".go", ".rs", ".rb", ".php", ".cs")
-NOT_ITS_OWN = ("node_modules", "target", "vendor", "build", "dist", "out", "bin", "obj", "test", "tests")
+NOT_ITS_OWN = ("node_modules", "venv", "target", "vendor", "build", "dist", "out", "bin", "obj", "test", "tests")
+
+
+def _text(file: Path) -> str:
+    return file.read_text(encoding="utf-8", errors="replace")
 
 
 def _read(file: Path, section: str) -> dict[str, object]:
@@ -132,7 +174,7 @@ def _path(place: Path) -> str:
         for path, own in _read(place / name, "paths").items():
             if "{" not in path and isinstance(own, dict) and "get" in own:
                 return path
-    routes = (route for path in _programs(place) for route in ROUTE.findall(path.read_text(errors="replace")))
+    routes = (route for path in _programs(place) for route in ROUTE.findall(_text(path)))
     return next(routes, "/")
 
 

@@ -1,5 +1,6 @@
 """./tfb init: what it finds in a folder is a tfb.toml that can be read."""
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -17,12 +18,13 @@ from harness.plan import service
         ("package.json", '{"scripts": {"start": "NODE_ENV=production node app.js"}}', "NODE_ENV=production node", ""),
         ("package.json", '{"scripts": {"start": "node-dev app.js"}}', "npx node-dev app.js", ""),
         ("package.json", '{"scripts": {"start": "next start -p $PORT"}}', "npx next start -p $PORT", ""),
-        ("requirements.txt", "fastapi\n", ".venv/bin/python -m uvicorn app:app", ""),
+        ("requirements.txt", "fastapi\n", ".venv/bin/python -m uvicorn --port $PORT --log-level warning app:app", ""),
         ("requirements.txt", "django\n", ".venv/bin/python -m gunicorn -b 127.0.0.1:$PORT shop.wsgi", ""),
         ("go.mod", "module shop\n", "./server", ""),
         ("Cargo.toml", '[package]\nname = "shop"\n', "target/release/shop", ""),
         ("pom.xml", "<project/>", "java -jar", "java"),
         ("build.gradle.kts", "", "java -jar", "java"),
+        ("pom.xml", "<project>io.quarkus</project>", "java -Dquarkus.http.port=$PORT -jar target/quarkus-app", "java"),
         ("README", "", "./server", ""),
     ],
 )
@@ -36,6 +38,46 @@ def test_a_folder_gets_a_file_that_can_be_read(tmp_path: Path, name: str, text: 
     assert str(found.service.start).startswith(start)
     assert found.service.language == language
     assert found.request[0].path == "/"
+
+
+@pytest.mark.parametrize(
+    ("files", "build", "start"),
+    [
+        (
+            {"requirements.txt": "fastapi\n", "app/main.py": "import fastapi\napi: X = fastapi.FastAPI(title='a')\n"},
+            "install -q -r requirements.txt uvicorn",
+            "-m uvicorn --port $PORT --log-level warning app.main:api",
+        ),
+        (
+            {"pyproject.toml": "dependencies = ['uvicorn']\n", "src/shop/__init__.py": "app = create_app()\n"},
+            "install -q .",
+            "warning shop:app",
+        ),
+        (
+            {"requirements.txt": "gunicorn\n", "src/web.py": "from flask import Flask\napp = Flask(__name__)\n"},
+            "install -q -r requirements.txt",
+            "-m gunicorn -b 127.0.0.1:$PORT src.web:app",
+        ),
+        ({"go.mod": "", "cmd/shop/main.go": "package main\n", "shop.go": "package shop\n"}, "./cmd/shop", "./server"),
+        ({"go.mod": "", "cmd/tool/main.go": "package main\n", "a.go": "package main\n"}, "-o server .", "./server"),
+        ({"pom.xml": "", "mvnw": ""}, "./mvnw -q package -DskipTests", "--server.port=$PORT"),
+    ],
+)
+def test_where_the_program_lies_is_seen(tmp_path: Path, files: Mapping[str, str], build: str, start: str) -> None:
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    assert cli.main(["init", str(tmp_path)]) == Exit.OK
+    found = service.read(tmp_path).service
+    assert str(found.build).endswith(build)
+    assert str(found.start).endswith(start)
+
+
+def test_what_has_a_dockerfile_alone_is_started_by_it(tmp_path: Path) -> None:
+    (tmp_path / "Dockerfile").write_text("FROM ruby:3.4\nEXPOSE 3000\n", encoding="utf-8")
+    assert cli.main(["init", str(tmp_path)]) == Exit.OK
+    found = service.read(tmp_path).service
+    assert (found.dockerfile, found.port, found.start) == ("Dockerfile", 3000, None)
 
 
 def test_a_file_that_is_there_is_kept(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
