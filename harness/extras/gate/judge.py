@@ -31,7 +31,7 @@ POWER = 1.43  # (1.96 + 0.84) / 1.96: what is found in four sessions of five, in
 ANY = Closed(connections=1)  # in the place of a load, of what a process shows as a whole
 WIDEST = 2.0  # an interval of half and double says that nothing is known yet
 MOST_MINUTES = 240.0  # more than that is no advice
-ERROR = 0.03  # of a session of equal sides that says something of any request; real noise is no normal one
+ERROR = 0.04  # of a session of equal sides that says something of any request; real noise is no normal one
 FLOOR_ERROR = 0.01  # of one that finds base and its copy to differ
 ALIKE = 4.0  # degrees of freedom that the requests' common variance is worth beside a request's own (Smyth 2004)
 LEAK_BYTES, LEAK_SHARE = 32e6, 0.5  # of growth within a process, over what base's grows by and over its beginning
@@ -240,6 +240,7 @@ class Paired:
 
     logs: Values  # sides x processes
     rounds: Values  # of each process
+    scatter: float  # variance of such a mean that the scatter of a process's rounds alone explains
 
     @property
     def head(self) -> Values:
@@ -264,19 +265,30 @@ class Paired:
 def _paired(trials: Sequence[Trial], metric: Metric) -> Paired:
     """Rounds that lack a side or were cold are left out, as are processes without a round."""
     read = METRICS[KEYS[metric]].read
-    rounds: defaultdict[tuple[int, int], dict[str, float]] = defaultdict(dict)
+    seen: defaultdict[tuple[int, int], dict[str, float]] = defaultdict(dict)
     for trial in trials:
         if value := read(trial):
-            rounds[trial.process, trial.round][trial.implementation] = math.log(value)
+            seen[trial.process, trial.round][trial.implementation] = math.log(value)
     by_process: defaultdict[int, list[list[float]]] = defaultdict(list)
-    for (process, _), values in sorted(rounds.items()):
+    for (process, _), values in sorted(seen.items()):
         if len(values) == len(SIDES):
             by_process[process].append([values[side] for side in SIDES])
     warm = [_warm(np.array(own)) for own in by_process.values()]
+    rounds = np.array([float(len(own)) for own in warm])
     return Paired(
         logs=np.array([own.mean(axis=0) for own in warm]).T if warm else np.empty((len(SIDES), 0)),
-        rounds=np.array([float(len(own)) for own in warm]),
+        rounds=rounds,
+        scatter=_scatter(warm) / float(rounds.mean()) if warm else 0.0,
     )
+
+
+def _scatter(processes: Sequence[Values]) -> float:
+    """Variance of a side's cost in a round, beside what the round and the side have in common; 0 with single rounds."""
+    squares = 0.0
+    for own in processes:
+        squares += float(((own - own.mean(axis=0) - own.mean(axis=1, keepdims=True) + own.mean()) ** 2).sum())
+    free = (len(SIDES) - 1) * sum(len(own) - 1 for own in processes)
+    return squares / free if free else 0.0
 
 
 def _warm(rounds: Values) -> Values:
@@ -291,10 +303,13 @@ def _warm(rounds: Values) -> Values:
 def _together(tables: Mapping[str, Paired], weights: Mapping[str, float]) -> Paired:
     """The cost of all requests by their weights, of as many processes as all have."""
     count = min(len(table.rounds) for table in tables.values())
-    cost = sum(weights[name] * np.exp(table.logs[:, :count]) for name, table in tables.items())
+    costs = {name: weights[name] * np.exp(table.logs[:, :count]) for name, table in tables.items()}
+    cost = np.sum(list(costs.values()), axis=0)
     rounds = np.min([table.rounds[:count] for table in tables.values()], axis=0)
-    with np.errstate(divide="ignore"):
-        return Paired(logs=np.log(cost), rounds=rounds)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        shares = {name: float(np.mean(own / cost)) for name, own in costs.items()}
+        scatter = sum(shares[name] ** 2 * table.scatter for name, table in tables.items())
+        return Paired(logs=np.log(cost), rounds=rounds, scatter=scatter)
 
 
 def _intervals(
@@ -303,7 +318,8 @@ def _intervals(
     """Of each request head over base, and base over its copy, which is nothing; ``luck`` is a variance of the former.
 
     Variances of two sources: head's scatter over processes, and base's copy, of which also the mean is known. A
-    difference of two sides has the variance 2 v, one to the mean of two 3/2 v.
+    difference of two sides has the variance 2 v, one to the mean of two 3/2 v. Processes scatter at least as much as
+    their rounds explain: of two or three they may be alike by chance.
     """
     tables = {name: table for name, table in tables.items() if len(table.rounds) > 1 and np.isfinite(table.logs).all()}
     apart, about_zero = {}, {}
@@ -321,9 +337,10 @@ def _intervals(
     found = {}
     for name, table in tables.items():
         (variance, free), (noise_variance, noise_free), count = variances[name], of_noise[name], len(table.rounds)
+        least = 1.5 * table.scatter
         found[name] = (
-            interval(table.mean(table.head), variance / count + luck, free, confidence),
-            interval(table.mean(table.noise), noise_variance / 0.75 / count, noise_free, floor),
+            interval(table.mean(table.head), max(variance, least) / count + luck, free, confidence),
+            interval(table.mean(table.noise), max(noise_variance, least) / 0.75 / count, noise_free, floor),
         )
     return found
 

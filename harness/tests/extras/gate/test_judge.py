@@ -29,9 +29,12 @@ def session(
     noise: float = 0.06,
     size: tuple[int, int] = FIVE,
     cold: float = 0.0,
+    unequal: float = 1.0,
     **more: Any,
 ) -> RunRecords:
     """Base, head and base's copy; head costs ``slower`` times as much of the second request.
+
+    The first request scatters less and the third one more, each by the factor ``unequal``.
 
     In the first round a just-in-time compiler has each side cost up to 1 + ``cold`` times as much.
     """
@@ -41,8 +44,9 @@ def session(
         **{"process": 0.015, "window": noise, "drift": 0.01, **more},
     )  # fmt: skip
     made: list[Trial] = []
-    for name, logs in zip(REQUESTS, draw(world, generator), strict=True):
-        for (side, start, number), log in np.ndenumerate(logs):
+    for place, (name, drawn) in enumerate(zip(REQUESTS, draw(world, generator), strict=True)):
+        truth = np.asarray(world.truth)[:, None, None]
+        for (side, start, number), log in np.ndenumerate(truth + (drawn - truth) * unequal ** (place - 1)):
             factor = slower if name == REQUESTS[1] and side == 1 else 1.0
             factor *= 1 + cold * generator.random() if cold and number == 0 else 1.0
             cost = 1e-3 * factor * float(np.exp(log))
@@ -74,6 +78,7 @@ def judged(records: RunRecords) -> GateResult:
         {"size": FIVE},
         {"size": TWO},
         {"size": (2, 2)},
+        {"size": TWO, "unequal": 2.0},
         {"noise": 0.10},
         {"process": 0.04},
         {"unlike": 8.0, "heavy": True, "lost": 0.05},
