@@ -2,7 +2,8 @@
 
 Head wastes a share of the CPU of one of three requests, by turns of a loop whose cost a first session of each stack
 measures. Each session is one of ``./tfb compare`` and one line of FILE: the same command again goes on where it ended.
-With ``--releases`` FILE gets instead what ./tfb compare says of pairs of releases of libraries, as Markdown.
+With ``--releases`` FILE gets instead what ./tfb compare says of pairs of releases of libraries, as Markdown. With
+``--again`` FILE is a run of equal sides (``./tfb compare --results DIR``), from whose trials many sessions are made.
 """
 
 import argparse
@@ -13,13 +14,15 @@ import sys
 import tempfile
 import tomllib
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from statistics import median
 
-from harness.extras.gate.judge import GateResult
+from harness.extras.gate.judge import HEAD, SIDES, GateResult, judge
 from harness.paths import REPOSITORY
 from harness.plan.service import FILE
-from harness.records.models import Record
+from harness.records import store
+from harness.records.models import Record, RunRecords, Trial
 
 WORK = Path(tempfile.gettempdir()) / "tfb-gate-study"  # where services are built, once
 SERVICES = REPOSITORY / "harness" / "studies" / "services"
@@ -136,6 +139,32 @@ def read(file: Path) -> list[Session]:
     return [Session.model_validate_json(line) for line in text.splitlines() if line.strip()]
 
 
+def again(records: RunRecords, processes: int, sessions: int = 200) -> Iterator[str]:
+    """Of a run of equal sides: sessions of so many of its processes, which side of each is which drawn at random.
+
+    Head's cost of the planted request is raised by each share: what a slowdown looks like in this machine's noise.
+    """
+    known = sorted({trial.process for trial in records.trials})
+    for share in SHARES:
+        dice, made = random.Random(f"{records.info.run_id} {processes} {share}"), []
+        for number in range(sessions):
+            drawn = {
+                process: dict(zip(SIDES, dice.sample(SIDES, 3), strict=True))
+                for process in dice.sample(known, processes)
+            }
+            trials = [_as(t, drawn[t.process][t.implementation], share) for t in records.trials if t.process in drawn]
+            result = judge(replace(records, trials=trials), 0.05, "base", "head")
+            made.append(Session(stack=records.info.run_id, share=share, number=number, turns=0, result=result))
+        found, false = sum(one.found == "slower" for one in made), sum(one.false_alarm for one in made)
+        yield f"{share:>3} % planted: {found} of {sessions} found, {false} false alarms"
+
+
+def _as(trial: Trial, side: str, share: int) -> Trial:
+    cost = trial.cpu_per_request
+    planted = cost and cost * (1 + share / 100) if side == HEAD and trial.test_type == PLANTED else cost
+    return trial.model_copy(update={"implementation": side, "cpu_per_request": planted})
+
+
 def table(sessions: Sequence[Session]) -> Iterator[str]:
     """By stack and share; of all stacks at the end."""
     yield f"{'stack':<9}{'planted':>8}{'sessions':>9}{'found':>7}{'false':>7}{'cannot tell':>13}{'minutes':>9}"
@@ -162,8 +191,12 @@ def main() -> None:
     parser.add_argument("--shares", nargs="+", type=int, default=list(SHARES), choices=SHARES, help="percent")
     parser.add_argument("--sessions", type=int, default=20, help="of each stack and share; 0: only the table")
     parser.add_argument("--time", default="5m")
+    parser.add_argument("--again", type=int, metavar="PROCESSES", help="of a session; FILE is a run")
     parser.add_argument("--releases", action="store_true", help="compare releases of libraries instead")
     asked = parser.parse_args()
+    if asked.again:
+        print("\n".join(again(store.read(asked.file), asked.again)))
+        return
     WORK.mkdir(parents=True, exist_ok=True)
     if asked.releases:
         for stack in RELEASES:

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from harness.studies.gate import CALIBRATION, Session, table, turns_of
+from harness.studies.gate import CALIBRATION, Session, again, table, turns_of
 from harness.tests.extras.gate.test_judge import judged, session
 
 
@@ -26,3 +26,11 @@ def test_the_table_counts_what_was_found_and_false_alarms() -> None:
         ["go", "0", "%", "2", "–", "1", "0", "5.0"],
         ["go", "10", "%", "2", "1", "0", "1", "5.0"],
     ]
+
+
+def test_of_a_run_of_equal_sides_sessions_are_made_anew_and_a_slowdown_planted() -> None:
+    lines = list(again(session(np.random.default_rng(1), 1.0, size=(8, 4), noise=0.03), 4, sessions=40))
+    assert [int(line.split()[0]) for line in lines] == [0, 3, 5, 10, 20]
+    false, found = int(lines[0].split(" found, ")[1].split()[0]), int(lines[-1].split(": ")[1].split()[0])
+    assert false <= 6
+    assert found >= 38
