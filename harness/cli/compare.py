@@ -18,7 +18,7 @@ from harness.cli.run import measured, settings
 from harness.cli.verbs import Asked, core_unless
 from harness.errors import Exit, UsageError
 from harness.host import ownership, process
-from harness.paths import REPOSITORY
+from harness.paths import INSTALLED, PROGRAM, REPOSITORY
 from harness.plan.config import Settings, Twins
 from harness.plan.service import FILE
 from harness.records import store
@@ -84,6 +84,8 @@ def command(
         outputs = gate.Outputs(json=flags.json, markdown=markdown, history=history, html=html, strict=strict)
         code: int = gate.compare(folder, base, head, flags, fail_over / 100, outputs)
         return code
+    if base and not test and not copy and (INSTALLED or head or markdown or history or html or strict):
+        raise UsageError(f"{folder / FILE}: not there; {PROGRAM} init writes one, --service DIR names another folder")
     results = results_folder(flags.results)
     if copy and (len(test) != 1 or test[0] in ("run", "all")):
         raise UsageError("--copy takes one implementation: --test NAME")

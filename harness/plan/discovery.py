@@ -38,6 +38,7 @@ class Implementation:
     rules: Rules = "tfb"  # by which it is verified
     allowed: tuple[str, ...] = ()  # privileges beyond a container's usual ones, consented to by name
     ready: str | None = None  # path that answers 200 once it is up; None: that of its first test type
+    ready_at_200: bool = True  # False: any answer but a server's error, where no plain GET is known to be one
     requests: Mapping[str, TestType] = field(default_factory=dict)  # of a service that declares its own test types
 
     @property

@@ -74,6 +74,8 @@ def groups(plan: Plan, seed: int, alone: frozenset[str] = frozenset()) -> list[l
     order = sorted(plan.candidates, key=lambda candidate: candidate.implementation, reverse=plan.reverse)
     if not plan.reverse and plan.profile.design != "techempower":
         random.Random(seed).shuffle(order)
+    if plan.profile.design == "gate":  # compared within rounds, or not at all
+        return [order]
     most = len(order) if plan.side_by_side else 1
     made: list[list[Candidate]] = []
     left = 0.0

@@ -42,6 +42,7 @@ class Values(Section):
     range: tuple[int, int] | None = None  # both included
     csv: FileName | None = None  # its first line names the columns
     column: str | None = None
+    number: bool = False  # its cells are numbers, and not texts
 
     @model_validator(mode="after")
     def _one_of_three(self) -> Self:
@@ -64,7 +65,11 @@ class Values(Section):
         if not rows or self.column not in rows[0]:
             columns = ", ".join(map(str, rows[0])) if rows else "no row below its first line"
             raise ConfigError(f"{folder / self.csv}: no column {self.column!r}: it has {columns}")
-        return [row[self.column] or "" for row in rows]
+        cells = [row[self.column] or "" for row in rows]
+        try:
+            return [json.loads(cell) for cell in cells] if self.number else cells
+        except ValueError as error:
+            raise ConfigError(f"{folder / self.csv}: column {self.column!r}: not all are numbers: {error}") from error
 
 
 class Expect(Section):

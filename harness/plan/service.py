@@ -5,15 +5,15 @@ from typing import Annotated, Self
 
 from pydantic import Field, model_validator
 
-from harness.errors import ConfigError
 from harness.plan.benchmark_config import Local, TestEntry
 from harness.plan.discovery import Implementation
 from harness.plan.profile import Connections, Section, read_toml
-from harness.plan.requests import Request
+from harness.plan.requests import FileName, Request
 from harness.plan.testtypes import declared
 
 FILE = "tfb.toml"
-SEVERAL = ("&&", "||", ";", "|")  # commands in one line: the shell stays above them
+SEVERAL = ("&&", "||", ";", "|", "\n")  # commands: the shell stays above them
+BUILTINS = ("exec", "cd", ".", "source", "ulimit", "umask", "export")  # the shell's own
 Line = Annotated[str, Field(min_length=1, max_length=10_000)]
 
 
@@ -36,6 +36,7 @@ class Service(Section):
     ready: Annotated[str, Field(pattern=r"^/[!-~]*$", max_length=2000)] | None = None  # answers 200 once it is up
     env: dict[str, str] = Field(default={})
     language: str = ""  # java, kotlin, scala, …: a just-in-time compiler is given longer to warm up
+    files: tuple[FileName, ...] = ()  # that git does not have, such as .env: copied from the working tree to each side
     postgres: bool = False  # whether it is given an empty database: DBHOST, DBPORT, DBNAME, DBUSER, DBPASS
     connections: Connections = 32
 
@@ -67,16 +68,18 @@ def read(folder: Path) -> ServiceFile:
     return read_toml(folder / FILE, ServiceFile, f"{folder / FILE}: not there; ./tfb init writes one")
 
 
-def side(file: ServiceFile, folder: Path, name: str, seed: int) -> Implementation:
+def side(file: ServiceFile, folder: Path, name: str, seed: int, asked: Path) -> Implementation:
     """The service of a folder as an implementation of this name; its test types are the file's requests.
 
-    Raises ConfigError where nothing shows that it is up, and for files that do not hold what is asked of them.
+    ``asked``: the folder of what requests read, one for all sides. Raises ConfigError for files that do not hold what
+    is asked of them.
     """
     own = file.service
     build = () if own.build is None else (("sh", "-c", own.build),)
     command = own.start or "false"  # where it is no command, the runtime does not ask
     # In the shell's place, also where it begins with VARIABLE=value.
-    start = command if any(word in command for word in SEVERAL) else f"exec env {command}"
+    whole = command.split()[0] in BUILTINS or any(word in command.strip() for word in SEVERAL)
+    start = command if whole else f"exec env {command}"
     entry = TestEntry.model_validate(
         {
             "json_url": "/",  # never asked: its requests are its own
@@ -85,13 +88,9 @@ def side(file: ServiceFile, folder: Path, name: str, seed: int) -> Implementatio
             "local": Local(build=build, run=("sh", "-c", start), env=own.env),
         }
     )
-    kinds = declared(file.request, folder, seed)
-    plain = [each.name for each in file.request if each.method == "GET" and each.expect.status == 200]
-    if not own.ready and not plain:
-        raise ConfigError(
-            f"{folder / FILE}: service.ready: no request is a GET that is answered with 200: name a path that is, once "
-            "the service is up"
-        )
+    kinds = declared(file.request, asked, seed)
+    plain = [each for each in file.request if each.method == "GET" and each.expect.status == 200 and not each.headers]
+    shown = (plain or file.request)[0].name
     return Implementation(
         name=name,
         variant="default",
@@ -99,6 +98,7 @@ def side(file: ServiceFile, folder: Path, name: str, seed: int) -> Implementatio
         folder=folder,
         maintainers=(),
         entry=entry,
-        ready=own.ready or kinds[plain[0]].requests[0].target,
+        ready=own.ready or kinds[shown].requests[0].target,
+        ready_at_200=bool(own.ready or plain),
         requests=kinds,
     )

@@ -95,6 +95,7 @@ class LocalRuntime:
     account: process.Account | None = None  # of servers; None: that of the harness
     name: str = "local"
     network: str = "host"  # loopback
+    own_scripts: bool = False  # whether packages run code of theirs while they are installed
 
     @property
     def side_by_side(self) -> bool:
@@ -117,7 +118,7 @@ class LocalRuntime:
             kinds = ", ".join(f"{kind} {local.requires[kind]}" for kind in absent)
             return Build(status="skipped", reason=f"needs {kinds}, which is not on this machine (./tfb doctor)")
         began, reason = time.monotonic(), ""
-        environment = NO_SCRIPTS | toolchain.environment(chosen.values())
+        environment = ({} if self.own_scripts else NO_SCRIPTS) | toolchain.environment(chosen.values())
         log.parent.mkdir(parents=True, exist_ok=True)
         try:
             for command in local.build:

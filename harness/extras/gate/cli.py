@@ -2,6 +2,7 @@
 
 import math
 import shutil
+import time
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import partial
@@ -16,7 +17,7 @@ from harness.errors import Exit, TfbError, UsageError
 from harness.experiment.preparation import JIT_PLATFORMS
 from harness.extras.gate import history, sides
 from harness.extras.gate import words as report
-from harness.extras.gate.judge import BASE, COPY, HEAD, GateResult, judge
+from harness.extras.gate.judge import ALL, BASE, COPY, HEAD, GateResult, RequestVerdict, Verdict, judge
 from harness.extras.gate.page import page
 from harness.extras.gate.runtime import Services, choose_services
 from harness.host import ownership
@@ -26,10 +27,11 @@ from harness.plan.profile import Profile
 from harness.records.models import Closed, RunRecords
 
 PROFILE = "gate"
+WORKING_TREE = "the working tree"
 EXIT = {"failed": Exit.FAILED, "slower": Exit.FAILED, "cannot tell": Exit.CANNOT_TELL}
 # What a process of each side is worth, with three requests or fewer; True: of a just-in-time compiler.
 PROCESS_SECONDS = {False: 60.0, True: 100.0}
-LEAST_PROCESSES, MOST_PROCESSES = 2, 8
+LEAST_PROCESSES, USUAL_PROCESSES = 2, 5
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,7 +50,7 @@ class SideError(TfbError):
 
     def __init__(self, side: str, done: str, reason: str) -> None:
         super().__init__(f"{HEAD if side == HEAD else BASE} could not be {done}: {reason}")
-        self.exit_code = Exit.FAILED if side == HEAD else Exit.CANNOT_TELL
+        self.verdict: Verdict = "failed" if side == HEAD else "cannot tell"
 
 
 def compare(folder: Path, base: str, head: str | None, flags: RunFlags, fail_over: float, outputs: Outputs) -> int:
@@ -68,10 +70,11 @@ def compare(folder: Path, base: str, head: str | None, flags: RunFlags, fail_ove
         if of_base.file is None:
             notes.append(f"base has no {service.FILE}: head's is used for both")
         started = (of_base.file or file).model_copy(update={"request": file.request})
-        twin = place / "base-copy"
-        shutil.copytree(of_base.folder, twin, symlinks=True)
+        shutil.copytree(place / "base", place / "base-copy", symlinks=True)
+        twin = place / "base-copy" / of_base.folder.relative_to(place / "base")
         folders = {BASE: (started, of_base.folder), HEAD: (file, of_head.folder), COPY: (started, twin)}
-        services = tuple(service.side(own, where, name, chosen.seed) for name, (own, where) in folders.items())
+        asked = of_head.folder  # where what requests read lies, for all
+        services = tuple(service.side(own, of, name, chosen.seed, asked) for name, (own, of) in folders.items())
         load = (Closed(connections=file.service.connections),)
         if not flags.processes:
             chosen = replace(chosen, profile=in_time(chosen.profile, file, notes))
@@ -82,11 +85,25 @@ def compare(folder: Path, base: str, head: str | None, flags: RunFlags, fail_ove
             results=Path(flags.results) if flags.results else place / "results",
         )
         chosen = replace(chosen, consent=settled(chosen))
-        records = _measured(chosen, {name: (own.service, where) for name, (own, where) in folders.items()})
+        began = time.time()
+        try:
+            records = _measured(chosen, {name: (own.service, where) for name, (own, where) in folders.items()})
+        except SideError as error:
+            nothing = GateResult(
+                base=base,
+                head=head or WORKING_TREE,
+                fail_over=fail_over,
+                verdict=error.verdict,
+                requests=(RequestVerdict(request=ALL, verdict=error.verdict, reason=str(error)),),
+                minutes=(time.time() - began) / 60,
+                started_at=began,
+                notes=(*notes, *(() if flags.results else ("--results DIR keeps the logs",))),
+            )
+            return show(nothing, outputs)
         weights = {request.name: request.weight for request in file.request}
         said, running = list(dict.fromkeys(notes)), [started.service.url, file.service.url]
         number = len(running) - running.count(None)
-        result = judge(records, fail_over, base, head or "the working tree", said, weights, number)
+        result = judge(records, fail_over, base, head or WORKING_TREE, said, weights, number)
     return show(result, outputs)
 
 
@@ -94,12 +111,12 @@ def in_time(profile: Profile, file: service.ServiceFile, notes: list[str]) -> Pr
     """With as many processes as the time is worth: each has to start, and is measured in rounds once it is warm."""
     compiled = bool(JIT_PLATFORMS.search(file.service.language.lower()))
     each = PROCESS_SECONDS[compiled] * max(1.0, len(file.request) / 3)
-    seconds = profile.interleaved.time_seconds or each * MOST_PROCESSES
+    seconds = profile.interleaved.time_seconds or each * USUAL_PROCESSES
     if seconds < LEAST_PROCESSES * each:
         what = f"{len(file.request)} requests" + (" and a just-in-time compiler" if compiled else "")
         least = math.ceil(LEAST_PROCESSES * each / 60)
         notes.append(f"the time is short for {what}: give it --time {least}m or more")
-    count = max(LEAST_PROCESSES, min(MOST_PROCESSES, round(seconds / each)))
+    count = max(LEAST_PROCESSES, round(seconds / each))
     rules = profile.processes.model_copy(update={"minimum": count, "maximum": count})
     return profile.model_copy(update={"processes": rules})
 

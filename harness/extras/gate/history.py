@@ -33,7 +33,7 @@ def read(path: Path) -> list[GateResult]:
     except OSError as error:
         raise UsageError(f"{path}: {error.strerror}: ./tfb compare --base REV --history {path} begins one") from error
     found = []
-    for number, line in enumerate(filter(str.strip, text.splitlines()), 1):
+    for number, line in enumerate(filter(str.strip, text.split("\n")), 1):
         try:
             found.append(GateResult.model_validate_json(line))
         except ValueError as error:
@@ -43,7 +43,7 @@ def read(path: Path) -> list[GateResult]:
 
 def lines(found: Sequence[GateResult]) -> Iterator[str]:
     """The latest sessions, a line each."""
-    return (f"{when(result)}  {result.head:<24} {headline(result)}" for result in found[-SHOWN:])
+    return (f"{when(result)}  {result.head:<24} {headline(result).splitlines()[0]}" for result in found[-SHOWN:])
 
 
 def drawn(found: Sequence[GateResult], request: str) -> Iterator[str]:

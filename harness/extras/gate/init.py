@@ -4,7 +4,7 @@ import json
 import os
 import re
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Set
 from pathlib import Path
 from typing import Annotated
 
@@ -54,7 +54,20 @@ ROUTE = re.compile(r"""(?:\.get|\bGetMapping|\bHandle(?:Func)?|\.route)\(\s*["']
 APPLICATION = re.compile(
     r"^(\w+)(?: *: *[\w.]+)? *= *(?:\w+\.)?(?:FastAPI|Starlette|Litestar|Quart|Sanic|Flask|\w+_app)\(", re.MULTILINE
 )
-KNOWN_NODE = re.compile(r"(\w+=\S* )*(node|npm|npx|yarn|pnpm|bun|deno)( |$)|\w+=")  # others are of node_modules/.bin
+KNOWN_NODE = re.compile(r"(\w+=\S* )*(node|npm|npx|yarn|pnpm|bun|deno)( |$)")  # others are of node_modules/.bin
+LOCKS = {"pnpm-lock.yaml": "pnpm", "yarn.lock": "yarn", "bun.lock": "bun", "bun.lockb": "bun"}
+TASKS = {"quarkus": "quarkusBuild", "micronaut": "shadowJar", "shadow": "shadowJar"}  # of Gradle
+OTHERS = {  # a file -> what it is, how that is built and started, and the language where that compiles late
+    "*.csproj": (".NET", "dotnet publish -c Release -o out", "dotnet out/{name}.dll --urls http://127.0.0.1:$PORT", ""),
+    "Gemfile": ("Ruby", "bundle install --quiet", "bundle exec puma -b tcp://127.0.0.1:$PORT", ""),
+    "build.sbt": ("Scala", "sbt stage", "target/universal/stage/bin/*", "scala"),
+    "composer.json": ("PHP", "composer install --quiet", "php -S 127.0.0.1:$PORT -t public", ""),
+    "deno.json": ("Deno", "", "deno run --allow-all main.ts", ""),
+    "mix.exs": ("Elixir", "mix deps.get && MIX_ENV=prod mix compile", "MIX_ENV=prod mix phx.server", ""),
+}
+# Of a compose file: a service that is built here, and the port within its container that a line like "8080:80" names.
+BUILT = re.compile(r"^  ([\w.-]+):\n(?:    .*\n|\n)*?    build:", re.MULTILINE)
+PUBLISHED = re.compile(r"^ +- [\"']?(?:[\w.]+:)*(\d+)(?:/tcp)?[\"']?$", re.MULTILINE)
 
 
 def command(
@@ -86,34 +99,37 @@ def command(
 def _look(place: Path) -> tuple[str, str, str]:
     """What it is, the lines that say how it is built and started, and its language where that compiles late."""
     names = {path.name for path in place.iterdir()}
+    others = {mark for mark in OTHERS if any(place.glob(mark))}
     if "package.json" in names:
         scripts = _read(place / "package.json", "scripts")
-        build = "npm ci" if "package-lock.json" in names else "npm install"
-        build += " && npm run build" if "build" in scripts else ""
-        start = str(scripts.get("start", "node server.js")).replace('"', "'")
-        return "Node.js", _command(build, start if KNOWN_NODE.match(start) else f"npx {start}"), ""
-    for wanted, what in (("requirements.txt", "-r requirements.txt"), ("pyproject.toml", ".")):
-        if wanted in names:
-            server, flags, application = _python(place, installed=what == ".")
-            also = "" if server in _text(place / wanted) else f" {server}"
-            build = f"python3 -m venv .venv && .venv/bin/pip install -q {what}{also}"
-            return "Python", _command(build, f".venv/bin/python -m {server} {flags} {application}"), ""
+        if "start" in scripts or not (others or names & {"requirements.txt", "pyproject.toml", "go.mod", "manage.py"}):
+            return "Node.js", _node(place, scripts), ""
+    if found := _python(place, names):
+        return "Python", _command(*found), ""
     if "go.mod" in names:
         mains = [path.parent for path in sorted(place.glob("cmd/*/*.go")) if "package main" in _text(path)]
         root = any("package main" in _text(path) for path in place.glob("*.go"))
         package = "." if root or not mains else f"./{mains[0].relative_to(place)}"
         return "Go", _command(f"go build -o server {package}", "./server"), ""
     if "Cargo.toml" in names:
-        name = _read(place / "Cargo.toml", "package").get("name", "server")
-        return "Rust", _command("cargo build --release", f"target/release/{name}"), ""
+        return "Rust", _command("cargo build --release", f"target/release/{_crate(place)}"), ""
     if "pom.xml" in names:
         maven = "./mvnw" if "mvnw" in names else "mvn"
-        quarkus = "quarkus" in _text(place / "pom.xml")
-        return "Maven", _command(f"{maven} -q package -DskipTests", _jar("target", "*.jar", quarkus)), "java"
+        start = _jar("target", "*.jar", _text(place / "pom.xml"))
+        return "Maven", _command(f"{maven} -q package -DskipTests", start), "java"
     if gradle := sorted(names & {"build.gradle", "build.gradle.kts"}):
-        quarkus = "quarkus" in _text(place / gradle[0])
-        task = "quarkusBuild" if quarkus else "bootJar"
-        return "Gradle", _command(f"./gradlew -q {task}", _jar("build", "libs/*.jar", quarkus)), "java"
+        text = _text(place / gradle[0])
+        task = next((task for kind, task in TASKS.items() if kind in text), "bootJar")
+        jar = "libs/*-all.jar" if task == "shadowJar" else "libs/*.jar"
+        return "Gradle", _command(f"./gradlew -q {task}", _jar("build", jar, text)), "java"
+    for mark in sorted(others):
+        kind, build, start, language = OTHERS[mark]
+        return kind, _command(build, start.format(name=next(place.glob(mark)).stem)), language
+    composes = sorted(names & {"compose.yaml", "compose.yml", "docker-compose.yaml", "docker-compose.yml"})
+    if composes and (own := BUILT.search(text := _text(place / composes[0]))):
+        port = PUBLISHED.search(text, own.start())
+        lines = f'compose = "{composes[0]}"\nservice = "{own[1]}"   # the one whose CPU counts\nport = '
+        return "a compose file", lines + (port[1] if port else "8080"), ""
     if "Dockerfile" in names:
         port = re.search(r"^EXPOSE +(\d+)", _text(place / "Dockerfile"), re.MULTILINE)
         lines = 'dockerfile = "Dockerfile"   # listens on 0.0.0.0 at this port; PORT in its environment, too\nport = '
@@ -121,33 +137,78 @@ def _look(place: Path) -> tuple[str, str, str]:
     return "a service of unknown kind", _command("", "./server --port $PORT"), ""
 
 
+def _node(place: Path, scripts: Mapping[str, object]) -> str:
+    """By the package manager whose lock file is there, or above it in a workspace."""
+    above = [place, *place.parents[:3]]
+    tool = next((tool for lock, tool in LOCKS.items() if any((up / lock).exists() for up in above)), "npm")
+    build = "npm ci" if (place / "package-lock.json").exists() else f"{tool} install"
+    build += f" && {tool} run build" if "build" in scripts else ""
+    start = str(scripts.get("start", "node server.js"))
+    plain = KNOWN_NODE.match(start) and not any(word in start for word in ("&&", ";", '"'))
+    return _command(build, start if plain else f"{tool} run start")
+
+
+def _crate(place: Path) -> str:
+    """The program that cargo makes: a [[bin]], the package, or a member of a workspace that is one."""
+    for file in (place / "Cargo.toml", *sorted(path.parents[1] / "Cargo.toml" for path in place.glob("*/src/main.rs"))):
+        text = _text(file)
+        if named := re.search(r'^\[\[bin\]\]\s(?:[^\[]*\n)?name *= *"([^"]+)"', text, re.MULTILINE):
+            return named[1]
+        if name := _read(file, "package").get("name"):
+            return str(name)
+    return "server"
+
+
 def _command(build: str, start: str) -> str:
     build = f'build = "{build}"' if build else '# build = "make"'
     return f'{build}\nstart = "{start}"   # listens on 127.0.0.1 at $PORT, in the foreground'
 
 
-def _jar(folder: str, jar: str, quarkus: bool) -> str:
-    """How the jar that a build leaves is started: Quarkus's, or one as Spring makes it."""
-    if quarkus:
+def _jar(folder: str, jar: str, built_by: str) -> str:
+    """How the jar that a build leaves is started: Quarkus's, Micronaut's, or one as Spring makes it."""
+    if "quarkus" in built_by:
         return f"java -Dquarkus.http.port=$PORT -jar {folder}/quarkus-app/quarkus-run.jar"
+    if "micronaut" in built_by:
+        return f"java -Dmicronaut.server.port=$PORT -jar {folder}/{jar}"
     return f"java -jar {folder}/{jar} --server.port=$PORT"
 
 
-def _python(place: Path, *, installed: bool) -> tuple[str, str, str]:
-    """The server of its kind, its flags, and the application; ``installed``: a module below src is one of its own."""
-    gunicorn = ("gunicorn", "-b 127.0.0.1:$PORT")
+def _python(place: Path, names: Set[str]) -> tuple[str, str] | None:
+    """How it is built, by the lock file that is there, and started, by a server of its kind; None: it is none."""
+    wanted = next((name for name in ("requirements.txt", "pyproject.toml") if name in names), None)
+    if wanted is None:
+        return None
+    asked = _text(place / wanted)
+    server, application = _application(place, asked, installed=wanted == "pyproject.toml")
+    also = "" if server in asked else server
+    if "uv.lock" in names:
+        build = "uv sync --frozen" + (f" && uv pip install -q {also}" if also else "")
+    elif "poetry.lock" in names:
+        build = "POETRY_VIRTUALENVS_IN_PROJECT=true poetry install" + (
+            f" && poetry run pip install {also}" if also else ""
+        )
+    else:
+        what = "." if wanted == "pyproject.toml" else f"-r {wanted}"
+        build = f"python3 -m venv .venv && .venv/bin/pip install -q {what} {also}".rstrip()
+    flags = "-b 127.0.0.1:$PORT" if server == "gunicorn" else "--port $PORT --log-level warning"
+    return build, f".venv/bin/python -m {server} {flags} {application}"
+
+
+def _application(place: Path, asked: str, *, installed: bool) -> tuple[str, str]:
+    """The server of its kind, and the application; ``installed``: a module below src is one of its own."""
     for path in sorted(place.glob("*/wsgi.py")):
-        return *gunicorn, f"{path.parent.name}.wsgi"
-    application, flask = "app:app", False
+        return "gunicorn", f"{path.parent.name}.wsgi"
+    flask = "flask" in asked.lower()
     for path in _programs(place):
         text = _text(path) if path.suffix == ".py" else ""
         flask = flask or "flask" in text.lower()
         if found := APPLICATION.search(text):
             parts = path.relative_to(place).with_suffix("").parts
             own = parts[1:] if installed and parts[0] == "src" else parts
-            application = f"{'.'.join(part for part in own if part != '__init__')}:{found[1]}"
-            break
-    return *(gunicorn if flask else ("uvicorn", "--port $PORT --log-level warning")), application
+            module = ".".join(part for part in own if part != "__init__")
+            wsgi = "Flask(" in found[0] or (flask and "_app(" in found[0])
+            return "gunicorn" if wsgi else "uvicorn", f"{module}:{found[1]}"
+    return "gunicorn" if flask else "uvicorn", "app:app"
 
 
 PROGRAMS = (".java", ".kt", ".scala", ".js", ".mjs", ".cjs", ".ts", ".py", ".go", ".rs", ".rb", ".php", ".cs")

@@ -27,7 +27,8 @@ BASE, HEAD, COPY = "base", "head", "base-copy"  # names of the sides
 SIDES = (BASE, HEAD, COPY)
 ALL = "all"  # the requests together, by their weights
 Verdict = Literal["slower", "faster", "the same", "cannot tell", "failed"]
-POWER = 1.43  # (1.96 + 0.84) / 1.96: what is found in four sessions of five, in half-widths (Cohen 1988, section 2.4)
+POWER = 1.43  # (1.96 + 0.84) / 1.96: what is found not to be 0 in four sessions of five, in half-widths (Cohen 1988)
+KNOWN = 0.9  # of trials whose CPU per request is more than a tick: else response time decides
 ANY = Closed(connections=1)  # in the place of a load, of what a process shows as a whole
 WIDEST = 2.0  # an interval of half and double says that nothing is known yet
 MOST_MINUTES = 240.0  # more than that is no advice
@@ -103,7 +104,7 @@ def judge(
     minutes = max(0.0, (info.completed_at or info.started_at) - info.started_at) / 60
     shown = {name: _shown(records, name) for name in info.loads}
     tables = {name: _paired(_at_rate(records, name), one.metric) for name, one in shown.items() if not one.reason}
-    if len(shown) > 1 and len(tables) == len(shown):
+    if len(shown) > 1 and len(tables) == len(shown) and len({one.metric for one in shown.values()}) == 1:
         parts = {name: (weights or {}).get(name, 1.0) for name in shown}
         tables[ALL] = _together(tables, parts)
         shown[ALL] = RequestVerdict(request=ALL, verdict="cannot tell", metric=next(iter(shown.values())).metric)
@@ -150,13 +151,13 @@ def _failing(trials: Sequence[Trial]) -> list[str]:
 
 def _shown(records: RunRecords, name: str) -> RequestVerdict:
     """What is known of a request beside its ratio; with a reason where there is none."""
-    for verdict in records.verdicts:
-        if verdict.test_type in (name, "http") and verdict.outcome is Outcome.FAIL:
-            failed = next(r for r in verdict.results if r.outcome is Outcome.FAIL)
-            expected = f": expected {failed.expected}, got {failed.actual}" if failed.expected is not None else ""
-            said: Verdict = "failed" if verdict.implementation == HEAD else "cannot tell"
-            reason = f"{verdict.implementation} answers wrong: {failed.message}{expected}"
-            return RequestVerdict(request=name, verdict=said, reason=reason)
+    wrong = [v for v in records.verdicts if v.test_type in (name, "http") and v.outcome is Outcome.FAIL]
+    for verdict in sorted(wrong, key=lambda verdict: verdict.implementation == HEAD):  # where base is wrong, too
+        failed = next(r for r in verdict.results if r.outcome is Outcome.FAIL)
+        expected = f": expected {failed.expected}, got {failed.actual}" if failed.expected is not None else ""
+        said: Verdict = "failed" if verdict.implementation == HEAD else "cannot tell"
+        reason = " ".join(f"{verdict.implementation} answers wrong: {failed.message}{expected}".split())
+        return RequestVerdict(request=name, verdict=said, reason=reason)
     if gone := _ended(records) or _leak(_under_load(records)):
         return RequestVerdict(request=name, verdict="failed", reason=gone)
     own, good = _measured(records, name), _at_rate(records, name)
@@ -165,9 +166,17 @@ def _shown(records: RunRecords, name: str) -> RequestVerdict:
         words = _failing([t for t in own if t.implementation == missing[0]])
         said = "failed" if missing == [HEAD] and BROKEN & {*words} else "cannot tell"
         return RequestVerdict(request=name, verdict=said, reason=_why(records, words, missing[0]))
-    metric: Metric = "CPU per request" if all(t.cpu_per_request for t in good) else "response time"
+    if lost := _lost(own):
+        said = "failed" if BROKEN & {*lost} else "cannot tell"
+        reason = f"{_why(records, lost, HEAD)} (in {len(lost)} loads, base in fewer)"
+        return RequestVerdict(request=name, verdict=said, reason=reason)
+    metric: Metric = "CPU per request" if _known(good) >= KNOWN * len(good) else "response time"
     load, _ = Counter(t.load for t in good).most_common(1)[0]  # there are several where the first could not be kept
     good = [t for t in good if t.load == load]
+    if lost := _lost([t for t in own if t.load == load]):
+        said = "failed" if BROKEN & {*lost} else "cannot tell"
+        reason = f"{_why(records, lost, HEAD)} (so {len(lost)} of its loads went, fewer of base's)"
+        return RequestVerdict(request=name, verdict=said, reason=reason)
     costs = _medians(good, KEYS[metric])
     return RequestVerdict(
         request=name,
@@ -179,6 +188,21 @@ def _shown(records: RunRecords, name: str) -> RequestVerdict:
         p99=_medians(good, "response-time-p99"),
         throughput=_ratio([t for t in own if t.load.kind == "closed" and t.rankable], name, "throughput"),
     )
+
+
+def _lost(loads: Sequence[Trial]) -> list[str]:
+    """Why loads of head do not count, where far more of them do not than of base's or its copy's.
+
+    To compare those in which it coped would favour it.
+    """
+    lost = {side: [t for t in loads if t.implementation == side and not t.rankable] for side in SIDES}
+    spared = 0.1 * len(loads) / len(SIDES)
+    few = len(lost[HEAD]) <= max(spared, 2 + 2 * max(len(lost[BASE]), len(lost[COPY])))
+    return [] if few else [_failing([trial])[0] for trial in lost[HEAD]]
+
+
+def _known(trials: Sequence[Trial]) -> int:
+    return sum(bool(trial.cpu_per_request) for trial in trials)
 
 
 def _decide(
@@ -204,7 +228,7 @@ def _decide(
         update={
             "verdict": verdict,
             "reason": lasting if verdict == "cannot tell" else "",
-            "detectable": math.expm1(POWER * half),
+            "detectable": math.expm1(max(half, math.log1p(margin) - half) + (POWER - 1) * half),
             "minutes_more": more if 0 < more <= MOST_MINUTES and not lasting else None,
         }
     )
@@ -253,14 +277,6 @@ class Paired:
         """Base over its copy: what is nothing."""
         return np.asarray(self.logs[0] - self.logs[2])
 
-    def mean(self, values: Values) -> float:
-        """By the rounds that each process had."""
-        return float((self.rounds * values).sum() / self.rounds.sum())
-
-    def squares(self, values: Values) -> float:
-        """Their squares, by rounds; of a process with as many as the average one."""
-        return float((self.rounds * values**2).sum() / self.rounds.mean())
-
 
 def _paired(trials: Sequence[Trial], metric: Metric) -> Paired:
     """Rounds that lack a side or were cold are left out, as are processes without a round."""
@@ -278,7 +294,7 @@ def _paired(trials: Sequence[Trial], metric: Metric) -> Paired:
     return Paired(
         logs=np.array([own.mean(axis=0) for own in warm]).T if warm else np.empty((len(SIDES), 0)),
         rounds=rounds,
-        scatter=_scatter(warm) / float(rounds.mean()) if warm else 0.0,
+        scatter=_scatter(warm) * float((1 / rounds).mean()) if warm else 0.0,
     )
 
 
@@ -324,8 +340,8 @@ def _intervals(
     tables = {name: table for name, table in tables.items() if len(table.rounds) > 1 and np.isfinite(table.logs).all()}
     apart, about_zero = {}, {}
     for name, table in tables.items():
-        noise, free = table.mean(table.noise), 2.0 * len(table.rounds) - 2
-        squares = table.squares(table.head - table.mean(table.head)) + 0.75 * table.squares(table.noise - noise)
+        noise, free = float(table.noise.mean()), 2.0 * len(table.rounds) - 2
+        squares = len(table.rounds) * float(table.head.var() + 0.75 * table.noise.var())
         apart[name] = squares, free
         about_zero[name] = squares + 0.75 * len(table.rounds) * noise**2, free + 1
     variances, of_noise = _moderated(about_zero), _moderated(apart)
@@ -339,8 +355,8 @@ def _intervals(
         (variance, free), (noise_variance, noise_free), count = variances[name], of_noise[name], len(table.rounds)
         least = 1.5 * table.scatter
         found[name] = (
-            interval(table.mean(table.head), max(variance, least) / count + luck, free, confidence),
-            interval(table.mean(table.noise), max(noise_variance, least) / 0.75 / count, noise_free, floor),
+            interval(float(table.head.mean()), max(variance, least) / count + luck, free, confidence),
+            interval(float(table.noise.mean()), max(noise_variance, least) / 0.75 / count, noise_free, floor),
         )
     return found
 

@@ -1,8 +1,10 @@
 """Runs a service by what it has: a command, an image, a service of a compose file, or an address where it runs."""
 
+import atexit
 import ipaddress
 import json
 import os
+import re
 import socket
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -19,7 +21,7 @@ from harness.plan.service import Service
 from harness.records.models import Build
 from harness.runtime import Connections, DatabaseAddress, Endpoint, Reading, Server
 from harness.runtime.choice import choose
-from harness.runtime.compose import UP_SECONDS, Project, client, docker, engine, inspect
+from harness.runtime.compose import UP_SECONDS, Project, client, docker, engine, ids, inspect
 from harness.runtime.container import Container
 from harness.runtime.local import BUILD_SECONDS, LocalRuntime
 from harness.runtime.metering.sockets import SocketMeter
@@ -123,14 +125,16 @@ class ServiceRuntime(LocalRuntime):
             down = self._compose(side, "down", "--volumes", "--timeout", "5")
             stack.callback(process.run, down, seconds=UP_SECONDS, cwd=folder)
             environment = {**os.environ, "PORT": str(service.port), **service.env}
-            for words in (("up", "--detach", "--no-build"), ("ps", "--quiet")):
+            for words in (("up", "--detach", "--no-build"), ("ps", "--all", "--quiet")):
                 command = self._compose(side, *words, service.service)
                 done = process.run(command, seconds=UP_SECONDS, cwd=folder, env=environment)
                 if done.status != 0:
                     log.write_text(done.stdout, encoding="utf-8")
                     said = f"docker compose failed: {done.stdout.strip()[-500:]}\nlog: {log}"
                     raise StartError(f"{side}: {said}")
-            return done.stdout.strip().splitlines()[-1]
+            if not (found := re.findall(r"^[0-9a-f]{12,64}$", done.stdout, re.MULTILINE)):  # beside warnings
+                raise StartError(f"{side}: compose made no container for {service.service}")
+            return str(found[-1])
         variables = {"HOST": "0.0.0.0", "PORT": str(service.port), **service.env}  # noqa: S104 - inside
         environment_flags = [word for item in variables.items() for word in ("--env", "=".join(item))]
         limits = ("--cpuset-cpus", ",".join(map(str, self.server_cpus))) if self.server_cpus else ()
@@ -151,13 +155,16 @@ class ServiceRuntime(LocalRuntime):
         file, override = folder / str(service.compose), folder / OVERRIDE
         docker_compose = [client() or "docker", "compose", "--ansi", "never", "--file", str(file)]
         if not override.is_file():
-            listed = process.run([*docker_compose, "config", "--services"], seconds=UP_SECONDS, cwd=file.parent)
+            read = [*docker_compose, "config", "--format", "json"]
+            listed = process.run(read, seconds=UP_SECONDS, cwd=file.parent)
             if listed.status != 0:
                 raise UsageError(f"{file}: docker compose cannot read it: {listed.stdout.strip()[-300:]}")
+            known = json.loads(listed.stdout[listed.stdout.index("{\n") :])  # warnings may come first
             labels = json.dumps(self.project.labels()[1::2])
             lines = ["services:"]
-            for name in listed.stdout.split():
-                own = ("ports: !reset []", "container_name: !reset null", f"labels: {labels}")
+            for name, own_keys in known["services"].items():
+                own = ["ports: !reset []", "container_name: !reset null", f"labels: {labels}"]
+                own += [f"image: {self.image(side)}-{name}"] if "build" in own_keys else []  # of this side alone
                 lines += [f"  {name}:", *(f"    {key}" for key in own)]
             lines += ["networks:", f"  default: {{labels: {labels}}}", ""]
             override.write_text("\n".join(lines), encoding="utf-8")
@@ -181,6 +188,11 @@ def require_own(url: str) -> None:
         raise UsageError(f"{url} is no address of this machine or a private network: put load on what is yours alone")
 
 
+def _remove_images(project: str) -> None:
+    for image in ids("image", "ls", "--filter", f"reference={project}-*") or ():
+        docker("image", "rm", "--force", image)
+
+
 def choose_services(
     services: Services,
     stack: ExitStack,
@@ -198,9 +210,10 @@ def choose_services(
         engine()
     local = choose(settings, implementations, logs, run_id=run_id)
     assert isinstance(local, LocalRuntime)  # noqa: S101 - the settings of a session say so
-    own = {each.name: getattr(local, each.name) for each in fields(local)}
-    runtime = ServiceRuntime(**own, project=Project(run_id=run_id, bridge=False), services=services)
-    for side, (service, _) in services.items():
-        if service.dockerfile:
-            stack.callback(docker, "image", "rm", "--force", runtime.image(side))
+    own = {each.name: getattr(local, each.name) for each in fields(local)} | {"own_scripts": True}
+    project = Project(run_id=run_id, bridge=False)
+    runtime = ServiceRuntime(**own, project=project, services=services)
+    if any(not service.start and not service.url for service, _ in services.values()):
+        atexit.register(project.remove_all)  # also when an interruption cut short the removal itself
+        stack.callback(_remove_images, project.name)
     return runtime

@@ -1,6 +1,7 @@
 """What the sides of a comparison are: revisions, folders, commands, images, or services that run already."""
 
 import os
+import re
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +12,7 @@ from harness.host import process
 from harness.plan import service
 
 GIT_SECONDS = 120
+OWN = re.compile(r"\?\? (.*/)?tfb-(verdict|history)[^/]*$")  # files of verdicts, as git status shows them
 FOLDER = "dir:"
 WAYS = {"cmd:": "start", "image:": "image", "http:": "url"}  # what a target begins with -> the key that it is for
 TWO_FOLDERS = "give two folders (--base dir:A --head dir:B)"
@@ -30,15 +32,23 @@ def side(repository: Path, target: str | None, place: Path, notes: list[str]) ->
     for prefix, key in WAYS.items():
         if target and target.startswith(prefix):
             way = {key: target.rstrip("/") if key == "url" else target.removeprefix(prefix)}
-    if "url" in way:
-        require_own(way["url"])
-        notes.append(f"{target} runs already: its CPU is not known, so response time decides; it is not started anew")
+    if target and target.startswith("https:"):
+        raise UsageError(f"{target}: no TLS is spoken here: give the http:// address behind it")
     folder = _folder(repository, f"{FOLDER}{repository}" if way else target, place, notes)
     if not (folder / service.FILE).is_file():
         return Side(folder=folder, file=None)
     file = service.read(folder)
     if way:
         file = file.model_copy(update={"service": file.service.started_by(**way)})
+    if url := file.service.url:
+        require_own(url)
+        notes.append(f"{url} runs already: its CPU is not known, so response time decides; it is not started anew")
+    for name in file.service.files:
+        try:
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(repository / name, folder / name)
+        except OSError as error:
+            raise UsageError(f"service.files: {repository / name} cannot be copied: {error.strerror}") from error
     return Side(folder=folder, file=file)
 
 
@@ -48,10 +58,16 @@ def _folder(repository: Path, target: str | None, place: Path, notes: list[str])
         folder = Path(target.removeprefix(FOLDER)).resolve()
         if not folder.is_dir():
             raise UsageError(f"{target}: {folder} is not a folder")
-        shutil.copytree(folder, place, symlinks=True, ignore=shutil.ignore_patterns(".git"))
+        try:
+            shutil.copytree(folder, place, symlinks=True, ignore=shutil.ignore_patterns(".git"))
+        except shutil.Error as error:  # such as a socket of a server that runs
+            source, _, why = error.args[0][0]
+            raise UsageError(f"{source} cannot be copied: {why}: remove it, or put it elsewhere") from error
         return place
     top = _git(repository, "rev-parse", "--show-toplevel").strip()
     inside = repository.resolve().relative_to(Path(top).resolve())
+    if Path(top, ".gitmodules").exists():
+        notes.append(f"submodules are in neither side: {TWO_FOLDERS} where they are needed")
     if target is None:
         names = _git(repository, "-C", top, "ls-files", "-z", "-co", "--exclude-standard").split("\0")
         for name in filter(None, names):
@@ -59,7 +75,8 @@ def _folder(repository: Path, target: str | None, place: Path, notes: list[str])
             if source.is_file() or source.is_symlink():
                 (place / name).parent.mkdir(parents=True, exist_ok=True)
                 shutil.copy2(source, place / name, follow_symlinks=False)
-        if changed := [line[3:] for line in _git(repository, "status", "--porcelain").splitlines()]:
+        lines = _git(repository, "status", "--porcelain").splitlines()
+        if changed := [line[3:] for line in lines if not OWN.match(line)]:
             more = f" and {len(changed) - 3} more" if changed[3:] else ""
             notes.append(f"head is the working tree with what is not committed: {', '.join(changed[:3])}{more}")
     else:
@@ -100,5 +117,5 @@ def _git(repository: Path, *words: str) -> str:
 
 def _run(repository: Path, *words: str) -> process.Completed:
     # As root in somebody else's clone git would refuse.
-    own = ["-c", f"safe.directory={os.path.realpath(repository)}"] if os.geteuid() == 0 else []
+    own = ["-c", "safe.directory=*"] if os.geteuid() == 0 else []
     return process.run(["git", *own, "-C", str(repository), *words], seconds=GIT_SECONDS)

@@ -1,9 +1,10 @@
 """The verdict on a change, in words: for a terminal, and as Markdown for a comment on a pull request."""
 
+import html
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
-from harness.extras.gate.judge import GateResult, RequestVerdict
+from harness.extras.gate.judge import ALL, GateResult, RequestVerdict
 from harness.report.tables import ratio
 from harness.stats.model import Ratio
 from harness.units import format_micros, format_rate, format_seconds
@@ -19,13 +20,18 @@ def headline(result: GateResult) -> str:
             return f"the same within {result.fail_over * 100:.3g} %"
         case "cannot tell":
             never = [each for each in of if not each.minutes_more]
-            reason = next((f"{each.request}: {each.reason}" for each in never if each.reason), "")
+            reason = next((_said(each) for each in never if each.reason), "")
             minutes = "" if never else _minutes(max(each.minutes_more or 0.0 for each in of))
             return f"cannot tell: {reason or minutes or 'this machine is too noisy'}"
         case "failed":
-            return f"failed: {of[0].request}: {of[0].reason}"
+            return f"failed: {_said(of[0])}"
         case _:
             return f"{result.verdict}: {', '.join(f'{each.request} {ratio(each.ratio)}' for each in of)}"
+
+
+def _said(one: RequestVerdict) -> str:
+    """Its reason, without a name where it is of no single request."""
+    return one.reason if one.request == ALL else f"{one.request}: {one.reason}"
 
 
 def _minutes(more: float) -> str:
@@ -64,7 +70,7 @@ def _times(three: tuple[float, float, float] | None) -> str:
 
 def remarks(result: GateResult) -> list[str]:
     """What else is known, a line each."""
-    lines = [f"{each.request}: {each.reason}" for each in result.requests if each.reason]
+    lines = [_said(each) for each in result.requests if each.reason and len(result.requests) > 1]
     lines += [f"memory {ratio(result.memory)}"] if result.memory else []
     lines += [f"startup time {ratio(result.startup_time)}"] if result.startup_time else []
     if kind := sorted({each.metric for each in result.requests if each.ratio}):
@@ -89,9 +95,11 @@ def text(result: GateResult) -> str:
 
 
 def markdown(result: GateResult) -> str:
-    """For a pull request."""
+    """For a pull request; what a service said is no markup."""
     lines = [f"| {' | '.join(row)} |" for row in rows(result)]
     lines.insert(1, f"|{' --- |' * len(HEADER)}")
     sides = f"head `{result.head}` against base `{result.base}`, {result.minutes:.1f} minutes"
-    notes = (f"- {line}" for line in remarks(result))
-    return "\n".join((f"**{headline(result)}**", "", sides, "", *lines, "", *notes, ""))
+    notes = (f"- {html.escape(line, quote=False)}" for line in remarks(result))
+    first, *more = html.escape(headline(result), quote=False).splitlines()
+    said = (f"**{first}**", "", *(("```", *more, "```", "") if more else ()))
+    return "\n".join((*said, sides, "", *lines, "", *notes, ""))

@@ -51,6 +51,7 @@ with psycopg.connect(**{key: os.environ[name] for key, name in names.items()}) a
 """
 TOML = f"""
 [service]
+build = "test -f ../needed"
 start = "{sys.executable} -u server.py"
 connections = 4
 [[request]]
@@ -68,16 +69,17 @@ def git(folder: Path, *words: str) -> None:
 
 @pytest.fixture
 def shop(tmp_path: Path) -> Path:
-    """A repository with one commit."""
-    folder = tmp_path / "shop"
-    folder.mkdir()
+    """A folder of a repository with one commit; its build needs what lies above it."""
+    folder = tmp_path / "all" / "shop"
+    folder.mkdir(parents=True)
     tmp_path.chmod(0o755)
+    (folder.parent / "needed").touch()
     (folder / "server.py").write_text(SERVER, encoding="utf-8")
     marked = TOML.replace("connections", f'env = {{ SHOP = "{folder}" }}\nconnections')
     (folder / "tfb.toml").write_text(marked, encoding="utf-8")
-    git(folder, "init", "-q", "-b", "main")
-    git(folder, "add", "-A")
-    git(folder, "commit", "-q", "-m", "a shop")
+    git(folder.parent, "init", "-q", "-b", "main")
+    git(folder.parent, "add", "-A")
+    git(folder.parent, "commit", "-q", "-m", "a shop")
     return folder
 
 
@@ -103,7 +105,7 @@ def test_a_change_that_triples_the_work_is_found_and_named_and_leaves_nothing_be
     assert root["ratio"]["low"] > 1.2
     assert any("not committed" in note for note in found["notes"])
     assert (shop.parent / "history").read_text(encoding="utf-8").count("\n") == 1
-    assert sorted(path.name for path in shop.iterdir()) == [".git", "server.py", "tfb.toml"]
+    assert sorted(path.name for path in shop.iterdir()) == ["server.py", "tfb.toml"]
 
 
 WORK = "        text = b"
@@ -145,13 +147,13 @@ def _of(process: psutil.Process) -> str | None:
 
 
 def test_a_base_that_no_longer_builds_leaves_it_open(shop: Path) -> None:
-    broken = TOML.replace("[service]", '[service]\nbuild = "exit 3"')
+    broken = TOML.replace("test -f ../needed", "exit 3")
     (shop / "tfb.toml").write_text(broken, encoding="utf-8")
     git(shop, "commit", "-q", "-am", "broken")
     (shop / "tfb.toml").write_text(TOML, encoding="utf-8")
     done = compare(shop, "--base", "main")
     assert done.returncode == Exit.CANNOT_TELL, done.stdout + done.stderr
-    assert "base could not be built" in done.stderr
+    assert "cannot tell: base could not be built" in done.stdout
 
 
 CONTAINED = """
@@ -210,10 +212,10 @@ def test_services_that_run_already_are_compared_by_response_time_and_left_alone(
 
 def test_what_git_lacks_is_said_with_what_brings_it(shop: Path, tmp_path: Path) -> None:
     git(shop, "commit", "-q", "--allow-empty", "-m", "second")
-    git(tmp_path, "clone", "-q", "--depth", "1", f"file://{shop}", "shallow")
+    git(tmp_path, "clone", "-q", "--depth", "1", f"file://{shop.parent}", "shallow")
     (tmp_path / "none").mkdir()
     (tmp_path / "none" / "tfb.toml").write_text(TOML, encoding="utf-8")
-    lacking = (("shop", "v1", "'v1' is no commit"), ("shallow", "HEAD~1", "shallow"), ("none", "main", "dir:"))
+    lacking = (("all/shop", "v1", "'v1' is no commit"), ("shallow/shop", "HEAD~1", "shallow"), ("none", "main", "dir:"))
     for folder, base, said in lacking:
         done = compare(tmp_path / folder, "--base", base)
         assert (done.returncode, said in done.stderr) == (Exit.USAGE, True), done.stderr

@@ -191,7 +191,7 @@ def test_a_gate_measures_every_side_at_the_rate_of_the_slowest_in_all_its_proces
     def told(step: Measure) -> dict[str, object]:
         return {"throughput": 123.0} if step.cell.process.implementation == "b" else {}
 
-    found = measured(steps_of(gate(), told=told))
+    found = measured(steps_of(replace(gate(), room=1.0), told=told))  # side by side, also with little memory
     rates = {step.cell.load.rate for step in found if isinstance(step.cell.load, Open)}
     assert rates == {62.0}  # half of what b answers, two digits
     assert isinstance(found[0].cell.load, Closed)

@@ -1,5 +1,6 @@
 """Declared requests: what may be said, what is drawn, and what is sent."""
 
+import json
 import tomllib
 from collections import Counter
 from pathlib import Path
@@ -75,6 +76,12 @@ def test_columns_of_one_file_are_drawn_together_and_paths_are_escaped(folder: Pa
     assert pairs == {("/ann%20b", "1"), ("/bob", "2"), ("/cid", "3")}
 
 
+def test_cells_are_texts_or_numbers_as_is_said(folder: Path) -> None:
+    values = {name: {"csv": "users.csv", "column": "password", "number": name == "n"} for name in ("n", "text")}
+    (made, *_) = prepared(folder, path="/", json={"n": "{n}", "text": "{text}"}, values=values)
+    assert json.loads(made.body) in [{"n": number, "text": str(number)} for number in (1, 2, 3)]
+
+
 def test_a_body_file_is_sent_as_it_is_and_of_a_long_one_there_are_fewer(folder: Path) -> None:
     (made, *_) = prepared(folder, body_file="body.bin", path="/{id}", values={"id": {"list": [1]}})
     assert made.body == b"\0{id}\xff"
@@ -111,6 +118,7 @@ def test_what_does_not_fit_is_named(keys: dict[str, Any], message: str) -> None:
     [
         ({"body_file": "none"}, "none: cannot be read: No such file"),
         ({"values": {"id": {"csv": "users.csv", "column": "id"}}}, "no column 'id': it has user, password"),
+        ({"values": {"id": {"csv": "users.csv", "column": "user", "number": True}}}, "'user': not all are numbers"),
         ({"expect": {"json_schema": "bad.json"}}, "json_schema: $.type: 'objekt' is not valid"),
         ({"expect": {"json_schema": "users.csv"}}, "users.csv: not valid JSON"),
         ({"expect": {"json_schema": "body.bin"}}, "body.bin: not "),

@@ -33,7 +33,7 @@ def written(folder: Path, text: str) -> Path:
 
 
 def test_a_service_becomes_an_implementation_with_a_test_type_for_each_request(tmp_path: Path) -> None:
-    side = service.side(service.read(written(tmp_path, GOOD)), tmp_path, "base", seed=1)
+    side = service.side(service.read(written(tmp_path, GOOD)), tmp_path, "base", 1, tmp_path)
     assert list(side.test_types) == ["item", "order"]
     assert side.ready_path == "/health"
     assert side.local
@@ -41,7 +41,7 @@ def test_a_service_becomes_an_implementation_with_a_test_type_for_each_request(t
     assert side.local.build == (("sh", "-c", "make"),)
     assert {prepared.target for prepared in side.test_types["item"].requests} == {f"/items/{n}" for n in range(1, 10)}
     several = service.read(written(tmp_path, GOOD.replace('"./shop', '"cd bin && ./shop')))
-    side = service.side(several, tmp_path, "base", seed=1)
+    side = service.side(several, tmp_path, "base", 1, tmp_path)
     assert side.local
     assert side.local.run == ("sh", "-c", "cd bin && ./shop --port $PORT")  # which keep their shell
 
@@ -66,12 +66,27 @@ def test_a_broken_file_names_the_key_and_what_is_allowed(tmp_path: Path, old: st
     assert said in str(caught.value)
 
 
-def test_a_service_that_no_request_shows_to_be_up_needs_a_path_that_does(tmp_path: Path) -> None:
+def test_a_service_is_up_where_a_plain_get_is_answered_and_else_at_any_answer(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="tfb init"):  # which writes the file
         service.read(tmp_path)
     text = GOOD.replace('ready = "/health"\n', "")
-    side = service.side(service.read(written(tmp_path, text)), tmp_path, "base", seed=1)
+    login = text.replace("[request.values]", 'headers = { Authorization = "Bearer x" }\n[request.values]')
+    for written_as, at_200 in ((GOOD, True), (text, True), (login, False)):
+        side = service.side(service.read(written(tmp_path, written_as)), tmp_path, "base", 1, tmp_path)
+        assert side.ready_at_200 is at_200
     assert side.ready_path.startswith("/items/")
-    login = text.replace("[request.values]", "expect = { status = 401 }\n[request.values]")
-    with pytest.raises(ConfigError, match=r"service\.ready"):
-        service.side(service.read(written(tmp_path, login)), tmp_path, "base", seed=1)
+
+
+@pytest.mark.parametrize("command", ["exec ./shop", "cd bin\nexec ./shop", ". ./settings && ./shop"])
+def test_what_only_a_shell_can_do_is_left_to_it(tmp_path: Path, command: str) -> None:
+    text = GOOD.replace('"./shop --port $PORT"', f'"""{command}"""')
+    side = service.side(service.read(written(tmp_path, text)), tmp_path, "base", 1, tmp_path)
+    assert side.local
+    assert side.local.run == ("sh", "-c", command)
+
+
+def test_what_requests_read_is_of_one_folder_for_all_sides(tmp_path: Path) -> None:
+    text = GOOD.replace("range = [1, 9]", 'csv = "ids.csv", column = "id"')
+    (tmp_path / "ids.csv").write_text("id\n7\n", encoding="utf-8")
+    side = service.side(service.read(written(tmp_path, text)), tmp_path / "base", "base", 1, tmp_path)
+    assert {prepared.target for prepared in side.test_types["item"].requests} == {"/items/7"}

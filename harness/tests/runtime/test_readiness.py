@@ -6,6 +6,7 @@ import socket
 import sys
 import threading
 import time
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -56,6 +57,14 @@ def test_it_is_the_time_from_the_start_to_the_first_200(monkeypatch: pytest.Monk
         seconds = startup_time(up(server.endpoint, cpus=0.0), "/json", began)
         assert server.asked == 3
         assert 1 < seconds <= time.monotonic() - began
+
+
+def test_a_service_that_has_no_plain_get_is_up_at_an_answer_that_is_no_error_of_its_own() -> None:
+    with Grumpy() as server:
+        found = up(server.endpoint)
+        found.implementation = replace(found.implementation, ready_at_200=False)
+        assert startup_time(found, "/nothing", time.monotonic()) < 30
+        assert server.asked == 3  # 503 came first
 
 
 def test_a_route_that_an_idle_server_does_not_have_is_named_at_once(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,6 +8,7 @@ import pytest
 from harness import cli
 from harness.errors import Exit, OutputError
 from harness.extras.gate.cli import Outputs, in_time, show
+from harness.extras.gate.judge import RequestVerdict
 from harness.plan import profile
 from harness.plan.service import ServiceFile
 from harness.tests.extras.gate.test_judge import judged, session
@@ -24,6 +25,12 @@ def test_a_verdict_is_printed_and_added_to_what_is_kept(tmp_path: Path, capsys: 
     assert kept.read_text(encoding="utf-8").count("\n") == 2
     assert show(result, Outputs(markdown=True)) == Exit.FAILED
     assert "\n| request | verdict |" in capsys.readouterr().out
+    odd = RequestVerdict(request="item", verdict="failed", reason="<b>\u2028head\nbye")
+    result = result.model_copy(update={"head": "v2", "requests": (odd,), "verdict": "failed"})
+    for number in (3, 4):  # a line of the file, whatever a service said
+        show(result, Outputs(history=str(kept), markdown=True))
+        assert kept.read_text(encoding="utf-8").count("\n") == number
+        assert "<b>" not in capsys.readouterr().out
 
 
 def test_a_history_is_drawn_request_by_request(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -60,7 +67,7 @@ def test_a_page_that_finds_no_room_is_told_and_the_verdict_is_printed(capsys: py
     [
         (5, 3, "", 5, ""),
         (2, 3, "", 2, ""),
-        (60, 3, "", 8, ""),
+        (60, 3, "", 60, ""),
         (5, 10, "", 2, "the time is short for 10 requests: give it --time 7m or more"),
         (5, 3, "Java", 3, ""),
         (5, 3, "go", 5, ""),
@@ -78,6 +85,11 @@ def test_a_time_is_shared_among_processes_and_one_that_is_short_is_told(
     chosen = in_time(gate.model_copy(update={"interleaved": timed}), file, notes)
     assert (chosen.processes.minimum, chosen.processes.maximum) == (processes, processes)
     assert notes == ([note] if note else [])
+
+
+def test_without_a_tfb_toml_no_other_command_is_carried_out(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["compare", "--base", "main", "--markdown"]) == Exit.USAGE
+    assert "tfb init writes one" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(("text", "said"), [(None, "begins one"), ("{}\n", "line 1 is no session")])

@@ -16,13 +16,17 @@ from harness.plan import service
         ("package.json", '{"scripts": {"start": "node app.js"}}', "node app.js", ""),
         ("package.json", "not JSON", "node server.js", ""),
         ("package.json", '{"scripts": {"start": "NODE_ENV=production node app.js"}}', "NODE_ENV=production node", ""),
-        ("package.json", '{"scripts": {"start": "node-dev app.js"}}', "npx node-dev app.js", ""),
-        ("package.json", '{"scripts": {"start": "next start -p $PORT"}}', "npx next start -p $PORT", ""),
+        ("package.json", '{"scripts": {"start": "node-dev app.js"}}', "npm run start", ""),
+        ("package.json", '{"scripts": {"start": "next start -p $PORT"}}', "npm run start", ""),
+        ("package.json", '{"scripts": {"start": "cd dist && node ."}}', "npm run start", ""),
         ("requirements.txt", "fastapi\n", ".venv/bin/python -m uvicorn --port $PORT --log-level warning app:app", ""),
         ("requirements.txt", "django\n", ".venv/bin/python -m gunicorn -b 127.0.0.1:$PORT shop.wsgi", ""),
         ("go.mod", "module shop\n", "./server", ""),
         ("Cargo.toml", '[package]\nname = "shop"\n', "target/release/shop", ""),
+        ("Cargo.toml", '[package]\nname = "shop"\n[[bin]]\npath = "a.rs"\nname = "web"\n', "target/release/web", ""),
+        ("shop.csproj", "", "dotnet out/shop.dll --urls", ""),
         ("pom.xml", "<project/>", "java -jar", "java"),
+        ("build.gradle", "io.micronaut", "java -Dmicronaut.server.port=$PORT -jar build/libs/*-all.jar", "java"),
         ("build.gradle.kts", "", "java -jar", "java"),
         ("pom.xml", "<project>io.quarkus</project>", "java -Dquarkus.http.port=$PORT -jar target/quarkus-app", "java"),
         ("README", "", "./server", ""),
@@ -60,6 +64,23 @@ def test_a_folder_gets_a_file_that_can_be_read(tmp_path: Path, name: str, text: 
         ),
         ({"go.mod": "", "cmd/shop/main.go": "package main\n", "shop.go": "package shop\n"}, "./cmd/shop", "./server"),
         ({"go.mod": "", "cmd/tool/main.go": "package main\n", "a.go": "package main\n"}, "-o server .", "./server"),
+        (
+            {"package.json": '{"scripts": {"start": "next start", "build": "next build"}}', "pnpm-lock.yaml": ""},
+            "pnpm install && pnpm run build",
+            "pnpm run start",
+        ),
+        ({"package.json": "{}", "Gemfile": ""}, "bundle install --quiet", "puma -b tcp://127.0.0.1:$PORT"),
+        (
+            {"pyproject.toml": "flask", "uv.lock": "", "wsgi.py": "from shop import make_app\napp = make_app()\n"},
+            "uv sync --frozen && uv pip install -q gunicorn",
+            "-m gunicorn -b 127.0.0.1:$PORT wsgi:app",
+        ),
+        (
+            {"pyproject.toml": "", "poetry.lock": "", "web.py": "app = FastAPI()\n"},
+            "poetry install && poetry run pip install uvicorn",
+            "web:app",
+        ),
+        ({"Cargo.toml": "[workspace]", "a/src/main.rs": "", "a/Cargo.toml": '[package]\nname = "a"'}, "release", "/a"),
         ({"pom.xml": "", "mvnw": ""}, "./mvnw -q package -DskipTests", "--server.port=$PORT"),
     ],
 )
@@ -78,6 +99,12 @@ def test_what_has_a_dockerfile_alone_is_started_by_it(tmp_path: Path) -> None:
     assert cli.main(["init", str(tmp_path)]) == Exit.OK
     found = service.read(tmp_path).service
     assert (found.dockerfile, found.port, found.start) == ("Dockerfile", 3000, None)
+    (tmp_path / service.FILE).unlink()
+    compose = "services:\n  db:\n    image: postgres\n  web:\n    depends_on: [db]\n    build: .\n    ports:\n"
+    (tmp_path / "compose.yaml").write_text(f'{compose}      - "8080:3001"\n', encoding="utf-8")
+    assert cli.main(["init", str(tmp_path)]) == Exit.OK
+    found = service.read(tmp_path).service
+    assert (found.compose, found.service, found.port) == ("compose.yaml", "web", 3001)
 
 
 def test_a_file_that_is_there_is_kept(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -79,6 +79,7 @@ def judged(records: RunRecords) -> GateResult:
         {"size": TWO},
         {"size": (2, 2)},
         {"size": TWO, "unequal": 2.0},
+        {"size": (2, 4), "process": 0.03, "unequal": 3.0},
         {"noise": 0.10},
         {"process": 0.04},
         {"unlike": 8.0, "heavy": True, "lost": 0.05},
@@ -142,6 +143,8 @@ def test_a_wrong_answer_of_head_is_a_failure_and_of_base_leaves_it_open() -> Non
         assert found.requests[1].verdict == said
         assert "expected 200, got 500" in found.requests[1].reason
         assert found.verdict == said
+    of_both = [verdict(side, "item", Outcome.FAIL).model_copy(update={"results": (wrong,)}) for side in (HEAD, BASE)]
+    assert judged(replace(session(np.random.default_rng(1), 1.0), verdicts=of_both)).verdict == "cannot tell"
 
 
 def changed(records: RunRecords, side: str, change: Callable[[Trial], dict[str, Any]]) -> RunRecords:
@@ -151,6 +154,36 @@ def changed(records: RunRecords, side: str, change: Callable[[Trial], dict[str, 
 
 def failing(word: str) -> Callable[[Trial], dict[str, Any]]:
     return lambda _: {"gates": (Gate(name="errors", outcome=Outcome.FAIL, value=1.0, threshold=0.0, word=word),)}
+
+
+def test_what_is_lost_of_head_under_load_is_not_passed_over_for_what_is_left() -> None:
+    """Three rounds of four of head do not keep up: those in which it did would call it the same."""
+    records = session(np.random.default_rng(3), 1.0, noise=0.01)
+    for word, said in (("rate not achieved", "cannot tell"), ("errors", "failed")):
+        lost = changed(records, HEAD, lambda t, word=word: failing(word)(t) if t.round else {})  # type: ignore[misc]
+        assert {one.verdict for one in judged(lost).requests} == {said}
+        assert word in judged(lost).requests[0].reason
+        of_all = changed(changed(lost, BASE, lambda t: failing("errors")(t) if t.round else {}), COPY, lambda _: {})
+        assert word not in judged(of_all).requests[0].reason  # as much of base's went: the machine's doing
+
+
+def test_a_request_without_cpu_of_its_own_is_judged_by_response_time_and_added_to_no_other() -> None:
+    def costs_nothing(one: Trial) -> dict[str, Any]:
+        return {"cpu_per_request": 0.0} if one.test_type == REQUESTS[2] else {}
+
+    records = session(np.random.default_rng(3), 1.0, noise=0.01)
+    for side in (BASE, HEAD, COPY):
+        records = changed(records, side, costs_nothing)
+    found = {one.request: one.metric for one in judged(records).requests}
+    assert found == {"items": "CPU per request", "item": "CPU per request", "order": "response time"}
+    first = replace(records, trials=[*session(np.random.default_rng(3), 1.0, noise=0.01).trials])
+    one_tick = replace(first, trials=[first.trials[0].model_copy(update={"cpu_per_request": 0.0}), *first.trials[1:]])
+    assert {one.metric for one in judged(one_tick).requests} == {"CPU per request"}
+
+
+def test_what_a_session_finds_is_more_than_what_it_calls_the_same() -> None:
+    exact = judged(session(np.random.default_rng(3), 1.0, noise=0.003, process=0.003)).requests
+    assert all(one.detectable and 0.04 < one.detectable < 0.05 for one in exact)
 
 
 def growing(trial: Trial) -> dict[str, Any]:

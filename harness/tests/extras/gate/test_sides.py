@@ -1,0 +1,59 @@
+"""What becomes a side: real git, and folders as people have them."""
+
+import socket
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from harness.errors import UsageError
+from harness.extras.gate.sides import side
+
+TOML = '[service]\nstart = "./shop"\nfiles = [".env"]\n[[request]]\nname = "a"\npath = "/"\n'
+
+
+@pytest.fixture
+def shop(tmp_path: Path) -> Path:
+    """A service in a folder of a repository, with a file that git ignores."""
+    folder = tmp_path / "all" / "shop"
+    folder.mkdir(parents=True)
+    for name, text in (("tfb.toml", TOML), (".gitignore", ".env\n"), (".env", "KEY=1\n"), ("../lib", "")):
+        (folder / name).write_text(text, encoding="utf-8")
+    as_somebody = ["-c", "user.name=a", "-c", "user.email=a@example.org", "-c", "safe.directory=*"]
+    for words in (["init", "-q"], ["add", "-A"], ["commit", "-q", "-m", "a shop"]):
+        subprocess.run(["git", *as_somebody, "-C", folder.parent, *words], check=True)
+    return folder
+
+
+def test_a_side_has_the_whole_repository_and_the_files_that_git_lacks(shop: Path, tmp_path: Path) -> None:
+    (shop / "tfb-verdict.md").touch()  # where a shell puts the verdict before anything runs
+    notes: list[str] = []
+    for target in ("HEAD", None):
+        made = side(shop, target, tmp_path / str(target), notes)
+        assert (made.folder / ".env").read_text(encoding="utf-8") == "KEY=1\n"
+        assert (made.folder / ".." / "lib").is_file()
+    assert notes == []
+    (shop / "new.py").touch()
+    (shop.parent / ".gitmodules").touch()
+    side(shop, None, tmp_path / "again", notes)
+    assert ["submodules" in notes[0], "shop/new.py" in notes[1]] == [True, True]
+    (shop / ".env").unlink()
+    with pytest.raises(UsageError, match=r"service\.files: .*\.env cannot be copied"):
+        side(shop, "HEAD", tmp_path / "lacking", notes)
+
+
+@pytest.mark.parametrize("file", [False, True])
+def test_a_load_is_put_on_nobody_elses_address(shop: Path, tmp_path: Path, *, file: bool) -> None:
+    url = "http://93.184.216.34"
+    (shop / "tfb.toml").write_text(TOML.replace('start = "./shop"', f'url = "{url}"'), encoding="utf-8")
+    with pytest.raises(UsageError, match="yours alone"):
+        side(shop, None if file else url, tmp_path / "side", [])
+
+
+def test_what_cannot_be_a_side_is_said(shop: Path, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="no TLS"):
+        side(shop, "https://localhost", tmp_path / "a", [])
+    with socket.socket(socket.AF_UNIX) as line:
+        line.bind(str(shop / "s"))
+        with pytest.raises(UsageError, match="shop/s cannot be copied"):
+            side(shop, f"dir:{shop}", tmp_path / "b", [])
