@@ -277,6 +277,20 @@ class Paired:
         """Base over its copy: what is nothing."""
         return np.asarray(self.logs[0] - self.logs[2])
 
+    def mean(self, values: Values) -> float:
+        """By the rounds that each process had."""
+        return float((self.rounds * values).sum() / self.rounds.sum())
+
+    def squares(self, values: Values) -> float:
+        """Their squares, by rounds, as the variance of a mean by rounds needs them: more where these are unequal.
+
+        Of n equal variances v and weights w that are 1 in the mean, the mean's is v (sum of w squared) / n squared, and
+        the squares about it are v (n - (sum of w squared) / n) in expectation.
+        """
+        weights, count = self.rounds / self.rounds.mean(), len(self.rounds)
+        unequal = float((weights**2).mean())
+        return float((weights * values**2).sum()) * unequal * (count - 1) / (count - unequal)
+
 
 def _paired(trials: Sequence[Trial], metric: Metric) -> Paired:
     """Rounds that lack a side or were cold are left out, as are processes without a round."""
@@ -294,7 +308,7 @@ def _paired(trials: Sequence[Trial], metric: Metric) -> Paired:
     return Paired(
         logs=np.array([own.mean(axis=0) for own in warm]).T if warm else np.empty((len(SIDES), 0)),
         rounds=rounds,
-        scatter=_scatter(warm) * float((1 / rounds).mean()) if warm else 0.0,
+        scatter=_scatter(warm) / float(rounds.mean()) if warm else 0.0,
     )
 
 
@@ -340,8 +354,8 @@ def _intervals(
     tables = {name: table for name, table in tables.items() if len(table.rounds) > 1 and np.isfinite(table.logs).all()}
     apart, about_zero = {}, {}
     for name, table in tables.items():
-        noise, free = float(table.noise.mean()), 2.0 * len(table.rounds) - 2
-        squares = len(table.rounds) * float(table.head.var() + 0.75 * table.noise.var())
+        noise, free = table.mean(table.noise), 2.0 * len(table.rounds) - 2
+        squares = table.squares(table.head - table.mean(table.head)) + 0.75 * table.squares(table.noise - noise)
         apart[name] = squares, free
         about_zero[name] = squares + 0.75 * len(table.rounds) * noise**2, free + 1
     variances, of_noise = _moderated(about_zero), _moderated(apart)
@@ -355,8 +369,8 @@ def _intervals(
         (variance, free), (noise_variance, noise_free), count = variances[name], of_noise[name], len(table.rounds)
         least = 1.5 * table.scatter
         found[name] = (
-            interval(float(table.head.mean()), max(variance, least) / count + luck, free, confidence),
-            interval(float(table.noise.mean()), max(noise_variance, least) / 0.75 / count, noise_free, floor),
+            interval(table.mean(table.head), max(variance, least) / count + luck, free, confidence),
+            interval(table.mean(table.noise), max(noise_variance, least) / 0.75 / count, noise_free, floor),
         )
     return found
 

@@ -30,17 +30,20 @@ def session(
     size: tuple[int, int] = FIVE,
     cold: float = 0.0,
     unequal: float = 1.0,
+    rounds: tuple[int, ...] = (),
     **more: Any,
 ) -> RunRecords:
     """Base, head and base's copy; head costs ``slower`` times as much of the second request.
 
     The first request scatters less and the third one more, each by the factor ``unequal``.
 
+    ``rounds``: that each process had, where they had not all as many.
+
     In the first round a just-in-time compiler has each side cost up to 1 + ``cold`` times as much.
     """
-    processes, rounds = size
+    processes, most = (len(rounds), max(rounds)) if rounds else size
     world = World(
-        truth=(0.0, 0.0, np.log(copy)), processes=processes, rounds=rounds, tables=len(REQUESTS),
+        truth=(0.0, 0.0, np.log(copy)), processes=processes, rounds=most, tables=len(REQUESTS),
         **{"process": 0.015, "window": noise, "drift": 0.01, **more},
     )  # fmt: skip
     made: list[Trial] = []
@@ -50,7 +53,7 @@ def session(
             factor = slower if name == REQUESTS[1] and side == 1 else 1.0
             factor *= 1 + cold * generator.random() if cold and number == 0 else 1.0
             cost = 1e-3 * factor * float(np.exp(log))
-            if np.isfinite(log):
+            if np.isfinite(log) and (not rounds or number < rounds[start]):
                 made.append(trial((BASE, HEAD, COPY)[side], 500.0, start, number, test_type=name, load=RATE, cpu=cost))
     info = run_info((BASE, HEAD, COPY), Processes(minimum=5, maximum=5), loads=dict.fromkeys(REQUESTS, (RATE,)))
     return RunRecords(info=info.model_copy(update={"completed_at": info.started_at + 300.0}), trials=made)
@@ -80,6 +83,7 @@ def judged(records: RunRecords) -> GateResult:
         {"size": (2, 2)},
         {"size": TWO, "unequal": 2.0},
         {"size": (2, 4), "process": 0.03, "unequal": 3.0},
+        {"noise": 0.02, "process": 0.03, "rounds": (12, 2, 2, 2, 2)},
         {"noise": 0.10},
         {"process": 0.04},
         {"unlike": 8.0, "heavy": True, "lost": 0.05},
