@@ -4,78 +4,46 @@ import json
 import socket
 import statistics
 import subprocess
-import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, closing, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from harness.experiment.generators.own import Times
+from harness.tests.doubles.reference import ReferenceServer, Session
 
 MS = 1_000_000
 FLOOR_MS = 0.3  # delivery on loopback and waking up: what is between the server's write and the generator's read
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
 
 
-class Scripted:
+class Scripted(ReferenceServer):
     """Answers what ``answer`` says to the so many-th request on a connection (None: nothing, b"": closes)."""
 
-    def __init__(self, answer: Callable[[int], bytes | None]) -> None:
+    def __init__(self, answer: Callable[[int], bytes | None] = lambda _: OK) -> None:
+        super().__init__()
         self.answer = answer
         self.streams: list[bytearray] = []  # what came on each connection
-        self._listener = socket.create_server(("127.0.0.1", 0), backlog=256)
-        self.port: int = self._listener.getsockname()[1]
-        self._threads: list[threading.Thread] = []
-        self._sockets: list[socket.socket] = []
-        threading.Thread(target=self._accept, daemon=True).start()
 
-    def _accept(self) -> None:
-        while True:
-            try:
-                connection, _ = self._listener.accept()
-            except OSError:
-                return
-            stream = bytearray()
-            self.streams.append(stream)
-            self._sockets.append(connection)
-            threading.Thread(target=self._serve, args=(connection, stream), daemon=True).start()
-
-    def _serve(self, connection: socket.socket, stream: bytearray) -> None:
+    def converse(self, line: socket.socket, session: Session) -> None:
+        stream = bytearray()
+        self.streams.append(stream)
         begin = answered = 0
-        try:
-            while data := connection.recv(65_536):
-                stream += data
-                while (end := stream.find(b"\r\n\r\n", begin)) >= 0:
-                    text = self.respond(answered, bytes(stream[begin:end]))
-                    begin, answered = end + 4, answered + 1
-                    if text == b"":
-                        connection.close()
-                        return
-                    if text:
-                        connection.sendall(text)
-        except OSError:
-            return
+        while data := line.recv(65_536):
+            stream += data
+            while (end := stream.find(b"\r\n\r\n", begin)) >= 0:
+                text = self.respond(answered, bytes(stream[begin:end]))
+                begin, answered = end + 4, answered + 1
+                if text == b"":
+                    return
+                if text:
+                    line.sendall(text)
 
     def respond(self, number: int, head: bytes) -> bytes | None:
         """To the so many-th request on a connection; before its head stands the body of the one before."""
         return self.answer(number)
-
-    @property
-    def url(self) -> str:
-        """Of this server."""
-        return f"http://127.0.0.1:{self.port}/x"
-
-    def close(self) -> None:
-        """Close everything."""
-        for each in (self._listener, *self._sockets):
-            each.close()
-
-
-def scripted(answer: Callable[[int], bytes | None] = lambda _: OK) -> AbstractContextManager[Scripted]:
-    """A scripted server."""
-    return closing(Scripted(answer))
 
 
 @contextmanager

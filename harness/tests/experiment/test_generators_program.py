@@ -19,7 +19,7 @@ from harness.experiment.generators.wrk import Wrk
 from harness.host import crates
 from harness.paths import REPOSITORY, TOOLSET
 from harness.records.models import Closed
-from harness.tests.experiment.generator_servers import OK, scripted, tool
+from harness.tests.experiment.generator_servers import OK, Scripted, tool
 
 pytestmark = [pytest.mark.e2e, pytest.mark.skipif(shutil.which("cargo") is None, reason="cargo is missing")]
 
@@ -53,8 +53,8 @@ def headers(words: Sequence[str]) -> list[str]:
 @pytest.mark.parametrize("depth", [1, 16])
 def test_its_bytes_are_those_of_wrk(binary: str, depth: int, tmp_path: Path) -> None:
     load = Closed(connections=2, depth=depth)
-    with scripted() as server:
-        url = f"http://127.0.0.1:{server.port}/query?queries=20"
+    with Scripted() as server:
+        url = server.endpoint.url("/query?queries=20")
         asked = [
             LoadRun(url=url, host="tfb-server", accept="a/b,*/*;q=0.8", load=load, seconds=1, threads=1, seed=seed)
             for seed in range(100)
@@ -86,8 +86,8 @@ def test_every_request_is_accounted_for_and_the_answers_are_counted_by_status(bi
         status = statuses[number % 4]
         return b"HTTP/1.1 " + status + (b"\r\n\r\n" if b"204" in status else b"\r\nContent-Length: 1\r\n\r\nx")
 
-    with scripted(answer) as server:
-        total = run(binary, server.url, "--connections", "4", "--rate", "400", "--duration", "1")
+    with Scripted(answer) as server:
+        total = run(binary, server.endpoint.url("/x"), "--connections", "4", "--rate", "400", "--duration", "1")
     assert total["due"] == total["sent"] == total["received"]
     assert set(total["statuses"]) == {"200", "204", "404", "503"}
     assert total["successes"] == total["statuses"]["200"] + total["statuses"]["204"] == total["latency"]["count"]
@@ -101,8 +101,8 @@ def test_every_request_is_accounted_for_and_the_answers_are_counted_by_status(bi
     ],
 )
 def test_a_wrong_answer_is_an_error_of_its_kind_and_no_success(binary: str, answer: bytes, fault: str) -> None:
-    with scripted(lambda number: answer if number == 3 else OK) as server:
-        total = run(binary, server.url, "--connections", "2", "--rate", "100", "--duration", "1")
+    with Scripted(lambda number: answer if number == 3 else OK) as server:
+        total = run(binary, server.endpoint.url("/x"), "--connections", "2", "--rate", "100", "--duration", "1")
     errors = total["errors"]
     found = errors.pop(fault)
     assert found >= 2
@@ -112,25 +112,25 @@ def test_a_wrong_answer_is_an_error_of_its_kind_and_no_success(binary: str, answ
 
 
 def test_a_connection_that_never_answers_is_hung_and_what_is_left_is_unfinished(binary: str) -> None:
-    with scripted(lambda _: None) as server:
+    with Scripted(lambda _: None) as server:
         options = ("--connections", "2", "--duration", "1", "--timeout", "0.4", "--drain-seconds", "0.1")
-        total = run(binary, server.url, *options)
+        total = run(binary, server.endpoint.url("/x"), *options)
     assert total["connections_hung"] == total["errors"]["timeout"] > 0
     assert total["unfinished"] > 0
     assert total["received"] == 0
 
 
 def test_answers_nobody_asked_for_are_counted(binary: str) -> None:
-    with scripted(lambda _: OK + OK) as server:
-        total = run(binary, server.url, "--connections", "2", "--rate", "50", "--duration", "1")
+    with Scripted(lambda _: OK + OK) as server:
+        total = run(binary, server.endpoint.url("/x"), "--connections", "2", "--rate", "50", "--duration", "1")
     assert total["unasked_responses"] == total["received"] == total["sent"]
     assert total["unasked_bytes"] == len(OK) * total["sent"]
 
 
 def test_all_answers_are_written_out_when_asked(binary: str, tmp_path: Path) -> None:
     asked = tmp_path / ANSWERS
-    with scripted(lambda number: OK.replace(b"ok", b"%02d" % (number % 100))) as server:
-        total = run(binary, server.url, "--rate", "60", "--duration", "1", "--answers", str(asked))
+    with Scripted(lambda number: OK.replace(b"ok", b"%02d" % (number % 100))) as server:
+        total = run(binary, server.endpoint.url("/x"), "--rate", "60", "--duration", "1", "--answers", str(asked))
     written = [json.loads(line) for line in asked.read_text().splitlines()]
     assert len(written) == total["sampled"] == total["received"] == total["sent"]
     assert [entry["sequence"] for entry in written] == list(range(total["sent"]))
@@ -146,19 +146,19 @@ def test_another_status_than_the_one_asked_for_is_an_error(binary: str, tmp_path
         ("POST /b HTTP/1.1", b"x\0y", 0, True),
     )
     table = tmp_path / "requests.jsonl"
-    with scripted() as server:  # answers all with 200, and counts heads
+    with Scripted() as server:  # answers all with 200, and counts heads
         for line, body, status, good in asked:
             request = {"head": f"{line}\r\nHost: a\r\n\r\n", "body_base64": base64.b64encode(body).decode()}
             table.write_text(json.dumps({**request, "status": status, "weight": 1.0}))
-            total = run(binary, f"http://127.0.0.1:{server.port}/", "--duration", "0.1", "--requests", str(table))
+            total = run(binary, server.endpoint.url("/"), "--duration", "0.1", "--requests", str(table))
             assert (total["successes"] == total["received"] > 0) is good
             assert (total["errors"]["status"] == 0) is good
         assert server.streams[-1].startswith(b"POST /b HTTP/1.1\r\nHost: a\r\n\r\nx\0yPOST /b")
 
 
 def test_it_waits_for_go_and_ends_on_sigint_with_its_results(binary: str) -> None:
-    with scripted() as server:
-        command = [binary, "--connections", "3", "--rate", "100", server.url]
+    with Scripted() as server:
+        command = [binary, "--connections", "3", "--rate", "100", server.endpoint.url("/x")]
         child = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         assert child.stdin is not None
         assert child.stdout is not None
@@ -181,8 +181,8 @@ def test_it_waits_for_go_and_ends_on_sigint_with_its_results(binary: str) -> Non
 
 
 def test_a_load_ends_when_nobody_reads_its_lines_any_more(binary: str) -> None:
-    with scripted() as server:
-        command = [binary, "--start-at-once", "--rate", "100", "--interval", "0.1", server.url]
+    with Scripted() as server:
+        command = [binary, "--start-at-once", "--rate", "100", "--interval", "0.1", server.endpoint.url("/x")]
         child = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         assert child.stdout is not None
         assert child.stderr is not None
@@ -199,8 +199,8 @@ def test_a_load_ends_when_nobody_reads_its_lines_any_more(binary: str) -> None:
     ids=["nobody says go", "a file that cannot be written"],
 )
 def test_there_is_no_load_where(binary: str, options: Sequence[str], status: int, said: str) -> None:
-    with scripted() as server:
-        command = [binary, "--duration", "1", *options, server.url]
+    with Scripted() as server:
+        command = [binary, "--duration", "1", *options, server.endpoint.url("/x")]
         done = subprocess.run(
             command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=30, check=False
         )
@@ -235,8 +235,8 @@ def test_every_field_is_documented(binary: str, tmp_path: Path) -> None:
     plan = tmp_path / "plan.json"
     step = {"name": "a", "method": "GET", "path": "/x", "status": 200}
     plan.write_text(json.dumps({"use_cases": [{"name": "u", "rate": 100.0, "steps": [step]}]}))
-    with scripted() as server:
-        url = server.url.removesuffix("/x")
+    with Scripted() as server:
+        url = server.endpoint.url("")
         command = [binary, "--start-at-once", "--duration", "0.5", "--scenario", str(plan), url]
         output = subprocess.run(command, capture_output=True, text=True, timeout=30, check=True).stdout
     lines = [json.loads(line) for line in output.splitlines()]

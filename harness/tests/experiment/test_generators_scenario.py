@@ -13,7 +13,6 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -25,12 +24,15 @@ from harness.experiment.generators.own import PLAN, Loadgen, Times, Total, total
 from harness.host import crates
 from harness.plan.orders import plan
 from harness.records.models import Arrivals, Scenario
-from harness.tests.experiment.generator_servers import MS, OK, Scripted, assert_true, scripted
+from harness.tests.experiment.generator_servers import MS, OK, Scripted, assert_true
 
 pytestmark = [pytest.mark.e2e, pytest.mark.skipif(shutil.which("cargo") is None, reason="cargo is missing")]
 
 ATTEMPTS = 4  # a machine that is busy adds what no server's record holds; a generator that is wrong is wrong each time
-SHOP: dict[str, Any] = {**plan(1)["use_cases"][0]}  # type: ignore[index]
+
+
+def shopping(rate: float) -> dict[str, Any]:
+    return {**plan(1)["use_cases"][0], "rate": rate}  # type: ignore[index]
 
 
 class Shop(Scripted):
@@ -46,7 +48,7 @@ class Shop(Scripted):
         self.created: dict[int, int] = {}  # by order: when its creation was answered, CLOCK_MONOTONIC in nanoseconds
         self.stall: tuple[int, int] | None = None
         self.alone = threading.Lock()
-        super().__init__(lambda _: None)
+        super().__init__()
 
     def respond(self, number: int, head: bytes) -> bytes | None:
         with self.alone:
@@ -81,11 +83,11 @@ class Played:
     arrivals: Sequence[Mapping[str, Any]]
 
 
-def play(folder: Path, rate: float, shop: Shop, *words: str) -> Played:
-    """The shop's use case alone, against a server of its own."""
-    (folder / PLAN).write_text(json.dumps({"use_cases": [{**SHOP, "rate": rate}]}))
-    with closing(shop):
-        url = shop.url.removesuffix("/x")
+def play(folder: Path, use_case: Mapping[str, Any], server: Scripted, *words: str) -> Played:
+    """One use case alone, against a server of its own."""
+    (folder / PLAN).write_text(json.dumps({"use_cases": [use_case]}))
+    with server:
+        url = server.endpoint.url("")
         command = [str(crates.loadgen()), "--scenario", PLAN, "--answers", ANSWERS]
         command += ["--start-at-once", "--connections", "16", *words, url]
         output = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=60, check=True).stdout
@@ -109,7 +111,7 @@ def test_a_standstill_shows_in_the_response_time_of_every_arrival_that_was_due_w
     rate, seconds = 200, 8
     for attempt in range(1, ATTEMPTS + 1):
         shop = Shop(stall_at=3, stall_seconds=1)
-        played = play(tmp_path, rate, shop, "--duration", str(seconds), "--seed", str(attempt))
+        played = play(tmp_path, shopping(rate), shop, "--duration", str(seconds), "--seed", str(attempt))
         assert shop.stall is not None
         begin, end = shop.stall
         within = [one for one in played.arrivals if begin < one["came_ns"] < end]
@@ -136,7 +138,7 @@ def test_a_standstill_shows_in_the_response_time_of_every_arrival_that_was_due_w
 def test_an_arrival_whose_step_fails_goes_no_further_and_all_counts_add_up(tmp_path: Path) -> None:
     words = ("--duration", "2", "--timeout", "0.5", "--drain-seconds", "1.5")
     shop = Shop(refuses=10, closes=7, silent=13)
-    played = play(tmp_path, 150, shop, *words)
+    played = play(tmp_path, shopping(150), shop, *words)
     create, read_order = played.total.operations
     orders = create.due
     refused = orders // 10
@@ -164,7 +166,7 @@ def test_an_arrival_whose_step_fails_goes_no_further_and_all_counts_add_up(tmp_p
 
 
 def test_what_is_under_way_when_the_waiting_ends_is_unfinished(tmp_path: Path) -> None:
-    played = play(tmp_path, 40, Shop(silent=1), "--duration", "1", "--drain-seconds", "0.2")
+    played = play(tmp_path, shopping(40), Shop(silent=1), "--duration", "1", "--drain-seconds", "0.2")
     create, read_order = played.total.operations
     assert create.due > create.answered == 16  # each connection waits for the answer to a read
     assert read_order.unfinished == 16
@@ -176,13 +178,8 @@ def test_what_is_under_way_when_the_waiting_ends_is_unfinished(tmp_path: Path) -
 def test_arrivals_go_on_over_new_connections_where_each_answer_closes_its_own(tmp_path: Path) -> None:
     once = OK.replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n")
     steps = [{"name": name, "method": "GET", "path": f"/{name}", "status": 200} for name in "abc"]
-    (tmp_path / PLAN).write_text(json.dumps({"use_cases": [{"name": "u", "rate": 60.0, "steps": steps}]}))
-    with scripted(lambda _: once) as server:
-        url = server.url.removesuffix("/x")
-        command = [str(crates.loadgen()), "--scenario", PLAN, "--start-at-once", "--connections", "3"]
-        command += ["--duration", "1", url]
-        output = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=30, check=True).stdout
-    (total,) = totals(output, url)
+    use_case = {"name": "u", "rate": 60.0, "steps": steps}
+    total = play(tmp_path, use_case, Scripted(lambda _: once), "--duration", "1").total
     assert total.use_cases[0].due == total.use_cases[0].done > 30
     assert total.connections_closed_by_peer == total.received == total.due == 3 * total.use_cases[0].due
     assert total.connections_hung == total.unfinished == total.errors.errors(total.unsent).total == 0
