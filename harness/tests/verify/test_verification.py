@@ -11,15 +11,12 @@ from harness.plan.testtypes.registry import TEST_TYPES
 from harness.records.models import Closed, Outcome, Verdict
 from harness.runtime import DatabaseAddress
 from harness.runtime.database import connect
-from harness.tests.doubles.orders import OrderServer
 from harness.tests.doubles.reference import URLS, ReferenceServer
 from harness.tests.doubles.rogues.gallery import ROGUES
 from harness.tests.doubles.upstream import FakeUpstream
 from harness.tests.verify.subjects import objections, verified
 from harness.verify import verification, verifier
-from harness.verify.checks import LOAD
 from harness.verify.checks.asking import Client
-from harness.verify.checks.registry import CHECKS
 
 LEVELS = {"query": (1, 5, 20), "cached-query": (1, 100), "update": (1, 20)}
 
@@ -57,19 +54,6 @@ def test_the_reference_server_passes_every_check(
     assert objections(verdict) == {}
     assert (verdict.outcome, verdict.test_type, verdict.process, verdict.thorough) == ("pass", name, 3, thorough)
     assert len({result.check for result in verdict.results}) == len(verdict.results) >= 11
-
-
-@pytest.mark.gallery
-def test_together_the_verdicts_of_all_tests_run_every_registered_check(
-    reference: ReferenceServer, database: DatabaseAddress, upstream: FakeUpstream
-) -> None:
-    verdicts = [run(reference, name, database, upstream) for name in URLS]
-    with OrderServer(database) as orders:
-        verdicts.append(run(orders, "order", database))
-    verdicts.append(run(reference, "http", None))
-    of_the_load = {n for n, check in CHECKS.items() if check.applies(LOAD) and not any(map(check.applies, URLS))}
-    elsewhere = of_the_load | {"one-answer-a-request"}  # test_declared.py, test_trial.py
-    assert {result.check for verdict in verdicts for result in verdict.results} == CHECKS.keys() - elsewhere
 
 
 def test_sizes_on_the_wire_hold_what_many_responses_take(reference: ReferenceServer, database: DatabaseAddress) -> None:
