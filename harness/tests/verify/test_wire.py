@@ -49,18 +49,6 @@ def test_a_body_ends_with_its_last_chunk_or_with_the_connection_and_all_bytes_co
     assert (response.body, response.size, response.framing) == (b"hello", len(data), framing)
 
 
-def test_head_has_no_body_whatever_its_length_says() -> None:
-    with saying(b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n") as connection:
-        assert connection.receive("HEAD").body == b""
-        assert connection.stray() == b""
-
-
-def test_bytes_that_nobody_asked_for_are_stray() -> None:
-    with saying(HELLO + b"\r\n") as connection:
-        connection.receive()
-        assert connection.stray() == b"\r\n"
-
-
 def test_an_interim_response_is_passed_over() -> None:
     with saying(b"HTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\n" + HELLO) as connection:
         assert connection.receive().status == 200
