@@ -26,14 +26,9 @@ def objected(server: OrderServer, database: DatabaseAddress | None, *, thorough:
 def test_an_honest_service_passes_and_nothing_is_left_behind(thorough: bool, database: DatabaseAddress) -> None:
     with OrderServer(database) as server, connect(database, admin=True) as admin:
         before = read_state(admin, "benchmarkdbuser")
+        assert objections(verified(server, "http")) == {}
         assert objected(server, database, thorough=thorough) == {}
         assert read_state(admin, "benchmarkdbuser") == before
-
-
-@pytest.mark.gallery
-def test_it_passes_the_connection_checks(database: DatabaseAddress) -> None:
-    with OrderServer(database) as server:
-        assert objections(verified(server, "http")) == {}
 
 
 @pytest.mark.gallery

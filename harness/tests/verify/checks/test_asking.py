@@ -1,9 +1,13 @@
 """What is asked in verification, and what is kept of it."""
 
+import itertools
+from types import SimpleNamespace
+from typing import cast
+
 import pytest
 
 from harness.plan.testtypes.registry import TEST_TYPES
-from harness.runtime import Endpoint, UpstreamStats
+from harness.runtime import Endpoint, Upstream, UpstreamStats
 from harness.tests.doubles.reference import ReferenceServer, Reply, Request, Session
 from harness.verify.checks import asking
 from harness.verify.checks.asking import Client
@@ -31,25 +35,9 @@ def test_requests_are_those_of_the_generator() -> None:
     )
 
 
-class Busy:
-    """An upstream that is called for a while by a request whose client is gone."""
-
-    url = ""
-
-    def __init__(self, calls_left: int) -> None:
-        self.calls_left = calls_left
-        self.looks = 0
-
-    def reset(self) -> None:
-        pass
-
-    def stats(self) -> UpstreamStats:
-        self.looks += 1
-        return UpstreamStats(calls=min(self.looks, self.calls_left), sum=0)
-
-
 @pytest.mark.parametrize(("calls_left", "looks"), [(15, 15), (10**9, LOOKS)])
 def test_what_a_load_left_behind_is_waited_for_but_not_for_ever(calls_left: int, looks: int) -> None:
-    slept = list[float]()
-    at_rest(Busy(calls_left), slept.append)
+    calls, slept = itertools.count(1), list[float]()
+    busy = SimpleNamespace(stats=lambda: UpstreamStats(calls=min(next(calls), calls_left), sum=0))
+    at_rest(cast("Upstream", busy), slept.append)
     assert len(slept) == looks

@@ -89,11 +89,6 @@ def test_ids_of_one_request_that_lie_near_each_other_are_recognised(reach: int) 
     assert [finding for finding in found if "apart" in finding.message], [finding.message for finding in found]
 
 
-def test_ids_in_order_are_as_independent_as_they_were() -> None:
-    dice = random.Random(7)
-    assert objections(crowd("query", [sorted(dice.sample(range(1, 10_001), 20)) for _ in range(300)])) == []
-
-
 def test_the_occupancy_distribution_is_the_exact_one() -> None:
     assert occupancy(1).tolist() == [0.0, 1.0]
     assert occupancy(2) == pytest.approx([0, 1e-4, 1 - 1e-4])
