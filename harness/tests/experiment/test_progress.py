@@ -4,8 +4,7 @@ import io
 import json
 import queue
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -143,12 +142,7 @@ def test_a_long_load_keeps_its_latest_seconds() -> None:
 def test_a_stage_that_builds_something_of_the_harness_says_that_it_goes_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    @contextmanager
-    def one_beat(tell: Callable[[float], None]) -> Iterator[None]:
-        tell(65.0)
-        yield
-
-    monkeypatch.setattr(progress, "beats", one_beat)
+    monkeypatch.setattr(progress, "beats", lambda tell: nullcontext(tell(65.0)))
     display = SilentDisplay()
     followed = Progress(display, expected_seconds=100, store=RunStore(tmp_path / "run", started_at=0))
     with followed.preparing("making the generator ready"):

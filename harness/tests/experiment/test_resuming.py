@@ -8,6 +8,7 @@ import pytest
 
 from harness.errors import StoreError, UsageError
 from harness.experiment.preparation import choose_work, require_same, require_same_builds
+from harness.records import store
 from harness.records.models import Build, RunInfo
 from harness.tests.doubles.fakes_run import FakeRun
 from harness.tests.doubles.fakes_world import Behaviour
@@ -112,13 +113,11 @@ def test_programs_and_images_that_changed_are_named(info: RunInfo) -> None:
 def test_a_run_that_may_not_go_on_keeps_its_record(tmp_path: Path) -> None:
     fake = FakeRun(tmp_path, {"one": Behaviour(), "two": Behaviour()})
     fake.run()
-    folder = fake.records().info.run_id
-    path = fake.folder / "results" / folder / "run.json"
-    document = json.loads(path.read_text())
-    document |= {"status": "interrupted", "tools": {**document["tools"], "python": "2.7"}}
-    path.write_text(json.dumps(document))
+    path = store.runs(tmp_path / "results")[-1] / "run.json"
     before = json.loads(path.read_text())
-    fake.resume = folder
+    before |= {"status": "interrupted", "tools": {**before["tools"], "python": "2.7"}}
+    path.write_text(json.dumps(before))
+    fake.resume = "latest"
     with pytest.raises(UsageError, match=r"python was 2\.7"):
         fake.run()
     after = json.loads(path.read_text())

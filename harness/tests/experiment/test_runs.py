@@ -198,16 +198,6 @@ def test_servers_that_do_not_fit_into_memory_are_never_up_together(tmp_path: Pat
     assert {trial.implementation for trial in trials} == set("abc")
 
 
-def test_a_database_that_ends_costs_what_was_up_and_nothing_else(tmp_path: Path) -> None:
-    world = World()
-    world.database_dies_at = world.clock.monotonic() + 120.0
-    fake = FakeRun(tmp_path, {"a": Behaviour(), "b": Behaviour(dies_after=20.0, deaths=2)}, quick(), world=world)
-    outcome = fake.run()
-    assert ("a", 0) in status(fake)
-    assert any("what it took is measured again" in line for line in fake.display.lines)
-    assert of(outcome.records.trials, "a")
-
-
 def test_a_database_that_ends_during_verification_is_no_fault_of_the_server(tmp_path: Path) -> None:
     world = World()
     fake = FakeRun(tmp_path, {"a": Behaviour()}, quick(), world=world)
