@@ -237,10 +237,11 @@ def test_wrk_opens_as_many_connections_as_its_threads_share_evenly() -> None:
     assert gates_of(odd)["connections"].outcome is Outcome.FAIL
 
 
-def test_a_scenario_has_no_gate_of_a_closed_loop() -> None:
+def test_a_load_has_no_gate_of_another_kind() -> None:
     arrivals = AT_RATE.model_copy(update={"load": Scenario(factor=8.0, connections=64)})
     of_a_closed_loop = {"connections", "overrun", "littles-law", "delayed-ack", "response-size", "unasked"}
     assert not set(gates_of(arrivals)) & of_a_closed_loop
+    assert not set(gates_of(SOUND)) & {"achieved-rate", "unfinished", "generator-lag"}
 
 
 def test_clients_overlap_by_what_is_certain() -> None:

@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 
 from harness.errors import DatabaseDiedError, Exit, MachineLostError
-from harness.experiment.gates import RULES
 from harness.experiment.generators import LoadResult, LoadRun
 from harness.host import interruption
 from harness.plan import profile as profiles
@@ -299,16 +298,6 @@ def test_the_order_service_is_measured_interleaved_by_arrivals(tmp_path: Path) -
         costs = [trial.cpu_per_request or 0.0 for trial in of(trials, name)]
         assert len(costs) >= 6
         assert median(costs) == pytest.approx(cost, rel=0.05)
-
-
-def test_every_gate_that_applies_to_a_load_stands_in_its_trial(tmp_path: Path) -> None:
-    trials = FakeRun(tmp_path, {"a": Behaviour()}, profiles.load("latency")).run().records.trials
-    closed = {g.name for t in trials if isinstance(t.load, Closed) for g in t.gates}
-    at_rate = {g.name for t in trials if isinstance(t.load, Open) for g in t.gates}
-    assert {"connections", "overrun", "littles-law"} <= closed
-    assert {"achieved-rate", "unfinished", "generator-lag"} <= at_rate
-    assert not closed & {"achieved-rate", "unfinished", "generator-lag"}
-    assert closed | at_rate <= set(RULES)
 
 
 def test_whoever_cannot_be_built_is_told_and_the_others_are_measured(tmp_path: Path) -> None:
