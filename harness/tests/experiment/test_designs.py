@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from itertools import pairwise
 
 import pytest
@@ -28,38 +28,28 @@ def plan_of(names: str = "ab", profile: str | Profile = "quick", jit: str = "", 
     return Plan(candidates=candidates, profile=chosen, **changes)  # type: ignore[arg-type]
 
 
-@dataclass
-class Answers:
-    """Answers steps as a prediction does, but for what ``instead`` and ``told`` of a trial say; remembers them."""
-
-    plan: Plan
-    instead: Callable[[Step], Shown | None]
-    told: Callable[[Measure], Mapping[str, object]]
-    steps: list[Step] = field(default_factory=list)
-
-    def __post_init__(self) -> None:
-        self.bench = Prediction(self.plan)
-
-    def carry_out(self, step: Step) -> Shown:
-        self.steps.append(step)
-        shown = self.instead(step) or self.bench.carry_out(step)
-        if isinstance(step, Measure) and isinstance(shown, Measured):
-            return Measured(trial=shown.trial.model_copy(update=dict(self.told(step))))
-        return shown
-
-
 def steps_of(
     plan: Plan, instead: Callable[[Step], Shown | None] = lambda _: None, seed: int = 1,
     told: Callable[[Measure], Mapping[str, object]] = lambda _: {},
-) -> Answers:  # fmt: skip
-    answers = Answers(plan, instead, told)
-    design = designs.DESIGNS[plan.profile.design](plan, seed)
-    carry_out(design, answers, answers.bench, plan.profile.interleaved.time_seconds)
-    return answers
+) -> list[Step]:  # fmt: skip
+    """Answered as a prediction does, but for what ``instead`` and ``told`` of a trial say."""
+    found: list[Step] = []
+
+    class Answers(Prediction):
+        def carry_out(self, step: Step) -> Shown:
+            found.append(step)
+            shown = instead(step) or super().carry_out(step)
+            if isinstance(step, Measure) and isinstance(shown, Measured):
+                return Measured(trial=shown.trial.model_copy(update=dict(told(step))))
+            return shown
+
+    answers = Answers(plan)
+    carry_out(designs.DESIGNS[plan.profile.design](plan, seed), answers, answers, plan.profile.interleaved.time_seconds)
+    return found
 
 
-def measured(answers: Answers) -> list[Measure]:
-    return [step for step in answers.steps if isinstance(step, Measure)]
+def measured(steps: Sequence[Step]) -> list[Measure]:
+    return [step for step in steps if isinstance(step, Measure)]
 
 
 def short(name: str = "quick", **interleaved: object) -> Profile:
@@ -110,9 +100,9 @@ def test_a_test_type_whose_load_fails_twice_is_left_out_of_that_process() -> Non
         bad = isinstance(step, Measure) and step.cell.process == Process("a", 0) and step.cell.test_type == "query"
         return Failed() if bad else None
 
-    answers = steps_of(plan_of("ab"), fails)
-    assert len([s for s in measured(answers) if s.cell.process == Process("a", 0) and s.cell.test_type == "query"]) == 2
-    assert [s for s in measured(answers) if s.cell.process == Process("a", 1) and s.cell.test_type == "query"]
+    steps = steps_of(plan_of("ab"), fails)
+    assert len([s for s in measured(steps) if s.cell.process == Process("a", 0) and s.cell.test_type == "query"]) == 2
+    assert [s for s in measured(steps) if s.cell.process == Process("a", 1) and s.cell.test_type == "query"]
 
 
 def test_a_run_without_a_time_makes_its_rounds_and_stops_when_all_is_decided(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -132,7 +122,7 @@ def test_a_run_without_a_time_makes_its_rounds_and_stops_when_all_is_decided(mon
 
 
 def test_every_server_is_warmed_in_bursts_between_those_of_others() -> None:
-    warm = [s.cell.process for s in steps_of(plan_of("ab", jit="ab")).steps if isinstance(s, Warm)]
+    warm = [s.cell.process for s in steps_of(plan_of("ab", jit="ab")) if isinstance(s, Warm)]
     changes = sum(one != other for one, other in pairwise(warm))
     assert changes > len(warm) / 4
 
@@ -145,12 +135,12 @@ def test_the_first_trial_of_a_test_type_carries_its_warm_up() -> None:
 
 
 def test_techempowers_order_is_one_server_at_a_time_levels_ascending_with_its_warm_up() -> None:
-    answers = steps_of(plan_of("ab", "techempower"))
+    steps = steps_of(plan_of("ab", "techempower"))
     up = 0
-    for step in answers.steps:
+    for step in steps:
         up += isinstance(step, Start) - isinstance(step, Stop)
         assert up <= 1
-    one = [s for s in answers.steps if isinstance(s, Warm | Measure) and s.cell.process.implementation == "a"]
+    one = [s for s in steps if isinstance(s, Warm | Measure) and s.cell.process.implementation == "a"]
     json = [s for s in one if s.cell.test_type == "json"]
     assert [(type(s), s.seconds) for s in json[:2]] == [(Warm, 5.0), (Warm, 15.0)]
     loads = [s for s in json if isinstance(s, Measure) and s.purpose == "measure"]
@@ -160,8 +150,8 @@ def test_techempowers_order_is_one_server_at_a_time_levels_ascending_with_its_wa
 
 @pytest.mark.parametrize(("reverse", "order"), [(False, "abcdef"), (True, "fedcba")])
 def test_techempowers_order_is_that_of_the_names(reverse: bool, order: str) -> None:
-    answers = steps_of(plan_of("cafebd", "techempower", reverse=reverse))
-    assert "".join(step.process.implementation for step in answers.steps if isinstance(step, Start)) == order
+    steps = steps_of(plan_of("cafebd", "techempower", reverse=reverse))
+    assert "".join(step.process.implementation for step in steps if isinstance(step, Start)) == order
 
 
 @pytest.mark.parametrize(("loads", "main"), [(JSON, JSON[1]), (QUERY, QUERY[1]), (JSON[:2], JSON[0])])
@@ -235,12 +225,12 @@ def test_a_gate_ends_when_a_side_is_lost() -> None:
     does_not_start = steps_of(gate(), lambda s: Failed() if s == Start(process=lost) else None)
     assert not measured(does_not_start)
     dies = steps_of(gate(), lambda s: Failed(gone=True) if isinstance(s, Measure) and s.cell.process == lost else None)
-    for answers in (does_not_start, dies):
-        assert {step.process.number for step in answers.steps if isinstance(step, Start)} == {0}
-        assert {step.process.implementation for step in answers.steps if isinstance(step, Stop)} == {"a", "c"}
+    for steps in (does_not_start, dies):
+        assert {step.process.number for step in steps if isinstance(step, Start)} == {0}
+        assert {step.process.implementation for step in steps if isinstance(step, Stop)} == {"a", "c"}
 
 
 def test_no_time_is_no_time_for_anybody() -> None:
-    answers = steps_of(plan_of("a", short(time_seconds=1.0)))
-    assert [s.round for s in measured(answers) if s.purpose == "measure"] == [0, 0]  # each test type once, whatever
-    assert isinstance(answers.steps[-1], Stop)
+    steps = steps_of(plan_of("a", short(time_seconds=1.0)))
+    assert [s.round for s in measured(steps) if s.purpose == "measure"] == [0, 0]  # each test type once, whatever
+    assert isinstance(steps[-1], Stop)
