@@ -81,6 +81,10 @@ CLIENT = ClientUse(
 )
 
 
+def two(**changes: object) -> tuple[ClientUse, ClientUse]:
+    return CLIENT, CLIENT.model_copy(update=changes)
+
+
 def expected(**changes: object) -> Expected:
     made = {"open_loop": PROFILE.open_loop, "server_cpus": 2, "response_bytes": (149.0, 151.0), **changes}
     return Expected(**made)  # type: ignore[arg-type]
@@ -139,18 +143,8 @@ WARNING = Outcome.WARN
         ("littles-law", {"latency": latency(1.099e-3)}, {"latency": latency(1.101e-3)}, WARNING),
         ("littles-law", {"latency": latency(0.901e-3)}, {"latency": latency(0.899e-3)}, WARNING),
         ("link", {"link_share": 0.9}, {"link_share": 0.91}, WARNING),
-        (
-            "clients-apart",
-            {"clients": (CLIENT,) * 2},
-            {"clients": (CLIENT, CLIENT.model_copy(update={"begun": 0.6}))},
-            WARNING,
-        ),
-        (
-            "client-lag",
-            {"clients": (CLIENT,) * 2},
-            {"clients": (CLIENT, CLIENT.model_copy(update={"wait_seconds": 0.6}))},
-            WARNING,
-        ),
+        ("clients-apart", {"clients": two()}, {"clients": two(begun=0.6)}, WARNING),
+        ("client-lag", {"clients": two()}, {"clients": two(wait_seconds=0.6)}, WARNING),
     ],
 )
 def test_of_a_closed_loop(gate: str, within: dict[str, object], beyond: dict[str, object], outcome: Outcome) -> None:
@@ -246,9 +240,7 @@ def test_a_load_has_no_gate_of_another_kind() -> None:
 
 def test_clients_overlap_by_what_is_certain() -> None:
     assert overlap((CLIENT,)) is None
-    assert overlap((CLIENT, CLIENT.model_copy(update={"begun": 5.0}))) == pytest.approx(
-        (10 - 0.02 - 5.0) / 15, abs=1e-3
-    )
+    assert overlap(two(begun=5.0)) == pytest.approx((10 - 0.02 - 5.0) / 15, abs=1e-3)
 
 
 @pytest.mark.parametrize("mean", [0.1, 1.0, 20.0, 1_000.0])

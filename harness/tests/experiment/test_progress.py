@@ -15,7 +15,6 @@ from harness.experiment.progress import Display, Progress, State, beats, describ
 from harness.experiment.steps import Cell, Process
 from harness.records.models import Closed, Window
 from harness.records.store import RunStore
-from harness.tests import records
 from harness.tests.doubles.fakes_run import SilentDisplay
 from harness.tests.doubles.fakes_world import FakeClock
 
@@ -53,21 +52,6 @@ def test_the_remaining_time_shrinks() -> None:
     clock.sleep(100)
     followed.finish("complete")
     assert followed.state.remaining == 0
-
-
-def test_what_changed_is_told_in_a_line() -> None:
-    display = SilentDisplay()
-    followed = Progress(display)
-    followed.process("vertx", 0)
-    followed.trial(records.trials()[0])
-    followed.problem("es4x: the server ended (exit status 1):\nboom")
-    assert display.lines == [
-        "starting vertx",
-        "fast json c64: 2,000 req/s, 500 µs CPU",
-        "! es4x: the server ended (exit status 1):\nboom",
-    ]
-    followed.close()
-    assert display.closed
 
 
 def test_plain_lines_have_the_time_and_quiet_ones_are_problems_alone(capsys: pytest.CaptureFixture[str]) -> None:

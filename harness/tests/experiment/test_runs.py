@@ -64,6 +64,7 @@ def test_a_run_leaves_its_files_and_nothing_else(tmp_path: Path) -> None:
     names = {path.name for path in folder.iterdir() if not path.name.startswith(".")}
     files = {"run.json", "processes.jsonl", "trials.jsonl", "verdicts.jsonl", "ranking.json", "results.json"}
     assert names == files | {"progress.json", "logs"}
+    assert fake.display.closed
     records = fake.records()
     assert not records.problems
     assert Counter(t.process for t in records.trials) == {p.process: p.trials for p in records.processes}
