@@ -5,7 +5,8 @@ import json
 import os
 import time
 from collections.abc import Iterator
-from dataclasses import fields
+from contextlib import contextmanager
+from dataclasses import dataclass, field, fields
 from email.utils import formatdate
 from itertools import repeat
 from pathlib import Path
@@ -15,7 +16,7 @@ import pytest
 
 from harness.errors import LoadError
 from harness.plan.testtypes.registry import TEST_TYPES
-from harness.records.models import Closed, Evidence, Load, Scenario
+from harness.records.models import Closed, Evidence, Load, Outcome, Scenario
 from harness.runtime import DatabaseAddress
 from harness.runtime.database.embedded import EmbeddedDatabase
 from harness.tests.doubles.orders import OrderServer
@@ -23,7 +24,7 @@ from harness.tests.doubles.reference import ReferenceServer
 from harness.tests.doubles.rogues import Rogue
 from harness.tests.doubles.rogues.gallery import UNDER_LOAD
 from harness.tests.verify.subjects import as_server
-from harness.tests.verify.trials import WITH_GENERATOR, Trials, trials, usual_load
+from harness.tests.verify.trials import WITH_GENERATOR, audited
 from harness.verify.checks.evidence import Account
 from harness.verify.tables import tables
 from harness.verify.trial import TrialAudit
@@ -31,9 +32,55 @@ from harness.verify.verifier import Verifier
 
 TYPES = ("json", "plaintext", "db", "query", "cached-query", "fortune", "update")
 SINGLE = Closed(connections=1)
+SECONDS = 1.5
+BETWEEN_SECONDS = 0.2  # two trials of a process, which others come between in a run
 TRIALS = 3  # what shows in some of a process's trials only
 # A trial each: a tenth of the rogues in each check, all of them with TFB_WHOLE_GALLERY=1.
 CHOSEN = list(UNDER_LOAD.values())[:: 1 if os.environ.get("TFB_WHOLE_GALLERY") else 10]
+
+
+def usual_load(test_type: str, connections: int = 16) -> Closed:
+    """A load that the server doubles can bear."""
+    kind = TEST_TYPES[test_type]
+    return Closed(
+        connections=connections, queries=20 if kind.counts_rows else None, depth=16 if kind.sweep == "pipeline" else 1
+    )
+
+
+@dataclass
+class Trials:
+    """One process of a server, with its trials one after another."""
+
+    server: ReferenceServer
+    database: DatabaseAddress
+    verifier: Verifier = field(default_factory=Verifier)
+    rate: float | None = None  # requests/s of the last trial
+    number: int = 0
+    left: set[str] = field(default_factory=set)  # checks that object to what the process has left behind
+
+    def trial(
+        self, test_type: str, load: Closed | None = None, *, seconds: float = SECONDS, written: bool = True
+    ) -> Evidence:
+        """One trial; not ``written``: by a generator that writes no answers out."""
+        if self.number:
+            time.sleep(BETWEEN_SECONDS)
+        self.number += 1
+        server, kind, load = as_server(self.server), TEST_TYPES[test_type], load or usual_load(test_type)
+        looking = self.verifier.trial(
+            server, kind, load, self.database, seconds=seconds, rate=self.rate, seed=self.number
+        )
+        evidence, self.rate = audited(server, kind, load, looking, seconds=seconds, seed=self.number, written=written)
+        return evidence
+
+
+@contextmanager
+def trials(server: ReferenceServer, database: DatabaseAddress) -> Iterator[Trials]:
+    """A process with its beginning and its end; the tables are as they were seeded."""
+    running = Trials(server=server, database=database)
+    running.verifier.begin(database)
+    with server:
+        yield running
+    running.left |= {result.check for result in running.verifier.end(database) if result.outcome is not Outcome.PASS}
 
 
 @pytest.fixture
