@@ -93,12 +93,6 @@ def test_the_figures_of_a_cold_server_are_those_of_a_warm_one(tmp_path: Path) ->
     assert all(trial.steady for trial in of(trials, "jit"))
 
 
-def test_a_server_that_stays_cold_says_so(tmp_path: Path) -> None:
-    servers = {"cold": Behaviour(cold=60.0, warm_cpu_seconds=40.0)}
-    trials = FakeRun(tmp_path, servers, quick(1, 60.0)).run().records.trials
-    assert {trial.steady for trial in trials} == {False}
-
-
 def test_on_a_noisy_machine_a_warm_server_is_not_flagged_and_one_that_stays_cold_is(tmp_path: Path) -> None:
     """Windows of a second that vary by a fifth, in the default run of four servers: its warm-up decides nothing there,
     the few trials of each cell do, and a server that is slow to warm up is flagged in some of its tables."""

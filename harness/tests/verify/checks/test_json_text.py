@@ -26,13 +26,6 @@ def test_what_json_does_not_allow_is_an_error_that_says_why(body: bytes, why: st
         parse_json(body)
 
 
-def test_integers_stay_integers_and_fractions_do_not_become_them() -> None:
-    assert parse_json(b'{"id":7,"randomNumber":7.0}') == {"id": 7, "randomNumber": 7.0}
-    values = parse_json(b"[1,1.0,1e3,true]")
-    assert isinstance(values, list)
-    assert [type(value) for value in values] == [int, float, float, bool]
-
-
 @pytest.mark.parametrize(("body", "what"), [(b"[" + b"{}," * 20_000 + b"1]", "arrays"), (b"1," * 200_000, "commas")])
 def test_what_would_fill_memory_is_not_parsed(body: bytes, what: str) -> None:
     with pytest.raises(JsonError, match=f"holds .* {what}"):
