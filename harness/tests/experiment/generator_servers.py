@@ -2,20 +2,14 @@
 
 import json
 import socket
-import statistics
 import subprocess
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import pytest
-
-from harness.experiment.generators.own import Times
 from harness.tests.doubles.reference import ReferenceServer, Session
 
-MS = 1_000_000
-FLOOR_MS = 0.3  # delivery on loopback and waking up: what is between the server's write and the generator's read
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
 
 
@@ -63,18 +57,3 @@ def tool(program: Path, *arguments: str) -> Iterator[tuple[int, Callable[[str], 
         yield int(json.loads(stdout.readline())["port"]), say
     finally:
         server.communicate(timeout=10)
-
-
-def percentile(times: Sequence[float], point: float) -> float:
-    """Of ascending times."""
-    return times[min(len(times) - 1, int(len(times) * point / 100))]
-
-
-def assert_true(measured: Times | None, times: Sequence[float], *points: str) -> None:
-    """Mean within 10 % and percentiles within 3 % of ascending times in ms, each with the machine's own floor."""
-    assert measured is not None
-    assert measured.count == len(times)
-    assert measured.mean_ns / MS == pytest.approx(statistics.fmean(times), rel=0.10, abs=FLOOR_MS), "mean"
-    for point in points:
-        true = percentile(times, float(point))
-        assert measured.percentiles_ns[point] / MS == pytest.approx(true, rel=0.03, abs=FLOOR_MS), f"p{point}"
