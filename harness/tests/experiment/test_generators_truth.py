@@ -21,9 +21,8 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -64,9 +63,8 @@ def assert_true(measured: Times | None, times: Sequence[float], *points: str) ->
 # ---- loads at a rate -------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, kw_only=True)
-class Case:
-    """A server's delays, and for how long it is tried."""
+class Case(NamedTuple):
+    """A server's delays, for how long it is tried, and what its times come to."""
 
     server: tuple[str, ...]
     seconds: int
@@ -75,14 +73,9 @@ class Case:
 
 
 CASES = {
-    "stall": Case(server=("--stall-every-ms", "5000", "--stall-ms", "1000"), seconds=20, mean_ms=100, median_ms=0.2),
-    "fixed": Case(server=("--delay-us", "10000"), seconds=10, mean_ms=10, median_ms=10),
-    "bimodal": Case(
-        server=("--delay-us", "1000", "--slow-every", "50", "--slow-us", "100000"),
-        seconds=10,
-        mean_ms=2.98,
-        median_ms=1,
-    ),
+    "stall": Case(("--stall-every-ms", "5000", "--stall-ms", "1000"), 20, mean_ms=100, median_ms=0.2),
+    "fixed": Case(("--delay-us", "10000"), 10, mean_ms=10, median_ms=10),
+    "bimodal": Case(("--delay-us", "1000", "--slow-every", "50", "--slow-us", "100000"), 10, mean_ms=2.98, median_ms=1),
 }
 
 
@@ -200,8 +193,7 @@ def is_nth(often: int, number: int) -> bool:
     return often > 0 and number % often == 0
 
 
-@dataclass(frozen=True, kw_only=True)
-class Played:
+class Played(NamedTuple):
     """What came of one load."""
 
     total: Total
@@ -221,11 +213,8 @@ def play(folder: Path, use_case: Mapping[str, Any], server: Scripted, *words: st
     asked = LoadRun(url=url, host="h", accept="*/*", load=load, seconds=1, threads=1, seed=1)
     whole = Loadgen().result(asked, output).arrivals
     assert whole is not None  # its counts add up
-    return Played(
-        total=totals(output, url)[0],
-        whole=whole,
-        arrivals=[json.loads(line) for line in (folder / ANSWERS).read_text().splitlines()],
-    )
+    arrivals = [json.loads(line) for line in (folder / ANSWERS).read_text().splitlines()]
+    return Played(totals(output, url)[0], whole, arrivals)
 
 
 def later_than(distribution: Times | None, milliseconds: float) -> int:

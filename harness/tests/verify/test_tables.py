@@ -15,14 +15,12 @@ from harness.verify import tables
 
 def test_settling_waits_for_what_is_still_being_written(postgres: EmbeddedDatabase) -> None:
     postgres.restore()
-    written = threading.Event()
 
     def write() -> None:
         with connect(postgres.address) as late:
             for number in range(20):
                 late.execute("UPDATE world SET randomnumber = %s, id = id WHERE id = 1", (number + 1,))
                 late.execute("SELECT pg_sleep(0.02)")
-        written.set()
 
     with tables.tables(postgres.address) as view:
         writer = threading.Thread(target=write)
@@ -30,23 +28,15 @@ def test_settling_waits_for_what_is_still_being_written(postgres: EmbeddedDataba
         time.sleep(0.1)
         view.settle()
         writer.join(0.5)
-        assert written.is_set()
+        assert not writer.is_alive()
         assert view.world()["world"][1] == 20
 
 
 def test_settling_gives_up_when_its_time_is_over(postgres: EmbeddedDatabase, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tables, "SETTLE_SECONDS", 0.05)
-    asleep = threading.Event()
-
-    def sleep() -> None:
-        with connect(postgres.address) as busy:
-            asleep.set()
-            busy.execute("SELECT pg_sleep(1)")
-
-    with tables.tables(postgres.address) as view:
-        sleeper = threading.Thread(target=sleep)
+    with connect(postgres.address) as busy, tables.tables(postgres.address) as view:
+        sleeper = threading.Thread(target=busy.execute, args=("SELECT pg_sleep(1)",))
         sleeper.start()
-        asleep.wait()
         view.settle()
         assert sleeper.is_alive()
         sleeper.join()

@@ -110,14 +110,11 @@ def test_what_was_judged_while_the_clock_was_set_is_judged_again(
     jumps: int, expected: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     real: Callable[[], float] = time.time
-    shift, judged = 0.0, 0
-    monkeypatch.setattr(time, "time", lambda: real() + shift)
+    judged = list[int]()
+    monkeypatch.setattr(time, "time", lambda: real() - 3600 * min(len(judged), jumps))
 
     def judge() -> int:
-        nonlocal shift, judged
-        judged += 1
-        if judged <= jumps:
-            shift -= 3600
-        return judged
+        judged.append(len(judged) + 1)
+        return judged[-1]
 
     assert verifier.steadily(judge)() == expected
