@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 from types import SimpleNamespace
-from typing import cast
+from typing import Any, cast
 
 from harness.plan.testtypes.registry import TEST_TYPES
 from harness.records.models import CheckResult, Closed, Load, Outcome, Verdict
@@ -12,6 +12,7 @@ from harness.tests.doubles.rogues import Rogue
 from harness.tests.doubles.upstream import FakeUpstream
 from harness.verify import wire
 from harness.verify.checks.evidence import Case, Exchange
+from harness.verify.verification import PLAIN
 from harness.verify.verifier import Verifier
 from harness.verify.wire import Response
 
@@ -44,21 +45,12 @@ def verified(
 
 
 def exchange(
-    body: bytes | str = b"",
-    case: Case | None = None,
-    headers: Iterable[tuple[str, str]] = (),
-    *,
-    status: int = 200,
-    sent_at: float = 0.0,
-    received_at: float = 0.0,
-    connection: int = 0,
+    body: bytes | str = b"", case: Case = PLAIN, headers: Iterable[tuple[str, str]] = (), status: int = 200, **more: Any
 ) -> Exchange:
     data = body.encode() if isinstance(body, str) else body
     response = Response("1.1", status, "", tuple(headers), data, len(data), "content-length")
-    case = case or Case(name="plain")
-    return Exchange(
-        case=case, target="/", sent_at=sent_at, received_at=received_at, connection=connection, response=response
-    )
+    usual: dict[str, Any] = {"target": "/", "sent_at": 0.0, "received_at": 0.0, "connection": 0, "response": response}
+    return Exchange(case=case, **usual | more)
 
 
 def objections(verdict: Verdict) -> dict[str, CheckResult]:

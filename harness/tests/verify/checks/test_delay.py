@@ -39,7 +39,7 @@ class Scripted(Client):
         return [self.exchange(case, self.late(case, place, earlier)) for place, case in enumerate(cases)]
 
     def exchange(self, case: Case, late: float) -> Exchange:
-        made = replace(exchange("Hello, World!", case), target=self.asked(case).target)
+        made = exchange("Hello, World!", case, target=self.asked(case).target)
         return replace(made, received_at=delay.asked(made) + late)
 
 
