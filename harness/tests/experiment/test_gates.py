@@ -27,6 +27,7 @@ PROFILE = profiles.load("quick")
 USE = ServerUse(cpu_seconds=18.0, rss_peak=1e8, wait_share=0.0, throttled_seconds=0.0)
 BAD = CheckResult(check="row", rule="db.1", outcome=Outcome.FAIL)
 ODD = CheckResult(check="date", rule="http.4", outcome=Outcome.WARN)
+WARNED, WRONG = (Evidence(answers=1, of=2, objections=found) for found in ((ODD,), (ODD, BAD)))
 
 
 def latency(mean: float) -> Latency:
@@ -129,12 +130,7 @@ WARNING = Outcome.WARN
         ("overrun", {"duration": 10.5}, {"duration": 10.51}, FAILING),
         ("overrun", {"duration": 9.5}, {"duration": 9.49}, FAILING),
         ("restarted", {}, {"restarted": True}, FAILING),
-        (
-            "wrong-answers",
-            {"evidence": Evidence(answers=1, of=2, objections=(ODD,))},
-            {"evidence": Evidence(answers=1, of=2, objections=(ODD, BAD))},
-            FAILING,
-        ),
+        ("wrong-answers", {"evidence": WARNED}, {"evidence": WRONG}, FAILING),
         ("generator-bound", {"generator_cpu_seconds": 17.0}, {"generator_cpu_seconds": 17.01}, WARNING),
         ("contended", {"server": use(wait_share=0.05)}, {"server": use(wait_share=0.051)}, WARNING),
         ("throttled", {"server": use(throttled_seconds=0.1)}, {"server": use(throttled_seconds=0.101)}, WARNING),
@@ -205,15 +201,9 @@ def test_what_is_under_way_at_the_end_is_no_shortfall() -> None:
 def test_one_answer_in_forty_milliseconds_on_each_connection_of_an_idle_server(
     count: int, depth: int, idle: bool, word: str
 ) -> None:
-    trial = SOUND.model_copy(
-        update={
-            "requests": count * 10,
-            "load": Closed(connections=64, depth=depth),
-            "latency": None,
-            "server": use(cpu_seconds=1.0 if idle else 18.0),
-        }
-    )
-    assert gates_of(trial, response_bytes=None)["delayed-ack"].word == word
+    load, server = Closed(connections=64, depth=depth), use(cpu_seconds=1.0 if idle else 18.0)
+    changed = {"requests": count * 10, "load": load, "latency": None, "server": server}
+    assert gates_of(SOUND.model_copy(update=changed), response_bytes=None)["delayed-ack"].word == word
 
 
 def test_a_witness_agrees_within_the_noise_of_such_short_loads() -> None:
