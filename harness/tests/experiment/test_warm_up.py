@@ -55,14 +55,6 @@ def test_a_server_is_steady_after_two_spans_of_readable_windows_in_which_its_cos
     assert route.seconds == (windows or len(costs))
 
 
-def test_a_jvm_is_steady_only_when_its_cost_has_settled() -> None:
-    costs = [20e-6 * decays(15, 2.5)(second) for second in range(60)]
-    route = Route(CELL, RULE, jit=True)
-    stopped = feed(route, costs)
-    assert stopped is not None
-    assert costs[stopped - 1] < 20e-6 * 1.05
-
-
 def test_a_stalled_window_is_the_opposite_of_steady() -> None:
     route = Route(CELL, RULE, jit=False)
     feed(route, [20e-6] * 9)
