@@ -10,7 +10,7 @@ from harness.cli.run import resumed, settings
 from harness.cli.verbs import REPLACED, VERBS, asked, overview
 from harness.errors import BuildError, EnvironmentLacksError, Exit, TfbError, UsageError
 from harness.plan.config import Settings
-from harness.tests.doubles.invented import EPOCH, REAL, Maker, implementation
+from harness.tests import records
 
 
 def understood(text: str) -> Settings:
@@ -135,8 +135,8 @@ def test_a_flag_of_techempower_s_that_is_gone_says_what_does_its_work(
 
 
 def test_a_resumed_run_has_its_own_settings_and_today_s_output() -> None:
-    made = Maker("20260101-000000", [implementation(REAL[0])], processes=1, seed=1).info(started_at=EPOCH)
-    info = made.model_copy(update={"command": ("run", "a", "--duration", "9"), "seed": 11, "name": "first"})
+    then = {"command": ("run", "a", "--duration", "9"), "seed": 11, "name": "first"}
+    info = records.info().model_copy(update=then)
     now = asked(["run", "--resume", "2026", "--quiet"])
     known = resumed(settings(now, ["run"]), now, info)
     assert (known.selection.test, known.profile.duration_seconds, known.seed) == (("a",), 9, 11)

@@ -10,8 +10,7 @@ import pytest
 from harness.cli.output import put
 from harness.errors import Exit, UsageError
 from harness.paths import REPOSITORY
-from harness.tests.doubles.invented import EPOCH, REAL, Maker, implementation
-from harness.tests.doubles.sample_data import write_run
+from harness.tests import records
 
 FULL = Path("/dev/full")
 PRINTING = [("list",), ("--help",), ("report", "--format", "json")]  # by print, before anything is loaded, by a writer
@@ -28,10 +27,7 @@ def tfb(words: tuple[str, ...], results: Path, shell: str = "") -> "subprocess.C
 @pytest.fixture(scope="module")
 def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A results folder with one run."""
-    folder = tmp_path_factory.mktemp("results")
-    maker = Maker("20260101-000000", [implementation(REAL[0]), implementation(REAL[3])], processes=2, seed=1)
-    write_run(folder, maker, started_at=EPOCH)
-    return folder
+    return records.write(tmp_path_factory.mktemp("results")).folder.parent
 
 
 @pytest.mark.parametrize(

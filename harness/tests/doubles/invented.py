@@ -4,25 +4,25 @@ import math
 import random
 from collections.abc import Sequence
 
+from harness.plan.profile import Processes
 from harness.records.models import (
     Build,
     CheckResult,
     Closed,
     Errors,
-    Evidence,
     Gate,
     ImplementationInfo,
     Latency,
-    Machine,
     NoiseFloor,
     Outcome,
     RunInfo,
-    ServerUse,
     Trial,
     Verdict,
     WarmUp,
     Window,
 )
+from harness.tests import records
+from harness.tests.doubles import runs
 
 Entry = tuple[str, str, str, str, str, str, str, float]
 
@@ -44,6 +44,18 @@ REAL: tuple[Entry, ...] = (  # name, language, platform, webserver, database, or
     ("es4x", "JavaScript", "Vert.x", "None", "Postgres", "Raw", "Micro", 0.86),
     ("express", "JavaScript", "Node.js", "None", "Postgres", "Raw", "Micro", 0.31),
 )
+MACHINE = {
+    "hostname": "bench-01",
+    "os": "Debian GNU/Linux 12",
+    "kernel": "6.1.0-37-amd64",
+    "cpu_model": "Invented CPU 9000 @ 3.00GHz",
+    "cpus_online": 8,
+    "cpus_usable": tuple(range(8)),
+    "memory_bytes": 32 * 2**30,
+    "smt": True,
+    "grade": "B",
+    "concerns": ("SMT is on: two threads share a core",),
+}
 MARKUP = (
     "<script>document.title='owned'</script>",
     '"><img src=x onerror=alert(1)>',
@@ -93,53 +105,30 @@ class Maker:
     def info(self, *, started_at: float) -> RunInfo:
         """run.json."""
         types = sorted({name for item in self.implementations for name in item.test_types}, key=list(BASE).index)
-        return RunInfo(
-            run_id=self.run_id,
-            name=f"Synthetic run {self.run_id}",
-            environment="invented figures, not a measurement",
-            status="complete",
-            started_at=started_at,
-            completed_at=started_at + 5_400,
-            command=("./tfb", "--test", "run", "--profile", "standard", "--seed", str(self.seed)),
-            profile="standard",
-            runtime="local",
-            seed=self.seed,
-            settings={"profile": self.profile()},
-            reference=self.implementations[0].name,
-            machine=Machine(
-                hostname="bench-01",
-                os="Debian GNU/Linux 12",
-                kernel="6.1.0-37-amd64",
-                cpu_model="Invented CPU 9000 @ 3.00GHz",
-                cpus_online=8,
-                cpus_usable=tuple(range(8)),
-                memory_bytes=32 * 2**30,
-                governor="performance",
-                turbo=False,
-                smt=True,
-                grade="B",
-                concerns=("SMT is on: two threads share a core",),
-            ),
-            tools={"wrk": "4.1.0", "postgres": "15.13", "python": "3.11.2", "java": "25", "node": "20.20.2"},
-            revision="0123456789abcdef0123456789abcdef01234567",
-            dirty=False,
-            implementations=tuple(self.implementations),
-            loads={name: loads_of(name) for name in types},
-            processes_expected=self.processes,
-            processes_maximum=self.processes,
-            noise_floor=NoiseFloor(
-                implementation=self.implementations[0].name,
-                profile="standard",
-                measured_at=started_at - 86_400,
-                pairs=6,
-                throughput=0.018,
-                cpu_per_request=0.009,
-            ),
-        )
-
-    def profile(self) -> dict[str, object]:
-        """The settings that a ranking goes by."""
-        return {"name": "standard", "processes": {"minimum": self.processes, "maximum": self.processes}}
+        names = [item.name for item in self.implementations]
+        rules = Processes(minimum=self.processes, maximum=self.processes)
+        found = runs.run_info(names, rules, reference=names[0], loads={name: loads_of(name) for name in types})
+        floor = NoiseFloor(
+            implementation=names[0], profile="standard", measured_at=started_at - 86_400, pairs=6,
+            throughput=0.018, cpu_per_request=0.009,
+        )  # fmt: skip
+        own = {
+            "run_id": self.run_id,
+            "name": f"Synthetic run {self.run_id}",
+            "environment": "invented figures, not a measurement",
+            "started_at": started_at,
+            "completed_at": started_at + 5_400,
+            "command": ("./tfb", "--test", "run", "--profile", "standard", "--seed", str(self.seed)),
+            "profile": "standard",
+            "seed": self.seed,
+            "machine": found.machine.model_copy(update=MACHINE),
+            "tools": {"wrk": "4.1.0", "postgres": "15.13", "python": "3.11.2", "java": "25", "node": "20.20.2"},
+            "revision": "0123456789abcdef0123456789abcdef01234567",
+            "dirty": False,
+            "implementations": tuple(self.implementations),
+            "noise_floor": floor,
+        }
+        return found.model_copy(update=own)
 
     def trial(
         self, name: str, test_type: str, load: Closed, process: int, started_at: float, *, round_: int = 0
@@ -150,54 +139,32 @@ class Maker:
         seconds = float(self.windows)
         cpu = 0.9 / (BASE[test_type] * self.speed(name)) * math.exp(self.random.gauss(0, 0.005))
         contended = self.random.random() < 0.04
-        mean = load.connections * load.depth / throughput
         first = load == loads_of(test_type)[0] and round_ == 0
-        return Trial(
-            id=f"{name}/{test_type}/{load.label}/p{process}-r{round_}",
-            implementation=name,
-            test_type=test_type,
-            load=load,
-            process=process,
-            round=round_,
-            started_at=started_at,
-            command=(
-                *("loadgen", "--connections", str(load.connections), "--seconds", f"{seconds:.0f}"),
-                f"http://127.0.0.1:8080/{test_type}",
-            ),
-            duration=seconds,
-            asked_duration=seconds,
-            requests=int(throughput * seconds),
-            bytes=int(throughput * seconds * 160),
-            errors=Errors(status=3 if name == "express" and test_type == "update" else 0),
-            throughput=throughput,
-            cpu_per_request=cpu,
-            latency=None if load.depth > 1 else self.latency(mean),
-            server=ServerUse(
-                cpu_seconds=cpu * throughput * seconds,
-                rss_peak=(90 + 60 * self.speed(name)) * 2**20 + self.random.random() * 2**22,
-                wait_share=0.08 if contended else 0.01,
-                throttled_seconds=None,
-                pids=(4242,),
-            ),
-            generator_cpu_seconds=seconds * 0.4,
-            generator_threads=2,
-            database_cpu_seconds=None if test_type in {"json", "plaintext"} else seconds * 0.3,
-            windows=tuple(self.window(second, throughput, cpu, load) for second in range(self.windows)),
-            warm_up=self.warm_up(throughput, cpu, load) if first else None,
-            steady=True,
-            evidence=Evidence(answers=100, of=int(throughput * seconds)),
-            gates=(
-                Gate(name="errors", outcome=Outcome.PASS, value=0, threshold=0),
-                Gate(name="connections", outcome=Outcome.PASS, value=load.connections, threshold=load.connections),
-                Gate(
-                    name="contended",
-                    outcome=Outcome.WARN if contended else Outcome.PASS,
-                    value=0.08 if contended else 0.01,
-                    threshold=0.05,
-                    word="contended" if contended else "",
-                ),
-            ),
-        )
+        waits = Gate(name="contended", outcome=Outcome.PASS, value=0.01, threshold=0.05)
+        if contended:
+            waits = waits.model_copy(update={"outcome": Outcome.WARN, "value": 0.08, "word": "contended"})
+        found = runs.trial(name, throughput, process, round_, test_type=test_type, load=load, cpu=cpu, gates=(waits,))
+        server = {
+            "cpu_seconds": cpu * throughput * seconds,
+            "rss_peak": (90 + 60 * self.speed(name)) * 2**20 + self.random.random() * 2**22,
+            "wait_share": waits.value,
+        }
+        loader = ("loadgen", "--connections", str(load.connections), "--seconds", f"{seconds:.0f}")
+        own = {
+            "started_at": started_at,
+            "command": (*loader, f"http://127.0.0.1:8080/{test_type}"),
+            "duration": seconds,
+            "asked_duration": seconds,
+            "requests": int(throughput * seconds),
+            "errors": Errors(status=3 if name == "express" and test_type == "update" else 0),
+            "latency": None if load.depth > 1 else self.latency(load.connections * load.depth / throughput),
+            "server": found.server.model_copy(update=server),
+            "database_cpu_seconds": None if test_type in {"json", "plaintext"} else seconds * 0.3,
+            "windows": tuple(self.window(second, throughput, cpu, load) for second in range(self.windows)),
+            "warm_up": self.warm_up(throughput, cpu, load) if first else None,
+            "steady": True,
+        }
+        return found.model_copy(update=own)
 
     def witness(self, trial: Trial) -> Trial:
         """The same cell by the other generator."""
@@ -291,26 +258,13 @@ def implementation(row: Entry) -> ImplementationInfo:
 
 def verdict(name: str, test_type: str, *, failed: bool) -> Verdict:
     """What verification found."""
-    results = [
-        CheckResult(check="status-200", rule="common.1", outcome=Outcome.PASS),
-        CheckResult(
-            check="query-count-clamped",
-            rule="query.3",
-            outcome=Outcome.FAIL if failed else Outcome.PASS,
-            message="queries=501 answered with 501 rows" if failed else "",
-            expected="500 objects" if failed else None,
-            actual="501 objects" if failed else None,
-        ),
-    ]
-    return Verdict(
-        implementation=name,
-        test_type=test_type,
-        process=0,
-        thorough=True,
-        outcome=Outcome.FAIL if failed else Outcome.PASS,
-        results=tuple(results),
-        duration=1.2,
-    )
+    found = records.verdict(name, test_type)
+    clamped = CheckResult(
+        check="query-count-clamped", rule="query.3", outcome=Outcome.FAIL,
+        message="queries=501 answered with 501 rows", expected="500 objects", actual="501 objects",
+    )  # fmt: skip
+    wrong = {"outcome": Outcome.FAIL, "results": (*found.results, clamped)}
+    return found.model_copy(update=wrong) if failed else found
 
 
 def safe(name: str) -> str:

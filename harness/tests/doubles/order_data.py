@@ -9,14 +9,14 @@ from harness.records.models import (
     Latency,
     LatencyGoal,
     OperationTimes,
-    ProcessRecord,
     Purpose,
     RunRecords,
     Scenario,
-    ServerUse,
     Trial,
     UseCaseTimes,
 )
+from harness.tests import records
+from harness.tests.doubles import runs
 from harness.tests.doubles.invented import REAL, Maker, implementation
 
 GOAL = LatencyGoal(percentile=99.0, seconds=0.1)
@@ -49,32 +49,21 @@ def trial(name: str, process: int, factor: float, median: float, *, purpose: Pur
     use_cases = tuple(
         UseCaseTimes(use_case=case.name, due=1000, done=998, latency=latency(2 * median)) for case in USE_CASES
     )
-    due = 1000 * len(operations)
-    return Trial(
-        id=f"{name}/order/x{factor:g}-p{process}",
-        implementation=name,
-        test_type="order",
-        load=Scenario(connections=64, factor=factor),
-        process=process,
-        purpose=purpose,
-        started_at=0.0,
-        duration=8.0,
-        asked_duration=8.0,
-        requests=998 * len(operations),
-        bytes=0,
-        errors=Errors(),
-        throughput=4990 / 8.0,
-        cpu_per_request=median / 2,
-        latency=next(one.latency for one in operations if one.operation == CREATE),
-        due=due,
-        answered=998 * len(operations),
-        unfinished=0,
-        arrivals=Arrivals(due=5000, done=4990, failed=10, unfinished=0, operations=operations, use_cases=use_cases),
-        server=ServerUse(cpu_seconds=5000 * median / 2, rss_peak=1e8, wait_share=0.0, throttled_seconds=None),
-        generator_cpu_seconds=0.1,
-        generator_threads=1,
-        database_cpu_seconds=5000 * median / 4,
-    )
+    load = Scenario(connections=64, factor=factor)
+    found = runs.trial(name, 4990 / 8.0, process, test_type="order", load=load, cpu=median / 2)
+    own = {
+        "purpose": purpose,
+        "duration": 8.0,
+        "asked_duration": 8.0,
+        "requests": 998 * len(operations),
+        "latency": next(one.latency for one in operations if one.operation == CREATE),
+        "due": 1000 * len(operations),
+        "answered": 998 * len(operations),
+        "unfinished": 0,
+        "arrivals": Arrivals(due=5000, done=4990, failed=10, unfinished=0, operations=operations, use_cases=use_cases),
+        "database_cpu_seconds": 5000 * median / 4,
+    }
+    return found.model_copy(update=own)
 
 
 def searched(name: str, process: int, capacity: float) -> list[Trial]:
@@ -88,7 +77,8 @@ def run(run_id: str, *, started_at: float, processes: int = 4) -> RunRecords:
     drawn = random.Random(3)
     items = [implementation(row).model_copy(update={"test_types": ("order",)}) for row in REAL]
     maker = Maker(run_id, [implementation(REAL[0])], processes=processes, seed=3)
-    profile = {**maker.profile(), "orders": {"factors": FACTORS, "goal": GOAL.model_dump()}}
+    orders = {"factors": FACTORS, "goal": GOAL.model_dump()}
+    profile = {"processes": {"minimum": processes, "maximum": processes}, "orders": orders}
     info = maker.info(started_at=started_at).model_copy(
         update={
             "implementations": tuple(items),
@@ -105,16 +95,5 @@ def run(run_id: str, *, started_at: float, processes: int = 4) -> RunRecords:
             capacity = CAPACITY / (1 + place) + process
             found = searched(item.name, process, capacity)
             trials += found if place < 3 or process else found[:1]
-    started = [
-        ProcessRecord(
-            implementation=item.name,
-            process=process,
-            started_at=started_at,
-            startup_time=0.5,
-            status="ok",
-            trials=sum((each.implementation, each.process) == (item.name, process) for each in trials),
-        )
-        for process in range(processes)
-        for item in items
-    ]
+    started = [records.process(item.name, process) for process in range(processes) for item in items]
     return RunRecords(info=info, trials=trials, processes=started)

@@ -15,6 +15,7 @@ from harness.records.models import ProcessRecord, Record, RunInfo, RunRecords, T
 from harness.stats.ranking import rank
 from harness.tests.doubles import invented, order_data
 from harness.tests.doubles.invented import EPOCH, MARKUP, Maker, implementation, safe
+from harness.tests.records import process
 
 
 def write_run(
@@ -28,7 +29,6 @@ def write_run(
     for number in range(maker.processes):
         for item in maker.implementations:
             clock += 2
-            before = len(trials)
             for round_ in range(maker.rounds):
                 for test_type in item.test_types:
                     if absent(item.name, test_type):
@@ -39,11 +39,8 @@ def write_run(
                     if maker.rounds > 1 and number == round_ == 0:
                         trials.append(maker.witness(trials[-1]))
             startup, log = 0.2 + 0.6 / maker.speed(item.name), f"logs/{safe(item.name)}/p{number}.log"
-            record = ProcessRecord(
-                implementation=item.name, process=number, started_at=clock, startup_time=startup, status="ok", log=log,
-                trials=len(trials) - before,
-            )  # fmt: skip
-            processes.append(record)
+            own = {"started_at": clock, "startup_time": startup, "log": log}
+            processes.append(process(item.name, number).model_copy(update=own))
     verdicts = [
         invented.verdict(item.name, test_type, failed=absent(item.name, test_type))
         for item in maker.implementations
