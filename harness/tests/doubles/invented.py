@@ -2,7 +2,7 @@
 
 import math
 import random
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from harness.plan.profile import Processes
 from harness.records.models import (
@@ -25,6 +25,7 @@ from harness.tests import records
 from harness.tests.doubles import runs
 
 Entry = tuple[str, str, str, str, str, str, str, float]
+Cells = Collection[tuple[str, str]]  # implementation, test type
 
 EPOCH = 1_750_000_000.0
 BASE = {  # invented requests per second of a middling implementation
@@ -130,9 +131,21 @@ class Maker:
         }
         return found.model_copy(update=own)
 
-    def trial(
-        self, name: str, test_type: str, load: Closed, process: int, started_at: float, *, round_: int = 0
-    ) -> Trial:
+    def trials(self, absent: Cells = ()) -> list[Trial]:
+        """Of every process, implementation, round, test type and load, but of those that failed verification."""
+        found: list[Trial] = []
+        for process in range(self.processes):
+            for name, types in ((item.name, item.test_types) for item in self.implementations):
+                for round_ in range(self.rounds):
+                    for test_type in types:
+                        if (name, test_type) in absent:
+                            continue
+                        found += [self.trial(name, test_type, load, process, round_) for load in loads_of(test_type)]
+                        if self.rounds > 1 and process == round_ == 0:
+                            found.append(self.witness(found[-1]))
+        return found
+
+    def trial(self, name: str, test_type: str, load: Closed, process: int, round_: int) -> Trial:
         """One trial with windows, percentiles and gates."""
         noise = math.exp(self.random.gauss(0, 0.012) + self.luck(name, process))
         throughput = BASE[test_type] * self.speed(name) * slowdown(load) * noise
@@ -151,7 +164,6 @@ class Maker:
         }
         loader = ("loadgen", "--connections", str(load.connections), "--seconds", f"{seconds:.0f}")
         own = {
-            "started_at": started_at,
             "command": (*loader, f"http://127.0.0.1:8080/{test_type}"),
             "duration": seconds,
             "asked_duration": seconds,

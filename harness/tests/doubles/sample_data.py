@@ -11,38 +11,26 @@ import random
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from harness.records.models import ProcessRecord, Record, RunInfo, RunRecords, Trial
+from harness.records.models import Record, RunInfo, RunRecords
+from harness.report.techempower import document
 from harness.stats.ranking import rank
 from harness.tests.doubles import invented, order_data
-from harness.tests.doubles.invented import EPOCH, MARKUP, Maker, implementation, safe
+from harness.tests.doubles.invented import EPOCH, MARKUP, Cells, Maker, implementation, safe
 from harness.tests.records import process
 
 
-def write_run(
-    results: Path, maker: Maker, *, started_at: float,
-    absent: Callable[[str, str], bool] = lambda name, test_type: False,
-) -> RunInfo:  # fmt: skip
-    """Write one run's folder; ``absent`` says which implementation x test type failed verification."""
-    trials: list[Trial] = []
-    processes: list[ProcessRecord] = []
-    clock = started_at
-    for number in range(maker.processes):
-        for item in maker.implementations:
-            clock += 2
-            for round_ in range(maker.rounds):
-                for test_type in item.test_types:
-                    if absent(item.name, test_type):
-                        continue
-                    for load in invented.loads_of(test_type):
-                        clock += maker.windows
-                        trials.append(maker.trial(item.name, test_type, load, number, clock, round_=round_))
-                    if maker.rounds > 1 and number == round_ == 0:
-                        trials.append(maker.witness(trials[-1]))
-            startup, log = 0.2 + 0.6 / maker.speed(item.name), f"logs/{safe(item.name)}/p{number}.log"
-            own = {"started_at": clock, "startup_time": startup, "log": log}
-            processes.append(process(item.name, number).model_copy(update=own))
+def write_run(results: Path, maker: Maker, *, started_at: float, absent: Cells = ()) -> RunInfo:
+    """Write one run's folder; ``absent`` are the cells that failed verification."""
+    trials = maker.trials(absent)
+    processes = [
+        process(item.name, number).model_copy(
+            update={"startup_time": 0.2 + 0.6 / maker.speed(item.name), "log": f"logs/{safe(item.name)}/p{number}.log"}
+        )
+        for number in range(maker.processes)
+        for item in maker.implementations
+    ]
     verdicts = [
-        invented.verdict(item.name, test_type, failed=absent(item.name, test_type))
+        invented.verdict(item.name, test_type, failed=(item.name, test_type) in absent)
         for item in maker.implementations
         for test_type in item.test_types
     ]
@@ -84,7 +72,7 @@ def write_logs(folder: Path, name: str, processes: int) -> None:
 def small(results: Path, run_id: str = "20250615-small", *, seed: int = 7, started_at: float = EPOCH) -> None:
     """Four implementations x six test types x three processes x two rounds; es4x fails one verification."""
     maker = Maker(run_id, [implementation(row) for row in invented.REAL], processes=3, rounds=2, seed=seed)
-    write_run(results, maker, started_at=started_at, absent=lambda name, test: (name, test) == ("es4x", "update"))
+    write_run(results, maker, started_at=started_at, absent={("es4x", "update")})
 
 
 def large(results: Path, count: int = 500, run_id: str = "20250616-large") -> None:
@@ -138,38 +126,13 @@ def hostile(results: Path, run_id: str = "20250617-hostile") -> None:
 
 
 def techempower(path: Path) -> None:
-    """A results.json with TechEmpower's keys."""
-
-    def cell(rate: float) -> dict[str, object]:
-        latency = {"latencyAvg": "1.20ms", "latencyMax": "40.10ms", "latencyStdev": "900.00us"}
-        times = {"startTime": 1_700_000_000, "endTime": 1_700_000_015}
-        return {**latency, "totalRequests": int(rate * 15), **times}
-
-    names = {"gemini": 90_000.0, "undertow": 120_000.0, "flask": 9_000.0}
-    document = {
-        "uuid": "00000000-0000-4000-8000-000000000000", "name": "Round 99, invented",
-        "environmentDescription": "invented", "frameworks": list(names), "duration": 15,
-        "startTime": 1_700_000_000_000, "completionTime": 1_700_003_600_000,
-        "concurrencyLevels": [16, 64, 256], "pipelineConcurrencyLevels": [256, 1024, 4096],
-        "queryIntervals": [1, 5, 10], "cachedQueryIntervals": [1, 10, 20],
-        "rawData": {
-            "json": {name: [cell(rate * factor) for factor in (0.8, 1.0, 0.9)] for name, rate in names.items()},
-            "db": {
-                "gemini": [cell(20_000), cell(24_000), cell(22_000)],
-                "flask": [{**cell(3_000), "5xx": 15_000}, {}, cell(2_000)],
-            },
-        },
-        "completed": dict.fromkeys(names, "20250101000000"),
-        "succeeded": {"json": list(names), "db": ["gemini", "flask"]},
-        "failed": {"json": [], "db": ["undertow"]},
-        "verify": {"undertow": {"json": "pass", "db": "fail"}, "flask": {"json": "pass", "db": "warn"}},
-        "testMetadata": [
-            {"name": "gemini", "framework": "gemini", "language": "Java", "platform": "Servlet", "database": "MySQL"},
-            {"name": "undertow", "framework": "undertow", "language": "Java", "classification": "Platform"},
-            {"name": "flask", "framework": "flask", "language": "Python", "orm": "Full", "classification": "Micro"},
-        ],
-    }  # fmt: skip
-    path.write_text(json.dumps(document), encoding="utf-8")
+    """A results.json with TechEmpower's keys, of one process of each."""
+    speeds = {"gemini": 1.4, "undertow": 1.9, "flask": 0.15}
+    items = [implementation((name, "Java", "None", "None", "MySQL", "Raw", "Micro", 1.0)) for name in speeds]
+    maker = Maker("techempower", items, processes=1, seed=5)
+    maker.speeds = speeds
+    info = maker.info(started_at=EPOCH).model_copy(update={"name": "Round 99, invented"})
+    path.write_text(json.dumps(document(RunRecords(info=info, trials=maker.trials()))), encoding="utf-8")
 
 
 def main() -> None:

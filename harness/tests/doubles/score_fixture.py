@@ -5,26 +5,17 @@ One invented run ranked by harness.stats, and the same over some test types. The
 
 import json
 
-from harness.records.models import Trial
 from harness.stats.ranking import rank
-from harness.tests.doubles.invented import REAL, Maker, implementation, loads_of
+from harness.tests.doubles.invented import REAL, Maker, implementation
 
 SUBSET = ("json", "fortune")
-PROCESSES = 4
 
 
 def fixture() -> dict[str, object]:
     """The fixture's content."""
-    maker = Maker("fixture", [implementation(row) for row in REAL], processes=PROCESSES, seed=42)
+    maker = Maker("fixture", [implementation(row) for row in REAL], processes=4, seed=42)
     info = maker.info(started_at=0.0)
-    trials: list[Trial] = [
-        maker.trial(item.name, kind, load, process, 0.0)
-        for process in range(PROCESSES)
-        for item in maker.implementations
-        for kind in item.test_types
-        for load in loads_of(kind)
-        if (item.name, kind) != ("es4x", "update")
-    ]
+    trials = maker.trials({("es4x", "update")})
     ranking = rank(info, trials, [], [])
     some = info.model_copy(update={"loads": {kind: info.loads[kind] for kind in SUBSET}})
     subset = rank(some, [trial for trial in trials if trial.test_type in SUBSET], [], [])
