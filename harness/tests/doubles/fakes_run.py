@@ -20,15 +20,7 @@ from harness.tests.doubles.fakes_world import Behaviour, World
 MACHINE = Machine(
     hostname="fake", os="fake", kernel="fake", cpu_model="fake", cpus_online=2, cpus_usable=(0, 1), memory_bytes=8 << 30
 )
-URLS = {
-    "json": "/json",
-    "plaintext": "/plaintext",
-    "db": "/db",
-    "query": "/query?queries=",
-    "fortune": "/fortune",
-    "update": "/update?queries=",
-    "order": "/orders",
-}
+URLS = {"query": "/query?queries=", "update": "/update?queries=", "order": "/orders"}  # others have their names
 
 
 @dataclass
