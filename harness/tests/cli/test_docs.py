@@ -1,15 +1,15 @@
 """The documentation: every link leads somewhere, every command of a page exists, and it keeps to the field's terms."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
+from cyclopts import App
 
-from harness.cli.verbs import VERBS
+from harness.cli.verbs import VERBS, application
 from harness.paths import PROFILES, REPOSITORY
-from harness.tests.cli.commands import command_of, flags_of
 
 PAGES = sorted(
     path.relative_to(REPOSITORY).as_posix()
@@ -40,6 +40,19 @@ def test_every_link_of_a_page_leads_to_something_of_the_repository(page: str) ->
     assert [target for target, _ in local if not target.exists()] == []
     named = [(target, anchor) for target, anchor in local if anchor and target.suffix == ".md"]
     assert [(target.name, anchor) for target, anchor in named if anchor not in headings(target)] == []
+
+
+def command_of(verb: Sequence[str]) -> App:
+    """The parser of ``run`` or of ``claims run``; of no verb, that of TechEmpower's flags."""
+    app = application()
+    for name in verb:
+        app = app[name]
+    return app
+
+
+def flags_of(verb: Sequence[str]) -> set[str]:
+    """All flags that it takes."""
+    return {name for each in command_of(verb).assemble_argument_collection() for name in each.names} | {"--help"}
 
 
 def commands(text: str) -> Iterator[list[str]]:
