@@ -101,24 +101,6 @@ def test_a_long_log_is_cut_at_its_start(results: Path, monkeypatch: pytest.Monke
     assert (log.text, log.skipped) == ("abcdefghij", 10)
 
 
-def test_a_score_over_some_leaves_nobody_out_who_has_these(sample_results: Path) -> None:
-    run = Run(sample_results / SMALL)
-    assert run.overall(list(run.info.loads)).scores == run.ranking().overall
-    score = next(each for each in run.overall(["json", "db"]).scores if each.implementation == "es4x")
-    assert score.throughput is not None  # which lacks updates, and so has no score over all
-    assert score.throughput.estimate.low is not None
-    assert set(score.ratios) == {"json", "db"}
-
-
-def test_two_runs_are_compared_cell_by_cell(sample_results: Path) -> None:
-    before, after = Run(sample_results / SMALL), Run(sample_results / "20250622-second")
-    document = runs.comparison(before, after)
-    found = document.comparison
-    assert document.verdict[0].startswith("Synthetic run 20250622-second over Synthetic run 20250615-small, ")
-    assert (found.run_a, found.run_b) == (SMALL, "20250622-second")
-    assert {cell.implementation for cell in found.cells} == {"vertx-web", "resteasy", "es4x", "express"}
-
-
 def test_a_name_that_only_repeats_the_time_is_replaced_by_what_the_run_is(sample_results: Path) -> None:
     info = Run(sample_results / SMALL).info
     timed = info.model_copy(update={"name": "2025-06-15 15:06:40"})

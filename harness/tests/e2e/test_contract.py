@@ -213,14 +213,6 @@ def test_cached_rows_are_answered_while_the_database_is_locked(place: Place, nam
 
 
 @pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize(("text", "seconds"), [("150", 0.15), ("99999", 1.0), ("-5", 0.0), ("%2B150", 0.0), ("", 0.0)])
-def test_a_delay_is_no_shorter_than_asked_for(place: Place, name: str, text: str, seconds: float) -> None:
-    began = time.monotonic()
-    assert place.get(name, f"/delay?ms={text}") == (200, b"Hello, World!")
-    assert time.monotonic() - began >= seconds
-
-
-@pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize(("text", "calls"), [("20", 20), ("101", 100), ("0", 1), ("foo", 1), ("%2B5", 1)])
 def test_fan_out_answers_the_sum_of_what_it_was_answered(place: Place, name: str, text: str, calls: int) -> None:
     place.upstream.reset()
