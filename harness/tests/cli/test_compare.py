@@ -95,6 +95,10 @@ def test_a_report_is_of_any_format_and_goes_where_it_is_asked_for(
     assert "by CPU per request: fast first; slow second." in " ".join(capsys.readouterr().out.split())
     assert cli.main(["report", "--format", "json", "--output", str(tmp_path / "it.json"), *at]) == 0
     assert json.loads((tmp_path / "it.json").read_text())["run_id"] == "20260101-a"
+    for form in ("markdown", "techempower"):
+        assert cli.main(["report", "--format", form, *at]) == 0
+        text = capsys.readouterr().out
+        assert [name for name in SPEEDS if name not in text] == []
     assert cli.main(["report", "--format", "jsn", *at]) == 2
     assert "did you mean json?" in capsys.readouterr().err
 

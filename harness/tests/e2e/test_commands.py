@@ -1,4 +1,4 @@
-"""Runs of small real servers by each profile, reported in each form, and from nothing but a clone."""
+"""Runs of small real servers by each profile, and from nothing but a clone."""
 
 import json
 import os
@@ -6,47 +6,31 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
 
 import pytest
 
 from harness.paths import PROFILES, REPOSITORY
 from harness.records.models import Closed, Open, Trial
-from harness.tests.scene import PROFILE, Scene, new_scene
+from harness.tests.scene import PROFILE, Scene
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(400)]
-
-
-@pytest.fixture(scope="module")
-def measured() -> Iterator[Scene]:
-    """A run of two servers, by their own profile: two processes of each, with a witness."""
-    with new_scene() as scene:
-        scene.profile.write_text(
-            PROFILE.replace("witness = false", "").replace("maximum = 1", "maximum = 2").replace("m = 1\n", "m = 2\n")
-        )
-        for name in ("one", "two"):
-            scene.add(name)
-        scene.measure("--test", "one", "two").ends(0).says("one", "two", "json", "plaintext")
-        yield scene
 
 
 def trials(scene: Scene, purpose: str = "measure") -> list[Trial]:
     return [trial for trial in scene.records().trials if trial.purpose == purpose]
 
 
-# ---- run -------------------------------------------------------------------------------------------------------------
-
-
-def test_a_run_measures_every_cell_in_every_process(measured: Scene) -> None:
-    cells = {(trial.implementation, trial.test_type, trial.process) for trial in trials(measured) if trial.rankable}
-    assert cells == {(name, kind, n) for name in ("one", "two") for kind in ("json", "plaintext") for n in (0, 1)}
-    assert {trial.generator for trial in trials(measured)} == {"loadgen"}
-
-
-def test_the_first_process_of_each_cell_has_one_trial_by_the_other_generator(measured: Scene) -> None:
-    cells = {(name, kind, "wrk", 0) for name in ("one", "two") for kind in ("json", "plaintext")}
-    found = trials(measured, "witness")
-    assert {(trial.implementation, trial.test_type, trial.generator, trial.process) for trial in found} == cells
+def test_a_run_measures_every_cell_in_every_process_and_in_the_first_by_the_other_generator_too(scene: Scene) -> None:
+    more = PROFILE.replace("witness = false", "").replace("maximum = 1", "maximum = 2").replace("m = 1\n", "m = 2\n")
+    scene.profile.write_text(more)
+    for name in ("one", "two"):
+        scene.add(name)
+    scene.measure("--test", "one", "two").ends(0).says("one", "two", "json", "plaintext")
+    cells = [(name, kind) for name in ("one", "two") for kind in ("json", "plaintext")]
+    found = {(t.implementation, t.test_type, t.process, t.generator) for t in trials(scene) if t.rankable}
+    assert found == {(*cell, process, "loadgen") for cell in cells for process in (0, 1)}
+    found = {(t.implementation, t.test_type, t.process, t.generator) for t in trials(scene, "witness")}
+    assert found == {(*cell, 0, "wrk") for cell in cells}
 
 
 def short(name: str, **values: str) -> str:
@@ -80,19 +64,6 @@ def test_the_latency_profile_searches_the_capacity_at_a_goal(scene: Scene) -> No
     for trial in rates:
         assert trial.due is not None
         assert trial.latency is None or trial.latency.basis == "open-loop, intended send time"
-
-
-# ---- report ----------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("form", ["text", "markdown", "json", "techempower"])
-def test_a_run_is_reported_in_every_form_as_it_was(measured: Scene, form: str) -> None:
-    text = measured.report("--format", form).ends(0).says("one", "two").stdout
-    if form == "json":
-        assert json.loads(text)["run_id"] == measured.folder().name
-
-
-# ---- from nothing ----------------------------------------------------------------------------------------------------
 
 
 def test_the_first_command_of_a_fresh_clone_measures(scene: Scene) -> None:
