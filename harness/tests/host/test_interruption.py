@@ -17,14 +17,14 @@ HEARS = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)
 RUNS = 'import runpy; runpy.run_module("harness", run_name="__main__", alter_sys=True)'
 
 
-def started(code: str) -> "subprocess.Popen[bytes]":
+def started(*words: str, cwd: Path = REPOSITORY) -> "subprocess.Popen[bytes]":
+    command, environment = [sys.executable, *words], {**os.environ, "PYTHONPATH": str(REPOSITORY)}
+    return subprocess.Popen(command, cwd=cwd, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+
+
+def changed(code: str) -> "subprocess.Popen[bytes]":
     """The command line, changed by the code."""
-    return subprocess.Popen(
-        [sys.executable, "-c", f"{HEARS}\n{code}\n{RUNS}"],
-        cwd=REPOSITORY,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-    )
+    return started("-c", f"{HEARS}\n{code}\n{RUNS}")
 
 
 END = """
@@ -105,7 +105,7 @@ sys.meta_path.insert(0, Finder())
     ],
 )
 def test_a_signal_is_heard_once_and_in_order(code: str, status: int, out: bytes) -> None:
-    child = started(code)
+    child = changed(code)
     said, errors = child.communicate(timeout=60)
     assert (child.returncode, said) == (status, out)
     assert errors == b"" or code == SWALLOWED  # Python tells what it drops
@@ -186,21 +186,26 @@ cli.main = lambda: cli.guarded(command)
 """
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-@pytest.mark.parametrize("step", ["interruption.check()", "interruption.sleep(5)"])
-@pytest.mark.parametrize("moment", [0.0, 0.02, 0.07])
-def test_a_library_sees_no_interruption_which_comes_between_two_steps(
-    number: signal.Signals, step: str, moment: float
-) -> None:
-    child = started(STEPS.replace("STEP", step))
+def interrupted(child: "subprocess.Popen[bytes]", number: signal.Signals = signal.SIGTERM, moment: float = 0) -> bytes:
+    """What a command prints that hears a signal so long after its first line: it ends soon, and says no more of it."""
     assert child.stdout is not None
-    assert child.stdout.readline() == b"ready\n"
+    child.stdout.readline()
     time.sleep(moment)
     began = time.monotonic()
     child.send_signal(number)
     out, errors = child.communicate(timeout=60)
     assert time.monotonic() - began < 2
     assert (child.returncode, errors) == (130, b"tfb: interrupted; everything started is stopped\n")
+    return out
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("step", ["interruption.check()", "interruption.sleep(5)"])
+@pytest.mark.parametrize("moment", [0.0, 0.02, 0.07])
+def test_a_library_sees_no_interruption_which_comes_between_two_steps(
+    number: signal.Signals, step: str, moment: float
+) -> None:
+    out = interrupted(changed(STEPS.replace("STEP", step)), number, moment)
     assert set(out.splitlines()) <= {b'{"values":[1]}'}
 
 
@@ -209,28 +214,9 @@ def test_an_interrupt_that_passes_the_exec_of_a_text_ends_with_our_status(tmp_pa
     waits = "exec('print(flush=True); time.sleep(60)')"
     code = f"import time\nfrom harness import cli\ncli.main = lambda: cli.guarded(lambda: {waits})"
     (tmp_path / "changed.py").write_text(f"{HEARS}\n{code}\n{RUNS}\n", encoding="ascii")
-    child = subprocess.Popen(
-        [sys.executable, "-m", "changed"],
-        cwd=tmp_path,
-        env=os.environ | {"PYTHONPATH": str(REPOSITORY)},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-    )
-    assert child.stdout is not None
-    child.stdout.readline()
-    child.send_signal(signal.SIGTERM)
-    _, errors = child.communicate(timeout=20)
-    assert (child.returncode, errors) == (130, b"tfb: interrupted; everything started is stopped\n")
+    interrupted(started("-m", "changed", cwd=tmp_path))
 
 
 def test_a_step_that_never_ends_is_interrupted_all_the_same() -> None:
-    child = started(
-        f"from harness.host import interruption\ninterruption.PATIENCE_SECONDS = 0.2\n{STEPS}".replace(
-            "STEP", "time.sleep(60)"
-        )
-    )
-    assert child.stdout is not None
-    child.stdout.readline()
-    child.send_signal(signal.SIGTERM)
-    _, errors = child.communicate(timeout=20)
-    assert (child.returncode, errors) == (130, b"tfb: interrupted; everything started is stopped\n")
+    patience = "from harness.host import interruption\ninterruption.PATIENCE_SECONDS = 0.2\n"
+    interrupted(changed(patience + STEPS.replace("STEP", "time.sleep(60)")))
