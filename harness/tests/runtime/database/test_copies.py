@@ -26,15 +26,6 @@ def test_a_server_cannot_enter_the_database_of_another(postgres: EmbeddedDatabas
             pass
 
 
-def test_a_copy_is_filled_anew_while_its_server_is_connected(postgres: EmbeddedDatabase) -> None:
-    seven = "SELECT count(*) FROM world WHERE randomnumber = 7"
-    with postgres.own("one") as one, connect(one.address) as measured:
-        measured.execute("UPDATE world SET randomnumber = 7")
-        assert measured.execute(seven).fetchone() == (10_000,)
-        one.restore()
-        assert measured.execute(seven).fetchone() != (10_000,)
-
-
 def test_a_service_has_an_empty_database_in_which_it_may_make_what_it_likes(postgres: EmbeddedDatabase) -> None:
     for _ in range(2):  # what the one before has made is gone
         with postgres.own("shop", empty=True) as own, connect(own.address) as service:

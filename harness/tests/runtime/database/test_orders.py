@@ -52,12 +52,16 @@ def test_a_restore_leaves_no_order_and_begins_with_the_first_id(postgres: Embedd
         assert ask(connection, MADE) == (1,)
 
 
-def test_a_copy_is_emptied_while_its_server_is_connected(postgres: EmbeddedDatabase) -> None:
+def test_a_copy_is_emptied_and_filled_anew_while_its_server_is_connected(postgres: EmbeddedDatabase) -> None:
     postgres.restore()
+    seven = "SELECT count(*) FROM world WHERE randomnumber = 7"
     with postgres.own("orders-0") as mine, connect(mine.address) as connection:
         for _ in range(3):
             connection.execute(MADE, prepare=True)
+        connection.execute("UPDATE world SET randomnumber = 7")
+        assert ask(connection, seven) == (10_000,)
         mine.restore()
+        assert ask(connection, seven) != (10_000,)
         assert ask(connection, LEFT) == (0, 0)
         assert ask(connection, MADE) == (1,)
 
