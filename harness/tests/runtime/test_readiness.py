@@ -1,7 +1,6 @@
 """Waiting for the first good answer, and telling why there is none."""
 
 import contextlib
-import os
 import socket
 import sys
 import threading
@@ -14,12 +13,12 @@ from typing import Any
 import pytest
 
 from harness.errors import ServerDiedError, StartError
-from harness.plan.discovery import Implementation
-from harness.runtime import DatabaseAddress, Endpoint, Reading, readiness
+from harness.runtime import Endpoint, Reading, readiness
 from harness.runtime.local import LocalRuntime
 from harness.runtime.readiness import crashes, startup_time
 from harness.tests.doubles.implementations import implementation
 from harness.tests.doubles.reference import ReferenceServer, Reply, Request, Session
+from harness.tests.runtime.test_local import DATABASE, running
 
 
 class Grumpy(ReferenceServer):
@@ -121,11 +120,6 @@ runpy.run_module("harness.tests.doubles.fake", run_name="__main__")
 """
 
 
-def program(code: str) -> Implementation:
-    local = {"run": [sys.executable, "-c", code], "env": {"PYTHONPATH": os.pathsep.join([str(Path.cwd()), *sys.path])}}
-    return implementation(Path.cwd(), local=local)
-
-
 @pytest.mark.parametrize(
     ("code", "headline"),
     [
@@ -138,20 +132,16 @@ def program(code: str) -> Implementation:
 )
 def test_a_start_that_crashes_is_told_as_that_at_once(code: str, headline: str, tmp_path: Path) -> None:
     began = time.monotonic()
-    runtime = LocalRuntime(work=tmp_path)
-    address = DatabaseAddress(host="127.0.0.1", port=1)
-    with (
-        pytest.raises((StartError, ServerDiedError)) as error,
-        runtime.start(program(code), address, tmp_path / "log", ready_path="/json"),
-    ):
-        pass
+    runtime, known = LocalRuntime(work=tmp_path), running(sys.executable, "-c", code)
+    with pytest.raises((StartError, ServerDiedError)) as error:
+        runtime.start(known, DATABASE, tmp_path / "log", ready_path="/json").__enter__()
     assert str(error.value).splitlines()[0] == headline
     assert time.monotonic() - began < 20
 
 
 def test_a_server_that_logs_an_exception_and_goes_on_is_waited_for(tmp_path: Path) -> None:
-    address = DatabaseAddress(host="127.0.0.1", port=1)
-    with LocalRuntime(work=tmp_path).start(program(RECOVERS), address, tmp_path / "log", ready_path="/json") as server:
+    known = running(sys.executable, "-c", RECOVERS)
+    with LocalRuntime(work=tmp_path).start(known, DATABASE, tmp_path / "log", ready_path="/json") as server:
         assert server.startup_time > 0
     assert crashes(tmp_path / "log") == ["ModuleNotFoundError: No module named 'no_such_module'"]
 
