@@ -14,31 +14,18 @@ from harness.dashboard.runs import SILENT_SECONDS, Run
 def running(results: Path) -> Path:
     """A run in progress with all trials but the last ten, which stand in a file beside."""
     folder = results / "run"
-    become(folder, "running")
+    path = folder / "run.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"status": "running"}))
     lines = (folder / "trials.jsonl").read_text().splitlines(keepends=True)
     (folder / "trials.jsonl").write_text("".join(lines[:-10]))
     (folder / "rest.jsonl").write_text("".join(lines[-10:]))
     return folder
 
 
-def become(folder: Path, status: str) -> None:
-    path = folder / "run.json"
-    path.write_text(json.dumps(json.loads(path.read_text()) | {"status": status}))
-
-
-def test_it_is_told_where_the_run_stands(running: Path) -> None:
-    (running / "progress.json").write_text('{"stage": "measuring", "process": 3, "remaining_seconds": 20}')
-    told = Run(running).live()
-    assert (told.status, told.silent_for) == ("running", None)
-    assert told.progress is not None
-    assert (told.progress.stage, told.progress.process, told.progress.remaining) == ("measuring", 3, 20)
-    assert Run(running).live() == told
-    become(running, "complete")
-    assert Run(running).live().status == "complete"
-
-
 def test_new_trials_are_the_first_of_the_last_ones_and_without_their_windows(running: Path) -> None:
     before = Run(running).live()
+    assert (before.status, before.silent_for) == ("running", None)
+    assert Run(running).live() == before
     rest = (running / "rest.jsonl").read_text()
     with (running / "trials.jsonl").open("a") as file:
         file.write(rest + '{"half')

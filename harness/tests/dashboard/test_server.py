@@ -181,13 +181,6 @@ def test_a_broken_value_of_a_run_is_an_error_that_says_so(results: Path, web: Pa
         assert "trials.jsonl" in {problem["file"] for problem in answer.json()["problems"]}
 
 
-def test_numbers_that_json_has_not_are_null(client: TestClient) -> None:
-    text = client.get("/api/runs/20250617-hostile").text
-    assert "Infinity" not in text
-    assert "NaN" not in text
-    json.loads(text)
-
-
 def test_claims_that_cannot_be_read_are_a_problem_and_no_error(tmp_path: Path, web: Path) -> None:
     (tmp_path / "claims.json").write_text("{")
     with TestClient(app(tmp_path, web), base_url="http://127.0.0.1") as client:
