@@ -2,7 +2,6 @@
 
 import json
 import os
-import signal
 import sys
 import time
 from collections.abc import Iterator
@@ -35,7 +34,6 @@ case "$*" in
                     "HostConfig": {{"Memory": 0}}}}]' ;;
   *link.py*) while [ "$1" != /link.py ]; do shift; done; shift; exec {sys.executable} {TOOLSET}/meter/link.py "$@" ;;
   *tfb/meter*) [ -e "$PLACE/mute" ] && exec sleep 60; exec {sys.executable} -S {TOOLSET}/meter/meter.py $before $last ;;
-  stop*) kill $last ;;
 esac
 """
 # Forwards the socket and stays, or refuses the host whose name is "other".
@@ -69,24 +67,6 @@ def server() -> Iterator[process.Child]:
 def there(child: process.Child, place: Path) -> RemoteContainer:
     machine = Machine(name="app", address="127.0.0.1", at=("--context", "app"))
     return RemoteContainer("express", str(child.pid), place / "log", machine, "run", port=1)
-
-
-def test_a_container_is_read_and_known_to_live_until_it_is_stopped(place: Path, server: process.Child) -> None:
-    found = there(server, place)
-    identity, first = found.identity(), found.read()
-    time.sleep(0.1)
-    later = found.read()
-    assert later.at > first.at
-    assert later.cpu_seconds >= first.cpu_seconds > 0
-    assert server.pid in first.pids
-    stolen, every = found.steal()
-    assert 0 <= stolen < every
-    sockets = found.connections(1).read()
-    assert sockets is None or sockets.connections == 0
-    found.require_alive()
-    assert found.identity() == identity
-    found.stop()
-    assert server.wait(5) == -signal.SIGTERM
 
 
 def test_one_that_was_killed_is_said_to_be_with_its_machine(place: Path, server: process.Child) -> None:
