@@ -95,8 +95,7 @@ def test_ten_implementations_of_ten_processes_are_less_than_two_megabytes(tmp_pa
     """Seven test types, three or four loads, ten processes, fifteen windows a trial: 2,500 trials."""
     rows = [(f"framework-{number}", *invented.REAL[number % 4][1:]) for number in range(10)]
     items = [invented.implementation(row).model_copy(update={"test_types": tuple(invented.BASE)}) for row in rows]
-    maker = invented.Maker("ten", items, processes=10, seed=1)
-    maker.windows = 15
+    maker = invented.Maker("ten", items, processes=10, seed=1, windows=15)
     sample_data.write_run(tmp_path, maker, started_at=invented.EPOCH)
     (web / "assets" / "index-1.js").write_text("x" * 200_000)
     text = saved.page(web, saved.collect(Run(tmp_path / "ten")))

@@ -3,6 +3,7 @@
 import math
 import random
 from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
 
 from harness.plan.profile import Processes
 from harness.records.models import (
@@ -81,26 +82,25 @@ def slowdown(load: Closed) -> float:
     return {16: 0.82, 64: 1.0, 256: 0.95}[load.connections]
 
 
+@dataclass
 class Maker:
     """Makes one run's records from a seed."""
 
-    def __init__(
-        self, run_id: str, implementations: Sequence[ImplementationInfo], *, processes: int, seed: int, rounds: int = 1
-    ) -> None:
-        self.run_id = run_id
-        self.implementations = implementations
-        self.processes = processes
-        self.rounds = rounds
-        self.random = random.Random(seed)
-        self.seed = seed
-        self.speeds: dict[str, float] = {}
-        self.windows = 8
+    run_id: str
+    implementations: Sequence[ImplementationInfo]
+    processes: int
+    seed: int
+    rounds: int = 1
+    windows: int = 8
+    speeds: dict[str, float] = field(default_factory=lambda: {row[0]: row[7] for row in REAL})
+
+    def __post_init__(self) -> None:
+        self.random = random.Random(self.seed)
 
     def speed(self, name: str) -> float:
         """The true speed of an implementation, relative to the middling one."""
         if name not in self.speeds:
-            known: list[float] = [row[7] for row in REAL if row[0] == name]
-            self.speeds[name] = known[0] if known else math.exp(self.random.gauss(-0.3, 0.7))
+            self.speeds[name] = math.exp(self.random.gauss(-0.3, 0.7))
         return self.speeds[name]
 
     def info(self, *, started_at: float) -> RunInfo:

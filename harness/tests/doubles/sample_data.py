@@ -91,8 +91,7 @@ def large(results: Path, count: int = 500, run_id: str = "20250616-large") -> No
         language, platform, *others = (chosen(column) for column in columns)
         row = (f"framework-{number:03d}", language, platform, "None", others[0], others[1], others[2], 1.0)
         items.append(implementation(row).model_copy(update=everything))
-    maker = Maker(run_id, items, processes=3, seed=11)
-    maker.windows = 2
+    maker = Maker(run_id, items, processes=3, seed=11, windows=2)
     write_run(results, maker, started_at=EPOCH + 86_400)
 
 
@@ -129,8 +128,7 @@ def techempower(path: Path) -> None:
     """A results.json with TechEmpower's keys, of one process of each."""
     speeds = {"gemini": 1.4, "undertow": 1.9, "flask": 0.15}
     items = [implementation((name, "Java", "None", "None", "MySQL", "Raw", "Micro", 1.0)) for name in speeds]
-    maker = Maker("techempower", items, processes=1, seed=5)
-    maker.speeds = speeds
+    maker = Maker("techempower", items, processes=1, seed=5, speeds=speeds)
     info = maker.info(started_at=EPOCH).model_copy(update={"name": "Round 99, invented"})
     path.write_text(json.dumps(document(RunRecords(info=info, trials=maker.trials()))), encoding="utf-8")
 
