@@ -4,7 +4,6 @@ import http.client
 import os
 import signal
 import threading
-from collections.abc import Iterator
 from urllib.parse import urlsplit
 
 import pytest
@@ -13,13 +12,6 @@ from harness.errors import StartError
 from harness.runtime import upstream
 from harness.runtime.upstream import UpstreamProcess
 from harness.tests.doubles.implementations import implementation
-
-
-@pytest.fixture(scope="module")
-def running() -> Iterator[UpstreamProcess]:
-    process = UpstreamProcess()
-    yield process
-    process.child.stop()
 
 
 def asked(url: str, times: int) -> int:
@@ -35,27 +27,23 @@ def asked(url: str, times: int) -> int:
 
 @pytest.mark.gallery  # it compiles the upstream
 @pytest.mark.needs("cargo", ">=1.85")
-def test_calls_and_their_sum_are_counted_from_the_reset_on_however_late_it_is_read(running: UpstreamProcess) -> None:
-    asked(running.url, 3)
-    reset = threading.Thread(target=running.reset)
-    os.kill(running.child.pid, signal.SIGSTOP)
+def test_calls_and_their_sum_are_counted_from_the_reset_on_however_late_it_is_read_until_it_ends() -> None:
+    running = UpstreamProcess()
     try:
+        asked(running.url, 3)
+        reset = threading.Thread(target=running.reset)
+        os.kill(running.child.pid, signal.SIGSTOP)
         reset.start()
         reset.join(0.3)
         assert reset.is_alive()
-    finally:
         os.kill(running.child.pid, signal.SIGCONT)
-    reset.join(10)
-    assert not reset.is_alive()
-    total = asked(running.url, 5)
-    stats = running.stats()
-    assert (stats.calls, stats.sum) == (5, total)
-
-
-@pytest.mark.gallery  # it compiles the upstream
-@pytest.mark.needs("cargo", ">=1.85")
-def test_one_that_has_ended_says_so(running: UpstreamProcess) -> None:
-    running.child.stop()
+        reset.join(10)
+        assert not reset.is_alive()
+        total = asked(running.url, 5)
+        stats = running.stats()
+        assert (stats.calls, stats.sum) == (5, total)
+    finally:
+        running.child.stop()
     with pytest.raises(StartError, match="toolset/upstream ended"):
         running.stats()
 
