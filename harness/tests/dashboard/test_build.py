@@ -22,27 +22,22 @@ def web(tmp_path: Path) -> Path:
     return tmp_path
 
 
-@pytest.fixture
-def ran(web: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The commands that were run; they succeed and leave what they would leave."""
-    commands: list[str] = []
+def test_the_page_is_built_when_a_source_has_changed_and_installed_when_the_lock_file_has(
+    web: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ran: list[str] = []
 
     def run(command: list[str], **_: object) -> Completed:
-        commands.append(" ".join(command))
+        ran.append(" ".join(command))
         (web / "dist").mkdir(exist_ok=True)
         (web / "node_modules").mkdir(exist_ok=True)
-        if "npm ci" in commands[-1]:
+        if "npm ci" in ran[-1]:
             (web / "node_modules" / ".package-lock.json").touch()
         return Completed(status=0, stdout="v22.1.0\n")
 
     monkeypatch.setattr(build, "run", run)
     monkeypatch.setattr(shutil, "which", lambda name: f"/usr/bin/{name}")
-    return commands
 
-
-def test_the_page_is_built_when_a_source_has_changed_and_installed_when_the_lock_file_has(
-    web: Path, ran: list[str]
-) -> None:
     def built() -> list[str]:
         ran.clear()
         assert build.ensure_built(web) == web / "dist"

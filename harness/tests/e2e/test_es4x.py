@@ -17,9 +17,14 @@ pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
 LOAD_SECONDS = 150  # at most; a few seconds suffice where a CPU is free
 
 
-@pytest.fixture
-def traced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The log of ES4X under load on every path, with compilations traced, until the second tier has begun."""
+def compiled(log: Path, how: str, tier: int | None = None) -> list[str]:
+    """The trace's lines of compilations that ended so."""
+    lines = [line for line in log.read_text(errors="replace").splitlines() if f"opt {how}" in line]
+    return lines if tier is None else [line for line in lines if re.search(rf"Tier {tier}\b", line)]
+
+
+def test_the_second_tier_compiles_and_no_compilation_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Under load on every path, with compilations traced, until the second tier has begun."""
     monkeypatch.setenv("JAVA_TOOL_OPTIONS", "-Dpolyglot.engine.TraceCompilation=true")
     implementation = next(i for i in scan().implementations if i.name == "es4x")
     runtime = LocalRuntime(work=tmp_path)
@@ -36,18 +41,8 @@ def traced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
                 target = server.endpoint.url(f"{url}20" if name in ("query", "update") else url)
                 subprocess.run(["wrk", "-d", "3", "-c", "32", "-t", "1", target], check=True, capture_output=True)
         server.require_alive()
-    return log
-
-
-def compiled(log: Path, how: str, tier: int | None = None) -> list[str]:
-    """The trace's lines of compilations that ended so."""
-    lines = [line for line in log.read_text(errors="replace").splitlines() if f"opt {how}" in line]
-    return lines if tier is None else [line for line in lines if re.search(rf"Tier {tier}\b", line)]
-
-
-def test_the_second_tier_compiles_and_no_compilation_fails(traced: Path) -> None:
-    assert compiled(traced, "done", tier=2)
-    assert compiled(traced, "failed") == []
+    assert compiled(log, "done", tier=2)
+    assert compiled(log, "failed") == []
 
 
 def test_it_refuses_to_start_on_the_interpreter(tmp_path: Path) -> None:
