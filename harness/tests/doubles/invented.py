@@ -133,17 +133,15 @@ class Maker:
 
     def trials(self, absent: Cells = ()) -> list[Trial]:
         """Of every process, implementation, round, test type and load, but of those that failed verification."""
-        found: list[Trial] = []
-        for process in range(self.processes):
-            for name, types in ((item.name, item.test_types) for item in self.implementations):
-                for round_ in range(self.rounds):
-                    for test_type in types:
-                        if (name, test_type) in absent:
-                            continue
-                        found += [self.trial(name, test_type, load, process, round_) for load in loads_of(test_type)]
-                        if self.rounds > 1 and process == round_ == 0:
-                            found.append(self.witness(found[-1]))
-        return found
+        return [
+            self.trial(item.name, test_type, load, process, round_)
+            for process in range(self.processes)
+            for item in self.implementations
+            for round_ in range(self.rounds)
+            for test_type in item.test_types
+            if (item.name, test_type) not in absent
+            for load in loads_of(test_type)
+        ]
 
     def trial(self, name: str, test_type: str, load: Closed, process: int, round_: int) -> Trial:
         """One trial with windows, percentiles and gates."""
@@ -177,23 +175,6 @@ class Maker:
             "steady": True,
         }
         return found.model_copy(update=own)
-
-    def witness(self, trial: Trial) -> Trial:
-        """The same cell by the other generator."""
-        noise = math.exp(self.random.gauss(0, 0.012))
-        return trial.model_copy(
-            update={
-                "id": f"{trial.id}-wrk",
-                "purpose": "witness",
-                "generator": "wrk",
-                "command": ("wrk", "--latency", "-c", str(trial.load.connections), "http://127.0.0.1:8080/"),
-                "throughput": trial.throughput * noise,
-                "cpu_per_request": trial.cpu_per_request and trial.cpu_per_request / noise,
-                "latency": None,
-                "evidence": None,
-                "warm_up": None,
-            }
-        )
 
     def luck(self, name: str, process: int) -> float:
         """What a process differs by from the others, as a logarithm."""
