@@ -13,7 +13,6 @@ from harness.experiment.generators.own import Loadgen
 from harness.experiment.generators.wrk import Wrk
 from harness.plain_text import is_printable, printable
 from harness.plan import discovery, profile
-from harness.records import bounded
 from harness.records.models import Closed
 from harness.records.reader import RunReader
 
@@ -98,16 +97,6 @@ def test_what_a_generator_prints_is_a_result_or_a_load_error_in_a_bounded_messag
     else:
         assert 0 < result.duration < 1e9
         assert 0 <= result.requests < 1e15
-
-
-@quick
-@given(data=noise)
-def test_a_document_is_parsed_or_a_value_error(data: bytes) -> None:
-    try:
-        found = bounded.parse(data)
-    except ValueError:
-        return
-    json.dumps(found).encode()
 
 
 @quick
