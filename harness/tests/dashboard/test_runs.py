@@ -64,14 +64,6 @@ def test_without_a_ranking_that_can_be_read_the_trials_are_ranked(
     assert [problem.file for problem in document.problems] == problems
 
 
-def test_the_page_is_told_the_headline_of_each_test_type_and_later_every_load(sample_results: Path) -> None:
-    run = Run(sample_results / SMALL)
-    whole = run.ranking().test_types["db"]
-    told = run.document().ranking.test_types["db"]
-    assert (told.headline, told.tables) == (whole.headline, ())
-    assert run.test("db").tables == whole.tables != ()
-
-
 def test_a_cell_holds_its_own_trials_and_verdicts_only(sample_results: Path) -> None:
     run = Run(sample_results / SMALL)
     cell = run.cell("es4x", "db")
