@@ -10,7 +10,7 @@ from harness import cli
 from harness.cli.compare import COPY, split
 from harness.errors import Exit
 from harness.records.models import Closed, RunRecords
-from harness.records.store import RunStore
+from harness.tests.records import stored
 from harness.tests.report import made
 
 SPEEDS = {"fast": 2000.0, "slow": 1000.0}
@@ -19,15 +19,13 @@ SPEEDS = {"fast": 2000.0, "slow": 1000.0}
 def write(results: Path, run_id: str, seed: int, speeds: dict[str, float], noise: float = 0.002) -> None:
     """A run of six processes of each, three rounds, whose figures differ by so much."""
     draw = random.Random(seed)
-    folder = RunStore(results / run_id, started_at=0.0)
-    for name in ("processes", "verdicts"):
-        (results / run_id / f"{name}.jsonl").touch()
-    folder.write_info(made.info(tuple(speeds), run_id=run_id, seed=seed))
-    for name, speed in speeds.items():
-        for process in range(6):
-            for number in range(3):
-                value = speed * (1 + draw.gauss(0, noise))
-                folder.add_trial(made.trial(name, process, value, round=number))
+    trials = [
+        made.trial(name, process, speed * (1 + draw.gauss(0, noise)), round=number)
+        for name, speed in speeds.items()
+        for process in range(6)
+        for number in range(3)
+    ]
+    stored(results / run_id, made.info(tuple(speeds), run_id=run_id, seed=seed), trials)
 
 
 def compared(results: Path, *words: str) -> int:

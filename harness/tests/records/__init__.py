@@ -1,5 +1,6 @@
 """A finished run of two implementations as records and as files, for the tests of what reads them."""
 
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Literal
 
@@ -58,15 +59,21 @@ def verdict(implementation: str, test_type: str, outcome: Outcome = Outcome.PASS
     )  # fmt: skip
 
 
+def stored(folder: Path, info: models.RunInfo, trials: Sequence[Trial], verdicts: Iterable[Verdict] = ()) -> RunStore:
+    """The folder of a run whose processes are those of these trials."""
+    store = RunStore(folder, started_at=0.0)
+    store.write_info(info)
+    for one in trials:
+        store.add_trial(one)
+    for implementation, number in sorted({(one.implementation, one.process) for one in trials}):
+        store.add_process(process(implementation, number))
+    (folder / "verdicts.jsonl").touch()
+    for one in verdicts:
+        store.add_verdict(one)
+    return store
+
+
 def write(results: Path, run_id: str = "20260101-000000") -> RunStore:
     """The run's folder."""
-    store = RunStore(results / run_id, started_at=0.0)
-    store.write_info(info(run_id))
-    for one in trials():
-        store.add_trial(one)
-    for implementation in ("fast", "slow"):
-        for number in range(PROCESSES):
-            store.add_process(process(implementation, number))
-        for test_type in LOADS:
-            store.add_verdict(verdict(implementation, test_type))
-    return store
+    verdicts = [verdict(implementation, test_type) for implementation in ("fast", "slow") for test_type in LOADS]
+    return stored(results / run_id, info(run_id), trials(), verdicts)

@@ -8,9 +8,8 @@ import pytest
 from harness import cli
 from harness.extras.claims.claim import read
 from harness.extras.claims.measure import cells_of, keep
-from harness.records.store import RunStore
 from harness.tests.extras.claims.records import STEADY, claim, judged, run_of
-from harness.tests.records import process
+from harness.tests.records import stored
 from harness.tests.report import made
 
 
@@ -51,12 +50,7 @@ def test_what_is_decided_by_earlier_runs_is_judged_and_not_measured_again(
         for number, value in enumerate(STEADY["a" if cell.implementation == "vertx-web" else "b"])
     ]
     info = run_of(trials).info.model_copy(update={"settings": {"claims": [known.name]}, "cells": cells_of(cells)})
-    store = RunStore(tmp_path / info.run_id, started_at=0.0)
-    store.write_info(info)
-    for trial in trials:
-        store.add_trial(trial)
-    for name, number in sorted({(trial.implementation, trial.process) for trial in trials}):
-        store.add_process(process(name, number))
+    stored(tmp_path / info.run_id, info, trials)
     words = ["claims", "run", known.name, "--yes", "--json", "--results", str(tmp_path)]
     assert cli.main(words) == 0
     verdict = json.loads(capsys.readouterr().out)["verdicts"][known.name]

@@ -9,24 +9,20 @@ from harness.errors import Exit, UsageError
 from harness.extras.deployments.merge import merge
 from harness.records import store
 from harness.records.models import Outcome
-from harness.records.store import RunStore
 from harness.tests import records
 
 
 def prepared(folder: Path, *, fails: str = "", duration: float = 15.0, processes: int = 1, **told: object) -> Path:
     """A run of two implementations as a deployment would make it."""
-    written = RunStore(folder, started_at=0.0)
     known = records.info()
     names = ("ref", "a")
     of = [known.implementations[0].model_copy(update={"name": name, "test_types": ("json",)}) for name in names]
     settings = {"profile": {"duration_seconds": duration, "processes": {"minimum": processes}}}
     own = {"run_id": folder.name, "implementations": tuple(of), "reference": "ref", "settings": settings}
-    written.write_info(known.model_copy(update={"status": "complete", **own, **told}))
-    for name in names:
-        for number in range(processes):
-            written.add_trial(records.trial(name, number, 1000.0))
-            written.add_process(records.process(name, number))
-        written.add_verdict(records.verdict(name, "json", Outcome.FAIL if name == fails else Outcome.PASS))
+    info = known.model_copy(update={"status": "complete", **own, **told})
+    trials = [records.trial(name, number, 1000.0) for name in names for number in range(processes)]
+    outcomes = {name: Outcome.FAIL if name == fails else Outcome.PASS for name in names}
+    records.stored(folder, info, trials, [records.verdict(name, "json", outcomes[name]) for name in names])
     return folder
 
 
