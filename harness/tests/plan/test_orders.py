@@ -20,12 +20,3 @@ def test_the_factor_scales_the_arrivals_and_nothing_else() -> None:
     assert rates[0] == pytest.approx([5.0, 50 / 60, 50 / 60, 25 / 60, 20 / 60])
     assert rates[1] == pytest.approx([10 * rate for rate in rates[0]])
     assert re.sub(r'"rate": [\d.]+', "", json.dumps(one)) == re.sub(r'"rate": [\d.]+', "", json.dumps(ten))
-
-
-def test_an_arrival_uses_no_order_before_it_has_one() -> None:
-    for case in USE_CASES:
-        known: set[str] = set()
-        for step in case.steps:
-            used = set(re.findall(r"\$(order)\b", step.path))
-            assert used <= known, (case.name, step.operation)
-            known |= set(step.capture)

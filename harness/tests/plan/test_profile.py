@@ -38,24 +38,6 @@ def test_a_profile_of_one_s_own_is_named_after_its_file(tmp_path: Path) -> None:
     assert (known.name, known.duration_seconds, known.levels.query) == ("mine", 3, (1,))
 
 
-@pytest.mark.parametrize(
-    ("text", "words"),
-    [
-        (OWN + "[warm_up]\njit_cap = 1\n", "warm_up.jit_cap: unknown key; did you mean jit_cap_seconds"),
-        (OWN.replace("[8]", "[]", 1), "levels.concurrency: must not be empty"),
-        (OWN.replace("= 3", "= 0"), "duration_seconds: Input should be greater than or equal to 1 (found 0)"),
-        (OWN.replace('"mine"', '"mi\\u0000ne"'), "not valid TOML here: a text holds a NUL character"),
-        (OWN.replace('"mine"', "mine"), "not valid TOML: Invalid value (at line 2, column 15)"),
-    ],
-)
-def test_a_broken_profile_names_file_and_key(tmp_path: Path, text: str, words: str) -> None:
-    path = tmp_path / "mine.toml"
-    path.write_text(text)
-    with pytest.raises(ConfigError) as error:
-        profile.load(str(path))
-    assert str(error.value).startswith(f"{path}: {words}")
-
-
 def test_an_unknown_profile_lists_those_there_are() -> None:
     with pytest.raises(ConfigError, match="no profile 'smok': there are claims, gate, latency, quick, smoke, "):
         profile.load("smok")

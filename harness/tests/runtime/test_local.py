@@ -24,18 +24,6 @@ def test_builds_run_in_order_in_the_folder_and_are_recorded(tmp_path: Path) -> N
     assert "$ cp a b\n" in (tmp_path / "logs" / "build.log").read_text()
 
 
-def test_a_failing_build_has_its_last_lines_and_the_path_of_its_log(tmp_path: Path) -> None:
-    known = implementation(
-        tmp_path, local={"run": ["x"], "build": [["sh", "-c", "seq 100; exit 2"], ["touch", "never"]]}
-    )
-    log = tmp_path / "build.log"
-    build = LocalRuntime(work=tmp_path).build(known, log)
-    assert build.status == "failed"
-    assert build.reason.startswith("sh -c 'seq 100; exit 2' failed (exit status 2):\n86\n")
-    assert build.reason.endswith(f"100\nlog: {log}")
-    assert not (tmp_path / "never").exists()
-
-
 def test_without_a_local_block_it_is_skipped(tmp_path: Path) -> None:
     build = LocalRuntime(work=tmp_path).build(implementation(tmp_path), tmp_path / "log")
     assert build.status == "skipped"
