@@ -1,6 +1,5 @@
 """Reading results/ survives whatever is in it, and says what it could not read."""
 
-import json
 import shutil
 import statistics
 from pathlib import Path
@@ -100,14 +99,3 @@ def test_a_name_that_only_repeats_the_time_is_replaced_by_what_the_run_is(sample
     assert title_of(timed) == "4 implementations, 6 test types"
     few = timed.model_copy(update={"implementations": info.implementations[:2], "loads": {"db": ()}})
     assert title_of(few) == "vertx-web and resteasy, db"
-
-
-def test_a_run_of_a_profile_that_ranks_nothing_has_figures_without_places(results: Path) -> None:
-    path = results / "run" / "run.json"
-    info = json.loads(path.read_text())
-    path.write_text(json.dumps(info | {"settings": {"profile": {"ranked": False}}}))
-    found = Run(results / "run")
-    assert found.ranking().overall == ()
-    rows = [row for test in found.ranking().test_types.values() for row in test.headline.rows]
-    assert any(row.throughput for row in rows)
-    assert not any(row.ranked for row in (*rows, *found.test("db").tables[0].rows))
