@@ -102,7 +102,11 @@ def test_consent_is_asked_for_and_a_seed_is_drawn_when_none_is_given() -> None:
         ("run --mode verify", "Unknown option: --mode"),
         ("run --concurrency-levels 1:1:10000000000", "is neither a whole number"),
         ("run --query-levels 99999999999999999999", "is neither a whole number"),
-        ("run --cpuset-cpus 0-999999999999", "is not a CPU list"),
+        *(
+            (f"run --cpuset-cpus {text}", f"--cpuset-cpus: '{text}' is not a CPU list such as 0-3,8")
+            for text in ("a", "3-1", "1,,2", "0-999999999999")
+        ),
+        ("run --cpuset-cpus 0-4095", "is not among those that may be used here"),
         (f"run --duration {'9' * 5000}", "--duration"),
         ("run --results-name \udcff\udcfe", "argument 3 is not valid utf-8"),
         ("run --latency-goal p0=0ms --type order", "must be at least 50"),
