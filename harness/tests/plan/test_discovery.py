@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.errors import ConfigError, UsageError
+from harness.errors import ConfigError
 from harness.plan.discovery import Implementation, Selection, read, scan, select
 from harness.plan.words import suggest
 
@@ -109,24 +109,6 @@ def test_flags_select_and_what_is_tagged_broken_never_runs(
     some: tuple[Implementation, ...], flags: dict[str, tuple[str, ...]], names: list[str]
 ) -> None:
     assert chosen(some, **flags) == names
-
-
-@pytest.mark.parametrize(
-    ("flags", "message"),
-    [
-        ({"test": ("gama",)}, "--test: unknown name 'gama'; did you mean gamma?"),
-        ({"exclude": ("zzz",)}, "--exclude: unknown name 'zzz'; allowed are alpha, alpha-raw, beta, gamma"),
-        ({"test_lang": ("jav",)}, "--test-lang: unknown name 'jav'; did you mean java?"),
-        ({"test_dir": ("C/alpa",)}, "--test-dir: unknown name 'c/alpa'; did you mean c/alpha"),
-        ({"tag": ("slow",)}, "--tag: unknown name 'slow'; allowed are broken, fast"),
-    ],
-)
-def test_an_unknown_name_gets_the_nearest_ones(
-    some: tuple[Implementation, ...], flags: dict[str, tuple[str, ...]], message: str
-) -> None:
-    with pytest.raises(UsageError) as error:
-        chosen(some, **flags)
-    assert message in str(error.value)
 
 
 def test_a_long_list_of_names_is_cut() -> None:
