@@ -5,6 +5,7 @@ import socket
 import sys
 import threading
 import time
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -146,41 +147,23 @@ def test_a_server_that_logs_an_exception_and_goes_on_is_waited_for(tmp_path: Pat
     assert crashes(tmp_path / "log") == ["ModuleNotFoundError: No module named 'no_such_module'"]
 
 
-@pytest.mark.parametrize(
-    ("text", "headline"),
-    [
-        (
-            "INFO x\nERROR:    Traceback (most recent call last):\n  File 'a'\n    b\nKeyError: 'x'\nend",
-            "KeyError: 'x'",
-        ),
-        ("panic: runtime error: index out of range\n\ngoroutine 1 [running]:", "panic: runtime error: index out"),
-        (
-            "thread 'main' panicked at src/main.rs:5:9:\nno port\nnote: run",
-            "thread 'main' panicked at src/main.rs:5:9: no",
-        ),
-        (
-            'Exception in thread "main" java.lang.NoClassDefFoundError: x\n\tat y',
-            'Exception in thread "main" java.lang',
-        ),
-        (
-            "/app.js:3\nthrow x\n^\n\nError: Cannot find module 'pg'\n    at Module._load",
-            "Error: Cannot find module 'pg'",
-        ),
-        (
-            "/pg/client.js:5\n    throw e\n          ^\n\nerror: permission denied\n    at Parser {\n  length: 98",
-            "error: permission denied",
-        ),
-        (
-            "app.rb:1:in `require': cannot load such file -- puma (LoadError)\n",
-            "app.rb:1:in `require': cannot load such",
-        ),
-        ("[2025-01-01] [ERROR] Worker (pid:12) exited with code 3", "[2025-01-01] [ERROR] Worker (pid:12) exited"),
-        ("[7] Early termination of worker\n", "[7] Early termination of worker"),
-        ("[ERROR] Unexpected exit from worker-1\n", "[ERROR] Unexpected exit from worker-1"),
-        ("worker 12 exited with code 0\nworker 3 terminated gracefully\n0 errors\njava.lang.Error: x\n\tat y", None),
-        ("Listening on 8080\nWARN: 3 workers\n", None),
-    ],
-)
+CRASHES: Mapping[str, str | None] = {  # what a program logs -> what is told of it
+    "INFO x\nERROR:    Traceback (most recent call last):\n  File 'a'\n    b\nKeyError: 'x'\nend": "KeyError: 'x'",
+    "panic: runtime error: index out of range\n\ngoroutine 1 [running]:": "panic: runtime error: index out",
+    "thread 'main' panicked at src/main.rs:5:9:\nno port\nnote: run": "thread 'main' panicked at src/main.rs:5:9: no",
+    'Exception in thread "main" java.lang.NoClassDefFoundError: x\n\tat y': 'Exception in thread "main" java.lang',
+    "/app.js:3\nthrow x\n^\n\nError: Cannot find module 'pg'\n    at Module._load": "Error: Cannot find module 'pg'",
+    "/pg/client.js:5\n    throw e\n          ^\n\nerror: denied\n    at Parser {\n  length: 98": "error: denied",
+    "app.rb:1:in `require': cannot load such file -- puma (LoadError)\n": "app.rb:1:in `require': cannot load such",
+    "[2025-01-01] [ERROR] Worker (pid:12) exited with code 3": "[2025-01-01] [ERROR] Worker (pid:12) exited",
+    "[7] Early termination of worker\n": "[7] Early termination of worker",
+    "[ERROR] Unexpected exit from worker-1\n": "[ERROR] Unexpected exit from worker-1",
+    "worker 12 exited with code 0\nworker 3 terminated gracefully\n0 errors\njava.lang.Error: x\n\tat y": None,
+    "Listening on 8080\nWARN: 3 workers\n": None,
+}
+
+
+@pytest.mark.parametrize(("text", "headline"), CRASHES.items())
 def test_crashes_are_told_from_what_programs_log(text: str, headline: str | None, tmp_path: Path) -> None:
     (tmp_path / "log").write_text(text)
     found = crashes(tmp_path / "log")
