@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.tests.doubles import invented, sample_data
+from harness.tests.doubles import sample_data
 
 
 @pytest.fixture(scope="session")
@@ -13,7 +13,7 @@ def sample_results(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """One good run, one a week later, one hostile, three folders that are no runs; not to be changed by a test."""
     results = tmp_path_factory.mktemp("results")
     sample_data.small(results)
-    sample_data.small(results, "20250622-second", seed=8, started_at=invented.EPOCH + 604_800)
+    sample_data.second(results)
     sample_data.hostile(results)
     return results
 

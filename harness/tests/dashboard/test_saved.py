@@ -92,11 +92,12 @@ def test_numbers_keep_six_digits_and_times_of_day_all() -> None:
 
 @pytest.mark.gallery  # eight seconds of CPU; what a file leaves out, and that a small one is whole, is tried above
 def test_ten_implementations_of_ten_processes_are_less_than_two_megabytes(tmp_path: Path, web: Path) -> None:
-    """Seven test types, three or four loads, ten processes, fifteen windows a trial: 2,500 trials."""
-    rows = [(f"framework-{number}", *invented.REAL[number % 4][1:]) for number in range(10)]
-    items = [invented.implementation(row).model_copy(update={"test_types": tuple(invented.BASE)}) for row in rows]
-    maker = invented.Maker("ten", items, processes=10, seed=1, windows=15)
-    sample_data.write_run(tmp_path, maker, started_at=invented.EPOCH)
+    """Seven test types, two or three loads, ten processes, fifteen windows a trial: 2,000 trials."""
+    speeds = {f"framework-{number}": 1 + number / 10 for number in range(10)}
+    items = [invented.implementation((name, *invented.REAL[0][1:])) for name in speeds]
+    types = (*invented.SIX, "cached-query")
+    found = invented.simulated(speeds, types, processes=10, rounds=1, seconds=15.0)
+    sample_data.write_records(tmp_path / "ten", invented.finished(found, "ten", items, started_at=invented.EPOCH))
     (web / "assets" / "index-1.js").write_text("x" * 200_000)
     text = saved.page(web, saved.collect(Run(tmp_path / "ten")))
     assert len(text.encode()) < 2_000_000

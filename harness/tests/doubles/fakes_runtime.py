@@ -68,7 +68,8 @@ class FakeRunning:
     """A load that is on."""
 
     def __init__(self, world: World, process: FakeProcess, run: LoadRun, kind: str, queries: int) -> None:
-        self.command = ("fake-generator", run.url)
+        words = f"loadgen --connections {run.load.connections} --seconds {run.seconds:.0f} {run.url}"
+        self.command = tuple(words.split())
         self._world, self._process, self._run, self._kind, self._queries = world, process, run, kind, queries
         self._seconds = 0.0
         load = run.load

@@ -3,6 +3,7 @@
 import random
 
 from harness.plan.orders import CREATE, USE_CASES
+from harness.plan.profile import Processes
 from harness.records.models import (
     Arrivals,
     Errors,
@@ -17,7 +18,7 @@ from harness.records.models import (
 )
 from harness.tests import records
 from harness.tests.doubles import runs
-from harness.tests.doubles.invented import REAL, Maker, implementation
+from harness.tests.doubles.invented import REAL, finished, implementation
 
 GOAL = LatencyGoal(percentile=99.0, seconds=0.1)
 FACTORS = (1.0, 32.0)
@@ -75,17 +76,11 @@ def searched(name: str, process: int, capacity: float) -> list[Trial]:
 def run(run_id: str, *, started_at: float, processes: int = 4) -> RunRecords:
     """A run of four implementations at two factors, one of which missed the goal at no factor in its first process."""
     drawn = random.Random(3)
-    items = [implementation(row).model_copy(update={"test_types": ("order",)}) for row in REAL]
-    maker = Maker(run_id, [implementation(REAL[0])], processes=processes, seed=3)
-    orders = {"factors": FACTORS, "goal": GOAL.model_dump()}
-    profile = {"processes": {"minimum": processes, "maximum": processes}, "orders": orders}
-    info = maker.info(started_at=started_at).model_copy(
-        update={
-            "implementations": tuple(items),
-            "loads": {"order": tuple(Scenario(connections=64, factor=factor) for factor in FACTORS)},
-            "settings": {"profile": profile},
-        }
-    )
+    items = [implementation(row) for row in REAL]
+    rules = Processes(minimum=processes, maximum=processes)
+    loads = tuple(Scenario(connections=64, factor=factor) for factor in FACTORS)
+    info = runs.run_info([item.name for item in items], rules, loads={"order": loads})
+    profile = {"processes": rules.model_dump(), "orders": {"factors": FACTORS, "goal": GOAL.model_dump()}}
     trials: list[Trial] = []
     for process in range(processes):
         for place, item in enumerate(items):
@@ -96,4 +91,5 @@ def run(run_id: str, *, started_at: float, processes: int = 4) -> RunRecords:
             found = searched(item.name, process, capacity)
             trials += found if place < 3 or process else found[:1]
     started = [records.process(item.name, process) for process in range(processes) for item in items]
-    return RunRecords(info=info, trials=trials, processes=started)
+    made = RunRecords(info=info.model_copy(update={"settings": {"profile": profile}}), trials=trials, processes=started)
+    return finished(made, run_id, items, started_at=started_at)

@@ -9,104 +9,86 @@ import argparse
 import json
 import random
 from collections.abc import Callable, Sequence
+from functools import cache
 from pathlib import Path
 
-from harness.records.models import Record, RunInfo, RunRecords
+from harness.records.models import Record, RunRecords
 from harness.report.techempower import document
 from harness.stats.ranking import rank
 from harness.tests.doubles import invented, order_data
-from harness.tests.doubles.invented import EPOCH, MARKUP, Cells, Maker, implementation, safe
-from harness.tests.records import process
+from harness.tests.doubles.invented import EPOCH, MARKUP, SIX, copied, finished, implementation, safe, simulated
 
-
-def write_run(results: Path, maker: Maker, *, started_at: float, absent: Cells = ()) -> RunInfo:
-    """Write one run's folder; ``absent`` are the cells that failed verification."""
-    trials = maker.trials(absent)
-    processes = [
-        process(item.name, number).model_copy(
-            update={"startup_time": 0.2 + 0.6 / maker.speed(item.name), "log": f"logs/{safe(item.name)}/p{number}.log"}
-        )
-        for number in range(maker.processes)
-        for item in maker.implementations
-    ]
-    verdicts = [
-        invented.verdict(item.name, test_type, failed=(item.name, test_type) in absent)
-        for item in maker.implementations
-        for test_type in item.test_types
-    ]
-    info = maker.info(started_at=started_at)
-    records = RunRecords(info=info, trials=trials, processes=processes, verdicts=verdicts)
-    folder = results / maker.run_id
-    write_records(folder, records)
-    for item in maker.implementations:
-        write_logs(folder, item.name, maker.processes)
-    (folder / "logs" / "harness.log").write_text("INFO start: loadgen --connections 64\n" * 20, encoding="utf-8")
-    return info
+FAILING = {("es4x", "update")}
 
 
 def write_records(folder: Path, records: RunRecords) -> None:
-    """All files of a run, ranked."""
-    (folder / "logs").mkdir(parents=True, exist_ok=True)
-    (folder / "run.json").write_text(records.info.recorded(indent=1), encoding="utf-8")
+    """All files of a run, ranked, with a build log of each implementation and one of each process."""
     lines: dict[str, Sequence[Record]] = {
         "trials": records.trials, "processes": records.processes, "verdicts": records.verdicts
     }  # fmt: skip
-    for name, found in lines.items():
-        text = "".join(record.recorded() + "\n" for record in found)
-        (folder / f"{name}.jsonl").write_text(text, encoding="utf-8")
+    files = {f"{name}.jsonl": "".join(f"{one.recorded()}\n" for one in found) for name, found in lines.items()}
+    files["run.json"] = records.info.recorded(indent=1)
     ranking = rank(records.info, records.trials, records.processes, records.verdicts)
     noted = ranking.model_copy(update={"notes": (*ranking.notes, "Figures are invented to show the page.")})
-    (folder / "ranking.json").write_text(noted.recorded(), encoding="utf-8")
+    files["ranking.json"] = noted.recorded()
+    for item in records.info.implementations:
+        files[f"logs/{safe(item.name)}/build.log"] = "$ build\n[INFO] BUILD SUCCESS\n"
+    for one in records.processes:
+        if one.log:
+            files[one.log] = f"listening on 8080\n{one.implementation}: <b>process</b> {one.process}\n"
+    for name, text in files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text, encoding="utf-8")
 
 
-def write_logs(folder: Path, name: str, processes: int) -> None:
-    """A build log and one of each process."""
-    logs = folder / "logs" / safe(name)
-    logs.mkdir(parents=True, exist_ok=True)
-    (logs / "build.log").write_text("$ build\n[INFO] BUILD SUCCESS\n", encoding="utf-8")
-    for number in range(processes):
-        text = f"listening on 8080\n{name}: <b>process</b> {number}\n"
-        (logs / f"p{number}.log").write_text(text, encoding="utf-8")
-
-
-def small(results: Path, run_id: str = "20250615-small", *, seed: int = 7, started_at: float = EPOCH) -> None:
+@cache
+def four() -> RunRecords:
     """Four implementations x six test types x three processes x two rounds; es4x fails one verification."""
-    maker = Maker(run_id, [implementation(row) for row in invented.REAL], processes=3, rounds=2, seed=seed)
-    write_run(results, maker, started_at=started_at, absent={("es4x", "update")})
+    return simulated(invented.SPEEDS, failing=FAILING)
+
+
+def small(results: Path, run_id: str = "20250615-small", *, started_at: float = EPOCH) -> None:
+    """What a good run looks like."""
+    items = [implementation(row) for row in invented.REAL]
+    write_records(results / run_id, finished(four(), run_id, items, started_at=started_at, failing=FAILING))
+
+
+def second(results: Path) -> None:
+    """The same a week later."""
+    small(results, "20250622-second", started_at=EPOCH + 604_800)
 
 
 def large(results: Path, count: int = 500, run_id: str = "20250616-large") -> None:
     """``count`` implementations x 7 test types x 3 processes, with few windows."""
-    chosen = random.Random(11).choice
+    dice = random.Random(11)
     columns = (
         ["Java", "Go", "Rust", "C#", "JavaScript", "Python", "PHP", "Ruby", "Kotlin", "Scala", "C++", "Elixir"],
         ["Netty", "Node.js", "Tokio", "Undertow", "None", "Puma"],
+        ["None"],
         ["Postgres", "MySQL", "MongoDB"],
         ["Raw", "Micro", "Full"],
         ["Micro", "Fullstack", "Platform"],
     )
-    everything = {"test_types": tuple(invented.BASE)}
-    items = []
-    for number in range(count):
-        language, platform, *others = (chosen(column) for column in columns)
-        row = (f"framework-{number:03d}", language, platform, "None", others[0], others[1], others[2], 1.0)
-        items.append(implementation(row).model_copy(update=everything))
-    maker = Maker(run_id, items, processes=3, seed=11, windows=2)
-    write_run(results, maker, started_at=EPOCH + 86_400)
+    names = [f"framework-{number:03d}" for number in range(count)]
+    items = [implementation((name, *map(dice.choice, columns))) for name in names]
+    one = simulated({"one": 1.0}, (*SIX, "cached-query"), rounds=1)
+    found = copied(one, {name: dice.lognormvariate(-0.3, 0.7) for name in names})
+    write_records(results / run_id, finished(found, run_id, items, started_at=EPOCH + 86_400))
 
 
 def hostile(results: Path, run_id: str = "20250617-hostile") -> None:
     """Names that are markup, values that are broken, files that are cut off; and three folders that are no runs."""
     items = [
-        implementation((name, name, name, name, name, name, name, 1.0)).model_copy(
+        implementation((name,) * 7).model_copy(
             update={"folder": "javascript:alert(3)", "notes": name, "display_name": name, "tags": (name,)}
         )
         for name in MARKUP
     ]
-    maker = Maker(run_id, items, processes=3, seed=3)
-    info = write_run(results, maker, started_at=EPOCH + 172_800)
+    found = copied(simulated({"one": 1.0}), {name: 1 / place for place, name in enumerate(MARKUP, 1)})
+    whole = finished(found, run_id, items, started_at=EPOCH + 172_800)
+    write_records(results / run_id, whole)
     folder = results / run_id
-    raw = json.loads(info.recorded()) | {"name": MARKUP[0], "environment": MARKUP[1]}
+    raw = json.loads(whole.info.recorded()) | {"name": MARKUP[0], "environment": MARKUP[1]}
     raw["machine"]["hostname"] = MARKUP[2]
     (folder / "run.json").write_text(json.dumps(raw), encoding="utf-8")
     with (folder / "trials.jsonl").open("a", encoding="utf-8") as file:
@@ -127,10 +109,10 @@ def hostile(results: Path, run_id: str = "20250617-hostile") -> None:
 def techempower(path: Path) -> None:
     """A results.json with TechEmpower's keys, of one process of each."""
     speeds = {"gemini": 1.4, "undertow": 1.9, "flask": 0.15}
-    items = [implementation((name, "Java", "None", "None", "MySQL", "Raw", "Micro", 1.0)) for name in speeds]
-    maker = Maker("techempower", items, processes=1, seed=5, speeds=speeds)
-    info = maker.info(started_at=EPOCH).model_copy(update={"name": "Round 99, invented"})
-    path.write_text(json.dumps(document(RunRecords(info=info, trials=maker.trials()))), encoding="utf-8")
+    items = [implementation((name, "Java", "None", "None", "MySQL", "Raw", "Micro")) for name in speeds]
+    one = simulated({"one": 1.0}, ("json", "db"), processes=1)
+    found = document(finished(copied(one, speeds), "techempower", items, started_at=EPOCH))
+    path.write_text(json.dumps(found | {"name": "Round 99, invented"}), encoding="utf-8")
 
 
 def main() -> None:
@@ -143,7 +125,7 @@ def main() -> None:
     results.mkdir(parents=True, exist_ok=True)
     makers: dict[str, Callable[[], None]] = {
         "small": lambda: small(results),
-        "second": lambda: small(results, "20250622-second", seed=8, started_at=EPOCH + 604_800),
+        "second": lambda: second(results),
         "hostile": lambda: hostile(results),
         "large": lambda: large(results),
         "long": lambda: large(results, 120, "20250618-long"),

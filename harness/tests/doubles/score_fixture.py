@@ -6,16 +6,16 @@ One invented run ranked by harness.stats, and the same over some test types. The
 import json
 
 from harness.stats.ranking import rank
-from harness.tests.doubles.invented import REAL, Maker, implementation
+from harness.tests.doubles.invented import REAL, SPEEDS, finished, implementation, simulated
 
 SUBSET = ("json", "fortune")
 
 
 def fixture() -> dict[str, object]:
     """The fixture's content."""
-    maker = Maker("fixture", [implementation(row) for row in REAL], processes=4, seed=42)
-    info = maker.info(started_at=0.0)
-    trials = maker.trials({("es4x", "update")})
+    found = simulated(SPEEDS, processes=4, failing={("es4x", "update")})
+    whole = finished(found, "fixture", [implementation(row) for row in REAL], started_at=0.0)
+    info, trials = whole.info, whole.trials
     ranking = rank(info, trials, [], [])
     some = info.model_copy(update={"loads": {kind: info.loads[kind] for kind in SUBSET}})
     subset = rank(some, [trial for trial in trials if trial.test_type in SUBSET], [], [])

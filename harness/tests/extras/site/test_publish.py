@@ -26,7 +26,7 @@ def web(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def runs(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     results = tmp_path_factory.mktemp("results")
     sample_data.small(results)
-    sample_data.small(results, "20250622-second", seed=8, started_at=invented.EPOCH + 604_800)
+    sample_data.second(results)
     return [results / "20250615-small", results / "20250622-second"]
 
 
