@@ -1,9 +1,10 @@
-"""Text of others on terminals."""
+"""Text of others on terminals, and numbers for people."""
 
 import io
 
 from harness.console import SafeConsole
 from harness.plain_text import printable
+from harness.units import format_bytes, format_micros, format_rate, format_seconds
 
 
 def test_active_characters_are_spelled_out() -> None:
@@ -17,3 +18,18 @@ def test_the_console_sends_nothing_active_and_takes_no_brackets_for_markup() -> 
     out = io.StringIO()
     SafeConsole(file=out, width=80).print("[/bold] \x1b[2J :boom:")
     assert out.getvalue() == "[/bold] \\x1b[2J :boom:\n"
+
+
+def test_a_duration_has_the_unit_that_keeps_three_digits() -> None:
+    shown = [format_seconds(seconds) for seconds in (None, 840e-6, 0.0123, 4.2, 185, 59.99, 7440)]
+    assert shown == ["–", "840 µs", "12.3 ms", "4.2 s", "3 min 05 s", "60 s", "2 h 04 min"]
+
+
+def test_bytes_are_binary() -> None:
+    shown = [format_bytes(count) for count in (None, 512, 3482, 131 * 2**20)]
+    assert shown == ["–", "512 B", "3.4 KiB", "131 MiB"]
+
+
+def test_rates_and_micros() -> None:
+    assert (format_rate(1234567.8), format_rate(None)) == ("1,234,568", "–")
+    assert (format_micros(0.0000123), format_micros(0.0012), format_micros(None)) == ("12.3", "1,200", "–")

@@ -1,12 +1,14 @@
 """The PostgreSQL of a run: seeded, restored, on the loopback address alone, and gone afterwards."""
 
+from pathlib import Path
+
 import psutil
 import psycopg
 import pytest
 
 from harness.errors import StartError
 from harness.runtime import DatabaseAddress
-from harness.runtime.database import connect
+from harness.runtime.database import connect, crash, size_of
 from harness.runtime.database.embedded import EmbeddedDatabase
 
 
@@ -58,3 +60,16 @@ def test_its_cpu_grows_with_work(postgres: EmbeddedDatabase) -> None:
         connection.execute(b"SELECT count(*) FROM generate_series(1, 2000000)")
         after = meter.read()
     assert after.cpu_seconds > before.cpu_seconds
+
+
+KILLED = "server process (PID 12) was terminated by signal 9: Killed"
+
+
+def test_a_killed_process_is_told_once_and_an_orderly_end_of_a_worker_is_none(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    log.write_text(f"LOG:  starting\nLOG:  {KILLED}\nLOG:  more\n")
+    assert KILLED.partition(") ")[2] in (crash(log, 0) or "")
+    assert crash(log, size_of(log)) is None
+    log.write_text('LOG:  background worker "parallel worker" (PID 12) exited with exit code 1\n')
+    assert crash(log, 0) is None
+    assert crash(tmp_path / "none", 0) is None
