@@ -187,11 +187,15 @@ PROFILES: Mapping[str, bytes] = {
 
 def test_a_profile_that_asks_for_what_cannot_be_is_refused_by_file_and_key(tmp_path: Path) -> None:
     """No value of a profile makes a run endless, huge or a guess: its file is named before anything starts."""
+    said = {}
     for name, data in PROFILES.items():
         path = tmp_path / f"{name}.toml"
         path.write_bytes(data)
-        with pytest.raises(ConfigError, match=f"{name}.toml: "):
+        with pytest.raises(ConfigError, match=f"{name}.toml: ") as error:
             profile.load(str(path))
+        said[name] = str(error.value)
+    assert "duraton: unknown key; did you mean duration_seconds" in said["unknown key"]
+    assert "levels.concurrency: must not be empty" in said["no levels"]
 
 
 @pytest.mark.parametrize("name", ["level zero", "nested", "escape", "pipe", "device"])
