@@ -1,8 +1,10 @@
-# The reader of what a container uses, on the machine where it runs. Context: toolset/.
+# The reader of what a container uses, on the machine where it runs. Context: the repository, or what a wheel has of it.
 FROM debian:trixie-slim
 ARG DEBIAN_FRONTEND=noninteractive
 RUN apt-get update \
     && apt-get install -y --no-install-recommends python3 \
     && rm -rf /var/lib/apt/lists/*
-COPY meter/meter.py meter/link.py /
+COPY toolset/meter/meter.py toolset/meter/link.py /
+COPY harness/errors.py /harness/
+COPY harness/host/metering.py harness/host/sockets.py /harness/host/
 ENTRYPOINT ["python3", "-S", "/meter.py"]

@@ -18,6 +18,7 @@ from harness.experiment.progress import Progress
 from harness.experiment.steps import Cell, Process, Shown, Step
 from harness.host import interruption, ownership
 from harness.host.clock import JUMP_SECONDS, JUMPS, Clock, time_of_day
+from harness.host.metering import Reading
 from harness.plan.config import Settings, divided_cpus
 from harness.plan.discovery import Implementation
 from harness.plan.plan import Plan
@@ -36,7 +37,7 @@ from harness.records.models import (
     worst,
 )
 from harness.records.store import RunStore
-from harness.runtime import Database, Reading, Runtime, Server, SharedDatabase
+from harness.runtime import Database, Runtime, Server, SharedDatabase
 from harness.verify.checks.evidence import Sampling
 from harness.verify.verifier import Verifier
 

@@ -10,9 +10,11 @@ from harness.errors import LoadError, ServerDiedError
 from harness.experiment.generators import TIMEOUT_SECONDS, Generator, LoadResult, LoadRun
 from harness.host import process
 from harness.host.clock import Clock
+from harness.host.metering import Reading
+from harness.host.sockets import Sockets
 from harness.paths import REPOSITORY
 from harness.records.models import ClientUse, ServerUse, Window
-from harness.runtime import Begun, Connections, Database, Meter, OfSeveral, Reading, Runtime, Server, Sockets
+from harness.runtime import Begun, Connections, Database, Meter, OfSeveral, Runtime, Server
 from harness.runtime import Generator as Running
 
 WINDOW_SECONDS = 1.0

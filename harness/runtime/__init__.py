@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 
+from harness.host.metering import Reading
+from harness.host.sockets import Sockets
 from harness.plan.discovery import Implementation
 from harness.records.models import Build
 
@@ -38,38 +40,11 @@ class DatabaseAddress:
 NO_DATABASE = DatabaseAddress(host="", port=0)  # of a service that needs none, or brings its own
 
 
-@dataclass(frozen=True, kw_only=True)
-class Reading:
-    """Counters of a process tree or cgroup at one moment; differences of two readings are what was used between."""
-
-    at: float  # time.monotonic()
-    cpu_seconds: float
-    rss: float | None  # bytes
-    run_seconds: float | None  # time on a CPU, summed over threads (schedstat)
-    wait_seconds: float | None  # time runnable but waiting for a CPU, summed over threads (schedstat)
-    throttled_seconds: float | None = None
-    pids: tuple[int, ...] = ()
-    threads: int | None = None  # of all its processes
-
-    def used_since(self, before: "Reading") -> float:
-        """CPU seconds, by run time where it is known: ticks are too coarse for a second."""
-        return (self.run_seconds or self.cpu_seconds) - (before.run_seconds or before.cpu_seconds)
-
-
 class Meter(Protocol):
     """Reads what a process tree has used so far."""
 
     def read(self) -> Reading:
         """The counters now; raises ServerDiedError when nothing of it lives any more."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Sockets:
-    """Established client connections to a port, and the bytes that they have received and sent in all."""
-
-    connections: int
-    bytes_received: int
-    bytes_sent: int = 0  # those that the server's kernel has acknowledged
 
 
 class Connections(Protocol):

@@ -7,11 +7,11 @@ from pathlib import Path
 
 from harness.errors import ServerDiedError, StartError
 from harness.host import process
+from harness.host.metering import CgroupMeter, Reading
 from harness.host.ownership import start_of
-from harness.runtime import Connections, Reading
+from harness.host.sockets import SocketMeter
+from harness.runtime import Connections
 from harness.runtime.compose import client, docker, inspect
-from harness.runtime.metering import CgroupMeter
-from harness.runtime.metering.sockets import SocketMeter
 from harness.runtime.readiness import crash_reason
 
 SETTLE_SECONDS = 5.0  # what the engine has to notice that a process is gone

@@ -13,15 +13,15 @@ import psutil
 
 from harness.errors import EnvironmentLacksError, ServerDiedError, StartError, TfbError
 from harness.host import accounts, crates, machine, process, provision, toolchain
+from harness.host.metering import ProcessTreeMeter, Reading
 from harness.host.ownership import start_of
+from harness.host.sockets import SocketMeter
 from harness.paths import TOOLSET
 from harness.plan.discovery import Implementation
 from harness.records.models import Build
-from harness.runtime import DatabaseAddress, Endpoint, Reading, Server, SharedDatabase
+from harness.runtime import DatabaseAddress, Endpoint, Server, SharedDatabase
 from harness.runtime.database.embedded import embedded, free_port
 from harness.runtime.generator import GeneratorProgram, started
-from harness.runtime.metering import ProcessTreeMeter
-from harness.runtime.metering.sockets import SocketMeter
 from harness.runtime.readiness import crash_reason, startup_time
 from harness.runtime.upstream import upstream_for
 

@@ -8,8 +8,9 @@ from pathlib import Path
 
 from harness.errors import ServerDiedError, StartError
 from harness.host import process
+from harness.host.metering import Reading
 from harness.plain_text import printable
-from harness.runtime import Endpoint, Reading, Server
+from harness.runtime import Endpoint, Server
 
 READY_SECONDS = 60.0
 INTERVAL = 0.01

@@ -15,7 +15,8 @@ from typing import Any
 from harness.errors import ServerDiedError, StartError
 from harness.extras.deployments.machine import Machine
 from harness.host import process
-from harness.runtime import Reading, Sockets
+from harness.host.metering import Reading
+from harness.host.sockets import Sockets
 from harness.runtime.compose import RUN_LABEL
 from harness.runtime.container import SETTLE_SECONDS, ended
 from harness.runtime.readiness import crash_reason

@@ -15,16 +15,17 @@ from urllib.parse import urlsplit
 
 from harness.errors import ServerDiedError, StartError, UsageError
 from harness.host import process
+from harness.host.metering import Reading
+from harness.host.sockets import SocketMeter
 from harness.plan.config import Settings
 from harness.plan.discovery import Implementation
 from harness.plan.service import Service
 from harness.records.models import Build
-from harness.runtime import Connections, DatabaseAddress, Endpoint, Reading, Server
+from harness.runtime import Connections, DatabaseAddress, Endpoint, Server
 from harness.runtime.choice import choose
 from harness.runtime.compose import UP_SECONDS, Project, client, docker, engine, ids, inspect
 from harness.runtime.container import Container
 from harness.runtime.local import BUILD_SECONDS, LocalRuntime
-from harness.runtime.metering.sockets import SocketMeter
 from harness.runtime.readiness import startup_time
 
 OVERRIDE = "tfb.compose.yaml"  # in the side's own folder

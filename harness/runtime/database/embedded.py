@@ -21,11 +21,11 @@ import psycopg
 
 from harness.errors import EnvironmentLacksError, StartError
 from harness.host import ownership, process
+from harness.host.metering import ProcessTreeMeter
 from harness.host.toolchain import Tool
 from harness.runtime import DatabaseAddress
 from harness.runtime.database import ADMIN, SCRIPTS, connect, execute, size_of
 from harness.runtime.database.copies import RunDatabase
-from harness.runtime.metering import ProcessTreeMeter
 
 START_SECONDS = 30.0
 

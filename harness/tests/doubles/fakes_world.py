@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from harness.errors import MachineLostError, ServerDiedError
+from harness.host.metering import Reading
+from harness.host.sockets import Sockets
 from harness.records.models import CheckResult
-from harness.runtime import Reading, Sockets
 
 RESPONSE_BYTES = 150.0
 

@@ -14,7 +14,8 @@ from typing import Any
 import pytest
 
 from harness.errors import ServerDiedError, StartError
-from harness.runtime import Endpoint, Reading, readiness
+from harness.host.metering import Reading
+from harness.runtime import Endpoint, readiness
 from harness.runtime.local import LocalRuntime
 from harness.runtime.readiness import crashes, startup_time
 from harness.tests.doubles.implementations import implementation

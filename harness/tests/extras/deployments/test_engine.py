@@ -15,7 +15,7 @@ from harness.extras.deployments import container as containers
 from harness.extras.deployments.container import RemoteContainer
 from harness.extras.deployments.machine import Machine, reached
 from harness.host import process
-from harness.paths import TOOLSET
+from harness.paths import REPOSITORY, TOOLSET
 from harness.plan.hosts import of_flags, parse
 
 pytestmark = pytest.mark.skipif(not Path("/sys/fs/cgroup").is_dir(), reason="no control groups here")
@@ -33,7 +33,8 @@ case "$*" in
   *inspect*) echo '[{{"Id": "1", "State": {{"Running": false, "OOMKilled": false, "ExitCode": 137, "Error": ""}},
                     "HostConfig": {{"Memory": 0}}}}]' ;;
   *link.py*) while [ "$1" != /link.py ]; do shift; done; shift; exec {sys.executable} {TOOLSET}/meter/link.py "$@" ;;
-  *tfb/meter*) [ -e "$PLACE/mute" ] && exec sleep 60; exec {sys.executable} -S {TOOLSET}/meter/meter.py $before $last ;;
+  *tfb/meter*) [ -e "$PLACE/mute" ] && exec sleep 60
+    PYTHONPATH={REPOSITORY} exec {sys.executable} -S {TOOLSET}/meter/meter.py $before $last ;;
 esac
 """
 # Forwards the socket and stays, or refuses the host whose name is "other".

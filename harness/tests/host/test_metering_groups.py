@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from harness.errors import ServerDiedError
-from harness.runtime.metering import CgroupMeter
+from harness.host.metering import CgroupMeter
 
 CONTAINER = "docker/4f2a"
 

@@ -3,13 +3,14 @@
 The kernel answers with one message a socket that holds ``struct tcp_info``; its ``tcpi_bytes_received`` summed over the
 connections to the server's port, divided by the verified size of a response, is the number of responses so far, and
 ``tcpi_bytes_acked`` divided by the size of a request that of requests.
+
+Also within the image of ``toolset/meter``, where there is the standard library alone.
 """
 
 import contextlib
 import socket
 import struct
-
-from harness.runtime import Sockets
+from dataclasses import dataclass
 
 NETLINK_SOCK_DIAG = 4
 SOCK_DIAG_BY_FAMILY = 20
@@ -22,14 +23,27 @@ DIAG_MESSAGE = 72  # struct inet_diag_msg
 HEADER = struct.Struct("=LHHLL")
 ATTRIBUTE = struct.Struct("=HH")
 COUNTERS = struct.Struct("=QQ")  # bytes acknowledged, bytes received
+AT_LEAST_AT_MOST = {False: (4, 5), True: (2, 3)}  # of destination ports; served: of source ports
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sockets:
+    """Established client connections to a port, and the bytes that they have received and sent in all."""
+
+    connections: int
+    bytes_received: int
+    bytes_sent: int = 0  # those that the server's kernel has acknowledged
 
 
 class SocketMeter:
-    """Follows the connections to one port; counters of connections that close are kept."""
+    """Follows the connections of clients here to one port; counters of connections that close are kept.
 
-    def __init__(self, port: int) -> None:
-        self.port = port
-        self._seen: dict[bytes, tuple[int, int]] = {}  # socket cookie -> bytes acknowledged, bytes received
+    ``served``: those of clients elsewhere, to a port of this machine.
+    """
+
+    def __init__(self, port: int, *, served: bool = False) -> None:
+        self.port, self.served = port, served
+        self._seen: dict[bytes, tuple[int, int]] = {}  # socket cookie -> bytes that its client sent, and received
         self._netlink: socket.socket | None = None
         with contextlib.suppress(OSError, AttributeError):
             self._netlink = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, NETLINK_SOCK_DIAG)
@@ -56,7 +70,7 @@ class SocketMeter:
         # interface, cookie. The port of the id does not filter a dump, but the attached byte code does.
         identity = struct.pack(">HH", 0, 0) + bytes(32) + struct.pack("=L", 0) + b"\xff" * 8
         request = struct.pack("=BBBBL", family, socket.IPPROTO_TCP, 1 << (INET_DIAG_INFO - 1), 0, 1 << TCP_ESTABLISHED)
-        payload = request + identity + _destination_port(self.port)
+        payload = request + identity + _only_port(self.port, AT_LEAST_AT_MOST[self.served])
         netlink.send(HEADER.pack(16 + len(payload), SOCK_DIAG_BY_FAMILY, NLM_F_REQUEST_DUMP, 1, 0) + payload)
         established = 0
         while True:
@@ -69,8 +83,9 @@ class SocketMeter:
                 if kind == NLMSG_ERROR:
                     raise OSError("sock_diag refused the request")
                 if counted := _bytes(data, at + 16, at + length):
-                    cookie, counts = counted
-                    self._seen[cookie] = counts
+                    cookie, acknowledged, received = counted
+                    sent = max(0, acknowledged - 1)  # the SYN of a client counts for one
+                    self._seen[cookie] = (received, acknowledged) if self.served else (sent, received)
                     established += 1
                 at += (length + 3) & ~3
 
@@ -81,25 +96,25 @@ class SocketMeter:
             self._netlink = None
 
 
-def _destination_port(port: int) -> bytes:
-    """INET_DIAG_REQ_BYTECODE for sockets whose destination port is ``port``: D_GE and D_LE, each with its port.
+def _only_port(port: int, codes: tuple[int, int]) -> bytes:
+    """INET_DIAG_REQ_BYTECODE for sockets whose port is ``port``: at least and at most, each with its port.
 
     An instruction is (code, offset when true, offset when false); a jump beyond the end by four bytes rejects.
     """
-    at_least, at_most, no_op = 4, 5, 0
+    (at_least, at_most), no_op = codes, 0
     code = struct.pack("=BBH", at_least, 8, 20) + struct.pack("=BBH", no_op, 0, port)
     code += struct.pack("=BBH", at_most, 8, 12) + struct.pack("=BBH", no_op, 0, port)
     return ATTRIBUTE.pack(4 + len(code), 1) + code
 
 
-def _bytes(data: bytes, start: int, end: int) -> tuple[bytes, tuple[int, int]] | None:
-    """Cookie and the two byte counters of one inet_diag_msg, or None for a kernel too old to tell."""
+def _bytes(data: bytes, start: int, end: int) -> tuple[bytes, int, int] | None:
+    """Cookie and bytes acknowledged and received of one inet_diag_msg, or None for a kernel too old to tell."""
     cookie = data[start + 44 : start + 52]
     at = start + DIAG_MESSAGE
     while at + 4 <= end:
         length, kind = ATTRIBUTE.unpack_from(data, at)
         if kind == INET_DIAG_INFO and length >= 4 + BYTES_ACKED + COUNTERS.size:
             acknowledged, received = COUNTERS.unpack_from(data, at + 4 + BYTES_ACKED)
-            return cookie, (max(0, acknowledged - 1), received)  # the SYN counts for one
+            return cookie, acknowledged, received
         at += (length + 3) & ~3 if length >= 4 else 4
     return None

@@ -1,16 +1,37 @@
-"""What a server used: CPU, memory and run-queue wait of a process tree, or of a container's control group."""
+"""What a server used: CPU, memory and run-queue wait of a process tree, or of a container's control group.
+
+Also within the image of ``toolset/meter``, where there is the standard library alone.
+"""
 
 import contextlib
 import os
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from harness.errors import ServerDiedError
-from harness.runtime import Reading
 
 TICKS = os.sysconf("SC_CLK_TCK")
 PAGE = os.sysconf("SC_PAGE_SIZE")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reading:
+    """Counters of a process tree or cgroup at one moment; differences of two readings are what was used between."""
+
+    at: float  # time.monotonic()
+    cpu_seconds: float
+    rss: float | None  # bytes
+    run_seconds: float | None  # time on a CPU, summed over threads (schedstat)
+    wait_seconds: float | None  # time runnable but waiting for a CPU, summed over threads (schedstat)
+    throttled_seconds: float | None = None
+    pids: tuple[int, ...] = ()
+    threads: int | None = None  # of all its processes
+
+    def used_since(self, before: "Reading") -> float:
+        """CPU seconds, by run time where it is known: ticks are too coarse for a second."""
+        return (self.run_seconds or self.cpu_seconds) - (before.run_seconds or before.cpu_seconds)
 
 
 class _Threads:

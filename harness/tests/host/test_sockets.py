@@ -1,13 +1,13 @@
 """Byte counters of real loopback sockets."""
 
 import socket
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pytest
 
-from harness.runtime import Sockets
-from harness.runtime.metering.sockets import SocketMeter
+from harness.host.sockets import SocketMeter, Sockets
 
 
 def listening() -> socket.socket:
@@ -43,6 +43,16 @@ def test_bytes_received_by_the_clients_of_a_port_are_counted() -> None:
         transfer(there, second, 1_000)
         transfer(client, here, 7_777)
         assert read(meter) == Sockets(connections=2, bytes_received=51_000, bytes_sent=7_777)
+        meter.close()
+
+
+def test_a_port_that_is_served_here_shows_the_same_of_its_clients() -> None:
+    with listening() as server, connected(server) as (client, here):
+        meter = SocketMeter(server.getsockname()[1], served=True)
+        transfer(here, client, 1_000)
+        transfer(client, here, 77)
+        time.sleep(0.1)  # an acknowledgement may come later
+        assert read(meter) == Sockets(connections=1, bytes_received=1_000, bytes_sent=77)
         meter.close()
 
 

@@ -8,9 +8,8 @@ from contextlib import contextmanager
 import pytest
 
 from harness.errors import ServerDiedError
+from harness.host.metering import ProcessTreeMeter, Reading
 from harness.host.process import Child, running
-from harness.runtime import Reading
-from harness.runtime.metering import ProcessTreeMeter
 
 # Burns CPU in a process of its own, says so, and waits.
 BURN = "import time; t = time.process_time()\nwhile time.process_time() - t < {}: pass\n"
