@@ -1,5 +1,6 @@
 """Reads a file that may hold anything: regular files only, so many bytes, JSON as deep and long as a document is."""
 
+import codecs
 import errno
 import json
 import math
@@ -49,8 +50,7 @@ def text(path: Path, most: int = TEXT_BYTES) -> str:
 def toml(path: Path) -> dict[str, Any]:
     """A file of TOML; raises OSError as ``read``, and ValueError that says what is wrong with it."""
     said = text(path)
-    if NUL.search(said.encode()):  # nothing could be started with it
-        raise ValueError("not valid TOML here: a text holds a NUL character")
+    require_no_nul(said.encode())
     try:
         return tomllib.loads(said)
     except RecursionError:
@@ -59,24 +59,32 @@ def toml(path: Path) -> dict[str, Any]:
         raise ValueError(f"not valid TOML: {error}") from error
 
 
-def require_few(data: bytes, opened: int = MOST_OPENED) -> bytes:
-    """The bytes of a JSON document as they are; raises ValueError where parsing them would fill memory."""
-    found = data.count(b"[") + data.count(b"{")
-    if found > opened or data.count(b",") > MOST_VALUES:
-        raise ValueError(f"holds more than {opened:,} arrays and objects, or {MOST_VALUES:,} values")
+def require_no_nul(data: bytes) -> bytes:
+    """The bytes of a configuration as they are; raises ValueError for one that nothing could be started with."""
+    if NUL.search(data):
+        raise ValueError("a text holds a NUL character")
     return data
 
 
-def parse(data: bytes) -> object:
-    """The JSON of a document; raises ValueError that says what no document of ours holds.
+def require_few(data: bytes, opened: int = MOST_OPENED, values: int = MOST_VALUES) -> bytes:
+    """The bytes of a JSON document as they are; raises ValueError where parsing them would fill memory."""
+    found = data.count(b"[") + data.count(b"{")
+    if found > opened or data.count(b",") > values:
+        raise ValueError(f"holds more than {opened:,} arrays and objects, or {values:,} values")
+    return data
 
-    That is: more levels than pydantic's parser takes or more than ``MOST_VALUES`` values, a key twice in one object, a
-    number that is none (NaN, infinite, thousands of digits), half of a surrogate pair, a NUL in a text.
+
+def parse(data: bytes, opened: int = MOST_OPENED, values: int = MOST_VALUES) -> object:
+    """The JSON of a document, or of a server's answer; raises ValueError that says what is wrong with it.
+
+    That is: more levels than pydantic's parser takes, more than so many arrays and objects or values, a byte order
+    mark, a key twice in one object, a number that is none (NaN, infinite, thousands of digits), half of a surrogate
+    pair.
     """
     try:
-        from_json(require_few(data), allow_inf_nan=False)  # refuses what the standard library takes
-        if NUL.search(data):
-            raise ValueError("a text holds a NUL character")  # noqa: TRY301 - said as the others
+        if data.startswith(codecs.BOM_UTF8):
+            raise ValueError("begins with a byte order mark")  # noqa: TRY301 - said as the others
+        from_json(require_few(data, opened, values), allow_inf_nan=False)  # refuses what the standard library takes
         return json.loads(data, object_pairs_hook=_once, parse_float=_finite)
     except ValueError as error:
         raise ValueError(f"not valid JSON: {error}") from error

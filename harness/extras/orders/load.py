@@ -13,10 +13,10 @@ from harness.errors import LoadError
 from harness.extras.orders.model import Call, Order, Orders, Prices, applied, judging, same, told, wanted
 from harness.extras.orders.tables import order_tables
 from harness.plan.orders import USE_CASES, Step
+from harness.records import bounded
 from harness.runtime import DatabaseAddress
 from harness.verify.checks import LOAD, Finding, shown
 from harness.verify.checks.evidence import Evidence
-from harness.verify.checks.json_text import JsonError, parse_json
 
 STEPS = {case.name: case.steps for case in USE_CASES}
 CUT_OFF = 65_536  # characters of a body that the generator writes out
@@ -129,8 +129,8 @@ def _agrees(step: Stepped, number: int, state: Order | None) -> bool:
     if step.status == 204 or len(step.body) >= CUT_OFF:
         return True
     try:
-        found = parse_json(step.body.encode("utf-8", "surrogatepass"))
-    except (JsonError, UnicodeError):
+        found = bounded.parse(step.body.encode("utf-8", "surrogatepass"))
+    except ValueError:
         return False
     return state is not None and same(found, wanted(step.call, number, state))
 

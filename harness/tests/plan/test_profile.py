@@ -41,3 +41,10 @@ def test_a_profile_of_one_s_own_is_named_after_its_file(tmp_path: Path) -> None:
 def test_an_unknown_profile_lists_those_there_are() -> None:
     with pytest.raises(ConfigError, match="no profile 'smok': there are claims, gate, latency, quick, smoke, "):
         profile.load("smok")
+
+
+def test_a_text_with_a_nul_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "mine.toml"
+    path.write_text(OWN.replace('"mine"', '"mi\\u0000ne"'))
+    with pytest.raises(ConfigError, match="a text holds a NUL character"):
+        profile.load(str(path))

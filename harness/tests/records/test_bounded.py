@@ -15,8 +15,12 @@ from harness.records import bounded
         (b"1" * 10_000, "number out of range"),
         (b"1e999", "too large a number"),
         (b"NaN", "expected value"),
+        (b"", "EOF while parsing"),
+        (b"\xef\xbb\xbf{}", "begins with a byte order mark"),
+        (b'{"a": 1,}', "trailing comma"),
+        (b'{"a": 1} {}', "trailing characters"),
+        (b'[{"id": 01}]', "invalid number"),
         (b'{"a": 1, "a": 2}', "the key 'a' stands twice"),
-        (b'"\\u0000"', "a NUL character"),
         (b'"\\ud800"', "hex escape"),
         (b'"\xff"', "invalid unicode code point"),
         (b'{"a": ', "line 1 column 6"),
@@ -44,6 +48,22 @@ def test_a_document_is_parsed_but_not_one_of_few_megabytes_that_would_fill_memor
     assert bounded.require_few(b'{"a": [1]}') == b'{"a": [1]}'
     with pytest.raises(ValueError, match="arrays and objects"):
         bounded.parse(b"[" + b"[]," * bounded.MOST_OPENED + b"[]]")
+    with pytest.raises(ValueError, match="or 2 values"):
+        bounded.parse(b"[1, 2, 3, 4]", values=2)
+
+
+def test_a_configuration_has_no_nul_and_another_document_may() -> None:
+    assert bounded.parse(b'"\\u0000"') == "\0"
+    for data in (b'"\\u0000"', b'"\\\\\\u0000"'):
+        with pytest.raises(ValueError, match="a NUL character"):
+            bounded.require_no_nul(data)
+    assert bounded.require_no_nul(b'"\\\\u0000"') == b'"\\\\u0000"'  # a backslash and five letters
+
+
+def test_integers_stay_integers_and_fractions_do_not_become_them() -> None:
+    values = bounded.parse(b"[1,1.0,1e3,true]")
+    assert isinstance(values, list)
+    assert [type(value) for value in values] == [int, float, float, bool]
 
 
 def test_toml_is_read_with_a_mark_and_what_is_none_is_told(tmp_path: Path) -> None:

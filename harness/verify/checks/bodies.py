@@ -4,7 +4,6 @@ from collections.abc import Iterator
 
 from harness.verify.checks import GREETING_TYPES, JSON_TYPES, QUERY_TYPES, ROW_TYPES, Finding, each, shown
 from harness.verify.checks.evidence import HIGHEST_ID, HIGHEST_NUMBER, UNREADABLE, Exchange, sound_row
-from harness.verify.checks.json_text import JsonError
 
 GREETING = "Hello, World!"
 LIMITS = {"id": HIGHEST_ID, "randomNumber": HIGHEST_NUMBER}
@@ -15,7 +14,7 @@ def json_valid(exchange: Exchange) -> Iterator[Finding]:
     """The body is one JSON text in UTF-8."""
     try:
         _ = exchange.document
-    except JsonError as error:
+    except ValueError as error:
         yield Finding(f"{error}", expected="a JSON text in UTF-8", actual=shown(exchange.body))
 
 

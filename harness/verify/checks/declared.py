@@ -11,12 +11,12 @@ from pydantic import JsonValue
 
 from harness.plan.requests import Expect, Prepared
 from harness.plan.testtypes import DECLARED
+from harness.records import bounded
 from harness.records.models import Outcome
 from harness.verify.checks import Check, Finding, check, everywhere, shown
 from harness.verify.checks.asking import KEPT_BYTES, Asking, Client
 from harness.verify.checks.evidence import Case, Evidence, Exchange
 from harness.verify.checks.http import parse_media_type
-from harness.verify.checks.json_text import JsonError, parse_json
 
 ONE_BY_ONE = {True: 40, False: 3}  # of each declared request, with the values drawn first; thorough, and brief
 AT_ONCE = {True: 160, False: 8}  # of each, with the values drawn after them, on several connections
@@ -134,10 +134,11 @@ def declared_json(expect: Expect, exchange: Exchange) -> Iterator[Finding]:
     """The body is JSON that fits the schema and holds the members that are expected, each with its value."""
     if (expect.subset is None and expect.json_schema is None) or not _comparable(expect, exchange):
         return
+    body = _decoded(exchange)
     try:
-        document = cast("JsonValue", parse_json(_decoded(exchange), bounded=False))
-    except JsonError as error:
-        yield Finding(f"no JSON: {error}", expected="a JSON document", actual=shown(exchange.body))
+        document = cast("JsonValue", bounded.parse(body))
+    except ValueError as error:
+        yield Finding(f"{error}", expected="a JSON document", actual=shown(exchange.body))
         return
     wrong = next(expect.schema_validator.iter_errors(document), None) if expect.json_schema is not None else None
     if wrong is not None:

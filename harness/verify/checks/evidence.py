@@ -11,8 +11,8 @@ from typing import Generic, NamedTuple, TypeVar
 from harness.plan.discovery import Rules
 from harness.plan.requests import Prepared
 from harness.plan.testtypes import TestType
+from harness.records import bounded
 from harness.runtime import UpstreamStats
-from harness.verify.checks.json_text import JsonError, parse_json
 from harness.verify.checks.statement_counts import Statement
 from harness.verify.wire import Response, WireError
 
@@ -21,6 +21,7 @@ T = TypeVar("T")
 HIGHEST_ID = 10_000
 HIGHEST_NUMBER = 10_000
 SIGMAS = 6.0  # less than once in 10^8
+MOST_OPENED, MOST_VALUES = 10_000, 100_000  # arrays and objects, and values, of an answer
 CLOCKS_SECONDS = 0.0005  # by which the generator's clock and the harness's are read apart, beyond what was seen of it
 
 UNREADABLE = object()  # in place of a document
@@ -85,15 +86,15 @@ class Exchange:
 
     @cached_property
     def document(self) -> object:
-        """The JSON document; raises JsonError."""
-        return parse_json(self.body)
+        """The JSON document; raises ValueError."""
+        return bounded.parse(self.body, MOST_OPENED, MOST_VALUES)
 
     @cached_property
     def parsed(self) -> object:
         """The JSON document, or UNREADABLE."""
         try:
             return self.document
-        except JsonError:
+        except ValueError:
             return UNREADABLE
 
     @cached_property
