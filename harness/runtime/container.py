@@ -25,6 +25,8 @@ class Container:
     with its last lines when it has ended at once.
     """
 
+    place = ""  # as messages name another machine's
+
     def __init__(self, name: str, container: str, log: Path) -> None:
         self.name = name
         self.id = container
@@ -70,7 +72,7 @@ class Container:
 
     def crash_reason(self) -> str:
         """Name, end, last lines and log."""
-        return crash_reason(self.name, f"its container is gone: {self.how_it_ended()}", self.log)
+        return crash_reason(self.name, f"its container{self.place} is gone: {self.how_it_ended()}", self.log)
 
     def how_it_ended(self) -> str:
         """How it ended; waits until its last output is in the log."""

@@ -78,7 +78,7 @@ class RemoteDatabase(DockerDatabase):
         self._machine = machine
         super().__init__(project, address, log)
 
-    def contained(self) -> RemoteContainer:  # type: ignore[override]  # it answers the same questions
+    def contained(self) -> RemoteContainer:
         """Its container there."""
         container = self.project.container(DATABASE)
         return RemoteContainer("PostgreSQL", container, self.log, self._machine, self.project.run_id)

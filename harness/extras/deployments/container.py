@@ -18,8 +18,7 @@ from harness.host import process
 from harness.host.metering import Reading
 from harness.host.sockets import Sockets
 from harness.runtime.compose import RUN_LABEL
-from harness.runtime.container import SETTLE_SECONDS, ended
-from harness.runtime.readiness import crash_reason
+from harness.runtime.container import SETTLE_SECONDS, Container, ended
 
 OPEN_SECONDS, READ_SECONDS = 30.0, 5.0  # a machine that has not answered by then is lost
 METER_IMAGE = "tfb/meter"
@@ -30,7 +29,7 @@ NAMESPACES = (
 )
 
 
-class RemoteContainer:
+class RemoteContainer(Container):
     """A container that has started there, read and its output followed into ``log`` until ``close``.
 
     The stream of its output ends when it ends: whether it lives costs nothing under load. ``port`` 0: no sockets are
@@ -41,7 +40,7 @@ class RemoteContainer:
         self.name = name
         self.id = container
         self.log = log
-        self.machine = machine
+        self.machine, self.place = machine, f" on {machine.name}"
         self._last: dict[str, Any] = {}
         self._last_at = -1.0
         self._rest = b""
@@ -121,16 +120,6 @@ class RemoteContainer:
     def connections(self, port: int) -> "RemoteConnections":
         """To its port."""
         return RemoteConnections(self)
-
-    def require_alive(self) -> None:
-        """Raises ServerDiedError with how it ended and its last lines, MachineLostError."""
-        if not self.alive():
-            raise ServerDiedError(self.crash_reason())
-
-    def crash_reason(self) -> str:
-        """Name, machine, end, last lines and log."""
-        how = f"its container on {self.machine.name} is gone: {self.how_it_ended()}"
-        return crash_reason(self.name, how, self.log)
 
     def how_it_ended(self) -> str:
         """By its engine; waits until its last output is in the log."""
