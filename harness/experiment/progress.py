@@ -6,9 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated
 
-from pydantic import Field
 from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
 from rich.progress import Progress as Bar
 from rich.table import Column
@@ -29,20 +27,6 @@ REDRAW_SECONDS = 1.0  # drawing costs CPU that is being measured
 STAGES = {"measure": "measuring", "warm-up": "warming up"}  # as people read them
 
 
-class State(records.Progress):
-    """A moment of a run: progress.json, and what only a terminal shows."""
-
-    status: str = "running"
-    stage: str = "starting"
-    process: int = 0
-    round: int = 0
-    implementation: str = ""
-    test_type: str = ""
-    level: str = ""
-    elapsed: Annotated[float, Field(alias="elapsed_seconds")] = 0.0
-    opening: str = Field(default="", exclude=True)  # what this run is, told once at its beginning
-
-
 @dataclass
 class Progress:
     """Follows a run: keeps its state, estimates what remains, tells the display and the dashboard."""
@@ -50,7 +34,7 @@ class Progress:
     display: "Display"
     expected_seconds: float = 0.0
     store: RunStore | None = None
-    state: State = field(default_factory=State)
+    state: records.Progress = field(default_factory=records.Progress)
     clock: Clock = SYSTEM_CLOCK
     _began: float | None = None  # when the first thing happened
     _lock: threading.RLock = field(default_factory=threading.RLock)
@@ -61,7 +45,7 @@ class Progress:
 
     def opens(self, text: str) -> None:
         """The first line of a run: on what, how, until when."""
-        self._update(text, opening=text)
+        self._update(text, stays=True)
 
     @contextmanager
     def preparing(self, what: str) -> Iterator[None]:
@@ -144,12 +128,12 @@ class Progress:
             self._began = now
         return now - self._began
 
-    def _update(self, changed: str, **values: object) -> None:
+    def _update(self, changed: str, *, stays: bool = False, **values: object) -> None:
         with self._lock:  # a build's heartbeat has a thread of its own
             elapsed = self.elapsed
             remaining = max(0.0, self.expected_seconds - elapsed) if self.expected_seconds else None
             self.state = self.state.model_copy(update={**values, "elapsed": elapsed, "remaining": remaining})
-            self.display.show(self.state, changed=changed)
+            self.display.show(self.state, changed=changed, stays=stays or changed.startswith("!"))
             if self.store:
                 self.store.write_text("progress.json", self.state.recorded())
 
@@ -161,8 +145,8 @@ class Display:
         self._quiet = quiet
         self._console = SafeConsole(file=sys.stderr, highlight=False, soft_wrap=True)
 
-    def show(self, state: State, *, changed: str) -> None:
-        """A new state; ``changed`` is the one line that tells what is new, or empty."""
+    def show(self, state: records.Progress, *, changed: str, stays: bool = False) -> None:
+        """A new state; ``changed`` is the one line that tells what is new, or empty; ``stays``: for the whole run."""
         if self._quiet and changed.startswith("!"):
             print(printable(changed), file=sys.stderr)
         elif changed and not self._quiet:
@@ -176,7 +160,6 @@ class LiveDisplay(Display):
     """Where the run is and how far, redrawn once a second and gone when it ends; its first line and problems stay."""
 
     def __init__(self, console: SafeConsole | None = None) -> None:
-        self._opened = False
         self._bar = Bar(
             TextColumn("{task.percentage:3.0f}%"),
             BarColumn(20),
@@ -188,10 +171,9 @@ class LiveDisplay(Display):
         )
         self._task = self._bar.add_task("", total=None)
 
-    def show(self, state: State, *, changed: str) -> None:
+    def show(self, state: records.Progress, *, changed: str, stays: bool = False) -> None:
         """Take the state over for the next drawing."""
-        if changed.startswith("!") or (state.opening and not self._opened):
-            self._opened = self._opened or bool(state.opening)
+        if stays:
             self._bar.console.print(Text(changed), soft_wrap=True)
         self._bar.update(
             self._task,
@@ -206,7 +188,7 @@ class LiveDisplay(Display):
         self._bar.stop()
 
 
-def described(state: State) -> str:
+def described(state: records.Progress) -> str:
     """How long it takes yet, what is measured and how quick it is: ``2 min left · vertx · process 1 · json · c64``."""
     left, rate = "", ""
     if state.remaining is not None:

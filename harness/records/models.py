@@ -519,14 +519,14 @@ class Problem(Record):
 class Progress(Record):
     """progress.json: where a run in progress stands. Seconds; unknown is None."""
 
-    status: str = ""
-    stage: str = ""
-    process: int | None = None  # of the implementation, counted from 1; 0 before the first
-    round: int | None = None  # of the latest trial, likewise
-    implementation: str | None = None
-    test_type: str | None = None
-    level: str | None = None
-    elapsed: Annotated[float | None, Field(alias="elapsed_seconds")] = None
+    status: str = "running"
+    stage: str = "starting"
+    process: int = 0  # of the implementation, counted from 1; 0 before the first
+    round: int = 0  # of the latest trial, likewise
+    implementation: str = ""
+    test_type: str = ""
+    level: str = ""
+    elapsed: Annotated[float, Field(alias="elapsed_seconds")] = 0.0
     remaining: Annotated[float | None, Field(alias="remaining_seconds")] = None
     windows: tuple[Window, ...] = ()  # of the load that is on
 

@@ -6,13 +6,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from harness.experiment import workflow
-from harness.experiment.progress import Display, Progress, State
+from harness.experiment.progress import Display, Progress
 from harness.experiment.workflow import Dependencies, RunOutcome
 from harness.plan import profile as profiles
 from harness.plan.config import Settings
 from harness.plan.profile import Profile
 from harness.plan.testtypes.registry import TEST_TYPES
-from harness.records import store
+from harness.records import models, store
 from harness.records.models import Machine, RunRecords
 from harness.tests.doubles.fakes_runtime import FakeGenerator, FakeRuntime, FakeVerifier
 from harness.tests.doubles.fakes_world import Behaviour, World
@@ -30,7 +30,7 @@ class SilentDisplay(Display):
     lines: list[str] = field(default_factory=list)
     closed: bool = False
 
-    def show(self, state: State, *, changed: str) -> None:
+    def show(self, state: models.Progress, *, changed: str, stays: bool = False) -> None:
         self.lines += [changed] if changed else []
 
     def close(self) -> None:

@@ -11,9 +11,10 @@ import pytest
 
 from harness.console import SafeConsole
 from harness.experiment import progress
-from harness.experiment.progress import Display, Progress, State, beats, described, still
+from harness.experiment.progress import Display, Progress, beats, described, still
 from harness.experiment.steps import Cell, Process
 from harness.records.models import Closed, Window
+from harness.records.models import Progress as State
 from harness.records.store import RunStore
 from harness.tests.doubles.fakes_run import SilentDisplay
 from harness.tests.doubles.fakes_world import FakeClock

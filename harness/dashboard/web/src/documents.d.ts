@@ -879,12 +879,12 @@ export interface LiveDocument {
 export interface Progress {
   status: string;
   stage: string;
-  process: number | null;
-  round: number | null;
-  implementation: string | null;
-  test_type: string | null;
-  level: string | null;
-  elapsed: number | null;
+  process: number;
+  round: number;
+  implementation: string;
+  test_type: string;
+  level: string;
+  elapsed: number;
   remaining: number | null;
   windows: Window[];
 }

@@ -57,7 +57,7 @@ function Line({ told, connected, ended }: { told: LiveDocument; connected: boole
 export function shareDone(progress: Progress | null): number | null {
   if (!progress) return null;
   const { elapsed, remaining } = progress;
-  return elapsed !== null && remaining !== null && elapsed + remaining > 0 ? elapsed / (elapsed + remaining) : null;
+  return remaining !== null && elapsed + remaining > 0 ? elapsed / (elapsed + remaining) : null;
 }
 
 function Done({ progress }: { progress: Progress | null }) {
