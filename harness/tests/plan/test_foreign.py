@@ -30,7 +30,7 @@ def read(tests: object) -> tuple[dict[str, TestEntry], list[str], list[str]]:
         ("db_url", "db", "(found 'db'), set aside"),
         ("tags", "fast", "(found 'fast'), set aside"),
         ("urls", {}, "urls: unknown key"),
-        ("language", None, "language: no name (found None), taken to be 'C'"),
+        ("language", None, "language: must be a text in quotes (found None), taken to be 'C'"),
     ],
 )
 def test_what_we_do_not_take_is_set_aside_with_a_warning_and_the_test_stays(
@@ -65,6 +65,8 @@ def test_a_file_without_a_name_takes_its_folder_s() -> None:
     document = {"tests": {"default": ENTRY}, "maintainers": "me", "extra": 1}
     config, warnings, _ = tolerate(document, folder="neat", language="C")
     assert (config.framework, len(warnings)) == ("neat", 3)
+    with pytest.raises(ConfigError, match="should match pattern"):
+        tolerate(document, folder="-rf", language="C")
 
 
 def test_another_database_is_kept_by_name_and_said_to_be_missing(tmp_path: Path) -> None:
