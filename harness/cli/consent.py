@@ -16,6 +16,7 @@ from harness.paths import state_folder
 from harness.plan.config import Consent, Settings
 from harness.plan.discovery import scan, select
 from harness.runtime import compose
+from harness.runtime.choice import is_local
 
 CONSENTED = "TFB_CONSENTED"  # set by ./tfb where it has asked already, before there was a Python to ask
 ANSWER = "builds-as-root"  # file of the state folder: somebody has consented on this machine
@@ -33,7 +34,7 @@ def settled(settings: Settings) -> Consent:
         return "yes"
     if not _at_a_terminal():
         return "yes" if settings.consent == "ask" and os.geteuid() == 0 else "no"
-    local = _is_local(settings)
+    local = is_local(settings)
     as_root = local and os.geteuid() == 0 and not (state_folder() / ANSWER).exists()
     wishes = [*_wishes(settings, local=local)] if settings.consent == "ask" else []
     if as_root:
@@ -87,16 +88,6 @@ def all_leftovers() -> Sequence[Leftover]:
         return (*leftovers.on_this_machine(), *compose.leftovers())
     except EnvironmentLacksError:
         return leftovers.on_this_machine()
-
-
-def _is_local(settings: Settings) -> bool:
-    """Whether servers will run as processes of this machine."""
-    if settings.hosts.elsewhere or settings.runtime == "docker":
-        return False
-    try:
-        return settings.runtime == "local" or not compose.engine()
-    except EnvironmentLacksError:
-        return True
 
 
 def _may_install() -> bool:

@@ -25,15 +25,20 @@ def choose(settings: Settings, implementations: Sequence[Implementation], logs: 
     if settings.hosts.elsewhere:
         runtime: Runtime = part("machines").choose(settings, implementations, logs, run_id)
         return runtime
-    if settings.runtime != "local":
-        try:
-            compose.engine()
-        except EnvironmentLacksError:
-            if settings.runtime == "docker":
-                raise
-        else:
-            return containers(settings, implementations, logs, run_id)
-    return local(settings, implementations, logs)
+    if is_local(settings):
+        return local(settings, implementations, logs)
+    compose.engine()
+    return containers(settings, implementations, logs, run_id)
+
+
+def is_local(settings: Settings) -> bool:
+    """Whether servers will run as processes of this machine."""
+    if settings.hosts.elsewhere or settings.runtime == "docker":
+        return False
+    try:
+        return settings.runtime == "local" or not compose.engine()
+    except EnvironmentLacksError:
+        return True
 
 
 def local(settings: Settings, implementations: Sequence[Implementation], logs: Path) -> LocalRuntime:
