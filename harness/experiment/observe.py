@@ -13,7 +13,7 @@ from harness.host.clock import Clock
 from harness.host.metering import Reading
 from harness.host.sockets import Sockets
 from harness.paths import REPOSITORY
-from harness.records.models import ClientUse, ServerUse, Window
+from harness.records.models import ClientUse, ServerUse, Watched, Window
 from harness.runtime import Begun, Connections, Database, Meter, OfSeveral, Runtime, Server
 from harness.runtime import Generator as Running
 
@@ -22,22 +22,10 @@ WINDOW_SECONDS = 1.0
 SLACK_SECONDS = 10.0 + 2 * TIMEOUT_SECONDS
 
 
-@dataclass(frozen=True, kw_only=True)
-class Observation:
-    """A load as the generator and the harness saw it; fields of a ``Trial`` have its names."""
+class Observation(Watched):
+    """A load as the generator and the harness saw it."""
 
-    started_at: float  # epoch seconds
-    command: tuple[str, ...]  # of the generator, with the repository's paths relative to its root
     result: LoadResult
-    windows: tuple[Window, ...]
-    server: ServerUse
-    database_cpu_seconds: float | None
-    steal_share: float | None
-    connections: int | None  # most established at the end of any window
-    idle_cpu_share: float | None  # CPUs that the other servers used meanwhile; None where there are none
-    restarted: bool
-    clients: tuple[ClientUse, ...]  # of a load from several machines
-    responses_per_request: float | None  # None where the sockets cannot be seen
 
 
 def observe(

@@ -282,12 +282,46 @@ Purpose = Literal["measure", "witness", "share", "common", "search"]
 # a share of the process's own closed-loop throughput, or at a rate that all are given. search: for the capacity.
 
 
-class Trial(Record):
-    """What one load on one cell (implementation x test type x load) of one process showed: a line of trials.jsonl.
+class Counts(Record):
+    """What a load generator counts of a load.
 
     For a closed loop ``requests`` are answers that came while it was on. For an open loop and a scenario ``due``,
     ``answered`` and ``unfinished`` count requests whose intended send time came, those answered after its end included.
     """
+
+    duration: Annotated[float, Field(alias="duration_seconds")]  # as the generator measured it
+    requests: int  # completed responses of any status, within the duration
+    bytes: int
+    errors: Errors  # timeouts are those of requests that were never answered, too
+    latency: Latency | None  # closed: service time; else from the intended send time; None if pipelined, or by wrk
+    service: Latency | None = None  # open and scenario: from the actual send
+    due: int | None = None
+    answered: int | None = None
+    unfinished: int | None = None
+    late: int | None = None  # of those due: answered later than the profile's latency goal, badly, or never
+    lag_p99: Annotated[float | None, Field(alias="lag_p99_seconds")] = None  # that the generator was late by
+    sent_late: int | None = None  # requests that it sent later than the gate of its lag allows
+    arrivals: Arrivals | None = None  # of a scenario
+
+
+class Watched(Record):
+    """What was seen of a load beside what its generator counted."""
+
+    started_at: float  # epoch seconds
+    command: tuple[str, ...] = ()  # the generator's command line; paths of the repository are relative to its root
+    server: ServerUse
+    database_cpu_seconds: float | None = None
+    windows: tuple[Window, ...] = ()
+    connections: int | None = None  # most established ones seen while the load was on
+    steal_share: float | None = None  # of the machine's CPU time, stolen by its hypervisor
+    restarted: bool = False  # the server was another process afterwards
+    responses_per_request: float | None = None  # by the bytes on the sockets; None where they cannot be seen
+    idle_cpu_share: float | None = None  # CPUs that servers used which were up and not under load
+    clients: tuple[ClientUse, ...] = ()  # of a load from several machines
+
+
+class Trial(Counts, Watched):
+    """What one load on one cell (implementation x test type x load) of one process showed: a line of trials.jsonl."""
 
     id: str
     implementation: str
@@ -298,39 +332,15 @@ class Trial(Record):
     purpose: Purpose = "measure"
     share: float | None = None  # of the closed-loop throughput of the same process; None but for purpose "share"
     generator: str = "loadgen"  # or "wrk"
-    started_at: float  # epoch seconds
-    command: tuple[str, ...] = ()  # the generator's command line; paths of the repository are relative to its root
-    duration: Annotated[float, Field(alias="duration_seconds")]  # as the generator measured it
     asked_duration: Annotated[float, Field(alias="asked_duration_seconds")]
-    requests: int  # completed responses of any status, within the duration
-    bytes: int
-    errors: Errors
     throughput: Annotated[float, Field(alias="requests_per_second")]  # only 2xx; of a scenario whole arrivals
     cpu_per_request: Annotated[float | None, Field(alias="cpu_seconds_per_request")]  # of a scenario per arrival due
-    latency: Latency | None  # closed: service time; else from the intended send time; None if pipelined, or by wrk
-    service: Latency | None = None  # open and scenario: from the actual send
-    due: int | None = None
-    answered: int | None = None
-    unfinished: int | None = None
-    late: int | None = None  # of those due: answered later than the profile's latency goal, badly, or never
-    lag_p99: Annotated[float | None, Field(alias="lag_p99_seconds")] = None  # that the generator was late by
-    sent_late: int | None = None  # requests that it sent later than the gate of its lag allows
-    arrivals: Arrivals | None = None  # of a scenario
-    server: ServerUse
     generator_cpu_seconds: float
     generator_threads: int
-    database_cpu_seconds: float | None = None
-    windows: tuple[Window, ...] = ()
     warm_up: WarmUp | None = None  # of this test type in this process; carried by the first trial after it
     steady: bool | None = None  # did the warm-up before it reach a steady state
     evidence: Evidence | None = None  # None: by a generator that writes no answers out
     gates: tuple[Gate, ...] = ()
-    connections: int | None = None  # most established ones seen while the load was on
-    steal_share: float | None = None  # of the machine's CPU time, stolen by its hypervisor
-    restarted: bool = False  # the server was another process afterwards
-    responses_per_request: float | None = None  # by the bytes on the sockets; None where they cannot be seen
-    idle_cpu_share: float | None = None  # CPUs that servers used which were up and not under load
-    clients: tuple[ClientUse, ...] = ()  # of a load from several machines
     link_share: float | None = None  # of the throughput that the links between clients and server showed before the run
 
     @property

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Literal, Protocol
 
 from harness.plan.requests import Prepared
-from harness.records.models import Arrivals, Errors, Latency, Load
+from harness.records.models import Counts, Load
 from harness.verify.checks.evidence import Account, Sampling
 
 ANSWERS = "answers.jsonl"  # in a load's folder: the answers that were written out
@@ -39,30 +39,12 @@ class LoadRun:
         return len("".join(f"{line}\r\n" for line in lines).encode())
 
 
-@dataclass(frozen=True, kw_only=True)
-class LoadResult:
-    """What the generator counted; ``requests`` are completed responses of any status before the load's end.
+class LoadResult(Counts):
+    """What the generator counted, and what it says of itself."""
 
-    ``errors.timeout`` holds what was never answered. Of open loops and scenarios alone: ``due``, ``answered`` (well),
-    ``unfinished`` (sent or queued, never answered), those after the load's end included.
-    """
-
-    duration: float
-    requests: int
-    bytes: int
-    errors: Errors
-    latency: Latency | None  # None: pipelined, by wrk, or without an answer
-    cpu_seconds: float  # the generator's own
-    service: Latency | None = None  # of open loops and scenarios, from the actual send
+    cpu_seconds: float  # its own
     wait_seconds: float | None = None  # that its threads were ready and had no CPU; wrk does not tell
     parts: "tuple[LoadResult, ...]" = ()  # of each client, where several loaded together
-    due: int | None = None
-    answered: int | None = None
-    unfinished: int | None = None
-    late: int | None = None  # of those due: answered later than ``late_after``, badly, or never
-    lag_p99: float | None = None  # seconds that the generator itself was late by
-    sent_late: int | None = None
-    arrivals: Arrivals | None = None  # of a scenario
     account: Account | None = None  # None: by wrk
 
 

@@ -7,7 +7,7 @@ import random
 import shutil
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import accumulate
 from pathlib import Path
 from typing import Any, Literal, Self, TypeVar
@@ -217,7 +217,8 @@ class Loadgen:
         try:
             if len(found) == 1:
                 return _figures(run, found[0])
-            return replace(_figures(run, merged(found)), parts=tuple(_figures(run, each) for each in found))
+            parts = tuple(_figures(run, each) for each in found)
+            return _figures(run, merged(found)).model_copy(update={"parts": parts})
         except (ArithmeticError, LookupError, ValueError) as error:
             raise LoadError(f"loadgen printed figures for {run.url} that no load has: {error}") from error
 
@@ -330,16 +331,17 @@ def _figures(run: LoadRun, total: Total) -> LoadResult:
         late = total.due - total.successes + (latency.later_than(run.late_after) if latency else 0)
     if lag and latency:  # later than the gate of the generator's lag allows
         sent_late = lag.later_than(max(run.lag_share * latency.percentiles_ns["99"] * NS, LEAST_LAG_SECONDS))
-    return replace(
-        result,
-        service=_latency(total.service, closed=True),
-        due=total.due,
-        answered=total.successes,
-        unfinished=never,
-        late=late,
-        lag_p99=lag.percentiles_ns["99"] * NS if lag else None,
-        sent_late=sent_late,
-        arrivals=_arrivals(run, total) if total.loop == "scenario" else None,
+    return result.model_copy(
+        update={
+            "service": _latency(total.service, closed=True),
+            "due": total.due,
+            "answered": total.successes,
+            "unfinished": never,
+            "late": late,
+            "lag_p99": lag.percentiles_ns["99"] * NS if lag else None,
+            "sent_late": sent_late,
+            "arrivals": _arrivals(run, total) if total.loop == "scenario" else None,
+        }
     )
 
 

@@ -589,29 +589,23 @@ export interface CellDocument {
 }
 /**
  * What one load on one cell (implementation x test type x load) of one process showed: a line of trials.jsonl.
- *
- * For a closed loop ``requests`` are answers that came while it was on. For an open loop and a scenario ``due``,
- * ``answered`` and ``unfinished`` count requests whose intended send time came, those answered after its end included.
  */
 export interface Trial {
-  id: string;
-  implementation: string;
-  test_type: string;
-  load: Closed | Open | Scenario;
-  process: number;
-  round: number;
-  purpose: "measure" | "witness" | "share" | "common" | "search";
-  share: number | null;
-  generator: string;
   started_at: number;
   command: string[];
+  server: ServerUse;
+  database_cpu_seconds: number | null;
+  windows: Window[];
+  connections: number | null;
+  steal_share: number | null;
+  restarted: boolean;
+  responses_per_request: number | null;
+  idle_cpu_share: number | null;
+  clients: ClientUse[];
   duration: number;
-  asked_duration: number;
   requests: number;
   bytes: number;
   errors: Errors;
-  throughput: number;
-  cpu_per_request: number | null;
   latency: Latency | null;
   service: Latency | null;
   due: number | null;
@@ -621,21 +615,24 @@ export interface Trial {
   lag_p99: number | null;
   sent_late: number | null;
   arrivals: Arrivals | null;
-  server: ServerUse;
+  id: string;
+  implementation: string;
+  test_type: string;
+  load: Closed | Open | Scenario;
+  process: number;
+  round: number;
+  purpose: "measure" | "witness" | "share" | "common" | "search";
+  share: number | null;
+  generator: string;
+  asked_duration: number;
+  throughput: number;
+  cpu_per_request: number | null;
   generator_cpu_seconds: number;
   generator_threads: number;
-  database_cpu_seconds: number | null;
-  windows: Window[];
   warm_up: WarmUp | null;
   steady: boolean | null;
   evidence: Evidence | null;
   gates: Gate[];
-  connections: number | null;
-  steal_share: number | null;
-  restarted: boolean;
-  responses_per_request: number | null;
-  idle_cpu_share: number | null;
-  clients: ClientUse[];
   link_share: number | null;
 }
 /**
