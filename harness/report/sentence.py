@@ -116,8 +116,8 @@ def _placed(ranking: Ranking, kind: str, quantity: Quantity) -> Placed:
     if kind == OVERALL:
         found = [(s.implementation, s.cpu if quantity == "cpu" else s.throughput) for s in ranking.overall]
     elif kind == ORDER and ranking.orders and ranking.orders.tables:
-        rows = [row for row in ranking.orders.tables[0].rows if row.ranked]
-        found = [(r.implementation, r.cpu_per_arrival if quantity == "cpu" else r.response) for r in rows]
+        rows = ranking.orders.tables[0].rows
+        found = [(r.implementation, standing(r, "cpu") if quantity == "cpu" else r.response) for r in rows]
     else:
         headline = ranking.test_types[kind].headline
         found = [(row.implementation, standing(row, quantity)) for row in headline.rows]

@@ -171,7 +171,7 @@ def _remarks(rows: Iterable[tuple[str, Iterable[str]]]) -> tuple[str, ...]:
     )
 
 
-def _flagged(row: Row | GoalRow | OrderRow) -> tuple[str, list[str]]:
+def _flagged(row: Row | GoalRow) -> tuple[str, list[str]]:
     """What a reader must know of a row, the gravest first."""
     return row.implementation, [*([] if row.ranked else [row.reason or "not ranked"]), *row.flags]
 
@@ -284,9 +284,6 @@ def _points(table: LatencyTable) -> Shown:
 def _order_table(title: str, found: Sequence[OrderRow]) -> Shown:
     rows = Rows(found, lambda row: row.response if row.ranked else None)
 
-    def cpu(row: OrderRow) -> Standing | None:
-        return row.cpu_per_arrival if row.ranked else None
-
     def micros(seconds: float) -> str:
         return f"{seconds * 1e6:,.0f}"
 
@@ -300,8 +297,8 @@ def _order_table(title: str, found: Sequence[OrderRow]) -> Shown:
         *rows.figure("p50 ms", rows.place, _milliseconds, 1e3),
         rows.percentile("p90", "90", lambda row: row.percentiles, 1),
         rows.percentile("p99", "99", lambda row: row.percentiles, 1),
-        rows.rank("rank by CPU", cpu, 2),
-        *rows.figure("µs CPU/arrival", cpu, micros, 1e6, (0, 1)),
+        rows.rank("rank by CPU", lambda row: standing(row, "cpu"), 2),
+        *rows.figure("µs CPU/arrival", lambda row: standing(row, "cpu"), micros, 1e6, (0, 1)),
         rows.column("µs database", database, 3),
         rows.column("memory", lambda row: format_bytes(row.rss_peak), 4),
         remarks=_flagged,

@@ -269,15 +269,10 @@ def _of_factor(
                     if t.database_cpu_seconds and t.arrivals and t.arrivals.due}  # fmt: skip
         rows.append(
             model.OrderRow(
-                implementation=row.implementation,
+                **vars(row),
                 response=found.get(row.implementation),
                 percentiles=percentiles(times),
-                cpu_per_arrival=row.cpu_per_request,
                 database_cpu_per_arrival=alone(database) if database else None,
-                rss_peak=row.rss_peak,
-                ranked=row.ranked,
-                reason=row.reason,
-                flags=row.flags,
             )
         )
     return model.OrderTable(factor=factor, rows=best_first(rows, lambda row: row.response))

@@ -164,18 +164,14 @@ class OrderPoint(Record):
     processes: int
 
 
-class OrderRow(Record):
-    """One implementation of the order service at one factor."""
+class OrderRow(Row):
+    """One implementation of the order service at one factor; its requests are arrivals."""
 
-    implementation: str
     response: Annotated[Standing | None, Field(alias="response_seconds")]  # median of "create order"
     percentiles: Annotated[dict[str, Estimate], Field(alias="percentiles_seconds")]  # of the same
-    cpu_per_arrival: Annotated[Standing | None, Field(alias="cpu_seconds_per_arrival")]  # the server's
+    # No default: a ranking.json that calls it otherwise is one that its readers rank again.
+    cpu_per_request: Annotated[Standing | None, Field(alias="cpu_seconds_per_request")]
     database_cpu_per_arrival: Annotated[Estimate | None, Field(alias="database_cpu_seconds_per_arrival")]
-    rss_peak: Annotated[float | None, Field(alias="rss_peak_bytes")]
-    ranked: bool = True
-    reason: str = ""
-    flags: tuple[str, ...] = ()
 
 
 class OrderTable(Record):

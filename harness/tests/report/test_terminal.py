@@ -85,7 +85,7 @@ def test_loads_at_given_rates_have_the_capacity_at_the_goal_and_latency_over_loa
 def test_the_order_service_has_response_time_and_cpu_by_arrival() -> None:
     row = OrderRow(
         implementation="a", response=made.standing(0.012, 0.012, (1, 1), 1), percentiles={"99": made.estimate(0.05)},
-        cpu_per_arrival=made.standing(900e-6, 900e-6, (1, 1), 1), database_cpu_per_arrival=made.estimate(300e-6),
+        cpu_per_request=made.standing(900e-6, 900e-6, (1, 1), 1), database_cpu_per_arrival=made.estimate(300e-6),
         rss_peak=2e8,
     )  # fmt: skip
     orders = Orders(

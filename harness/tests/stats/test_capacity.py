@@ -172,7 +172,7 @@ def test_the_order_service_is_ranked_by_its_answers_and_keeps_every_operation() 
     assert best.database_cpu_per_arrival
     medians = best.response.estimate.median, best.database_cpu_per_arrival.median
     assert medians == pytest.approx((0.02, 0.005))
-    assert best.cpu_per_arrival
+    assert best.cpu_per_request
     assert [(row.implementation, row.ranked) for row in ranking.orders.capacities] == [("b", True), ("a", False)]
     points = {(p.use_case, p.operation): p for p in ranking.orders.points["b"]}
     assert (points["bulk", CREATE].answered, points["bulk", ""].failed, ranking.overall) == (3000, 30, ())

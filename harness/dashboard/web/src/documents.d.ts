@@ -464,20 +464,30 @@ export interface OrderTable {
   rows: OrderRow[];
 }
 /**
- * One implementation of the order service at one factor.
+ * One implementation of the order service at one factor; its requests are arrivals.
  */
 export interface OrderRow {
   implementation: string;
+  load: (Closed | Open | Scenario) | null;
+  throughput: Standing | null;
+  cpu_per_request: Standing | null;
+  rss_peak: number | null;
+  startup_time: number | null;
+  errors: number;
+  flags: string[];
+  ranked: boolean;
+  reason: string;
+  trials: number;
+  dropped: number;
+  latency: ClosedLoopLatency | null;
+  response_time: number | null;
+  throughput_per_memory: number | null;
+  threads: number | null;
   response: Standing | null;
   percentiles: {
     [k: string]: Estimate;
   };
-  cpu_per_arrival: Standing | null;
   database_cpu_per_arrival: Estimate | null;
-  rss_peak: number | null;
-  ranked: boolean;
-  reason: string;
-  flags: string[];
 }
 /**
  * What one implementation's customers waited for one operation of one use case, at one factor of the arrivals.

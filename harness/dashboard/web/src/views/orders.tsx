@@ -72,7 +72,7 @@ function AtFactor({ table, infos, looks }: { table: OrderTable; infos: Props["in
 }
 
 function figures(row: OrderRow): string[] {
-  const cpu = row.cpu_per_arrival?.estimate;
+  const cpu = row.cpu_per_request?.estimate;
   return [
     ...["50", "90", "99"].map((key) => {
       const estimate = row.percentiles[key];
