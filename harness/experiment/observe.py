@@ -52,7 +52,7 @@ def observe(
     steal_before = runtime.steal_ticks()
     database_before = meter.read() if meter else None
     idle_before = readings(others)
-    with closing(server.connections()) as connections:
+    with closing(server.meter.connections(server.endpoint.port)) as connections:
         series = _Series(server.meter, connections, run, response_bytes)
         started_at = clock.time()
         waits = generator.waits_for_go

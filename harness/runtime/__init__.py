@@ -82,15 +82,6 @@ class Server:
     startup_time: float = 0.0  # seconds from start to the first good answer
     upstream: "Upstream | None" = None  # what UPSTREAM_URL in its environment names
 
-    @property
-    def log(self) -> Path:
-        """Its output."""
-        return self.meter.log
-
-    def connections(self) -> Connections:
-        """Follow the connections to it from now on."""
-        return self.meter.connections(self.endpoint.port)
-
     def identity(self) -> str:
         """Changes when the server was restarted; raises ServerDiedError when it is gone."""
         self.meter.require_alive()

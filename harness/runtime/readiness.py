@@ -124,7 +124,7 @@ class _Watch:
             return
         # Its log and where it listens are looked at on the CPUs that it starts on.
         self._next = time.monotonic() + 0.25
-        said = crashes(self._server.log)
+        said = crashes(self._server.meter.log)
         crash = f"it crashed as it started: {said[0]}" if said else ""
         # The same again: somebody starts what crashes anew, and will not tire of it. Others log a crash and go on.
         if len({re.sub(r"\d+", "", each) for each in said}) < len(said):
@@ -183,5 +183,5 @@ def startup_time(
             last = f"its answer to {path} could not be read: {error}"
         watch.require_hope(wrong, refused=refused)
         time.sleep(interval)
-    said = crashes(server.log)[:1]
+    said = crashes(server.meter.log)[:1]
     raise StartError(f"no valid response within {READY_SECONDS:.0f} s: {'; '.join([*said, last])}")

@@ -58,7 +58,7 @@ def test_a_server_answers_is_metered_and_is_gone_afterwards(runtime: DockerRunti
     log = tmp_path / "log"
     with runtime.start(known, ADDRESS, log, ready_path="/json") as server:
         identity, before = server.identity(), server.meter.read()
-        connections = server.connections()
+        connections = server.meter.connections(server.endpoint.port)
         command = ["-c", "4", "-t", "1", "-d", "1", server.endpoint.url("/plaintext")]
         with runtime.generator("wrk", command) as load:
             load.begin()

@@ -45,7 +45,7 @@ def test_server_database_and_clients_work_together_and_leave_nothing(runtime: Ma
             assert connection.execute(b"SELECT count(*) FROM fortune").fetchone() == (12,)
         with runtime.start(known, own.address, tmp_path / "log", ready_path="/json") as server:
             identity, before = server.identity(), server.meter.read()
-            connections = server.connections()
+            connections = server.meter.connections(server.endpoint.port)
             command = ["-c", "6", "-t", "2", "-d", "2", server.endpoint.url("/plaintext")]
             with runtime.generator("wrk", command) as load:
                 load.begin()
