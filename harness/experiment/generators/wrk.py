@@ -81,11 +81,4 @@ class Wrk:
                 "answered with what its parser refuses although HTTP may allow it (a tab behind Content-Length, say): "
                 "--generator loadgen measures with another"
             )
-        return LoadResult(
-            duration=found.duration_us / 1e6,
-            requests=found.requests,
-            bytes=found.bytes,
-            errors=found.errors,
-            latency=None,
-            cpu_seconds=found.cpu_seconds,
-        )
+        return LoadResult.model_validate({**vars(found), "duration": found.duration_us / 1e6, "latency": None})
