@@ -49,7 +49,7 @@ def observe(
     until then, afterwards the generator's own totals. ``folder`` is where the generator reads or writes files.
     """
     identity, meter = server.identity(), database.meter()
-    steal_before = runtime.steal_ticks()
+    steal_before = server.meter.steal_ticks()
     database_before = meter.read() if meter else None
     idle_before = readings(others)
     with closing(server.meter.connections(server.endpoint.port)) as connections:
@@ -84,7 +84,7 @@ def observe(
         database_cpu_seconds=(
             database_after.cpu_seconds - database_before.cpu_seconds if database_after and database_before else None
         ),
-        steal_share=_steal_share(steal_before, runtime.steal_ticks()),
+        steal_share=_steal_share(steal_before, server.meter.steal_ticks()),
         connections=series.most_connections(),
         idle_cpu_share=None if idle is None else round(idle, 5),
         restarted=server.identity() != identity,

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 
+from harness.host import machine
 from harness.host.metering import Reading
 from harness.host.sockets import Sockets
 from harness.plan.discovery import Implementation
@@ -70,6 +71,10 @@ class Program(Meter, Protocol):
 
     def require_alive(self) -> None:
         """Raises ServerDiedError (with the exit status and the last lines of the log) when it is gone."""
+
+    def steal_ticks(self) -> tuple[float, float] | None:
+        """(stolen, all) CPU ticks of the machine that it runs on so far, where they are known; of this one."""
+        return machine.steal_ticks()
 
 
 @dataclass(kw_only=True)
@@ -231,9 +236,6 @@ class Runtime(Protocol):
         ``waits_for_go``: it says that it is ready on its output and begins at a line on its input. ``folder``: where it
         writes files of its own.
         """
-
-    def steal_ticks(self) -> tuple[float, float] | None:
-        """(stolen, all) CPU ticks of the machine so far, where they are known."""
 
     def versions(self) -> dict[str, str]:
         """Versions of wrk, PostgreSQL and whatever else this runtime brings."""

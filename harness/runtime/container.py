@@ -10,7 +10,7 @@ from harness.host import process
 from harness.host.metering import CgroupMeter, Reading
 from harness.host.ownership import start_of
 from harness.host.sockets import SocketMeter
-from harness.runtime import Connections
+from harness.runtime import Connections, Program
 from harness.runtime.compose import client, docker, inspect
 from harness.runtime.readiness import crash_reason
 
@@ -18,7 +18,7 @@ SETTLE_SECONDS = 5.0  # what the engine has to notice that a process is gone
 SIGNALLED = 128  # a shell's convention, and the engine's: 128 + signal
 
 
-class Container:
+class Container(Program):
     """A container that has started; its output is followed into ``log`` until ``close``.
 
     Whether it lives is asked of the kernel, not of the engine, so that it costs nothing under load. Raises StartError

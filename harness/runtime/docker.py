@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from harness.errors import BuildError, EngineFullError, EnvironmentLacksError, ServerDiedError, StartError, TfbError
-from harness.host import machine, process
+from harness.host import process
 from harness.plan.discovery import Implementation
 from harness.plan.dockerfile import of_file
 from harness.records.models import Build
@@ -269,10 +269,6 @@ class DockerRuntime:
             *("--ulimit", f"nofile={variables.get('TFB_NOFILE', NOFILE)}"),
             *("--cpuset-cpus", variables.get("TFB_WRK_CPUS", "")),
         )
-
-    def steal_ticks(self) -> tuple[float, float] | None:
-        """Of this machine, whose kernel runs the containers."""
-        return machine.steal_ticks()
 
     def versions(self) -> dict[str, str]:
         """Engine, wrk and PostgreSQL, as their images say, and which images those are."""

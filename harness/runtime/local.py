@@ -12,14 +12,14 @@ from pathlib import Path
 import psutil
 
 from harness.errors import EnvironmentLacksError, ServerDiedError, StartError, TfbError
-from harness.host import accounts, crates, machine, process, provision, toolchain
+from harness.host import accounts, crates, process, provision, toolchain
 from harness.host.metering import ProcessTreeMeter, Reading
 from harness.host.ownership import start_of
 from harness.host.sockets import SocketMeter
 from harness.paths import TOOLSET
 from harness.plan.discovery import Implementation
 from harness.records.models import Build
-from harness.runtime import DatabaseAddress, Endpoint, Server, SharedDatabase
+from harness.runtime import DatabaseAddress, Endpoint, Program, Server, SharedDatabase
 from harness.runtime.database.embedded import embedded, free_port
 from harness.runtime.generator import GeneratorProgram, started
 from harness.runtime.readiness import crash_reason, startup_time
@@ -31,7 +31,7 @@ BUILD_SECONDS = 3600.0  # TechEmpower's
 NO_SCRIPTS = {"npm_config_ignore_scripts": "true"}
 
 
-class LocalProgram(ProcessTreeMeter):
+class LocalProgram(ProcessTreeMeter, Program):
     """A process tree; its log is kept from growing without end at every reading."""
 
     def __init__(self, name: str, child: process.Child, log: Path) -> None:
@@ -204,10 +204,6 @@ class LocalRuntime:
         pin = ["taskset", "-c", ",".join(map(str, self.other_cpus))] if self.other_cpus else []
         command = [*pin, program, *(scripts.get(argument, argument) for argument in arguments)]
         return started(command, waits_for_go=waits_for_go)
-
-    def steal_ticks(self) -> tuple[float, float] | None:
-        """Of this machine."""
-        return machine.steal_ticks()
 
     def versions(self) -> dict[str, str]:
         """What wrk and PostgreSQL call themselves."""

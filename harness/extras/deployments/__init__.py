@@ -4,7 +4,6 @@ A Docker engine on each machine is reached by one forwarded socket over ssh.
 """
 
 import atexit
-import contextlib
 import logging
 import secrets
 import time
@@ -93,7 +92,6 @@ class MachinesRuntime(DockerRuntime):
     links: ExitStack  # closes what reaches the machines
     capacities: tuple[MachineLink, ...] = field(default=(), init=False)  # as measured before the run
     _cpus: int = field(default=1, init=False)  # of the smallest client
-    _server: RemoteContainer | None = field(default=None, init=False)
 
     @property
     def side_by_side(self) -> bool:
@@ -171,8 +169,6 @@ class MachinesRuntime(DockerRuntime):
                 run_id = self.project.run_id
                 container = RemoteContainer(implementation.name, found, log, machine, run_id, port=port)
                 stack.callback(_quietly, machine, container.stop)
-                self._server = container
-                stack.callback(setattr, self, "_server", None)
                 endpoint = Endpoint(host=machine.address, port=port)
                 server = Server(implementation=implementation, endpoint=endpoint, meter=container)
                 server.startup_time = startup_time(server, ready_path, began)
@@ -204,12 +200,6 @@ class MachinesRuntime(DockerRuntime):
             for machine, part in zip(self.clients, parts, strict=True)
         ]
         return generators.gated(commands, self.reached.values(), tell=not waits_for_go)
-
-    def steal_ticks(self) -> tuple[float, float] | None:
-        """Of the server's machine, while a server runs there."""
-        with contextlib.suppress(TfbError):
-            return self._server.steal() if self._server else None
-        return None
 
     def require_machines(self) -> None:
         """Ask every machine now; raises MachineLostError that names the one that does not answer."""

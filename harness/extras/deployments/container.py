@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from harness.errors import ServerDiedError, StartError
+from harness.errors import ServerDiedError, StartError, TfbError
 from harness.extras.deployments.machine import Machine
 from harness.host import process
 from harness.host.metering import Reading
@@ -112,10 +112,12 @@ class RemoteContainer(Container):
         found = self.line()["reading"]
         return Reading(**found | {"pids": tuple(found["pids"])})
 
-    def steal(self) -> tuple[float, float]:
-        """Stolen and all ticks of that machine."""
-        stolen, every = self.line()["steal"]
-        return float(stolen), float(every)
+    def steal_ticks(self) -> tuple[float, float] | None:
+        """Of that machine."""
+        with contextlib.suppress(TfbError):
+            stolen, every = self.line()["steal"]
+            return float(stolen), float(every)
+        return None
 
     def connections(self, port: int) -> "RemoteConnections":
         """To its port."""

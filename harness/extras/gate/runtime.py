@@ -21,7 +21,7 @@ from harness.plan.config import Settings
 from harness.plan.discovery import Implementation
 from harness.plan.service import Service
 from harness.records.models import Build
-from harness.runtime import Connections, DatabaseAddress, Endpoint, Server
+from harness.runtime import Connections, DatabaseAddress, Endpoint, Program, Server
 from harness.runtime.choice import choose
 from harness.runtime.compose import UP_SECONDS, Project, client, docker, engine, ids, inspect
 from harness.runtime.container import Container
@@ -33,7 +33,7 @@ Services = Mapping[str, tuple[Service, Path]]  # by side, with its folder
 
 
 @dataclass(kw_only=True)
-class Remote:
+class Remote(Program):
     """A service that runs already: where it answers is all that is known of it."""
 
     endpoint: Endpoint

@@ -255,10 +255,6 @@ class FakeRuntime:
         queries = int(address.query.partition("=")[2] or 1)
         yield FakeRunning(self.world, self.world.alive[address.port], run, kind, queries)
 
-    def steal_ticks(self) -> tuple[float, float] | None:
-        ticks = self.world.clock.monotonic() * 100 * self.world.cpus
-        return self.world.steal * ticks, ticks
-
     def versions(self) -> dict[str, str]:
         return {"fake": "1"}
 
