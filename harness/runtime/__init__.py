@@ -8,7 +8,7 @@ from typing import Protocol, runtime_checkable
 
 from harness.host import machine
 from harness.host.metering import Reading
-from harness.host.sockets import Sockets
+from harness.host.sockets import SocketMeter, Sockets
 from harness.plan.discovery import Implementation
 from harness.records.models import Build
 
@@ -64,7 +64,8 @@ class Program(Meter, Protocol):
     log: Path  # its output
 
     def connections(self, port: int) -> Connections:
-        """Follow the connections to a port of it from now on."""
+        """Follow the connections of clients here to a port of it from now on, by the kernel's socket counters."""
+        return SocketMeter(port)
 
     def identity(self) -> str:
         """Changes when it was restarted: pid and start time, or container id and start time."""
@@ -73,7 +74,7 @@ class Program(Meter, Protocol):
         """Raises ServerDiedError (with the exit status and the last lines of the log) when it is gone."""
 
     def steal_ticks(self) -> tuple[float, float] | None:
-        """(stolen, all) CPU ticks of the machine that it runs on so far, where they are known; of this one."""
+        """(stolen, all) CPU ticks so far of the machine that it runs on, where they are known: of this one."""
         return machine.steal_ticks()
 
 

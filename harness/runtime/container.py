@@ -9,8 +9,7 @@ from harness.errors import ServerDiedError, StartError
 from harness.host import process
 from harness.host.metering import CgroupMeter, Reading
 from harness.host.ownership import start_of
-from harness.host.sockets import SocketMeter
-from harness.runtime import Connections, Program
+from harness.runtime import Program
 from harness.runtime.compose import client, docker, inspect
 from harness.runtime.readiness import crash_reason
 
@@ -60,10 +59,6 @@ class Container(Program):
             return self._meter.read()
         except ServerDiedError as error:
             raise ServerDiedError(self.crash_reason()) from error
-
-    def connections(self, port: int) -> Connections:
-        """To a port of it, by the kernel's socket counters, where they are in this network namespace."""
-        return SocketMeter(port)
 
     def require_alive(self) -> None:
         """Raises ServerDiedError with how it ended and its last lines."""

@@ -15,7 +15,6 @@ from harness.errors import EnvironmentLacksError, ServerDiedError, StartError, T
 from harness.host import accounts, crates, process, provision, toolchain
 from harness.host.metering import ProcessTreeMeter, Reading
 from harness.host.ownership import start_of
-from harness.host.sockets import SocketMeter
 from harness.paths import TOOLSET
 from harness.plan.discovery import Implementation
 from harness.records.models import Build
@@ -42,10 +41,6 @@ class LocalProgram(ProcessTreeMeter, Program):
         """The counters now."""
         process.bound(self.log)
         return super().read()
-
-    def connections(self, port: int) -> SocketMeter:
-        """By the kernel's socket counters."""
-        return SocketMeter(port)
 
     def identity(self) -> str:
         """Pid and start time of the root process."""

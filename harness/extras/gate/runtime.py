@@ -16,12 +16,11 @@ from urllib.parse import urlsplit
 from harness.errors import ServerDiedError, StartError, UsageError
 from harness.host import process
 from harness.host.metering import Reading
-from harness.host.sockets import SocketMeter
 from harness.plan.config import Settings
 from harness.plan.discovery import Implementation
 from harness.plan.service import Service
 from harness.records.models import Build
-from harness.runtime import Connections, DatabaseAddress, Endpoint, Program, Server
+from harness.runtime import DatabaseAddress, Endpoint, Program, Server
 from harness.runtime.choice import choose
 from harness.runtime.compose import UP_SECONDS, Project, client, docker, engine, ids, inspect
 from harness.runtime.container import Container
@@ -42,10 +41,6 @@ class Remote(Program):
     def read(self) -> Reading:
         """The time, and no CPU."""
         return Reading(at=time.monotonic(), cpu_seconds=0.0, rss=None, run_seconds=None, wait_seconds=None)
-
-    def connections(self, port: int) -> Connections:
-        """By the kernel's socket counters: the generator is on this machine."""
-        return SocketMeter(port)
 
     def identity(self) -> str:
         """Always the same: nothing tells."""
