@@ -10,16 +10,19 @@ JUMPS = 3  # after which what was done while somebody set the clock is taken as 
 
 
 class Clock(Protocol):
-    """Time as a run sees it, in seconds."""
+    """Time as a run sees it, in seconds; as it stands here, the machine's own."""
 
     def monotonic(self) -> float:
         """Seconds since some moment; never goes back."""
+        return time.monotonic()
 
     def time(self) -> float:
         """Seconds since the epoch."""
+        return time.time()
 
     def sleep(self, seconds: float) -> None:
-        """Wait."""
+        """Wait; an interruption ends it at once."""
+        interruption.sleep(seconds)
 
 
 def time_of_day(clock: Clock) -> float:
@@ -27,20 +30,8 @@ def time_of_day(clock: Clock) -> float:
     return clock.time() - clock.monotonic()
 
 
-class SystemClock:
+class SystemClock(Clock):
     """The machine's own."""
-
-    def monotonic(self) -> float:
-        """``time.monotonic``."""
-        return time.monotonic()
-
-    def time(self) -> float:
-        """``time.time``."""
-        return time.time()
-
-    def sleep(self, seconds: float) -> None:
-        """Wait; an interruption ends it at once."""
-        interruption.sleep(seconds)
 
 
 SYSTEM_CLOCK = SystemClock()
