@@ -1,7 +1,7 @@
 """The one loop that carries a design's steps out, with the only deadline and the only delivery of an interruption."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Protocol
 
 from harness.experiment.steps import (
     Design,
@@ -25,13 +25,6 @@ from harness.records.models import RunRecords
 OVERHEAD_SECONDS = 0.8  # of a load beyond its own seconds, until measured
 STOP_SECONDS = 4.0  # of a process's last checks and its end, until measured
 NEWEST = 0.2  # with which the latest one counts in what is learned
-
-
-class Bench(Protocol):
-    """Carries out a step, and records what it showed."""
-
-    def carry_out(self, step: Step) -> Shown:
-        """One step."""
 
 
 class Recorded:
@@ -94,14 +87,14 @@ class Deadline:
 
 def carry_out(
     design: Design,
-    bench: Bench,
+    show: Callable[[Step], Shown],
     clock: Clock,
     seconds: float | None,
     *,
     recorded: Recorded | None = None,
     used: float = 0.0,
 ) -> None:
-    """All steps of a design within so many seconds; None: without a limit.
+    """All steps of a design within so many seconds; None: without a limit. ``show`` does one, and records it.
 
     ``recorded``: steps that are answered from it; with the first other one the time begins, of which the share ``used``
     has passed. An interruption is raised between steps, when everything is recorded.
@@ -118,7 +111,7 @@ def carry_out(
                     shown = Late()
                 else:
                     began = clock.monotonic()
-                    shown = bench.carry_out(step)
+                    shown = show(step)
                     deadline.learn(step, clock.monotonic() - began)
                 interruption.check()
             step = design.send(shown)

@@ -103,5 +103,5 @@ class Prediction:
 def predict(plan: Plan, seed: int) -> Prediction:
     """How long the plan's design takes, and how much of it is under measurement."""
     found = Prediction(plan)
-    carry_out(DESIGNS[plan.profile.design](plan, seed), found, found, plan.profile.interleaved.time_seconds)
+    carry_out(DESIGNS[plan.profile.design](plan, seed), found.carry_out, found, plan.profile.interleaved.time_seconds)
     return found

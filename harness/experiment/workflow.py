@@ -185,7 +185,8 @@ def measure(bench: Bench) -> None:
         share = len(recorded.processes) / (len(plan.candidates) * plan.profile.processes.maximum)
         used = share if limit is None else max(share, (bench.clock.monotonic() - began) / limit)
         try:
-            carry_out(DESIGNS[plan.profile.design](plan, seed), bench, bench.clock, limit, recorded=recorded, used=used)
+            design = DESIGNS[plan.profile.design](plan, seed)
+            carry_out(design, bench.carry_out, bench.clock, limit, recorded=recorded, used=used)
         except (DatabaseDiedError, MachineLostError) as error:
             lost = {(process.implementation, process.number) for process in bench.up}
             bench.abandon(error)

@@ -44,7 +44,12 @@ def steps_of(
             return shown
 
     answers = Answers(plan)
-    carry_out(designs.DESIGNS[plan.profile.design](plan, seed), answers, answers, plan.profile.interleaved.time_seconds)
+    carry_out(
+        designs.DESIGNS[plan.profile.design](plan, seed),
+        answers.carry_out,
+        answers,
+        plan.profile.interleaved.time_seconds,
+    )
     return found
 
 
