@@ -11,7 +11,7 @@ import socket
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Literal, Self
+from typing import Literal
 
 from harness.runtime import Endpoint
 
@@ -76,12 +76,6 @@ class Connection:
         except OSError as error:
             raise WireError("refused", f"no connection to {endpoint.host}:{endpoint.port}: {error}") from error
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def close(self) -> None:
         """Close this side."""

@@ -4,7 +4,7 @@ import re
 import socket
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 
 import pytest
 
@@ -28,7 +28,7 @@ def saying(data: bytes, *, then_close: bool = False, drip: bytes = b"") -> Itera
                 line.sendall(drip)
                 time.sleep(0.02)
 
-    with Peer() as peer, Connection(peer.endpoint, patience=0.2) as connection:
+    with Peer() as peer, closing(Connection(peer.endpoint, patience=0.2)) as connection:
         yield connection
 
 

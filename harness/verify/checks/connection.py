@@ -4,6 +4,7 @@ import itertools
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import replace
 
 from harness.plan.requests import Prepared
@@ -222,7 +223,7 @@ def _talk(
     failed: WireError | None = None
     ended = None
     try:
-        with Connection(endpoint, patience) as line:
+        with closing(Connection(endpoint, patience)) as line:
             try:
                 for data, pause in segments:
                     line.send(data)
