@@ -210,7 +210,7 @@ class Bench:
             self._judged(running, verdict)
             if failed := [result for result in verdict.results if result.outcome is Outcome.FAIL]:
                 self._fail(running, f"{kind}: {'; '.join(map(sentence, failed))}")
-                running.server.require_alive()
+                running.server.meter.require_alive()
         running.loaded_at = self.clock.monotonic()
         good = (kind for kind, verdict in running.verdicts.items() if verdict.outcome is not Outcome.FAIL)
         return steps.Done(test_types=frozenset(good))
@@ -234,7 +234,7 @@ class Bench:
             error = cause(raised)
         if isinstance(error, LoadError):
             try:
-                running.server.require_alive()
+                running.server.meter.require_alive()
             except ServerDiedError as death:
                 error = death
             else:

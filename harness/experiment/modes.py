@@ -102,7 +102,7 @@ def _verdicts(
                             verdicts.append(
                                 Verifier().check(server, kind, address, process=0, thorough=True, loads=kinds[name])
                             )
-                        server.require_alive()
+                        server.meter.require_alive()
                 except ServerDiedError as error:
                     problems.append(f"while {name} was verified: {error}")
     except (TfbError, psycopg.Error) as error:
@@ -201,7 +201,7 @@ def debug(settings: Settings) -> int:
                     while text := file.read():
                         sys.stdout.write(text)
                         sys.stdout.flush()
-                    server.require_alive()
+                    server.meter.require_alive()
                     time.sleep(0.2)
 
 

@@ -48,7 +48,8 @@ def observe(
     told each second of the load while it is on; ``response_bytes``, the verified size, turns byte counts into responses
     until then, afterwards the generator's own totals. ``folder`` is where the generator reads or writes files.
     """
-    identity, meter = server.identity(), database.meter()
+    server.meter.require_alive()
+    identity, meter = server.meter.identity(), database.meter()
     steal_before = server.meter.steal_ticks()
     database_before = meter.read() if meter else None
     idle_before = readings(others)
@@ -62,7 +63,7 @@ def observe(
                 try:
                     series.follow(running, clock, run.seconds + SLACK_SECONDS, tell)
                 except ServerDiedError:
-                    server.require_alive()  # knows the exit status and the last lines
+                    server.meter.require_alive()  # knows the exit status and the last lines
                     raise
                 status = running.wait(0)
             database_after = meter.read() if meter else None
@@ -72,7 +73,8 @@ def observe(
     if status:
         name, how = Path(generator.program).name, process.describe_status(status)
         raise LoadError(f"{name} failed ({how}) on {run.url}: {text.strip()[-500:]}")
-    server.require_alive()
+    later = server.meter.identity()
+    server.meter.require_alive()
     result = generator.result(run, text)
     idle = busiest(idle_before, readings(others))
     return Observation(
@@ -87,7 +89,7 @@ def observe(
         steal_share=_steal_share(steal_before, server.meter.steal_ticks()),
         connections=series.most_connections(),
         idle_cpu_share=None if idle is None else round(idle, 5),
-        restarted=server.identity() != identity,
+        restarted=later != identity,
         responses_per_request=series.responses_per_request(result),
         clients=_clients(begun, result),
     )

@@ -88,15 +88,6 @@ class Server:
     startup_time: float = 0.0  # seconds from start to the first good answer
     upstream: "Upstream | None" = None  # what UPSTREAM_URL in its environment names
 
-    def identity(self) -> str:
-        """Changes when the server was restarted; raises ServerDiedError when it is gone."""
-        self.meter.require_alive()
-        return self.meter.identity()
-
-    def require_alive(self) -> None:
-        """Raises ServerDiedError when the server is gone."""
-        self.meter.require_alive()
-
 
 class Database(Protocol):
     """The tables that a server uses."""

@@ -159,7 +159,7 @@ def startup_time(
     refused = True
     watch = _Watch(server, listens_elsewhere)
     while time.monotonic() - began < READY_SECONDS:
-        server.require_alive()
+        server.meter.require_alive()
         interval, wrong = INTERVAL, ""
         try:
             status, body = get(server.endpoint, path, seconds=ASK_SECONDS)

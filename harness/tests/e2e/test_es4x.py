@@ -40,7 +40,7 @@ def test_the_second_tier_compiles_and_no_compilation_fails(tmp_path: Path, monke
             for name, url in implementation.urls.items():
                 target = server.endpoint.url(f"{url}20" if name in ("query", "update") else url)
                 subprocess.run(["wrk", "-d", "3", "-c", "32", "-t", "1", target], check=True, capture_output=True)
-        server.require_alive()
+        server.meter.require_alive()
     assert compiled(log, "done", tier=2)
     assert compiled(log, "failed") == []
 

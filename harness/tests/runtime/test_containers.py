@@ -57,7 +57,7 @@ def test_a_server_answers_is_metered_and_is_gone_afterwards(runtime: DockerRunti
     known = built(runtime, tmp_path)
     log = tmp_path / "log"
     with runtime.start(known, ADDRESS, log, ready_path="/json") as server:
-        identity, before = server.identity(), server.meter.read()
+        identity, before = server.meter.identity(), server.meter.read()
         connections = server.meter.connections(server.endpoint.port)
         command = ["-c", "4", "-t", "1", "-d", "1", server.endpoint.url("/plaintext")]
         with runtime.generator("wrk", command) as load:
@@ -69,7 +69,7 @@ def test_a_server_answers_is_metered_and_is_gone_afterwards(runtime: DockerRunti
         assert load.wait(0) == 0, load.output()
         assert max(each.connections for each in counted if each) == 4
         assert server.meter.read().cpu_seconds > before.cpu_seconds
-        assert (server.identity(), 0 < server.startup_time < 60) == (identity, True)
+        assert (server.meter.identity(), 0 < server.startup_time < 60) == (identity, True)
         other = runtime.project
         assert compose.ids("ps", "--filter", f"label={compose.RUN_LABEL}={other.run_id}")
     assert "fake: good" in log.read_text()

@@ -58,7 +58,7 @@ def test_work_that_a_server_moves_out_of_its_process_tree_is_still_its_own(tmp_p
         pids = server.meter.read().pids
         holders = listening(pids)[server.endpoint.port]
         assert holders
-        assert int(server.identity().partition("@")[0]) not in holders
+        assert int(server.meter.identity().partition("@")[0]) not in holders
         assert holders <= set(pids)
     assert not any(Path(f"/proc/{pid}").exists() for pid in holders)
 

@@ -44,7 +44,7 @@ def test_server_database_and_clients_work_together_and_leave_nothing(runtime: Ma
         with connect(own.address) as connection:
             assert connection.execute(b"SELECT count(*) FROM fortune").fetchone() == (12,)
         with runtime.start(known, own.address, tmp_path / "log", ready_path="/json") as server:
-            identity, before = server.identity(), server.meter.read()
+            identity, before = server.meter.identity(), server.meter.read()
             connections = server.meter.connections(server.endpoint.port)
             command = ["-c", "6", "-t", "2", "-d", "2", server.endpoint.url("/plaintext")]
             with runtime.generator("wrk", command) as load:
@@ -58,7 +58,7 @@ def test_server_database_and_clients_work_together_and_leave_nothing(runtime: Ma
             assert isinstance(load, OfSeveral)
             assert [each.connections for each in load.begun()] == [3, 3]
             assert server.meter.read().cpu_seconds > before.cpu_seconds
-            assert server.identity() == identity
+            assert server.meter.identity() == identity
             stolen, every = server.meter.steal_ticks() or (0.0, 0.0)
             assert 0 <= stolen < every
             runtime.require_machines()
@@ -66,4 +66,4 @@ def test_server_database_and_clients_work_together_and_leave_nothing(runtime: Ma
             compose.docker("kill", found)
             time.sleep(1.0)
             with pytest.raises(ServerDiedError, match=r"its container on context:\S+ is gone: killed by SIGKILL"):
-                server.require_alive()
+                server.meter.require_alive()
