@@ -27,7 +27,6 @@ from harness.records.models import (
     Closed,
     Evidence,
     Load,
-    Machine,
     Outcome,
     ProcessRecord,
     RunInfo,
@@ -55,13 +54,7 @@ class OverMachines(Protocol):
         """Ask every machine now; raises MachineLostError that names the one that does not answer."""
 
     def survey(self, info: RunInfo) -> RunInfo:
-        """run.json with the facts of every machine, and of the links between them."""
-
-    def client_cpus(self) -> int:
-        """CPUs of one client."""
-
-    def to_clients(self) -> Mapping[str, float]:
-        """Bytes a second from the server to each client elsewhere."""
+        """run.json with the facts of every machine, the server's first, and of the links between them."""
 
 
 @dataclass
@@ -105,7 +98,7 @@ class Bench:
 
     settings: Settings
     plan: Plan
-    machine: Machine
+    info: RunInfo
     clock: Clock
     runtime: Runtime
     verifier: Verifier
@@ -122,12 +115,13 @@ class Bench:
         self.profile, main = self.plan.profile, self.plan.profile.generator
         self.generator = self.generators[main]
         self.witness = self.generators[next(name for name in self.generators if name != main)]
-        usable = self.machine.cpus_usable
+        usable = self.info.machine.cpus_usable
         server, others = divided_cpus(self.settings.cpuset_cpus, usable)
         # Of several machines: their files are elsewhere, and by other clocks.
         self.elsewhere = self.runtime if isinstance(self.runtime, OverMachines) else None
         self.server_cpus = len(server or usable)
-        self.generator_cpus = self.elsewhere.client_cpus() if self.elsewhere else len(others or usable)
+        clients = [each.machine.cpus_online for each in self.info.machines if "client" in each.role]
+        self.generator_cpus = min(clients, default=len(others or usable))
 
     def carry_out(self, step: Step) -> Shown:
         """One step. Raises what ends the run, or what all processes that are up have lost."""
@@ -489,7 +483,8 @@ class Bench:
         return trial
 
     def _link_share(self, result: LoadResult) -> float | None:
-        capacity = sum(self.elsewhere.to_clients().values()) if self.elsewhere else 0.0
+        """Of what the links carry from the server to all clients at once."""
+        capacity = sum(link.throughput for link in self.info.links if link.of == self.info.machines[0].name)
         return result.bytes / result.duration / capacity if capacity > 0 and result.duration > 0 else None
 
     def _restore_after(self, running: Running, name: str) -> None:

@@ -127,7 +127,7 @@ def benchmark(settings: Settings, progress: Progress, needs: Dependencies | None
                     Bench(
                         settings=settings,
                         plan=plan,
-                        machine=info.machine,
+                        info=info,
                         clock=needs.clock,
                         runtime=runtime,
                         verifier=needs.verifier,

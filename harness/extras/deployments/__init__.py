@@ -9,7 +9,7 @@ import secrets
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 
 from harness.errors import EnvironmentLacksError, StartError, TfbError, UsageError
@@ -24,7 +24,7 @@ from harness.plan.config import Settings
 from harness.plan.discovery import Implementation
 from harness.plan.hosts import Host, Hosts
 from harness.plan.testtypes.registry import TEST_TYPES
-from harness.records.models import Build, MachineLink, RunInfo
+from harness.records.models import Build, RunInfo
 from harness.runtime import DatabaseAddress, Endpoint, Generator, Server, compose
 from harness.runtime.choice import containers
 from harness.runtime.compose import DATABASE, SERVER, Project
@@ -90,8 +90,6 @@ class MachinesRuntime(DockerRuntime):
     hosts: Hosts
     reached: Mapping[Host, Machine]
     links: ExitStack  # closes what reaches the machines
-    capacities: tuple[MachineLink, ...] = field(default=(), init=False)  # as measured before the run
-    _cpus: int = field(default=1, init=False)  # of the smallest client
 
     @property
     def side_by_side(self) -> bool:
@@ -210,17 +208,8 @@ class MachinesRuntime(DockerRuntime):
         """run.json's record with each role's machine, graded, and the links; ``machine`` is the server's."""
         run_id = self.project.run_id
         machines = survey.roles(self.hosts, self.reached, run_id)
-        self.capacities = survey.measured_links(self.hosts, self.reached, run_id)
-        self._cpus = min(each.machine.cpus_online for each in machines if "client" in each.role)
-        return info.model_copy(update={"machine": machines[0].machine, "machines": machines, "links": self.capacities})
-
-    def to_clients(self) -> Mapping[str, float]:
-        """Bytes a second that the links from the server to each client carry, all at once."""
-        return {link.to: link.throughput for link in self.capacities if link.of == self.server_machine.name}
-
-    def client_cpus(self) -> int:
-        """CPUs of the smallest client."""
-        return self._cpus
+        links = survey.measured_links(self.hosts, self.reached, run_id)
+        return info.model_copy(update={"machine": machines[0].machine, "machines": machines, "links": links})
 
     def close(self) -> None:
         """Let go of the machines."""

@@ -268,12 +268,6 @@ class FakeMachines(FakeRuntime):
     def survey(self, info: RunInfo) -> RunInfo:
         return info
 
-    def client_cpus(self) -> int:
-        return 2
-
-    def to_clients(self) -> dict[str, float]:
-        return {}
-
     def require_machines(self) -> None:
         self.world.require_machine()
 

@@ -17,7 +17,19 @@ from harness.host import interruption
 from harness.plan import profile as profiles
 from harness.plan.profile import Profile
 from harness.records import store
-from harness.records.models import Build, CheckResult, Closed, Open, Outcome, Scenario, Trial, Verdict
+from harness.records.models import (
+    Build,
+    CheckResult,
+    Closed,
+    MachineLink,
+    Open,
+    Outcome,
+    RoleMachine,
+    RunInfo,
+    Scenario,
+    Trial,
+    Verdict,
+)
 from harness.tests.doubles.fakes_run import FakeRun
 from harness.tests.doubles.fakes_runtime import GOAL_SECONDS, FakeDatabase, FakeMachines
 from harness.tests.doubles.fakes_world import Behaviour, World
@@ -213,6 +225,24 @@ def test_a_machine_that_vanishes_ends_the_run_and_what_was_measured_is_kept(tmp_
         fake.run()
     records = fake.records()
     assert (records.info.status, bool(records.trials)) == ("failed", True)
+
+
+def test_links_and_clients_of_several_machines_are_those_that_run_json_has(tmp_path: Path) -> None:
+    class Surveyed(FakeMachines):
+        def survey(self, info: RunInfo) -> RunInfo:
+            of_client = info.machine.model_copy(update={"cpus_online": 1})
+            found = {"server": info.machine, "database": info.machine, "client 1": of_client}
+            machines = [RoleMachine(role=r, name=r, address="", engine="", machine=m) for r, m in found.items()]
+            ways = (("server", "client 1", 1e6), ("database", "server", 5e6))
+            links = [MachineLink(of=of, to=to, round_trip=1e-4, throughput=rate) for of, to, rate in ways]
+            return info.model_copy(update={"machines": tuple(machines), "links": tuple(links)})
+
+    world = World()
+    fake = FakeRun(tmp_path, {"a": Behaviour()}, world=world)
+    fake.runtime = Surveyed(world)
+    (trial,) = fake.run().records.trials
+    assert trial.link_share == pytest.approx(trial.bytes / trial.duration / 1e6)
+    assert trial.generator_threads == 1
 
 
 @pytest.mark.parametrize("after", [1, 12, 30, 45])
