@@ -36,7 +36,7 @@ from harness.runtime.compose import (
 )
 from harness.runtime.container import Container
 from harness.runtime.database import ADMIN
-from harness.runtime.database.contained import DockerDatabase
+from harness.runtime.database.contained import ContainerType, DockerDatabase
 from harness.runtime.database.embedded import free_port
 from harness.runtime.generator import GeneratorProgram, started
 from harness.runtime.local import BUILD_SECONDS, require_free
@@ -140,21 +140,31 @@ class DockerRuntime:
                 raise not_started(done.stdout.strip()[-500:], f"the container of {program} does not start")
             self._tools[program] = version[1]
 
+    def database(self) -> AbstractContextManager[DockerDatabase]:
+        """The shared PostgreSQL for the length of the run."""
+        return self._database("127.0.0.1", self.project, Container, owned=self.alone)
+
     @contextmanager
-    def database(self) -> Iterator[DockerDatabase]:
-        """The shared PostgreSQL for the length of the run; its container is removed on the way out."""
+    def _database(
+        self, host: str, project: Project, container: ContainerType, *, owned: bool = False
+    ) -> Iterator[DockerDatabase]:
+        """At this address of the project's machine; the container is removed on the way out."""
         port, password = free_port(), secrets.token_urlsafe(12)
-        address = DatabaseAddress(host="127.0.0.1", port=port, admin_user=ADMIN, admin_password=password)
-        variables = {"TFB_DATABASE_PORT": str(port), "ADMIN_PASSWORD": password}
-        project = replace(self.project, variables={**self.project.variables, **variables})
+        address = DatabaseAddress(host=host, port=port, admin_user=ADMIN, admin_password=password)
+        own = {"TFB_DATABASE_PORT": str(port), "TFB_DATABASE_LISTEN": host, "ADMIN_PASSWORD": password}
+        project = replace(project, variables={**project.variables, **own})
         database = None
         try:
-            database = DockerDatabase(project, address, self.logs / "database.log", owned=self.alone)
+            database = DockerDatabase(project, address, self.logs / "database.log", container, owned=owned)
             yield database
         finally:
-            self.project.remove_all()
+            self.remove_all()
             if database:
                 database.close()
+
+    def remove_all(self) -> None:
+        """Remove what carries the run's label."""
+        self.project.remove_all()
 
     @contextmanager
     def start(
@@ -281,7 +291,7 @@ class DockerRuntime:
         Says what to do where the engine does not answer: this is the end of the program, and nobody hears an error.
         """
         try:
-            self.project.remove_all()
+            self.remove_all()
             for image, reason in remove_images(tuple(dict.fromkeys(self._built))) if self.force_rm else ():
                 logger.warning("the image %s stays: %s", image, reason)
         except TfbError as error:

@@ -5,11 +5,11 @@ A Docker engine on each machine is reached by one forwarded socket over ssh.
 
 import atexit
 import logging
-import secrets
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, fields, replace
+from functools import partial
 from pathlib import Path
 
 from harness.errors import EnvironmentLacksError, StartError, TfbError, UsageError
@@ -27,8 +27,7 @@ from harness.plan.testtypes.registry import TEST_TYPES
 from harness.records.models import Build, RunInfo
 from harness.runtime import DatabaseAddress, Endpoint, Generator, Server, compose
 from harness.runtime.choice import containers
-from harness.runtime.compose import DATABASE, SERVER, Project
-from harness.runtime.database import ADMIN
+from harness.runtime.compose import SERVER
 from harness.runtime.database.contained import DockerDatabase
 from harness.runtime.database.embedded import free_port
 from harness.runtime.docker import DATABASE_IMAGE, GENERATORS, LOADGEN_IMAGE, WRK_IMAGE, DockerRuntime, image_tag
@@ -68,19 +67,6 @@ def refuse(settings: Settings) -> None:
     ):
         if wrong:
             raise UsageError(f"{flag} does not go together with other machines: {why}")
-
-
-class RemoteDatabase(DockerDatabase):
-    """The shared PostgreSQL on another machine."""
-
-    def __init__(self, project: Project, address: DatabaseAddress, log: Path, machine: Machine) -> None:
-        self._machine = machine
-        super().__init__(project, address, log)
-
-    def contained(self) -> RemoteContainer:
-        """Its container there."""
-        container = self.project.container(DATABASE)
-        return RemoteContainer("PostgreSQL", container, self.log, self._machine, self.project.run_id)
 
 
 @dataclass(kw_only=True)
@@ -129,21 +115,13 @@ class MachinesRuntime(DockerRuntime):
             self.server_machine.send(image_tag(implementation))
         return build
 
-    @contextmanager
-    def database(self) -> Iterator[DockerDatabase]:
+    def database(self) -> AbstractContextManager[DockerDatabase]:
         """The shared PostgreSQL on its machine, for the length of the run."""
         machine = self.database_machine
         if machine is None:
             raise EnvironmentLacksError("the run uses a PostgreSQL that exists")
-        port, password = free_port(), secrets.token_urlsafe(12)
-        address = DatabaseAddress(host=machine.address, port=port, admin_user=ADMIN, admin_password=password)
-        own = {"TFB_DATABASE_PORT": str(port), "TFB_DATABASE_LISTEN": machine.address, "ADMIN_PASSWORD": password}
-        project = replace(self.project, at=machine.at, variables={**self.project.variables, **own})
-        with ExitStack() as stack:
-            stack.callback(self.remove_all)
-            database = RemoteDatabase(project, address, self.logs / "database.log", machine)
-            stack.callback(database.close)
-            yield database
+        there = partial(RemoteContainer, machine=machine, run_id=self.project.run_id)
+        return self._database(machine.address, replace(self.project, at=machine.at), there)
 
     def remove_all(self) -> None:
         """Remove what carries the run's label on every machine that answers."""

@@ -1,6 +1,7 @@
 """The shared PostgreSQL of a run in its container."""
 
 import contextlib
+from collections.abc import Callable
 from pathlib import Path
 
 from harness.errors import StartError
@@ -10,14 +11,18 @@ from harness.runtime.compose import DATABASE, UP_SECONDS, Project, not_started
 from harness.runtime.container import Container
 from harness.runtime.database.copies import RunDatabase
 
+ContainerType = Callable[[str, str, Path], Container]  # of a name, the engine's id and a log
+
 
 class DockerDatabase(RunDatabase):
     """PostgreSQL in its container."""
 
-    def __init__(self, project: Project, address: DatabaseAddress, log: Path, *, owned: bool = False) -> None:
+    def __init__(
+        self, project: Project, address: DatabaseAddress, log: Path, container: ContainerType, *, owned: bool = False
+    ) -> None:
         super().__init__(address, log)
         self.owned = owned
-        self.project = project
+        self.project, self._type = project, container
         self._container: Container | None = None
         self.begin()
 
@@ -28,16 +33,12 @@ class DockerDatabase(RunDatabase):
         arguments = ("up", "--detach", "--no-build", "--force-recreate", "--wait", DATABASE)
         with contextlib.suppress(StartError):  # it ended at once: its log says why
             done = self.project.run(*arguments, seconds=UP_SECONDS, log=log)
-            self._container = self.contained()
+            self._container = self._type("PostgreSQL", self.project.container(DATABASE), self.log)
             if done.status == 0:
                 return
             self.close()  # its log is whole
         said = f"{process.tail(log)}\n{process.tail(self.log)}\nlog: {self.log}"
         raise not_started(said, "PostgreSQL's container did not come up")
-
-    def contained(self) -> Container:
-        """Its container, that has started."""
-        return Container("PostgreSQL", self.project.container(DATABASE), self.log)
 
     def ended(self) -> str | None:
         """As its container says."""
