@@ -128,13 +128,15 @@ def _placed(ranking: Ranking, kind: str, quantity: Quantity) -> Placed:
 
 
 def _in_words(groups: Sequence[Placed]) -> str:
-    """``vertx-web first; es4x second; resteasy and express tie``."""
+    """``vertx-web first; es4x in place 2–3; resteasy and express tie``: no ordinal where the rank is open."""
     if len(groups) == 1:
         return f"{_names(groups[0])} tie, and nobody is known to lead"
     found, place = [], 0
     for group in groups:
         ordinal = ORDINALS[place] if place < len(ORDINALS) else "last" if group is groups[-1] else f"{place + 1}th"
-        found.append(f"{_names(group)} {'tie' if len(group) > 1 else ordinal}")
+        rank = group[0][1].rank
+        alone = ordinal if rank.low == rank.high else f"in place {rank.label}"
+        found.append(f"{_names(group)} {'tie' if len(group) > 1 else alone}")
         place += len(group)
     if len(found) > MOST_GROUPS:
         between = sum(map(len, groups[MOST_GROUPS - 1 : -1]))

@@ -21,6 +21,14 @@ def test_a_tie_has_the_figures_of_all_who_are_in_it_and_no_leader() -> None:
     assert said.figures == "one and two: 40,000 to 80,000 requests/s (2 processes of each)."
 
 
+def test_who_is_not_decided_worse_than_all_before_has_no_ordinal() -> None:
+    """one is better than three, and two is not: a group ends where its leader is decided better."""
+    said = sentence(
+        made.info(), made.ranking(made.rows({"one": (1, 2), "two": (1, 3), "three": (2, 3)})), "json", "cpu"
+    )
+    assert said.lead == "JSON, by CPU per request: one and two tie; three in place 2–3."
+
+
 def test_a_crowd_is_told_briefly() -> None:
     names = [f"f{number:03}" for number in range(1, 301)]
     alone = {name: (place, place) for place, name in enumerate(names, 1)}
