@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harness.records.models import NoiseFloor, ProcessRecord, RunInfo, RunRecords, Trial
-from harness.stats import pairs
-from harness.stats.fit import CONFIDENCE, Fitted, Means, half_width
+from harness.stats import fit, pairs
+from harness.stats.fit import CONFIDENCE, Means, half_width
 from harness.stats.model import CellComparison, Comparison, Effect, Ratio
 from harness.stats.pairs import Differences
 from harness.stats.tables import ONLY, Tables
@@ -132,16 +132,12 @@ def _of_separate_runs(a: Cells, b: Cells, metric: Metric) -> dict[Key, Differenc
     sides = []
     for cells in (a, b):
         tables = Tables.of(cells, metric)
-        drift, free = _drift(list(tables.fits.values()))
         found: dict[Key, tuple[Means, NDArray[np.intp]]] = {}
         for kind, load in dict.fromkeys(key[1:] for key in cells):
             table, compared = tables.fits[kind, load], tables.means((kind, load))
-            common = drift / table.processes
-            error = compared.squared_error + common
-            with np.errstate(invalid="ignore", divide="ignore"):
-                joint = error**2 / (compared.squared_error**2 / compared.freedom + common**2 / free)
-            freedom = np.where(error > 0, joint, 0.0)
-            whole = replace(compared, mean=np.nanmean(table.values, axis=1), squared_error=error, freedom=freedom)
+            whole = fit.as_shown(table, compared)
+            if len(table.columns) < 2:  # nothing says what another one would have in common
+                whole = replace(whole, squared_error=np.full(len(table.names), np.nan))
             found |= {(name, kind, load): (whole, np.asarray([row])) for row, name in enumerate(table.names)}
         sides.append(found)
     first, second = sides
@@ -150,14 +146,6 @@ def _of_separate_runs(a: Cells, b: Cells, metric: Metric) -> dict[Key, Differenc
         for key, (table, row) in first.items()
         if key in second
     }
-
-
-def _drift(tables: Sequence[Fitted]) -> tuple[float, float]:
-    """Variance of what all of one process number have in common, with its degrees of freedom: the tests share them."""
-    several = [table for table in tables if len(table.columns) > 1]
-    squares = [np.nanmean(table.values - table.between.mean[:, None], axis=0).var(ddof=1) for table in several]
-    most = max((len(table.columns) for table in tables), default=0)
-    return (float(np.mean(squares)), most - 1.0) if squares else (np.nan, 0.0)
 
 
 def _effects(found: Mapping[Key, Differences], metric: Metric, floor: float) -> dict[Key, Effect]:

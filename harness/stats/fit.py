@@ -292,6 +292,23 @@ class Means:
         return half_width(self.squared_error, self.freedom, confidence)
 
 
+def as_shown(table: Fitted, compared: Means) -> Means:
+    """Each row by itself: what processes of one number have in common cancels between rows, and in no row's figure."""
+    removed = np.nansum(table.figures - table.between.adjusted, axis=0)  # the same from all rows
+    shared = removed / np.maximum((~np.isnan(table.figures)).sum(axis=0), 1)
+    free = max(len(shared) - 1, 1)
+    variance = float(((shared - shared.mean()) ** 2).sum()) / free
+    return replace(less_sure(compared, variance / table.processes, free), mean=np.nanmean(table.figures, axis=1))
+
+
+def less_sure(compared: Means, squared_error: Matrix, freedom: float) -> Means:
+    """With a further squared error of each mean, by Satterthwaite (1946)."""
+    error = compared.squared_error + squared_error
+    with np.errstate(invalid="ignore", divide="ignore"):
+        joint = error**2 / (compared.squared_error**2 / compared.freedom + squared_error**2 / freedom)
+    return replace(compared, squared_error=error, freedom=np.where(error > 0, joint, 0.0))
+
+
 def half_width(squared_error: Matrix, freedom: Matrix, confidence: float) -> Matrix:
     """Of Student's intervals."""
     with np.errstate(invalid="ignore"):

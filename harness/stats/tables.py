@@ -89,7 +89,7 @@ class Tables:
 def estimates(table: Fitted, compared: Means) -> list[Estimate]:
     """Medians over processes; their intervals are about the geometric mean, widened where that misses the median."""
     found = []
-    for own, width in zip(table.figures, compared.half_width().tolist(), strict=True):
+    for own, width in zip(table.figures, fit.as_shown(table, compared).half_width().tolist(), strict=True):
         logs = own[~np.isnan(own)]
         values, center = np.exp(logs), float(logs.mean())
         middle, low, high = float(np.median(values)), None, None

@@ -97,6 +97,42 @@ def test_a_deployment_as_a_whole_cancels_and_is_the_unit() -> None:
     assert difference(merged, "b", "a").half_width(0.95)[0] > 2 * difference(plain, "b", "a").half_width(0.95)[0]
 
 
+DRIFTING = (88.9, 94.8, 101.3, 106.9, 110.3)
+
+
+def test_what_processes_of_one_number_share_leaves_ratios_certain_and_figures_not() -> None:
+    generator = np.random.default_rng(4)
+    values = {
+        name: {(p, r): v * math.exp(generator.normal() * 0.003) for p, v in enumerate(DRIFTING) for r in range(3)}
+        for name in "abcd"
+    }
+    for standing in Tables({ONLY: values}).standings("a", higher=True).values():
+        low, high = standing.estimate.low or 0.0, standing.estimate.high or 0.0
+        known = stats.t.interval(0.95, 4, np.log(DRIFTING).mean(), stats.sem(np.log(DRIFTING)))
+        assert np.log((low, high)) == pytest.approx(known, abs=0.01)
+        assert standing.to_reference
+        assert (standing.to_reference.high or 9.0) < 1.02
+
+
+@pytest.mark.parametrize(("drift", "most"), [(0.0, 0.09), (0.03, 0.13)])
+def test_figures_of_two_processes_hold_the_truth_and_do_not_explode(drift: float, most: float) -> None:
+    """Processes that differ by 3 %, windows by 5 %; without drift ratios alone would need ± 5.6 %."""
+    generator, held, widths = np.random.default_rng(9), [], []
+    for _ in range(80):
+        shared, own = generator.normal(size=2) * drift, generator.normal(size=(4, 2)) * 0.03
+        values = {
+            str(i): {(p, r): math.exp(shared[p] + own[i, p] + generator.normal() * 0.05)
+                     for p in range(2) for r in range(5)}
+            for i in range(4)
+        }  # fmt: skip
+        for each in Tables({ONLY: values}).standings(None, higher=True).values():
+            low, high = each.estimate.low or 0.0, each.estimate.high or math.inf
+            held.append(low <= 1 <= high)
+            widths.append(math.log(high / low) / 2)
+    assert np.mean(held) >= 0.93
+    assert np.median(widths) < most
+
+
 def test_a_server_far_noisier_than_the_others_keeps_its_own_variance() -> None:
     generator = np.random.default_rng(9)
     values = {
