@@ -19,11 +19,16 @@ def of_effect(effect: Effect, margin: float) -> Verdict:
 
 
 def verdict(cell: CellComparison, margin: float) -> Verdict:
-    """A cell is slower where either figure is; else the figure decides that says more."""
-    found = [of_effect(effect, margin) for effect in (cell.cpu_per_request, cell.throughput)]
-    if "slower" in found:
-        return "slower"
-    return next((word for word in found if word != "cannot tell"), "cannot tell")
+    """A cell is slower where either figure is, else faster where either is; the same only where all that it has are."""
+    known = [each for each in (cell.cpu_per_request, cell.throughput) if each.verdict != "missing"]
+    found = [of_effect(effect, margin) for effect in known] or ["cannot tell"]
+    order: tuple[Verdict, ...] = ("slower", "faster", "cannot tell", "same")
+    return next(word for word in order if word in found)
+
+
+def _one_is_open(cell: CellComparison, margin: float) -> bool:
+    """Whether what cannot be told is one of the two figures alone."""
+    return "same" in (of_effect(cell.cpu_per_request, margin), of_effect(cell.throughput, margin))
 
 
 def sentences(comparison: Comparison) -> tuple[str, ...]:
@@ -34,12 +39,15 @@ def sentences(comparison: Comparison) -> tuple[str, ...]:
     found = [f"{names.get(word, word)} in {counts[word]}" for word in ORDER if counts[word]]
     said = ", ".join(found) or "cannot tell, they have no cell in common"
     first = f"{comparison.run_b} over {comparison.run_a}, {counted(len(comparison.cells), 'cell')}: {said}"
-    if not counts["cannot tell"]:
+    still_open = [cell for cell in comparison.cells if verdict(cell, comparison.fail_over) == "cannot tell"]
+    if not still_open:
         return (first,)
+    half = sum(_one_is_open(cell, comparison.fail_over) for cell in still_open)
+    alone = f", in {half} of them in one of the two figures" if half else ""
     return (
         first,
-        f"Cannot tell is not the same: in {counted(counts['cannot tell'], 'cell')} a difference of more than {margin} "
-        "may be there. More processes, or a quieter machine, would tell.",
+        f"Cannot tell is not the same: in {counted(len(still_open), 'cell')} a difference of more than {margin} "
+        f"may be there{alone}. More processes, or a quieter machine, would tell.",
     )
 
 

@@ -35,13 +35,16 @@ def compared(*cells: CellComparison) -> Comparison:
 @pytest.mark.parametrize(
     ("throughput", "cpu", "word"),
     [
-        (SAME, OPEN, "same"),
-        (OPEN, SAME, "same"),
+        (SAME, SAME, "same"),
+        (SAME, OPEN, "cannot tell"),
+        (OPEN, SAME, "cannot tell"),  # CPU per request says nothing of throughput that a lock or a pool took
+        (SAME, MISSING, "same"),
         (OPEN, OPEN, "cannot tell"),
         (MISSING, MISSING, "cannot tell"),
         (SLOWER, SAME, "slower"),
         (SAME, SLOWER, "slower"),
         (FASTER, OPEN, "faster"),
+        (FASTER, SAME, "faster"),
         (A_LITTLE_SLOWER, SAME, "same"),  # decided, and within the margin
     ],
 )
@@ -50,16 +53,19 @@ def test_a_cell_has_one_of_four_words(throughput: Effect, cpu: Effect, word: str
 
 
 def test_the_words_are_counted_the_gravest_first_and_cannot_tell_is_explained() -> None:
-    first, explained = report.sentences(compared(cell(SAME), cell(SAME), cell(OPEN), cell(SLOWER), cell(FASTER)))
+    same = cell(SAME, SAME)
+    first, explained = report.sentences(compared(same, same, cell(OPEN), cell(SLOWER), cell(FASTER)))
     assert first == "B over A, 5 cells: slower in 1, cannot tell in 1, faster in 1, the same within 5 % in 2"
     assert explained.startswith("Cannot tell is not the same: in 1 cell a difference of more than 5 % may be there.")
+    _, explained = report.sentences(compared(cell(OPEN), cell(OPEN, SAME), cell(SAME)))
+    assert "in 3 cells a difference of more than 5 % may be there, in 2 of them in one of the two figures." in explained
     (nothing,) = report.sentences(compared())
     assert "cannot tell" in nothing
 
 
 def test_the_table_has_the_gravest_first_the_same_when_asked_and_why_a_cell_is_missing() -> None:
     missing = cell(MISSING, MISSING, name="none", reason="B: verification failed")
-    found = compared(cell(SAME, name="same"), cell(SLOWER, name="slow"), missing)
+    found = compared(cell(SAME, SAME, name="same"), cell(SLOWER, name="slow"), missing)
     table = report.table(found, every=False)
     assert table.columns[3].cells == ("slow", "none")
     assert table.columns[4].cells[1] == "–"
