@@ -9,16 +9,17 @@ import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from statistics import median
+from statistics import fmean, median
 
+import numpy as np
 from scipy import stats
 
 from harness.plan.profile import OpenLoop, Orders
 from harness.records.models import Closed, Latency, LatencyGoal, Open, Outcome, RunInfo, Scenario, Trial
-from harness.stats import model
+from harness.stats import fit, model
 from harness.stats.fit import CONFIDENCE
-from harness.stats.stopping import section
-from harness.stats.tables import ONLY, Tables, alone, best_first, percentiles
+from harness.stats.stopping import alpha_at, section
+from harness.stats.tables import ONLY, Tables, alone, best_first, estimates, percentiles, placed
 from harness.stats.values import (
     METRICS,
     PERCENTILES,
@@ -185,10 +186,28 @@ def _capacities(
             )
         )
         if not why:
-            values[name] = {(process, 0): low.rate for process, (low, _) in own.items() if low}
-    found = Tables({ONLY: values}, deployments_of(info)).standings(info.reference, higher=True)
+            values[name] = {p: (low.rate, (high or low).rate) for p, (low, high) in own.items() if low}
+    found = _standings(info, values)
     rows = [row.model_copy(update={"capacity": found.get(row.implementation)}) for row in rows]
     return best_first(rows, lambda row: row.capacity)
+
+
+def _standings(info: RunInfo, brackets: Mapping[str, Mapping[int, tuple[float, float]]]) -> dict[str, model.Standing]:
+    """Of brackets by row and process: shown are their low ends, compared their middles.
+
+    A capacity is as likely anywhere within its bracket: a variance of width² / 12, however many processes have the same
+    one, since all searches try the same loads.
+    """
+    values = {name: {(p, 0): math.sqrt(low * high) for p, (low, high) in own.items()} for name, own in brackets.items()}
+    tables = Tables({ONLY: values}, deployments_of(info))
+    widths = [fmean(math.log(high / low) for low, high in own.values()) for own in brackets.values()]
+    compared = fit.less_sure(tables.means(), np.square(widths) / 12, fit.CERTAIN)
+    shown = []
+    for each, own in zip(estimates(tables.fits[ONLY], compared), brackets.values(), strict=True):
+        lows = tuple(low for low, _ in own.values())
+        low = each.low and min(each.low, median(lows))
+        shown.append(each.model_copy(update={"median": median(lows), "low": low, "values": lows}))
+    return placed(compared, shown, info.reference, 1 - CONFIDENCE, 0.0, higher=True)
 
 
 def _points(trials: Sequence[Trial]) -> tuple[model.RatePoint, ...]:

@@ -148,6 +148,35 @@ def test_capacities_rank_and_stand_beside_latency_over_load() -> None:
 
 def test_a_percentile_is_that_of_all_loads_of_each_process() -> None:
     loads = [(0, {"50": 0.01}, 1000), (0, {"50": 0.04}, 1000), (1, {"50": 0.02, "99": 0.1}, 1000)]
+def test_a_capacity_is_as_open_as_its_bracket_however_many_processes_have_the_same() -> None:
+    """True ones of 18.9, 19.1 and 22.5: the search tries 16.0, 19.03 and 22.6, in each process."""
+    loads: dict[str, tuple[Load, ...]] = {ORDER: (Scenario(factor=8.0, connections=64),)}
+    truth = {"a": 18.9, "b": 19.1, "c": 22.5}
+    info = run_info(list(truth), Processes(minimum=3, maximum=3), reference="b", loads=loads)
+    info = info.model_copy(update={"settings": {"profile": {"orders": Orders(goal=SLOW).model_dump()}}})
+    tried = []
+    for name, capacity in truth.items():
+        for process in range(3):
+            own = [arrivals(8.0, 0.0, name=name, process=process, purpose="measure")]
+            for _ in range(4):
+                factor = next_load(own, SLOW, start=8.0, seconds=3.6) or 0.0
+                own.append(arrivals(factor, 0.0 if factor <= capacity else 0.3, name=name, process=process))
+            tried += own
+    orders = rank(info, tried, [], []).orders
+    assert orders
+    rows = {row.implementation: row for row in orders.capacities}
+    for name, capacity in truth.items():
+        found = rows[name].capacity
+        assert found
+        assert (found.estimate.low or 99) < found.estimate.median <= capacity < (rows[name].above or 0)
+        assert (rows[name].above or 99) < (found.estimate.high or 0)
+    found = rows["a"].capacity
+    assert found
+    assert found.to_reference
+    assert (found.to_reference.low or 9) < 0.8 < 0.9 < (found.to_reference.high or 0)
+    assert {rows[name].capacity.rank.label for name in "bc" if rows[name].capacity} == {"1–2"}
+
+
     found = percentiles(loads)
     assert found.keys() == {"50"}  # no load of process 0 has a p99
     assert found["50"].values == pytest.approx((0.02, 0.02))
