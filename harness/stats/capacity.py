@@ -14,7 +14,7 @@ from statistics import fmean, median
 import numpy as np
 from scipy import stats
 
-from harness.plan.profile import OpenLoop, Orders
+from harness.plan.profile import OpenLoop, Orders, Processes
 from harness.records.models import Closed, Latency, LatencyGoal, Open, Outcome, RunInfo, Scenario, Trial
 from harness.stats import fit, model
 from harness.stats.fit import CONFIDENCE
@@ -259,9 +259,12 @@ def orders(
     searched = any(trial.purpose == "search" for own in tried.values() for trial in own)
     found = [(table.load.factor, table) for table in test_types[ORDER].tables if isinstance(table.load, Scenario)]
     names = [one.name for one in info.implementations if ORDER in one.test_types]
+    processes = {trial.process for own in measured.values() for trial in own}
+    alpha = alpha_at(section(info, "processes", Processes), len(processes))
     return model.Orders(
         tables=tuple(
-            _of_factor(info, table, factor, measured) for factor, table in sorted(found, key=lambda each: each[0])
+            _of_factor(info, table, factor, measured, alpha)
+            for factor, table in sorted(found, key=lambda each: each[0])
         ),
         goal=goal if searched else None,
         capacities=_capacities(info, ORDER, tried, goal, reasons, {}) if searched else (),
@@ -273,13 +276,17 @@ def orders(
 
 
 def _of_factor(
-    info: RunInfo, table: model.Table, factor: float, measured: Mapping[tuple[str, float], Sequence[Trial]]
+    info: RunInfo,
+    table: model.Table,
+    factor: float,
+    measured: Mapping[tuple[str, float], Sequence[Trial]],
+    alpha: float,
 ) -> model.OrderTable:
     """One factor: who answers "create order" soonest, and at what cost."""
     cells = {row.implementation: Cell(measured.get((row.implementation, factor), ())) for row in table.rows}
     response = METRICS["response-time-p50"]
     values = {row.implementation: cells[row.implementation].values(response) for row in table.rows if row.ranked}
-    found = Tables({ONLY: values}, deployments_of(info)).standings(info.reference, higher=False)
+    found = Tables({ONLY: values}, deployments_of(info)).standings(info.reference, alpha=alpha, higher=False)
     rows = []
     for row in table.rows:
         kept = cells[row.implementation].kept

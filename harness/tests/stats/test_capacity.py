@@ -35,10 +35,12 @@ def at(
     return made.model_copy(update={**counted, "latency": times(0.002), "lag_p99": 1e-5})
 
 
-def arrivals(factor: float, late: float, *, name: str = "a", process: int = 0, purpose: Purpose = "search") -> Trial:
+def arrivals(
+    factor: float, late: float, *, name: str = "a", process: int = 0, purpose: Purpose = "search", seconds: float = 0.02
+) -> Trial:
     """A thousand arrivals, each with a "create order" of 20 ms, or of a second where it is late."""
     slow = round(1000 * late)
-    histogram = ((0.02, 1000 - slow), (1.0, slow)) if slow else ((0.02, 1000),)
+    histogram = ((seconds, 1000 - slow), (1.0, slow)) if slow else ((seconds, 1000),)
     create = models.OperationTimes(
         use_case="bulk", operation=CREATE, due=1000, answered=1000, errors=models.Errors(),
         latency=times(0.02, histogram),
@@ -146,8 +148,6 @@ def test_capacities_rank_and_stand_beside_latency_over_load() -> None:
     assert "99" in point.percentiles
 
 
-def test_a_percentile_is_that_of_all_loads_of_each_process() -> None:
-    loads = [(0, {"50": 0.01}, 1000), (0, {"50": 0.04}, 1000), (1, {"50": 0.02, "99": 0.1}, 1000)]
 def test_a_capacity_is_as_open_as_its_bracket_however_many_processes_have_the_same() -> None:
     """True ones of 18.9, 19.1 and 22.5: the search tries 16.0, 19.03 and 22.6, in each process."""
     loads: dict[str, tuple[Load, ...]] = {ORDER: (Scenario(factor=8.0, connections=64),)}
@@ -177,6 +177,8 @@ def test_a_capacity_is_as_open_as_its_bracket_however_many_processes_have_the_sa
     assert {rows[name].capacity.rank.label for name in "bc" if rows[name].capacity} == {"1–2"}
 
 
+def test_a_percentile_is_that_of_all_loads_of_each_process() -> None:
+    loads = [(0, {"50": 0.01}, 1000), (0, {"50": 0.04}, 1000), (1, {"50": 0.02, "99": 0.1}, 1000)]
     found = percentiles(loads)
     assert found.keys() == {"50"}  # no load of process 0 has a p99
     assert found["50"].values == pytest.approx((0.02, 0.02))
@@ -205,3 +207,20 @@ def test_the_order_service_is_ranked_by_its_answers_and_keeps_every_operation() 
     assert [(row.implementation, row.ranked) for row in ranking.orders.capacities] == [("b", True), ("a", False)]
     points = {(p.use_case, p.operation): p for p in ranking.orders.points["b"]}
     assert (points["bulk", CREATE].answered, points["bulk", ""].failed, ranking.overall) == (3000, 30, ())
+
+
+@pytest.mark.parametrize(("looks", "groups"), [((), [1, 2]), ((3, 15), [1, 1])])
+def test_response_times_are_decided_with_their_look_s_share_of_the_error(
+    looks: tuple[int, ...], groups: list[int]
+) -> None:
+    """Paired t: p = 0.011, enough at 5 % and too much for a first look at three of fifteen processes."""
+    rules = Processes(minimum=3, maximum=max(looks, default=3), looks=looks)
+    info = run_info(["a", "b"], rules, loads={ORDER: (Scenario(factor=8.0, connections=64),)})
+    made = [
+        arrivals(8.0, 0.0, name=name, process=process, purpose="measure", seconds=0.02 * slower)
+        for process, gap in enumerate((1.041, 1.05, 1.059))
+        for name, slower in (("a", 1.0), ("b", gap))
+    ]
+    orders = rank(info, made, [], []).orders
+    assert orders
+    assert [row.response.tie_group for row in orders.tables[0].rows if row.response] == groups
