@@ -90,21 +90,26 @@ def noise_floor(trials: Sequence[Trial], names: tuple[str, str], *, profile: str
 
     A pair is a process number of both, over all cells that both have: cells of one process share its luck. More pairs
     lower the part that is chance; a lasting advantage of one copy (start order, placement, memory layout) stays, and is
-    what the floor is for. Raises ValueError with fewer than two pairs.
+    what the floor is for. What cancels over cells shows where ``compare`` would tell the copies of one apart: the floor
+    lies above each of these. Raises ValueError with fewer than two pairs.
     """
     cells, floors, logs = collect(trials), [], np.empty(0)
+    first, second = ({key[1:]: cell for key, cell in cells.items() if key[0] == name and cell.kept} for name in names)
+    one, other = ({("", *spot): side[spot] for spot in first if spot in second} for side in (first, second))
     for metric in (THROUGHPUT, CPU):
         found: defaultdict[int, list[float]] = defaultdict(list)
-        for (name, kind, load), cell in cells.items():
-            if name == names[0] and (twin := cells.get((names[1], kind, load))):
-                own, other = (each.by_process(metric) for each in (cell, twin))
-                for process in own.keys() & other.keys():
-                    found[process].append(float(np.log(own[process] / other[process])))
+        for key, cell in one.items():
+            own, twins = (each.by_process(metric) for each in (cell, other[key]))
+            for process in own.keys() & twins.keys():
+                found[process].append(float(np.log(own[process] / twins[process])))
         logs = np.asarray([np.mean(found[process]) for process in sorted(found)])
         if len(logs) < 2:
             raise ValueError(f"a noise floor needs at least two A/A pairs, there are {len(logs)}")
         half = half_width(logs.var(ddof=1) / len(logs), np.asarray(len(logs) - 1), CONFIDENCE)
-        floors.append(float(np.expm1(abs(logs.mean()) + half)))
+        effects = _effects(_within_rounds(one, other, metric), metric, 0.0).values()
+        told = [each.ratio for each in effects if each.ratio and each.verdict != "tie"]
+        ends = [max(1 / (each.low or 1.0), each.high or 1.0) for each in told]
+        floors.append(max([float(np.exp(abs(logs.mean()) + half)), *ends]) - 1)
     return NoiseFloor(
         implementation=names[0], profile=profile, measured_at=measured_at, pairs=len(logs), throughput=floors[0],
         cpu_per_request=floors[1],

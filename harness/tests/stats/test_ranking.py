@@ -209,3 +209,18 @@ def test_the_noise_floor_holds_what_two_copies_seem_to_differ_by() -> None:
     assert floor.throughput == pytest.approx(0.03, abs=1e-9)
     with pytest.raises(ValueError, match="at least two"):
         noise_floor(made[:1], ("a", "a~twin"), profile="quick", measured_at=1.0)
+    lasting = [
+        (kind, "a" + twin, 1 + sign * 0.04 * bool(twin))
+        for kind, sign in (("json", 1), ("db", -1))
+        for twin in ("", "~twin")
+    ]
+    noise = np.random.default_rng(1)
+    made_of = [
+        trial(name, 100.0 * speed * math.exp(noise.normal() * 0.003), p, r, test_type=kind)
+        for kind, name, speed in lasting
+        for p in range(5)
+        for r in range(2)
+    ]
+    opposite = noise_floor(made_of, ("a", "a~twin"), profile="quick", measured_at=1.0)
+    assert 0.04 < opposite.throughput < 0.06
+    assert 0.04 < opposite.cpu_per_request < 0.06
