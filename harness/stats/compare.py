@@ -79,9 +79,9 @@ def ratio(
     return tables.ratio(str(a), str(b), confidence, both)
 
 
-def ratio_of_values(a: Sequence[float], b: Sequence[float], confidence: float) -> Ratio | None:
-    """The same of positive values, one a process, that no run recorded."""
-    values = {name: {(process, 0): value for process, value in enumerate(own)} for name, own in (("a", a), ("b", b))}
+def ratio_of_values(a: Mapping[int, float], b: Mapping[int, float], confidence: float) -> Ratio | None:
+    """The same of positive values by process that no run recorded."""
+    values = {name: {(process, 0): value for process, value in own.items()} for name, own in (("a", a), ("b", b))}
     return Tables({ONLY: values}).ratio("a", "b", confidence)
 
 

@@ -34,7 +34,10 @@ def sentence(word: Word, statements: Sequence[StatementVerdict]) -> str:
     told = [f"{each.name}: {_told(each)}" if len(statements) > 1 else _told(each) for each in shown]
     told += [f"and {len(of) - len(shown)} more"] if of[len(shown) :] else []
     among = f" ({len(of)} of {len(statements)} statements)" if 0 < len(of) < len(statements) else ""
-    return f"{LEADS[word]}{among}: {'; '.join(told)}."
+    lead = LEADS[word]
+    if word == "direction only" and (sizes := sum(each.more > 0 for each in of)):
+        lead = f"The order is as said, the size is {'open' if sizes == len(of) else 'another, or open'}"
+    return f"{lead}{among}: {'; '.join(told)}."
 
 
 def _told(each: StatementVerdict) -> str:

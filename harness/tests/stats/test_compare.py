@@ -114,6 +114,6 @@ def test_cells_of_different_tables_and_processes_as_a_whole_have_ratios_too() ->
 
 
 def test_values_of_no_run_are_compared_start_by_start() -> None:
-    found = ratio_of_values([10.0, 20.0, 40.0], [5.0, 10.0, 20.0], 0.95)
+    found = ratio_of_values({0: 10.0, 1: 20.0, 2: 40.0, 3: 80.0}, {0: 5.0, 2: 20.0, 3: 40.0}, 0.95)
     assert found
-    assert found.value == pytest.approx(2.0)
+    assert (found.value, found.low) == pytest.approx((2.0, 2.0))

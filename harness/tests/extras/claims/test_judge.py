@@ -90,6 +90,8 @@ def test_errors_are_counted_over_all_trials_whatever_their_gates_said() -> None:
     found = judged(errors, run_of([bad])).statements[0]
     assert (found.verdict, found.value) == ("refuted", 2.0)
     assert found.remarks == ("errors",)
+    nothing = judged(errors, run_of([made.trial("a", 0, 0.0)])).statements[0]
+    assert (nothing.verdict, nothing.reason) == ("undecided", "0 in 0 requests")
 
 
 def test_a_program_is_judged_by_the_figures_of_its_starts() -> None:
@@ -109,6 +111,17 @@ def test_a_program_is_judged_by_the_figures_of_its_starts() -> None:
     assert (found.statements[1].verdict, found.statements[1].reason) == ("undecided", "1 in 6 starts")
 
 
+def test_starts_that_lack_a_figure_are_compared_by_those_that_have_both() -> None:
+    """Each start has a speed of its own: paired with its neighbour's, the second figure would be off by that."""
+    said = claim_of({"name": "time", "figures": ["slow", "quick"], "ratio": 9.0}, program=["java", "Threads.java"])
+    starts: list[dict[str, float]] = [{"slow": 0.9 * 2**i, "quick": 0.1 * 2**i} for i in range(5)]
+    del starts[1]["quick"]
+    found = judge.of_program(said, starts, made.machine(), measured_at=0.0, profile="claims", runtime="local")
+    (statement,) = found.statements
+    assert (statement.verdict, statement.value, statement.low) == ("supported", pytest.approx(9.0), pytest.approx(9.0))
+    assert statement.processes == 4
+
+
 def between(low: float, high: float) -> Ratio:
     return Ratio(value=(low * high) ** 0.5, low=low, high=high)
 
@@ -123,6 +136,7 @@ def between(low: float, high: float) -> Ratio:
         (2.5, 0.5, 0.9, "refuted"),
         (2.5, 1.5, 2.5, "direction only"),  # the size is open
         (2.5, 0.97, 1.03, "refuted"),  # no difference that is worth the name
+        (2.5, 1.01, 1.03, "refuted"),
         (2.5, 0.9, 4.0, "undecided"),
         (0.4, 0.36, 0.44, "supported"),
         (0.4, 0.6, 0.8, "direction only"),
@@ -146,6 +160,8 @@ def test_an_interval_is_held_against_the_tolerance_and_against_1(
     ("order", "low", "high", "word"),
     [
         ("higher", 1.01, 1.2, "supported"),
+        ("higher", 1.01, 1.03, "refuted"),  # as it supports "not higher": a difference below 5 % is none
+        ("not higher", 1.01, 1.03, "supported"),
         ("higher", 0.8, 0.9, "refuted"),
         ("higher", 0.97, 1.04, "refuted"),  # 5 % are excluded
         ("higher", 0.9, 1.2, "undecided"),

@@ -58,6 +58,14 @@ def test_a_sentence_has_the_figures_that_make_the_verdict() -> None:
     assert supported.startswith("It holds here: 2.50× [")
     assert supported.endswith("], said 2.5×.")
     assert verdict(claim(ratio=5.0)).sentence.startswith("The order is as said, the size is not: 2.50× [")
+    exact, wide = (
+        StatementVerdict.model_validate(verdict(claim(ratio=5.0)).statements[0]),
+        {"more": 12.0, "takes": "more"},
+    )
+    still_open = exact.model_copy(update={"value": 5.0, "low": 3.75, "high": 6.67, **wide})
+    assert show.sentence("direction only", [still_open]).startswith("The order is as said, the size is open: 5.00× [")
+    both = show.sentence("direction only", [still_open, exact])
+    assert both.startswith("The order is as said, the size is another, or open: ")
     refuted = verdict(claim(order="lower")).sentence
     assert refuted.startswith("It does not hold here: 2.50× [")
 
