@@ -81,13 +81,13 @@ class RunDocument(Record):
 
 
 class CellLatency(Record):
-    """The latency distribution of a cell in seconds: each figure is the median over its trials."""
+    """The latency distribution of a cell in seconds: mean and percentiles are medians over its processes."""
 
     implementation: str
     load: Load
     basis: str  # of Latency, or what a file of another tool says
     percentiles: dict[str, float]
-    spread: dict[str, tuple[float, float]] = Field(default_factory=dict)  # lowest and highest trial
+    spread: dict[str, tuple[float, float]] = Field(default_factory=dict)  # lowest and highest process
     mean: float | None = None
     stdev: float | None = None
     maximum: float | None = None

@@ -242,19 +242,22 @@ def comparison(before: Run, after: Run) -> ComparisonDocument:
 
 
 def _cell_latency(trials: Sequence[Trial]) -> CellLatency:
-    """Of one cell: each figure is the median over its trials."""
-    seen = [trial.latency for trial in trials if trial.latency]
-    keys = sorted({key for each in seen for key in each.percentiles if PERCENTILE.fullmatch(key)}, key=float)
-    values = {key: [each.percentiles[key] for each in seen if key in each.percentiles] for key in keys}
+    """Of one cell, by process as in the ranking's tables."""
+    from harness.stats.tables import percentiles  # here: scipy takes longer to import than most pages to serve
+    from harness.stats.values import METRICS, Cell
+
+    seen = [(trial.process, trial.latency, trial.requests) for trial in trials if trial.latency]
+    found = percentiles((process, each.percentiles, requests) for process, each, requests in seen)
+    keys = sorted(filter(PERCENTILE.fullmatch, found), key=float)
     return CellLatency(
         implementation=trials[0].implementation,
         load=trials[0].load,
-        basis=seen[0].basis,
-        percentiles={key: median(found) for key, found in values.items()},
-        spread={key: (min(found), max(found)) for key, found in values.items()},
-        mean=median(each.mean for each in seen),
-        stdev=median(each.stdev for each in seen),
-        maximum=median(each.max for each in seen),
+        basis=seen[0][1].basis,
+        percentiles={key: found[key].median for key in keys},
+        spread={key: (min(found[key].values), max(found[key].values)) for key in keys},
+        mean=Cell(trials).median(METRICS["response-time"]),
+        stdev=median(each.stdev for _, each, _ in seen),
+        maximum=max(each.max for _, each, _ in seen),
         trials=len(seen),
     )
 

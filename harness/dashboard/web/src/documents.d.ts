@@ -504,7 +504,7 @@ export interface OrderPoint {
   processes: number;
 }
 /**
- * The latency distribution of a cell in seconds: each figure is the median over its trials.
+ * The latency distribution of a cell in seconds: mean and percentiles are medians over its processes.
  */
 export interface CellLatency {
   implementation: string;
