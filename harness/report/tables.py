@@ -1,5 +1,6 @@
 """The tables of a ranking as text: the same figures, words and columns in every rendering for people."""
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -135,8 +136,15 @@ def ratio(value: Ratio | None) -> str:
     if value is None:
         return "–"
     if value.low is None or value.high is None or value.low == value.high:
-        return f"{value.value:.2f}×"
-    return f"{value.value:.2f}× [{value.low:.2f}, {value.high:.2f}]"
+        return f"{_factor(value.value)}×"
+    return f"{_factor(value.value)}× [{_factor(value.low)}, {_factor(value.high)}]"
+
+
+def _factor(value: float) -> str:
+    """As the page has it: two decimals below ten, three digits beyond, two of them below a tenth."""
+    small = 0 < value < 0.095
+    digits = 1 - math.floor(math.log10(value)) if small else 2 if value < 10 else 1 if value < 100 else 0
+    return f"{value:,.{digits}f}"
 
 
 def standing(row: Row, quantity: Quantity) -> Standing | None:

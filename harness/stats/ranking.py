@@ -281,7 +281,12 @@ def _notes(run: _Run, test_types: Mapping[str, model.TestTypeRanking]) -> Iterat
         yield f"not in the overall score, because {info.reference} has no figure there: {', '.join(lacking)}"
     counts = [max(own.processes, default=0) for _, tables, _ in run.tables for own in tables.fits.values()]
     if max(counts, default=0) == 1:
-        yield f"one process of each: fresh ones are taken to differ by {fit.ASSUMED:.0%}"
+        rounds = any(own.within.freedom.any() for _, tables, _ in run.tables for own in tables.fits.values())
+        yield "one process of each: " + (
+            f"fresh ones are taken to differ by {fit.ASSUMED:.0%}"
+            if rounds
+            else "nothing says how far others would differ"
+        )
     if info.settings.get("network") == "bridge":
         yield "all of this run went over a bridge network: its figures are not those of runs on the host's own network"
     if info.status != "complete":

@@ -111,8 +111,9 @@ class Cell:
         """
         costs: defaultdict[int, list[float]] = defaultdict(list)
         for trial in sorted(self.kept, key=lambda trial: trial.started_at):
-            costs[trial.process].append(math.log(trial.cpu_per_request or math.nan))
-        if any(trial.steady is False and len(costs[trial.process]) == 1 for trial in self.kept):
+            if trial.cpu_per_request:
+                costs[trial.process].append(math.log(trial.cpu_per_request))
+        if any(trial.steady is False and len(costs[trial.process]) < 2 for trial in self.kept):
             return False
         excess = [fmean(own) - fmean(own[len(own) // 2 :]) for own in costs.values() if len(own) > 1]
         return not excess or not fmean(excess) > math.log(WARM)

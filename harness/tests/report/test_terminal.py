@@ -6,8 +6,8 @@ import pytest
 
 from harness.console import SafeConsole
 from harness.records.models import Closed, LatencyGoal, MachineLink, RoleMachine, RunInfo, RunRecords
-from harness.report import Report, markdown, terminal
-from harness.stats.model import GoalRow, LatencyTable, OrderRow, Orders, OrderTable, Ranking, RatePoint
+from harness.report import Report, markdown, tables, terminal
+from harness.stats.model import GoalRow, LatencyTable, OrderRow, Orders, OrderTable, Ranking, RatePoint, Ratio
 from harness.tests.report import made
 
 LONG = "quarkus-hibernate-reactive"
@@ -30,6 +30,20 @@ def test_on_a_shared_machine_rows_are_in_the_order_of_cpu_and_it_stands_first() 
     assert by_cpu.index("µs CPU/req") < by_cpu.index("req/s")
     by_throughput = shown(info, made.ranking((fast, slow_and_frugal), "throughput")).partition("json, at c64")[2]
     assert by_throughput.index("  1  fast") < by_throughput.index("  1  frugal")
+
+
+@pytest.mark.parametrize(
+    ("ends", "text"),
+    [
+        ((1.12, 1.08, 1.17), "1.12× [1.08, 1.17]"),
+        ((0.004, 0.0035, 0.0046), "0.0040× [0.0035, 0.0046]"),
+        ((0.095, 0.0949, 12.34), "0.10× [0.095, 12.3]"),
+        ((1234.5, None, None), "1,234×"),
+    ],
+)
+def test_a_ratio_has_the_digits_that_the_page_gives_it(ends: tuple[float, float, float], text: str) -> None:
+    value, low, high = ends
+    assert tables.ratio(Ratio(value=value, low=low, high=high)) == text
 
 
 def test_a_profile_that_ranks_nothing_shows_figures_and_no_ranks() -> None:

@@ -176,6 +176,18 @@ def test_latency_and_startup_stand_beside_the_row() -> None:
     assert (row.latency.maximum, row.startup_time) == (0.5, 1.5)
 
 
+@pytest.mark.parametrize(
+    ("rounds", "note"), [(1, "nothing says how far others would differ"), (2, "fresh ones are taken to differ by 5%")]
+)
+def test_one_process_of_each_is_said_with_what_its_intervals_rest_on(rounds: int, note: str) -> None:
+    made = [trial(name, 1000.0 + r, 0, r) for name in "ab" for r in range(rounds)]
+    ranking = ranked(run_info(["a", "b"], TWO), made)
+    assert f"one process of each: {note}" in ranking.notes
+    (first, *_) = ranking.test_types["json"].headline.rows
+    assert first.throughput
+    assert (first.throughput.estimate.low is None) == (rounds == 1)
+
+
 def test_ratios_of_a_merged_run_are_within_its_deployments() -> None:
     info, made = played()
     faster = [t.model_copy(update={"throughput": t.throughput * (10 if t.process else 1)}) for t in made]
@@ -207,8 +219,6 @@ def test_the_noise_floor_holds_what_two_copies_seem_to_differ_by() -> None:
     floor = noise_floor(made, ("a", "a~twin"), profile="quick", measured_at=1.0)
     assert floor.pairs == 5
     assert floor.throughput == pytest.approx(0.03, abs=1e-9)
-    with pytest.raises(ValueError, match="at least two"):
-        noise_floor(made[:1], ("a", "a~twin"), profile="quick", measured_at=1.0)
     lasting = [
         (kind, "a" + twin, 1 + sign * 0.04 * bool(twin))
         for kind, sign in (("json", 1), ("db", -1))
@@ -224,3 +234,5 @@ def test_the_noise_floor_holds_what_two_copies_seem_to_differ_by() -> None:
     opposite = noise_floor(made_of, ("a", "a~twin"), profile="quick", measured_at=1.0)
     assert 0.04 < opposite.throughput < 0.06
     assert 0.04 < opposite.cpu_per_request < 0.06
+    with pytest.raises(ValueError, match="at least two"):
+        noise_floor(made[:1], ("a", "a~twin"), profile="quick", measured_at=1.0)
