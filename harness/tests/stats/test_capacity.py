@@ -174,7 +174,7 @@ def test_a_capacity_is_as_open_as_its_bracket_however_many_processes_have_the_sa
     assert found
     assert found.to_reference
     assert (found.to_reference.low or 9) < 0.8 < 0.9 < (found.to_reference.high or 0)
-    assert {rows[name].capacity.rank.label for name in "bc" if rows[name].capacity} == {"1–2"}
+    assert {found.rank.label for name in "bc" if (found := rows[name].capacity)} == {"1–2"}
 
 
 def test_a_percentile_is_that_of_all_loads_of_each_process() -> None:
