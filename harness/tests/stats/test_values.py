@@ -42,4 +42,4 @@ def test_a_server_whose_cost_falls_while_it_is_measured_is_not_warm(
 
 def test_a_trial_whose_cpu_could_not_be_read_hides_no_warm_up() -> None:
     falling = [trial("jit", 1000.0, 0, round_, cpu=cost * 1e-6) for round_, cost in enumerate(FALLING)]
-    assert not Cell([*falling, trial("jit", 1000.0, 1, 0, cpu=0.0)]).warm
+    assert not Cell([*falling, *(trial("jit", 1000.0, 1, round_, cpu=0.0) for round_ in range(2))]).warm
