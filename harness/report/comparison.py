@@ -43,7 +43,7 @@ def sentences(comparison: Comparison) -> tuple[str, ...]:
     if not still_open:
         return (first,)
     half = sum(_one_is_open(cell, comparison.fail_over) for cell in still_open)
-    alone = f", in {half} of them in one of the two figures" if half else ""
+    alone = f", in {half} of them in one of the two figures alone" if half else ""
     return (
         first,
         f"Cannot tell is not the same: in {counted(len(still_open), 'cell')} a difference of more than {margin} "
