@@ -300,10 +300,12 @@ class Bench:
 
     def _hold_to_account(self, running: Running) -> None:
         """Hold what was answered under load against the database; what is missing there is every such test type's."""
-        failed = [r for r in self.verifier.end(running.database.address) if r.outcome is Outcome.FAIL]
+        found = [r for r in self.verifier.end(running.database.address) if r.outcome is not Outcome.PASS]
         for name in list(running.verdicts):
-            if running.implementation.test_types[name].counts_statements:
-                self._object(running, name, failed, "after the process")
+            kind = running.implementation.test_types[name]
+            if kind.counts_statements:  # what warns is deadlocks, which only those have that write
+                own = [r for r in found if r.outcome is Outcome.FAIL or kind.writes_database]
+                self._object(running, name, own, "after the process")
 
     def _fail(self, running: Running, reason: str) -> None:
         """Something failed; the process goes on."""

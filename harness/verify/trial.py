@@ -65,7 +65,6 @@ class Process:
 
     before: DatabaseCounters | None = None  # when it had not started yet
     due: Due = field(default_factory=Due)  # for all good answers
-    failed: int = 0  # responses to update with another status than 2xx
     rows: list[tuple[float, frozenset[tuple[int, int]]]] = field(default_factory=list)  # until when, and what was there
     unknown_until: float = 0.0  # epoch seconds until which a cache may hold rows that nobody here has seen
     _view: Tables | None = None
@@ -162,7 +161,6 @@ class TrialAudit:
             results, looked_at = judge(evidence), len(evidence.crowd)
         due = Due.of(self.test_type, self.load.queries or 1, good)
         self.process.due += due
-        self.process.failed += failed if self.test_type.writes_database else 0
         if self._counted and self._view:  # whether the database did what was answered: each request has its answer now
             results += judge(counted(self._view, self._counted, due, self.load.queries or 1))
         return models.Evidence(

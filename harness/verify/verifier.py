@@ -156,7 +156,7 @@ class Verifier:
         if process.before is None:
             return ()
         use = read_counters(database).since(process.before)
-        return judge(Evidence(test_type=LOAD, url="", use=use, due=process.due, failed_responses=process.failed))
+        return judge(Evidence(test_type=LOAD, url="", use=use, due=process.due))
 
 
 def _verdict(

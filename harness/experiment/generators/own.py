@@ -376,6 +376,7 @@ def _account(total: Total) -> Account:
         unfinished=0 if total.drain_seconds >= TIMEOUT_SECONDS else total.unfinished,
         hung=total.connections_hung,
         closed=total.connections_closed_by_peer,
+        cut=total.errors.closed + total.errors.write,
         unsound=total.errors.framing + total.errors.dropped,
         statuses=total.statuses,
         whole=total.sampled == total.received,

@@ -192,6 +192,7 @@ class FakeGenerator:
             unfinished=0,
             hung=0,
             closed=0,
+            cut=0,
             unsound=0,
             statuses={"200": requests - bad},
             whole=False,

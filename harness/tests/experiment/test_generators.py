@@ -170,7 +170,7 @@ def test_a_closed_loop_s_service_time_is_its_latency_but_not_when_pipelined() ->
 def test_the_account_is_of_every_request() -> None:
     account = Account(
         sent=1005, received=1000, successes=936, failed=64, unasked=5, unasked_bytes=6, unfinished=4, hung=7, closed=8,
-        unsound=16 + 32, statuses={"200": 936, "503": 64}, whole=False,
+        cut=4 + 2, unsound=16 + 32, statuses={"200": 936, "503": 64}, whole=False,
     )  # fmt: skip
     assert Loadgen().result(RUN, printed(total(**CLOSED))).account == account
     waited = Loadgen().result(RUN, printed(total(**CLOSED, drain_seconds=8.0, sampled=1000))).account

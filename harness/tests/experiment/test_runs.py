@@ -165,6 +165,14 @@ def test_rows_that_the_database_never_had_fail_the_test_types_that_read_them(tmp
     assert ranked == {"json": True, "db": False}
 
 
+def test_deadlocks_are_a_warning_of_the_test_type_that_writes(tmp_path: Path) -> None:
+    fake = FakeRun(tmp_path, {"a": Behaviour()}, quick(1, 60.0), test_types=("db", "update"))
+    fake.verifier.lost = (WRONG.model_copy(update={"outcome": Outcome.WARN}),)
+    outcome = fake.run()
+    found = {verdict.test_type for verdict in outcome.records.verdicts if verdict.outcome is Outcome.WARN}
+    assert (found, outcome.failures) == ({"update"}, ())
+
+
 def test_a_server_that_dies_is_a_failed_process_and_the_others_go_on(tmp_path: Path) -> None:
     fake = FakeRun(tmp_path, {"a": Behaviour(), "b": Behaviour(dies_after=12.5)}, quick())
     outcome = fake.run()

@@ -281,6 +281,7 @@ class Account:
     unfinished: int  # under way when the generator stopped listening; 0 where it listened for as long as it ever does
     hung: int  # connections
     closed: int  # connections, by the server
+    cut: int  # requests that were under way on them then
     unsound: int  # answers with a broken framing, or another body or length than the rule allows
     statuses: Mapping[str, int]
     whole: bool  # every answer was written out
@@ -312,7 +313,6 @@ class Evidence:
     wire: dict[str, Wire] = field(default_factory=dict)
     use: TableUse | None = None  # of the table, over a whole replicate
     due: Due = Due()  # for what the load was answered
-    failed_responses: int = 0  # responses to update under load with another status than 2xx
     account: Account | None = None  # of a load
     extension: object = None  # what is seen for the checks of an extension alone
     upstream: UpstreamStats | None = None  # what the exchanges made the server ask its upstream

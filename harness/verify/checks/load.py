@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import psycopg
 
 from harness.plan.testtypes import DECLARED
+from harness.records.models import Outcome
 from harness.runtime import DatabaseAddress
 from harness.runtime.database import connect
 from harness.runtime.database.state import read_state
@@ -23,14 +24,17 @@ HERE = frozenset({LOAD})
 
 
 @check("load.5", HERE, lambda evidence: evidence.due.writes > 0 and evidence.use is not None)
-def no_deadlock_answered(evidence: Evidence) -> Iterator[Finding]:
-    """An update that PostgreSQL ended as a deadlock was not written: it is no answer."""
-    deadlocks, failed = (evidence.use and evidence.use.deadlocks) or 0, evidence.failed_responses
-    if deadlocks > failed:
+def no_deadlocks(evidence: Evidence) -> Iterator[Finding]:
+    """No update was ended as a deadlock; whether its server wrote it again, or said that it failed, is not seen here.
+
+    Rows that are missing then are objected to by the checks of rows and statements.
+    """
+    if deadlocks := (evidence.use and evidence.use.deadlocks) or 0:
         yield Finding(
-            f"PostgreSQL ended {deadlocks} transactions as deadlocks, and {failed} responses said that they failed",
-            expected="writes in the order of ids, or an error status for each that was lost",
-            actual=f"{deadlocks - failed} lost updates answered with 200",
+            f"PostgreSQL ended {deadlocks} transactions of update as deadlocks",
+            expected="writes in the order of ids; else each is to be written again, or answered with an error status",
+            actual=f"{deadlocks} rolled back",
+            outcome=Outcome.WARN,
         )
 
 
@@ -45,26 +49,32 @@ def nothing_left_behind(evidence: Evidence) -> Iterator[Finding]:
 def one_answer_a_request(evidence: Evidence) -> Iterator[Finding]:
     """No answer is missing, came unasked or has another status; no connection hung or was closed by the server.
 
-    A service of one's own may close connections, and has declared which status it answers.
+    A service of one's own may close connections, and has declared which status it answers. By TechEmpower's rules any
+    server may: wrk opens another, whatever was under way.
     """
     account = evidence.account
     assert account is not None  # noqa: S101 - needs
     service = evidence.test_type == DECLARED
     others = account.failed if service else sum(n for status, n in account.statuses.items() if status != "200")
     statuses = ", ".join(f"{number} × {status}" for status, number in sorted(account.statuses.items()))
-    for count, message in (
-        (account.sent - account.received - account.unfinished, "requests were not answered"),
-        (0 if service else account.hung, "connections hung"),
-        (0 if service else account.closed, "connections were closed by the server"),
-        (account.unsound, "answers are not framed as HTTP asks, or have another body"),
-        (others, "answers have another status than expected"),
-        (account.unasked, "responses came that nobody had asked for"),
-        (0 if service else account.unasked_bytes, "bytes came outside of the answers"),
+    cut = 0 if service else account.cut
+    for count, message, accepted in (
+        (account.sent - account.received - account.unfinished - cut, "requests were not answered", False),
+        (0 if service else account.hung, "connections hung", False),
+        (0 if service else account.closed, "connections were closed by the server", True),
+        (cut, "requests were under way on connections that the server closed", True),
+        (account.unsound, "answers are not framed as HTTP asks, or have another body", False),
+        (others, "answers have another status than expected", False),
+        (account.unasked, "responses came that nobody had asked for", False),
+        (0 if service else account.unasked_bytes, "bytes came outside of the answers", False),
     ):
         if count > 0:
-            expected = f"{account.sent} whole answers to {account.sent} requests"
-            actual = f"{account.received} answers: {statuses or 'none'}"
-            yield Finding(f"of a load of {account.sent} requests: {count} {message}", expected=expected, actual=actual)
+            yield Finding(
+                f"of a load of {account.sent} requests: {count} {message}",
+                expected=f"{account.sent} whole answers to {account.sent} requests",
+                actual=f"{account.received} answers: {statuses or 'none'}",
+                accepted=accepted,
+            )
 
 
 # ---- over a process --------------------------------------------------------------------------------------------------

@@ -78,7 +78,9 @@ def rows_written(evidence: Evidence) -> Iterator[Finding]:
         yield Finding(message, expected=f"{due.updates}, one a request at least", actual=f"{calls}")
     named = sum(len(exchange.rows) for exchange in evidence.crowd)
     if evidence.crowd and rows > named and all(exchange.ok for exchange in evidence.crowd):
-        yield Finding("more rows were written than answered", expected=f"{named} rows", actual=f"{rows} rows")
+        # Written again after a deadlock, perhaps: what was rolled back is counted too.
+        message, actual = "more rows were written than answered", f"{rows} rows"
+        yield Finding(message, expected=f"{named} rows", actual=actual, outcome=Outcome.WARN)
 
 
 def _looked(evidence: Evidence) -> bool:

@@ -180,7 +180,7 @@ ROGUES = (
     under_load("writes-requests-together", "update", "rows-written", "writes several requests by one statement", while_busy({"write": written_together})),
     under_load("caches-the-page-when-busy", "fortune", "rows-read", "renders fortunes out of memory", while_busy({"fortunes": page_out_of_memory})),
     under_load("reads-fortunes-ahead-when-busy", "fortune", "fortunes-in-order", "renders what was read for the connection's request before", {"fortunes": fortunes_read_ahead}),
-    under_load("swallows-deadlocks", "update", "no-deadlock-answered", "takes deadlocks for successes", {"write": deadlocking}),
+    under_load("swallows-deadlocks", "update", "no-deadlocks", "takes deadlocks for successes", {"write": deadlocking}),
     under_load("leaves-a-setting", "db", "nothing-left-behind", "leaves a setting of the role behind", leaving("ALTER ROLE CURRENT_USER SET enable_indexscan = off")),
     under_load("changes-the-password", "db", "nothing-left-behind", "changes the role's password", leaving("ALTER ROLE CURRENT_USER PASSWORD 'mine'")),
     under_load("answers-twice", "json", "one-answer-a-request", "answers each request twice", {"encode": twice}),

@@ -1,0 +1,56 @@
+"""What the generator's account and the database's counters of a load say of a server."""
+
+from dataclasses import fields
+from typing import Any
+
+import pytest
+
+from harness.plan.discovery import Rules
+from harness.plan.testtypes import DECLARED
+from harness.records.models import CheckResult, Outcome
+from harness.verify.checks import LOAD
+from harness.verify.checks.evidence import Account, Due, Evidence, TableUse
+from harness.verify.checks.registry import CHECKS
+from harness.verify.verification import judge
+
+
+def accounted(rules: Rules, test_type: str = "json", **counts: int) -> CheckResult:
+    """A load of a hundred requests, all answered but for these."""
+    nothing: dict[str, Any] = {one.name: 0 for one in fields(Account)}
+    received = 100 - counts.get("cut", 0) - counts.pop("missing", 0)
+    account = Account(**{**nothing, "sent": 100, "received": received, "statuses": {"200": received}, **counts})
+    evidence = Evidence(test_type=test_type, url="/x", rules=rules, under_load=True, account=account)
+    return CHECKS["one-answer-a-request"].run(evidence)
+
+
+@pytest.mark.parametrize("cut", [0, 12])
+def test_a_server_that_closes_connections_now_and_then_fails_under_our_rules_alone(cut: int) -> None:
+    assert accounted("tfb", closed=1, cut=cut).outcome is Outcome.FAIL
+    found = accounted("techempower", closed=1, cut=cut)
+    assert (found.outcome, found.waived) == (Outcome.WARN, True)
+    assert "1 connections were closed by the server" in str(found.message)
+
+
+def test_a_request_that_is_not_answered_on_an_open_connection_fails_under_both() -> None:
+    for rules in ("tfb", "techempower"):
+        assert accounted(rules, closed=1, cut=12, missing=1).outcome is Outcome.FAIL
+        assert accounted(rules, hung=1, missing=1).outcome is Outcome.FAIL
+
+
+def test_a_service_may_close_a_connection_behind_an_answer_but_not_before_it() -> None:
+    assert accounted("tfb", DECLARED, closed=1).outcome is Outcome.PASS
+    assert accounted("tfb", DECLARED, closed=1, cut=1).outcome is Outcome.FAIL
+
+
+@pytest.mark.parametrize("deadlocks", [0, 3])
+def test_deadlocks_warn_since_a_server_may_have_written_again(deadlocks: int) -> None:
+    use = TableUse(fetched=2000, updated=2000, deadlocks=deadlocks, left_behind=())
+    evidence = Evidence(test_type=LOAD, url="", due=Due(reads=2000, writes=2000, updates=100), use=use)
+    objections = {r.check: r.outcome for r in judge(evidence) if r.outcome is not Outcome.PASS}
+    assert objections == ({"no-deadlocks": Outcome.WARN} if deadlocks else {})
+
+
+def test_a_deadlock_s_rows_that_were_not_written_again_are_missed() -> None:
+    use = TableUse(fetched=2000, updated=1900, deadlocks=5, left_behind=())
+    evidence = Evidence(test_type=LOAD, url="", due=Due(reads=2000, writes=2000, updates=100), use=use)
+    assert CHECKS["rows-written"].run(evidence).outcome is Outcome.FAIL
