@@ -44,6 +44,14 @@ DATE = ("Date", "Sun Nov 22 01:00:00 2026")
         ("equals-row", "db", '{"id":7,"randomNumber":6}', PLAIN, (), False),
         ("equals-row", "db", '{"ID":"7","RANDOMNUMBER":"6"}', PLAIN, (), False),
         ("in-range", "db", '{"id":10001,"randomNumber":6}', PLAIN, (), False),
+        ("rows-are-objects", "db", '[{"id":7,"randomNumber":5}]', PLAIN, (), True),
+        ("rows-are-objects", "db", '[{"id":7,"randomNumber":5},{"id":7,"randomNumber":5}]', PLAIN, (), False),
+        ("rows-are-objects", "db", "[7]", PLAIN, (), False),
+        ("rows-are-objects", "query", '{"id":7,"randomNumber":5}', TWO, (), False),
+        ("equals-row", "db", '[{"id":7,"randomNumber":6}]', PLAIN, (), False),
+        ("date-form", "json", "{}", PLAIN, (DATE, DATE), True),
+        ("nothing-executable", "fortune", "<script src=/x.js></script><link href=/x.css>", PLAIN, (), True),
+        ("nothing-executable", "fortune", "<script src=/x.js></script><iframe src=/x></iframe>", PLAIN, (), False),
     ],
 )
 def test_under_techempower_s_rules_what_it_accepts_warns_and_what_is_missing_or_wrong_in_data_fails(

@@ -99,10 +99,10 @@ class Exchange:
 
     @cached_property
     def items(self) -> tuple[object, ...]:
-        """The row objects of the answer, sound or not; empty where the body is no such document."""
-        if self.case.count is None:
-            return () if self.parsed is UNREADABLE else (self.parsed,)
-        return tuple(self.parsed) if isinstance(self.parsed, list) else ()
+        """The row objects of the answer, sound or not, in an array or alone; empty where the body is no document."""
+        if isinstance(self.parsed, list):
+            return tuple(self.parsed)
+        return () if self.parsed is UNREADABLE or self.case.count is not None else (self.parsed,)
 
     @property
     def objects(self) -> Iterator[dict[str, object]]:

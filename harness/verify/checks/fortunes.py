@@ -17,7 +17,9 @@ ADDED = "Additional fortune added at request time."
 # attributes like class change nothing of what is rendered.
 ELEMENTS = frozenset({"html", "head", "meta", "title", "body", "table", "thead", "tbody", "tr", "th", "td"})
 EXECUTABLE = frozenset({"script", "iframe", "frame", "object", "embed", "applet", "link", "style", "svg", "base"})
-_DOCTYPE = re.compile(rb"\s*<!doctype html>", re.IGNORECASE)
+OVERLOOKED = frozenset({"script", "link"})  # by TechEmpower's verification, and all attributes
+_DOCTYPE = re.compile(rb"(?:\s|<!--(?>.*?-->))*+<!doctype\s+html\s*>", re.IGNORECASE | re.DOTALL)
+_HIDING = re.compile(r"display\s*:\s*none|visibility\s*:\s*hidden", re.IGNORECASE)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,13 +62,14 @@ def nothing_executable(exchange: Exchange) -> Iterator[Finding]:
     page = parse(exchange.body)
     for name in page.elements:
         if name in EXECUTABLE:
-            yield Finding(f"the page holds a <{name}> element", expected="no such element", actual=f"<{name}>")
+            message, accepted = f"the page holds a <{name}> element", name in OVERLOOKED
+            yield Finding(message, expected="no such element", actual=f"<{name}>", accepted=accepted)
     for element, name, value in page.attributes:
         target = re.sub(r"[\s\x00-\x1f]", "", value).lower()
-        refresh = name == "http-equiv" and target != "content-type"
+        refresh = name == "http-equiv" and target == "refresh"
         if name.startswith("on") or name in {"src", "href", "srcdoc"} or "javascript:" in target or refresh:
             message, actual = f"the page can run or load something: <{element} {name}>", shown(f'{name}="{value}"', 80)
-            yield Finding(message, expected="no such attribute", actual=actual)
+            yield Finding(message, expected="no such attribute", actual=actual, accepted=True)
 
 
 @each("fortune.4", FORTUNE)
@@ -74,7 +77,7 @@ def nothing_else_on_the_page(exchange: Exchange) -> Iterator[Finding]:
     """Beside the table the page shows nothing."""
     page = parse(exchange.body)
     extra = [f"<{name}>" for name in page.elements if name not in ELEMENTS | EXECUTABLE]
-    hidden = [f"<{e} {n}>" for e, n, v in page.attributes if n == "hidden" or (n == "style" and "none" in v)]
+    hidden = [f"<{e} {n}>" for e, n, v in page.attributes if n == "hidden" or (n == "style" and _HIDING.search(v))]
     if extra or hidden or page.loose_text:
         actual = ", ".join(extra or hidden) or shown(page.loose_text, 80)
         yield Finding("the page has more than the fortunes", expected="a table of fortunes", actual=actual)

@@ -35,6 +35,9 @@ def objections(page: str, encoding: str = "utf-8", fortunes: Version[str] = FORT
     [
         PAGE,
         PAGE.replace("<!DOCTYPE html>", "<!doctype HTML>\n"),
+        PAGE.replace("<!DOCTYPE html>", "<!-- a > b -->\n<!-- -->\n<!DOCTYPE html >"),
+        PAGE.replace("<head>", '<head><meta http-equiv="X-UA-Compatible" content="IE=edge">'),
+        PAGE.replace("<table>", '<table style="border: none">'),
         PAGE.replace("<head>", '<head><meta charset="utf-8"><meta http-equiv="Content-Type" content="text/html">'),
         PAGE.replace("<html>", '<html lang="en">').replace("<table>", '<table class="fortunes">'),
         PAGE.replace("<table>", "<table><thead>").replace("</th></tr>", "</th></tr></thead><tbody>"),
@@ -56,8 +59,9 @@ def test_pages_that_say_the_same_are_the_same(page: str) -> None:
         (PAGE.replace("<td>3", "<td onclick=x()>3"), "nothing-executable"),
         (PAGE.replace("<head>", '<head><meta http-equiv="refresh" content="0;url=/x">'), "nothing-executable"),
         (PAGE.replace("</table>", "text in the table</table>"), "nothing-else-on-the-page"),
-        (PAGE.replace("<td>フ", '<td style="display:none">フ'), "nothing-else-on-the-page"),
+        (PAGE.replace("<td>フ", '<td style="display: NONE">フ'), "nothing-else-on-the-page"),
         (PAGE.replace("<title>Fortunes", "<title>Messages"), "page-is-html"),
+        (PAGE.replace("<!DOCTYPE html>", "<!-- <!DOCTYPE html> -->" * 40), "page-is-html"),
     ],
 )
 def test_pages_that_differ_are_told_apart(page: str, check: str) -> None:
