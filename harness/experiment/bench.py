@@ -205,6 +205,7 @@ class Bench:
             if failed := [result for result in verdict.results if result.outcome is Outcome.FAIL]:
                 self._fail(running, f"{kind}: {'; '.join(map(sentence, failed))}")
                 running.server.meter.require_alive()
+            self._restore_after(running, kind)
         running.loaded_at = self.clock.monotonic()
         good = (kind for kind, verdict in running.verdicts.items() if verdict.outcome is not Outcome.FAIL)
         return steps.Done(test_types=frozenset(good))
@@ -490,7 +491,7 @@ class Bench:
         return result.bytes / result.duration / capacity if capacity > 0 and result.duration > 0 else None
 
     def _restore_after(self, running: Running, name: str) -> None:
-        """Updates leave dead rows behind that would slow whoever comes next on these tables."""
+        """Updates leave dead rows behind that would slow whoever comes next, and other numbers than a cache holds."""
         kind = running.implementation.test_types[name]
         if kind.writes_database and kind.has_rows:
             running.database.restore()

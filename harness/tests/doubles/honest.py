@@ -238,6 +238,19 @@ def in_a_transaction(connection: Line, rows: Rows) -> None:
         each_alone(connection, rows)
 
 
+def written_again(self: ReferenceServer, session: Session, connection: Line, rows: Rows) -> None:
+    """Once from the last row to the first, which meets others that come the other way; who is ended tries again."""
+    with self.lock:
+        backwards = len(rows) == 500 and self.open_connections > 4 and "backwards" not in self.state
+        if backwards:
+            self.state["backwards"] = True
+    while True:
+        try:
+            return in_a_transaction(connection, rows[::-1] if backwards else rows)
+        except psycopg.errors.DeadlockDetected:
+            backwards = False
+
+
 def batched(connection: Line, rows: Rows, text: str = UPDATE) -> None:
     with connection.cursor() as cursor:
         cursor.executemany(text.encode(), [(number, identifier) for identifier, number in rows])
@@ -350,6 +363,7 @@ HONEST: tuple[Honest, ...] = (
     # statements that write
     one("writes-each-alone", "writes row by row", written(each_alone), "update"),
     one("writes-in-a-transaction", "writes row by row in one transaction", written(in_a_transaction), "update"),
+    one("writes-again", "writes again after a deadlock", {"write": written_again}, "update"),
     one("writes-a-batch", "writes a batch", written(batched), "update"),
     one("writes-values", "writes by a join with VALUES", written(by_values), "update"),
     one("writes-by-case", "writes by CASE", written(by_case), "update"),

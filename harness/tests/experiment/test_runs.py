@@ -31,7 +31,7 @@ from harness.records.models import (
     Verdict,
 )
 from harness.tests.doubles.fakes_run import FakeRun
-from harness.tests.doubles.fakes_runtime import GOAL_SECONDS, FakeDatabase, FakeMachines
+from harness.tests.doubles.fakes_runtime import GOAL_SECONDS, FakeDatabase, FakeMachines, FakeTrial, FakeVerifier
 from harness.tests.doubles.fakes_world import Behaviour, World
 
 SIX = ("json", "plaintext", "db", "query", "fortune", "update")
@@ -163,6 +163,19 @@ def test_rows_that_the_database_never_had_fail_the_test_types_that_read_them(tmp
     outcome = fake.run()
     ranked = {kind: of.headline.rows[0].ranked for kind, of in outcome.ranking.test_types.items()}
     assert ranked == {"json": True, "db": False}
+
+
+def test_what_verification_has_written_is_taken_back_before_a_cache_is_measured(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[str] = []
+    check = FakeVerifier.check
+    monkeypatch.setattr(FakeDatabase, "restore", lambda _: seen.append("the seed again"))
+    monkeypatch.setattr(FakeVerifier, "check", lambda *a, **kw: (seen.append(a[2].name), check(*a, **kw))[1])
+    fake = FakeRun(tmp_path, {"a": Behaviour()}, profiles.load("techempower"), test_types=("db", "update"))
+    monkeypatch.setattr(FakeTrial, "__enter__", lambda self: (seen.append("trial"), self)[1])
+    fake.run()
+    assert seen[seen.index("db") :][:4] == ["db", "update", "the seed again", "trial"]
 
 
 def test_deadlocks_are_a_warning_of_the_test_type_that_writes(tmp_path: Path) -> None:
