@@ -88,6 +88,7 @@ def _verdicts(
     problems: list[str] = []
     left, address = [SERVER, *kinds], database.address
     log, path = logs / implementation.name / "verify.log", implementation.ready_path
+    verifier = Verifier()
     try:
         while left:
             database.restore()
@@ -96,11 +97,11 @@ def _verdicts(
                     while left:
                         name = left.pop(0)
                         if name == SERVER:
-                            verdicts.append(Verifier().connection(server, process=0, thorough=True))
+                            verdicts.append(verifier.connection(server, process=0, thorough=True))
                         else:
                             kind = implementation.test_types[name]
                             verdicts.append(
-                                Verifier().check(server, kind, address, process=0, thorough=True, loads=kinds[name])
+                                verifier.check(server, kind, address, process=0, thorough=True, loads=kinds[name])
                             )
                         server.meter.require_alive()
                 except ServerDiedError as error:

@@ -23,7 +23,7 @@ from harness.records.models import CheckResult, Load, Open, Outcome
 from harness.runtime import DatabaseAddress, Server
 from harness.verify.changes import ConcurrentChanges, history_of
 from harness.verify.checks import declared
-from harness.verify.checks.evidence import Account, Due, Evidence, Exchange, Sampling, Version
+from harness.verify.checks.evidence import Account, Due, Evidence, Exchange, History, Sampling, Version
 from harness.verify.checks.load import DatabaseCounters
 from harness.verify.checks.registry import LOADS
 from harness.verify.checks.statement_counts import Snapshot
@@ -86,6 +86,12 @@ class Process:
         """Leave the database."""
         with suppress(psycopg.Error):
             self._open.close()
+
+    def note(self, history: History) -> None:
+        """What a cache may have been filled with while rows were changed."""
+        versions = (version for of_table in history.values() for version in of_table)
+        seen = frozenset(row for version in versions for row in version.rows.items())
+        self.rows.append((time.time() + CACHED_SECONDS, seen))
 
     def recent(self) -> frozenset[tuple[int, int]]:
         """Rows (id, number) that a cache may still hold although the tables do not."""
@@ -212,9 +218,7 @@ class TrialAudit:
             return
         evidence.history = self._changes.history
         if self._caches:
-            versions = (version for of_table in evidence.history.values() for version in of_table)
-            seen = frozenset(row for version in versions for row in version.rows.items())
-            self.process.rows.append((time.time() + CACHED_SECONDS, seen))
+            self.process.note(evidence.history)
 
     def _exchange(self, line: str, place: str) -> Exchange:
         """An answer as the generator writes it."""

@@ -3,7 +3,7 @@
 import itertools
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from statistics import median
@@ -169,13 +169,18 @@ def test_what_verification_has_written_is_taken_back_before_a_cache_is_measured(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seen: list[str] = []
-    check = FakeVerifier.check
-    monkeypatch.setattr(FakeDatabase, "restore", lambda _: seen.append("the seed again"))
-    monkeypatch.setattr(FakeVerifier, "check", lambda *a, **kw: (seen.append(a[2].name), check(*a, **kw))[1])
-    fake = FakeRun(tmp_path, {"a": Behaviour()}, profiles.load("techempower"), test_types=("db", "update"))
-    monkeypatch.setattr(FakeTrial, "__enter__", lambda self: (seen.append("trial"), self)[1])
-    fake.run()
-    assert seen[seen.index("db") :][:4] == ["db", "update", "the seed again", "trial"]
+
+    def noted(method: Callable[..., Any], what: str) -> Callable[..., Any]:
+        def call(*given: Any, **named: Any) -> Any:
+            seen.append(what)
+            return method(*given, **named)
+
+        return call
+
+    for kind, name in ((FakeVerifier, "check"), (FakeDatabase, "restore"), (FakeTrial, "__enter__")):
+        monkeypatch.setattr(kind, name, noted(getattr(kind, name), name))
+    FakeRun(tmp_path, {"a": Behaviour()}, profiles.load("techempower"), test_types=("db", "update")).run()
+    assert seen[seen.index("check") :][:4] == ["check", "check", "restore", "__enter__"]
 
 
 def test_deadlocks_are_a_warning_of_the_test_type_that_writes(tmp_path: Path) -> None:

@@ -36,9 +36,10 @@ def verified(
     thorough: bool = True,
     patience: float = wire.PATIENCE,
     loads: tuple[Load, ...] = (Closed(connections=8),),
+    verifier: Verifier | None = None,
 ) -> Verdict:
     """One verification; ``http`` is the server as a whole."""
-    server, verifier = as_server(double, upstream), Verifier(patience)
+    server, verifier = as_server(double, upstream), verifier or Verifier(patience)
     if test_type == "http":
         return verifier.connection(server, process=3, thorough=thorough)
     return verifier.check(server, TEST_TYPES[test_type], database, process=3, thorough=thorough, loads=loads)

@@ -28,11 +28,11 @@ THOROUGH = frozenset(
 @pytest.mark.parametrize("honest", CHOSEN, ids=lambda honest: honest.name)
 def test_an_honest_variant_passes(honest: Honest, postgres: EmbeddedDatabase) -> None:
     postgres.restore()
-    verifier = Verifier()
+    verifier = Verifier(PATIENCE)
     verifier.begin(postgres.address)
     with honest.server(postgres.address) as server:
         verdicts = [
-            verified(server, name, postgres.address, patience=PATIENCE) for name in ("http", *honest.test_types)
+            verified(server, name, postgres.address, verifier=verifier) for name in ("http", *honest.test_types)
         ]
     results = [result for verdict in verdicts for result in verdict.results] + [*verifier.end(postgres.address)]
     assert [result for result in results if result.outcome is Outcome.FAIL] == []
