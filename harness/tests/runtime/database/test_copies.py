@@ -26,6 +26,17 @@ def test_a_server_cannot_enter_the_database_of_another(postgres: EmbeddedDatabas
             pass
 
 
+def test_a_copy_is_filled_anew_while_its_server_has_left_a_read_s_transaction_open(postgres: EmbeddedDatabase) -> None:
+    both = 'SELECT * FROM world JOIN "World" USING (id) ORDER BY id'
+    with postgres.own("one") as one, connect(one.address) as measured:
+        seed = measured.execute(both).fetchall()
+        measured.execute('UPDATE world SET randomnumber = 7; UPDATE "World" SET randomnumber = 8')
+        measured.execute("BEGIN; SELECT * FROM world")
+        one.restore()
+        measured.execute("COMMIT")
+        assert measured.execute(both).fetchall() == seed
+
+
 def test_a_service_has_an_empty_database_in_which_it_may_make_what_it_likes(postgres: EmbeddedDatabase) -> None:
     for _ in range(2):  # what the one before has made is gone
         with postgres.own("shop", empty=True) as own, connect(own.address) as service:
