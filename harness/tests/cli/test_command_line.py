@@ -153,9 +153,11 @@ def test_a_resumed_run_has_its_own_settings_and_today_s_output() -> None:
     known = resumed(settings(now, ["run"]), now, info)
     assert (known.selection.test, known.profile.duration_seconds, known.seed) == (("a",), 9, 11)
     assert (known.results_name, known.resume, known.quiet) == ("first", "2026", True)
-    other = asked(["run", "--resume", "--duration", "3"])
-    with pytest.raises(UsageError, match="--duration does not go with --resume"):
-        resumed(known, other, info)
+    planned = asked(["run", "--resume", "--dry-run"])
+    assert resumed(settings(planned, ["run"]), planned, info).dry_run
+    for words, flag in (("run --resume --duration 3", "duration"), ("--mode verify --resume", "mode")):
+        with pytest.raises(UsageError, match=f"--{flag} does not go with --resume"):
+            resumed(known, asked(words.split()), info)
     compared = info.model_copy(update={"command": ("compare", "--base", "HEAD")})
     with pytest.raises(UsageError, match="was made by compare and cannot be resumed"):
         resumed(known, now, compared)
