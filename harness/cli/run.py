@@ -16,7 +16,7 @@ from harness.cli.consent import settled
 from harness.cli.flags import Machines, RunFlags, VerifyFlags, frameworks_folders, levels, results_folder
 from harness.cli.verbs import Asked, is_run
 from harness.cli.verbs import asked as asked_by
-from harness.errors import Exit, UsageError
+from harness.errors import Exit, StoreError, UsageError
 from harness.host import interruption, machine
 from harness.paths import RESULTS
 from harness.plain_text import printable
@@ -30,6 +30,7 @@ from harness.plan.testtypes.registry import TEST_TYPES
 from harness.plan.words import suggest
 from harness.records import store
 from harness.records.models import RunInfo
+from harness.records.reader import RunReader
 from harness.runtime import upstream
 from harness.runtime.techempower import parse_allow
 
@@ -72,9 +73,12 @@ def _flame_graph(chosen: Settings) -> int:
 
 
 def newest_interrupted(results: Path) -> Path:
-    """The newest run that was interrupted or killed, and can go on. Raises UsageError where there is none."""
+    """The newest run that was interrupted or killed, or lost a machine or its disk. Raises UsageError without one."""
     for folder in reversed(store.runs(results)):
-        info = store.read(folder).info
+        try:
+            info = RunReader(folder).info
+        except StoreError:  # another one may go on
+            continue
         ended = info.status == "interrupted" or (info.status == "running" and not store.is_locked(folder))
         if ended and is_run(info.command):
             return folder

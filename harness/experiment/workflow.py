@@ -273,7 +273,8 @@ def open_database(settings: Settings, runtime: Runtime) -> AbstractContextManage
 
 def give_up(folder: RunStore, progress: Progress, error: BaseException, clock: Clock) -> None:
     """Keep what was measured before an error or an interruption, as far as the disk allows."""
-    status: Literal["failed", "interrupted"] = "interrupted" if isinstance(error, KeyboardInterrupt) else "failed"
+    goes_on = isinstance(error, KeyboardInterrupt | MachineLostError | StoreError)  # with a bare --resume
+    status: Literal["failed", "interrupted"] = "interrupted" if goes_on else "failed"
     if not folder.begun or isinstance(error, UsageError):  # one that may not go on stays as it was
         return
     try:
