@@ -128,7 +128,11 @@ def clean(
     kept_left = _remove_leftovers(dry_run=dry_run, consent="yes" if yes else "ask")
     if leftovers:
         return Exit.FAILED if kept_left else Exit.OK
-    compose.engine()
+    try:
+        compose.engine()
+    except EnvironmentLacksError:
+        print("images were not looked at: no container engine answers; ./tfb doctor says why")
+        return Exit.FAILED if kept_left else Exit.OK
     found = compose.images()
     for image in found:
         print(f"{format_bytes(image['Size']):>9}  {compose.image_name(image)}")

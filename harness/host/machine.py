@@ -13,6 +13,7 @@ from pathlib import Path
 
 import psutil
 
+from harness.errors import EnvironmentLacksError
 from harness.records.models import Machine
 
 CPU = Path("/sys/devices/system/cpu")
@@ -74,7 +75,9 @@ def graded(known: Machine) -> Machine:
 
 
 def usable_cpus() -> tuple[int, ...]:
-    """CPUs that this process may run on."""
+    """CPUs that this process may run on; raises EnvironmentLacksError on another system than Linux."""
+    if not hasattr(os, "sched_getaffinity"):
+        raise EnvironmentLacksError("measuring needs Linux: a machine, a virtual machine or a container with it")
     return tuple(sorted(os.sched_getaffinity(0)))
 
 

@@ -5,6 +5,7 @@ import resource
 
 import pytest
 
+from harness.errors import EnvironmentLacksError
 from harness.host import machine
 from harness.records.models import Machine
 
@@ -34,6 +35,12 @@ def test_facts_are_those_of_this_machine() -> None:
     assert known.kernel == os.uname().release
     assert known.nofile_hard == resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     assert known.grade in "ABCD"
+
+
+def test_another_system_than_linux_is_told_what_measuring_needs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr(os, "sched_getaffinity")
+    with pytest.raises(EnvironmentLacksError, match="needs Linux"):
+        machine.facts()
 
 
 def test_a_quiet_machine_with_a_fixed_clock_has_grade_a() -> None:
