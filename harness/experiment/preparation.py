@@ -80,12 +80,12 @@ def choose_work(settings: Settings) -> Plan:
 
 
 def twins(chosen: Sequence[Implementation], wanted: Twins) -> tuple[Implementation, ...]:
-    """The copies of the chosen implementations; raises UsageError when the other folder lacks one."""
+    """The copies of the chosen implementations, held to the same rules; raises UsageError when one lacks there."""
     others = {i.name: i for i in scan(*wanted.frameworks).implementations}
     if absent := [i.name for i in chosen if i.name not in others]:
         where = ", ".join(map(str, wanted.frameworks))
         raise UsageError(f"{where} holds no {', '.join(absent)}: leave it out with --exclude")
-    return tuple(replace(others[i.name], name=i.name + wanted.suffix) for i in chosen)
+    return tuple(replace(others[i.name], name=i.name + wanted.suffix, rules=i.rules, allowed=i.allowed) for i in chosen)
 
 
 def sees_upstream(chosen: Sequence[Implementation], settings: Settings) -> bool:

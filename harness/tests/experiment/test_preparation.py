@@ -11,7 +11,7 @@ from harness.errors import EnvironmentLacksError, UsageError
 from harness.experiment.preparation import JIT_PLATFORMS, choose_work, git_state, require_files
 from harness.host import process
 from harness.plan import profile
-from harness.plan.config import Settings
+from harness.plan.config import Settings, Twins
 from harness.plan.discovery import Selection
 from harness.plan.plan import Candidate, Plan
 from harness.records.models import Closed
@@ -89,8 +89,10 @@ def test_rules_and_consents_come_with_the_implementation(tmp_path: Path) -> None
     frameworks = tree(tmp_path)
     (own,) = choose_work(settings(frameworks, "x")).implementations
     assert (own.rules, own.allowed) == ("techempower", ())
-    (asked,) = choose_work(settings(frameworks, "x", rules="tfb", allow={"x": ("io_uring",)})).implementations
-    assert (asked.rules, asked.allowed) == ("tfb", ("io_uring",))
+    twins = Twins(suffix="@base", frameworks=(frameworks,))
+    chosen = settings(frameworks, "x", rules="tfb", allow={"x": ("io_uring",)}, twins=twins)
+    found = [(i.name, i.rules, i.allowed) for i in choose_work(chosen).implementations]
+    assert found == [(name, "tfb", ("io_uring",)) for name in ("x", "x@base")]
     with pytest.raises(UsageError, match="--allow y: not among the selected; allowed are x"):
         choose_work(settings(frameworks, "x", allow={"y": ("io_uring",)}))
 
