@@ -123,6 +123,7 @@ class Implementation:
         derived = {
             "name": self.name,
             "framework": self.entry.framework or self.framework,
+            "project": self.framework,
             "folder": place.as_posix(),
             "rules": self.rules,
             "allowed": self.allowed,

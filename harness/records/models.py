@@ -391,6 +391,7 @@ class ImplementationInfo(Record):
 
     name: str
     framework: str
+    project: str = ""  # the framework that its file is of, whatever the entry calls its own
     language: str
     folder: str  # relative to the repository, e.g. frameworks/Java/resteasy
     display_name: str

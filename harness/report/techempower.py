@@ -5,6 +5,7 @@ Where a load has no valid trial the entry is an empty object, so that positions 
 """
 
 import json
+import time
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import TextIO
@@ -14,6 +15,7 @@ from harness.plan.testtypes import Sweep
 from harness.plan.testtypes.registry import TEST_TYPES
 from harness.records.models import Closed, ImplementationInfo, Load, Outcome, RunRecords, Trial, Verdict, worst
 from harness.report import Report
+from harness.stats.verdicts import SERVER
 
 Document = dict[str, object]
 INTERVALS: Mapping[str, Sweep] = {  # TechEmpower's key -> the sweep whose levels it lists
@@ -52,7 +54,8 @@ def document(records: RunRecords) -> Document:
         "uuid": str(uuid5(NAMESPACE_URL, f"tfb:{info.machine.hostname}:{info.run_id}")),
         "name": info.name,
         "environmentDescription": info.environment,
-        "git": {"commitId": info.revision or "", "repositoryUrl": "", "branchName": ""},
+        # tfb-status wants a text of the repository, and no branch where none is known.
+        "git": {"commitId": info.revision, "repositoryUrl": "", "branchName": None} if info.revision else None,
         "operatingSystem": {"name": info.machine.os, "version": info.machine.kernel},
         "startTime": round(info.started_at * 1000),
         "completionTime": round(info.completed_at * 1000) if info.completed_at else None,
@@ -115,32 +118,33 @@ def _intervals(loads: Mapping[str, Sequence[Closed]], sweep: Sweep) -> list[int]
 
 
 def _completed(implementation: ImplementationInfo, trials: Sequence[Trial]) -> str:
-    """When it was done, or what kept it."""
+    """When it was done, in local time as there, or what kept it."""
     build = implementation.build
     if build is not None and build.status != "ok":
         return f"{build.status}: {(build.reason.splitlines() or [''])[0]}"
     last = max((t.started_at for t in trials if t.implementation == implementation.name), default=None)
-    return "not measured" if last is None else str(round(last * 1000))
+    return "not measured" if last is None else time.strftime("%Y%m%d%H%M%S", time.localtime(last))
 
 
 def _verify(verdicts: Sequence[Verdict]) -> dict[str, dict[str, str]]:
     """Implementation -> test type -> the worst outcome of its processes."""
     outcomes: dict[str, dict[str, list[Outcome]]] = defaultdict(lambda: defaultdict(list))
-    for verdict in verdicts:
+    for verdict in (each for each in verdicts if each.test_type != SERVER):
         outcomes[verdict.implementation][verdict.test_type].append(verdict.outcome)
     return {name: {kind: worst(seen).value for kind, seen in kinds.items()} for name, kinds in outcomes.items()}
 
 
 def _metadata(i: ImplementationInfo) -> Document:
-    alike = (
-        *("name", "approach", "classification", "database", "framework", "language", "orm", "os", "database_os"),
-        *("display_name", "notes"),
+    lowered = (
+        *("approach", "classification", "database", "framework", "language", "orm", "platform", "webserver"),
+        *("os", "database_os"),
     )
     return {
-        "project_name": i.framework,
-        **i.model_dump(include=set(alike)),
-        "platform": i.platform or "None",
-        "webserver": i.webserver or "None",
+        "project_name": i.project or i.framework,
+        "name": i.name,
+        **{key: str(getattr(i, key) or "none").lower() for key in lowered},
+        "display_name": i.display_name,
+        "notes": i.notes,
         "versus": i.versus or "None",
         "tags": list(i.tags),
     }

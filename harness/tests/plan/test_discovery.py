@@ -43,10 +43,12 @@ def test_the_default_test_has_the_framework_s_name_and_a_variant_its_own_behind_
 
 def test_values_are_compared_without_case_and_kept_in_ours(tmp_path: Path) -> None:
     entry = {"language": "C", "query_url": "/queries?queries=", "approach": "realistic", "database": "Postgres"}
+    entry["framework"] = "Of which it is"
     (found,) = read(write(tmp_path, "C/x", config("x", default={**entry, "orm": "RAW", "classification": "MICRO"})))
     kept = (found.entry.approach, found.entry.database, found.entry.orm, found.entry.classification)
     assert kept == ("Realistic", "postgres", "Raw", "Micro")
     assert found.ready_path == "/queries?queries=1"  # of one row
+    assert (found.info().project, found.info().framework) == ("x", "Of which it is")
 
 
 def test_what_shows_what_must_not_be_done_is_verified_by_techempower_s_rules(tmp_path: Path) -> None:

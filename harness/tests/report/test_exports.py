@@ -1,6 +1,7 @@
 """What programs read: JSON, and TechEmpower's results.json, whose keys are pinned."""
 
 import io
+from datetime import datetime
 from typing import Any
 
 import pytest
@@ -47,14 +48,15 @@ def document() -> dict[str, Any]:
     verdicts = [
         records.verdict("fast", "json"),
         records.verdict("slow", "json", Outcome.WARN),
+        records.verdict("fast", "http"),
     ]
-    info = made.info(("fast", "slow"), loads={"json": (made.JSON,), "query": (ONE, TWENTY)})
+    info = made.info(("fast", "slow"), loads={"json": (made.JSON,), "query": (ONE, TWENTY)}, revision="c0ffee")
     return techempower.document(RunRecords(info=info, trials=trials, verdicts=verdicts))
 
 
 def test_the_keys_are_pinned_and_levels_are_numbers(document: dict[str, Any]) -> None:
     assert set(document) == KEYS
-    assert set(document["git"]) == {"commitId", "repositoryUrl", "branchName"}
+    assert document["git"] == {"commitId": "c0ffee", "repositoryUrl": "", "branchName": None}
     assert [set(entry) for entry in document["testMetadata"]] == [METADATA_KEYS] * 2
     levels = [document[name] for name in ("concurrencyLevels", "queryIntervals", "pipelineConcurrencyLevels")]
     assert levels == [[64], [1, 20], []]
@@ -89,4 +91,16 @@ def test_verdicts_and_times_are_those_of_the_run(document: dict[str, Any]) -> No
     assert document["verify"] == {"fast": {"json": "pass"}, "slow": {"json": "warn"}}
     assert document["completionTime"] - document["startTime"] == 61_000
     assert document["frameworks"] == ["fast", "slow"]
-    assert document["completed"] == {"fast": "1002000", "slow": "1002000"}
+    ended = [datetime.strptime(at, "%Y%m%d%H%M%S").timestamp() for at in document["completed"].values()]
+    assert ended == [1002.0, 1002.0]
+
+
+def test_what_is_not_known_is_null_and_words_are_as_the_toolset_writes_them() -> None:
+    (one,) = made.info(("a-raw",)).implementations
+    facts = {"project": "a", "framework": "Vert.x", "approach": "Realistic", "versus": "Netty"}
+    info = made.info(("a-raw",), implementations=(one.model_copy(update=facts),))
+    document: Any = techempower.document(RunRecords(info=info))
+    assert document["git"] is None
+    (entry,) = document["testMetadata"]
+    assert [entry[key] for key in ("project_name", "name", "framework")] == ["a", "a-raw", "vert.x"]
+    assert [entry[key] for key in ("approach", "platform", "versus")] == ["realistic", "none", "Netty"]

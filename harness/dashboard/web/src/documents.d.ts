@@ -175,6 +175,7 @@ export interface Machine {
 export interface ImplementationInfo {
   name: string;
   framework: string;
+  project: string;
   language: string;
   folder: string;
   display_name: string;

@@ -292,6 +292,7 @@ function information(name: string, metadata: unknown, data: Raw, failed: Raw): I
   return {
     name,
     framework: text(facts.framework) || name,
+    project: text(facts.project_name),
     language: text(facts.language),
     folder: "",
     display_name: text(facts.display_name) || name,

@@ -7,6 +7,7 @@ import { commonFlags, type Line, lines, shown, ties } from "../../src/table";
 const info = (name: string, facts: Partial<ImplementationInfo> = {}): ImplementationInfo => ({
   name,
   framework: name,
+  project: name,
   language: "Java",
   folder: "",
   display_name: name,
