@@ -9,6 +9,7 @@ from harness.experiment.loop import OVERHEAD_SECONDS, carry_out
 from harness.experiment.steps import Process, Shown, Step
 from harness.plan.plan import Plan
 from harness.records.models import Errors, ServerUse, Trial, Window
+from harness.report.tables import counted
 
 START_SECONDS, STOP_SECONDS = 3.0, 3.0  # a start with its database, an end with its last checks
 VERIFY_SECONDS = {True: 1.5, False: 0.4}  # of a test type, in an implementation's first process and in later ones
@@ -23,7 +24,19 @@ class Prediction:
     seconds: float = 0.0
     measuring: float = 0.0  # of these under measurement
     trials: int = 0
+    measured: set[tuple[Process, str]] = field(default_factory=set)
     warmed: dict[tuple[Process, str], float] = field(default_factory=dict)
+
+    @property
+    def shortage(self) -> str | None:
+        """What is said of a time in which some test type is not measured in as many processes as there are to be."""
+        least = self.plan.profile.processes.minimum
+        wanted = least * sum(len(candidate.test_types) for candidate in self.plan.candidates)
+        if sum(process.number < least for process, _ in self.measured) >= wanted:
+            return None
+        room = f"{counted(self.trials, 'trial')} of {counted(self.plan.cells, 'cell')}"
+        each = f"each test type in {counted(least, 'process')}"
+        return f"the time has room for {room}, not for {each}: give more --time, or fewer names and types"
 
     def monotonic(self) -> float:
         """Seconds since the beginning."""
@@ -48,6 +61,7 @@ class Prediction:
             case steps.Measure():
                 self.sleep(step.seconds + OVERHEAD_SECONDS)
                 self.trials += 1
+                self.measured.add((step.cell.process, step.cell.test_type))
                 self.measuring += step.seconds
                 return steps.Measured(trial=self._trial(step))
             case steps.Rest():  # one for processes ends before the longest that it may take

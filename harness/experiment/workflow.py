@@ -102,8 +102,9 @@ def benchmark(settings: Settings, progress: Progress, needs: Dependencies | None
         plan = replace(plan, side_by_side=runtime.side_by_side)
         plan = within_memory(plan, folder.folder.parent, needs.free_memory())
         require_files(plan, needs.open_files())
-        progress.expected_seconds = predict(plan, settings.seed).seconds
-        for problem in plan.problems:
+        expected = predict(plan, settings.seed)
+        progress.expected_seconds = expected.seconds
+        for problem in filter(None, (*plan.problems, expected.shortage)):
             progress.problem(problem)
         progress.opens(opening(settings, plan, runtime, progress.expected_seconds, needs.clock.time()))
         with progress.preparing("making the load generator ready"):  # before anything is built: it may lack cargo
@@ -146,7 +147,7 @@ def dry_run(settings: Settings) -> int:
     """Print what a run would measure and how long it takes, by the same design sent predicted results."""
     plan = within_memory(choose_work(settings), settings.results, host.free_memory())
     found = predict(plan, settings.seed)
-    for problem in plan.problems:
+    for problem in filter(None, (*plan.problems, found.shortage)):
         print(f"! {problem}", file=sys.stderr)
     count = plan.profile.processes
     if settings.json:

@@ -234,4 +234,8 @@ def test_a_dry_run_is_machine_readable_where_that_is_asked_for(capsys: pytest.Ca
     assert plan["processes"] == {"minimum": 1, "maximum": 1}
     assert [(cell["implementation"], cell["test_type"]) for cell in plan["cells"]] == [("express", "json")]
     assert cli.main(words) == Exit.OK
-    assert ", 1 process of each, " in capsys.readouterr().out
+    said = capsys.readouterr()
+    assert ", 1 process of each, " in said.out
+    assert "! " not in said.err
+    assert cli.main(["run", "express", "--time", "12", "--dry-run"]) == Exit.OK
+    assert "! the time has room for 6 trials of 11 cells, not for each test type in 2" in capsys.readouterr().err
