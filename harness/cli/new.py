@@ -2,6 +2,7 @@
 
 import json
 import re
+import shlex
 import shutil
 import sys
 from pathlib import Path
@@ -12,7 +13,7 @@ from cyclopts import Parameter
 from harness.cli import flags
 from harness.errors import Exit, UsageError
 from harness.paths import CONFIG_FILE, FRAMEWORKS
-from harness.plan.discovery import Implementation, scan
+from harness.plan.discovery import RESERVED, Implementation, scan
 from harness.plan.words import suggest
 
 DEFAULT = "express"
@@ -80,7 +81,8 @@ def command(
     print(f"{target}/\nBegun {origin}.\n")
     if blank:
         print("docs/requirements.md says what each route must do; a route without its _url is not asked for.")
-    print(f"Next: ./tfb verify {name} --runtime local --watch")
+    elsewhere = f" --frameworks {shlex.quote(frameworks)}" if frameworks else ""
+    print(f"Next: ./tfb verify {name}{elsewhere} --runtime local --watch")
     return Exit.OK
 
 
@@ -91,9 +93,10 @@ def make(
 
     Without a source it begins from one of the language; without both, from ``DEFAULT``.
     """
-    if not re.fullmatch(r"[a-z0-9][a-z0-9.-]*", name):
+    if not re.fullmatch(r"[a-z0-9][a-z0-9.-]*", name) or name in RESERVED:
         raise UsageError(
-            f"{name!r} is not a valid name: lower-case letters, digits, dots, dashes; a letter or digit first"
+            f"{name!r} is not a valid name: lower-case letters, digits, dots, dashes; a letter or digit first; none of "
+            f"{', '.join(RESERVED)}"
         )
     known = {i.name: i for i in (*scan(frameworks).implementations, *scan(FRAMEWORKS).implementations)}
     if name in known:

@@ -118,12 +118,15 @@ class TestEntry(Section):
         return self
 
 
+Tests = Annotated[dict[Name, TestEntry], Field(min_length=1)]  # "default" and named variants
+
+
 class BenchmarkConfig(Section):
     """The whole file: one framework with its ``default`` test and named variants."""
 
     framework: Name
     maintainers: Annotated[tuple[Text, ...], Field(max_length=200)] = ()
-    tests: Annotated[tuple[dict[Name, TestEntry], ...], Field(min_length=1, max_length=500)]
+    tests: Annotated[tuple[Tests, ...], Field(min_length=1, max_length=500)]
 
 
 def url_keys() -> tuple[str, ...]:

@@ -22,6 +22,7 @@ from harness.records import bounded
 from harness.records.models import Build, ImplementationInfo
 
 CONFIG_BYTES = 1 << 20  # of the file; the longest of TechEmpower's has some 30 KiB
+RESERVED = ("run", "all")  # names of many: the core ones, and all
 Rules = Literal["tfb", "techempower"]
 
 
@@ -168,7 +169,9 @@ def scan(*trees: Path) -> Scan:
             problems += [f"{path}: {problem}" for problem in wrong]
             for each in _implementations(path, config, foreign=not _ours(tree)):
                 implementation = replace(each, name=f"{each.name}@{_label(tree)}") if each.name in before else each
-                if other := found.get(implementation.name):
+                if each.name in RESERVED:
+                    problems.append(f"{path}: the name {each.name!r} means many implementations: give it another one")
+                elif other := found.get(implementation.name):
                     problems.append(
                         f"{path}: the name {implementation.name!r} is taken by {other.folder / CONFIG_FILE}"
                     )
@@ -198,7 +201,7 @@ def read(path: Path) -> tuple[Implementation, ...]:
 def _config(path: Path, *, foreign: bool) -> tuple[BenchmarkConfig, list[str], list[str]]:
     """A file with the warnings and problems of a foreign one; raises ConfigError for what cannot be read."""
     try:
-        document = bounded.parse(bounded.require_no_nul(bounded.read(path, CONFIG_BYTES)))
+        document = bounded.parse(bounded.require_no_nul(bounded.text(path, CONFIG_BYTES).encode()))
         if foreign:
             return tolerate(document, folder=path.parent.name, language=path.parent.parent.name)
         return BenchmarkConfig.model_validate(document), [], []
@@ -248,12 +251,12 @@ def select(implementations: Sequence[Implementation], wanted: Selection) -> tupl
     by_name = {i.name for i in implementations}
     for name in wanted.test:
         within = [i.name for i in implementations if i.folder.name.lower() == name.lower()]
-        if within and name not in (*by_name, "run", "all"):
+        if within and name not in (*by_name, *RESERVED):
             raise UsageError(f"--test: {name} is a folder, which holds {', '.join(within)}")
     languages, folders = {lang.lower() for lang in wanted.test_lang}, {_folder(name) for name in wanted.test_dir}
     tags = {tag.lower() for tag in wanted.tag}
     known_languages = {i.folder.parent.name.lower() for i in implementations}
-    _require("--test", {*wanted.test} - {"run", "all"}, by_name)
+    _require("--test", {*wanted.test} - {*RESERVED}, by_name)
     _require("--exclude", wanted.exclude, by_name)
     _require("--test-lang", languages, known_languages)
     _require("--test-dir", folders, {_place(i) for i in implementations} | known_languages)

@@ -40,6 +40,13 @@ def test_a_copy_has_the_new_name_and_a_dockerfile_that_is_there(
     assert (implementation.dockerfile.name, implementation.dockerfile.is_file()) == ("mine.dockerfile", True)
 
 
+def test_the_next_step_names_the_other_folder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    made(tmp_path, "mine", "--blank", "--language", "Zig")
+    assert capsys.readouterr().out.splitlines()[-1] == (
+        f"Next: ./tfb verify mine --frameworks {tmp_path} --runtime local --watch"
+    )
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [
@@ -48,6 +55,7 @@ def test_a_copy_has_the_new_name_and_a_dockerfile_that_is_there(
         ("mine --language Pyton", "did you mean Python"),
         ("mine --from expres", "did you mean express"),
         ("Mine --from express", "'Mine' is not a valid name"),
+        ("all --from express", "'all' is not a valid name"),
         ("express --language Go", "'express' exists"),
         ("mine --blank", "give --language LANG"),
         ("mine --blank --language ../x", "'../x' is not a valid name"),

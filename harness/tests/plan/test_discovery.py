@@ -75,6 +75,7 @@ def test_what_shows_what_must_not_be_done_is_verified_by_techempower_s_rules(tmp
         (config("x", default={**ENTRY, "approach": "Fast"}), "Input should be 'Realistic' or 'Stripped'"),
         (config("x", default={**ENTRY, "local": {"run": ["x"], "requires": {"java": "21"}}}), "should match pattern"),
         ([], "the whole file: must be an object in { }"),
+        ({"framework": "x", "tests": [{}]}, "tests.0: must not be empty"),
     ],
 )
 def test_a_wrong_key_or_value_is_named_with_what_is_allowed(tmp_path: Path, document: object, words: str) -> None:
@@ -91,6 +92,13 @@ def test_a_name_that_is_taken_is_a_problem_that_names_both_files(tmp_path: Path)
     found = scan(tmp_path)
     assert len(found.implementations) == 1
     assert found.problems == (f"{second}: the name 'same' is taken by {first}",)
+
+
+def test_a_name_that_means_many_is_a_problem(tmp_path: Path) -> None:
+    path = write(tmp_path, "C/run", config("run", default=ENTRY, raw=ENTRY))
+    found = scan(tmp_path)
+    assert [i.name for i in found.implementations] == ["run-raw"]
+    assert found.problems == (f"{path}: the name 'run' means many implementations: give it another one",)
 
 
 @pytest.mark.parametrize(
