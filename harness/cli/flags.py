@@ -205,7 +205,7 @@ class VerifyFlags(Flags):
 
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
-class RunFlags(VerifyFlags):
+class RunFlags(Flags):
     """What a measurement takes."""
 
     profile: Annotated[

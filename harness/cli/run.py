@@ -297,8 +297,6 @@ def _require_no_other_flag(now: Asked, then: Asked) -> None:
             other.add(name)
     if now.test not in ((), ("run",), then.test):
         other.add("test")
-    if now.mode != then.mode:
-        other.add("mode")
     if other:
         raise UsageError(
             f"--{min(other).replace('_', '-')} does not go with --resume: the run goes on as it was asked for; start a "

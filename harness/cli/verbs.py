@@ -76,6 +76,11 @@ REPLACED = {
     "--results-upload-uri": "./tfb report --site DIR makes static pages, --format techempower the file",
     "--extra-docker-runtime-args": "--cpuset-cpus, --test-container-memory and --network-mode limit the containers",
 }
+# Flags that another mode would ignore.
+OF_MODE = (
+    *(("benchmark", flag) for flag in ("dry_run", "resume", "profiler")),
+    *(("verify", flag) for flag in ("watch", "format")),
+)
 Names = Annotated[str, Parameter(group=WHAT, help="implementations; run: the core ones, all: all", completer=names)]
 
 
@@ -93,7 +98,7 @@ class Asked:
 
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
-class _Alone(RunFlags):
+class _Alone(RunFlags, VerifyFlags):
     """The flags that verbs stand for."""
 
     mode: Annotated[Literal["benchmark", "verify", "debug"], Parameter(alias="-m")] = "benchmark"
@@ -134,6 +139,9 @@ def flags_alone(*, flags: _Alone = _Alone()) -> Asked | int:
             module = import_module("harness.cli.new" if flags.new else "harness.cli.look")
         code: int = module.command() if flags.new else module.list_tests(flags, flags.list_tag)
         return code
+    for mode, flag in OF_MODE:
+        if mode != flags.mode and getattr(flags, flag) != getattr(_Alone, flag):
+            raise UsageError(f"--{flag.replace('_', '-')} does not go with --mode {flags.mode}: it is of {mode}")
     return Asked(mode=flags.mode, test=flags.test, flags=flags)
 
 

@@ -52,11 +52,12 @@ def verify(settings: Settings) -> int:
                 began, kinds = time.monotonic(), plan.candidate(implementation.name).test_types
                 found, failures = _verdicts(implementation, kinds, runtime, database, logs)
                 verdicts += found
-                for verdict in found if as_text else ():
+                told = [v for v in found if as_text and not (settings.quiet and v.outcome is Outcome.PASS)]
+                for verdict in told:
                     show(verdict, console)
                 for failure in failures:
                     _tell_problem(failure, problems, console)
-                if as_text and found:
+                if told:
                     failed = failures or any(verdict.outcome is Outcome.FAIL for verdict in found)
                     ended = "failed verification" if failed else "verified"
                     took = format_seconds(time.monotonic() - began)

@@ -100,6 +100,10 @@ def test_consent_is_asked_for_and_a_seed_is_drawn_when_none_is_given() -> None:
         ("verify --seed 1", "Unknown option: --seed"),
         ("debug --profile smoke", "Unknown option: --profile"),
         ("run --mode verify", "Unknown option: --mode"),
+        ("run --watch", "Unknown option: --watch"),
+        ("--mode verify --resume", "--resume does not go with --mode verify: it is of benchmark"),
+        ("--mode verify --dry-run", "--dry-run does not go with --mode verify"),
+        ("--test express --format junit", "--format does not go with --mode benchmark: it is of verify"),
         ("run --concurrency-levels 1:1:10000000000", "is neither a whole number"),
         ("run --query-levels 99999999999999999999", "is neither a whole number"),
         *(
@@ -155,9 +159,9 @@ def test_a_resumed_run_has_its_own_settings_and_today_s_output() -> None:
     assert (known.results_name, known.resume, known.quiet) == ("first", "2026", True)
     planned = asked(["run", "--resume", "--dry-run"])
     assert resumed(settings(planned, ["run"]), planned, info).dry_run
-    for words, flag in (("run --resume --duration 3", "duration"), ("--mode verify --resume", "mode")):
-        with pytest.raises(UsageError, match=f"--{flag} does not go with --resume"):
-            resumed(known, asked(words.split()), info)
+    other = asked(["run", "--resume", "--duration", "3"])
+    with pytest.raises(UsageError, match="--duration does not go with --resume"):
+        resumed(known, other, info)
     compared = info.model_copy(update={"command": ("compare", "--base", "HEAD")})
     with pytest.raises(UsageError, match="was made by compare and cannot be resumed"):
         resumed(known, now, compared)
