@@ -192,6 +192,8 @@ def answered(arguments: Sequence[str]) -> Asked | int:
     for argument in arguments:
         if (flag := argument.partition("=")[0]) in REPLACED:
             raise UsageError(f"{flag} is TechEmpower's; here {REPLACED[flag]}")
+        if flag == "--test" and first in ASKED:
+            raise UsageError(f"names stand alone behind a verb: ./tfb {first} NAME")
     return parsed(arguments)
 
 

@@ -182,7 +182,7 @@ def debug(settings: Settings) -> int:
     plan = choose_work(settings)
     if len(plan.implementations) != 1:
         names = ", ".join(i.name for i in plan.implementations)
-        raise UsageError(f"--mode debug starts one implementation, the selection has {names}; name one with --test")
+        raise UsageError(f"debug starts one implementation, the selection has {names}: name one")
     implementation = plan.implementations[0]
     fixed = replace(settings, server_port=settings.server_port or implementation.entry.port)
     console = SafeConsole()

@@ -252,15 +252,15 @@ def select(implementations: Sequence[Implementation], wanted: Selection) -> tupl
     for name in wanted.test:
         within = [i.name for i in implementations if i.folder.name.lower() == name.lower()]
         if within and name not in (*by_name, *RESERVED):
-            raise UsageError(f"--test: {name} is a folder, which holds {', '.join(within)}")
+            raise UsageError(f"{name} is a folder, which holds {', '.join(within)}: name these")
     languages, folders = {lang.lower() for lang in wanted.test_lang}, {_folder(name) for name in wanted.test_dir}
     tags = {tag.lower() for tag in wanted.tag}
     known_languages = {i.folder.parent.name.lower() for i in implementations}
-    _require("--test", {*wanted.test} - {*RESERVED}, by_name)
-    _require("--exclude", wanted.exclude, by_name)
-    _require("--test-lang", languages, known_languages)
-    _require("--test-dir", folders, {_place(i) for i in implementations} | known_languages)
-    _require("--tag", tags, {tag.lower() for i in implementations for tag in i.entry.tags})
+    _require("", {*wanted.test} - {*RESERVED}, by_name)  # with and without a flag before it
+    _require("--exclude: ", wanted.exclude, by_name)
+    _require("--test-lang: ", languages, known_languages)
+    _require("--test-dir: ", folders, {_place(i) for i in implementations} | known_languages)
+    _require("--tag: ", tags, {tag.lower() for i in implementations for tag in i.entry.tags})
 
     core = {i.name for i in implementations if i.core} or by_name  # a folder without the tag is all core
     takes_core = "run" in wanted.test or not (wanted.test or languages or folders or tags)
@@ -287,4 +287,4 @@ def _require(flag: str, names: Iterable[str], known: Collection[str]) -> None:
     for name in sorted(names):
         if name not in known:
             hint = suggest(name, known) if known else "there are none"
-            raise UsageError(f"{flag}: unknown name {name!r}; {hint}")
+            raise UsageError(f"{flag}unknown name {name!r}; {hint}")

@@ -100,6 +100,7 @@ def test_consent_is_asked_for_and_a_seed_is_drawn_when_none_is_given() -> None:
         ("verify --seed 1", "Unknown option: --seed"),
         ("debug --profile smoke", "Unknown option: --profile"),
         ("run --mode verify", "Unknown option: --mode"),
+        ("run --test express", "names stand alone behind a verb: ./tfb run NAME"),
         ("run --watch", "Unknown option: --watch"),
         ("--mode verify --resume", "--resume does not go with --mode verify: it is of benchmark"),
         ("--mode verify --dry-run", "--dry-run does not go with --mode verify"),
