@@ -5,6 +5,7 @@ And what the page links to: the web address of this repository's source.
 
 import re
 import shutil
+import sys
 from functools import cache
 from pathlib import Path
 
@@ -32,7 +33,7 @@ def ensure_built(web: Path = WEB) -> Path:
     stamp = dist / STAMP
     if stamp.is_file() and stamp.read_text(encoding="ascii").strip() == wanted:
         return dist
-    print("building the dashboard's page (npm ci, vite build) ...", flush=True)
+    print("building the dashboard's page (npm ci, vite build) ...", file=sys.stderr, flush=True)
     for command in commands(web):
         done = run(command, seconds=600, cwd=web)
         if done.status != 0:

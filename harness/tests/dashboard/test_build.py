@@ -23,7 +23,7 @@ def web(tmp_path: Path) -> Path:
 
 
 def test_the_page_is_built_when_a_source_has_changed_and_installed_when_the_lock_file_has(
-    web: Path, monkeypatch: pytest.MonkeyPatch
+    web: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     ran: list[str] = []
 
@@ -50,6 +50,7 @@ def test_the_page_is_built_when_a_source_has_changed_and_installed_when_the_lock
     (web / "package-lock.json").write_text("{ }")
     os.utime(web / "package-lock.json", (time.time() + 60, time.time() + 60))
     assert "npm ci --no-fund --no-audit" in built()
+    assert capsys.readouterr().out == ""  # there the page is named
 
 
 def test_a_failed_build_leaves_no_stamp_and_tells_the_output(web: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -61,7 +62,7 @@ def test_a_failed_build_leaves_no_stamp_and_tells_the_output(web: Path, monkeypa
 
 
 def test_without_node_docker_builds_or_the_message_says_what_to_install(
-    web: Path, monkeypatch: pytest.MonkeyPatch
+    web: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(shutil, "which", lambda name: "/usr/bin/docker" if name == "docker" else None)
     base, command = build.commands(web)

@@ -1,4 +1,5 @@
 // What can be done with a row: a menu, placed over the page, since a table clips what hangs out of it.
+import type { RefObject } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { usePage } from "../hooks";
 
@@ -42,7 +43,7 @@ export function RowMenu({ name }: { name: string }) {
           <circle cx="13" cy="8" r="1.5" />
         </svg>
       </button>
-      {place && <Actions name={name} place={place} onClose={close} />}
+      {place && <Actions name={name} place={place} button={button} onClose={close} />}
     </>
   );
 }
@@ -50,16 +51,18 @@ export function RowMenu({ name }: { name: string }) {
 interface ActionsProps {
   name: string;
   place: Place;
+  button: RefObject<HTMLButtonElement>; // closes by its own click
   onClose: () => void;
 }
 
-function Actions({ name, place, onClose }: ActionsProps) {
+function Actions({ name, place, button, onClose }: ActionsProps) {
   const { route, go } = usePage();
   const frame = useRef<HTMLDivElement>(null);
   useEffect(() => {
     frame.current?.querySelector<HTMLElement>("button")?.focus({ preventScroll: true });
     const away = (event: Event): void => {
-      if (!(event.target instanceof Node && frame.current?.contains(event.target))) onClose();
+      const at = event.target;
+      if (!(at instanceof Node && [frame, button].some(({ current }) => current?.contains(at)))) onClose();
     };
     const onEscape = (event: KeyboardEvent): void => {
       if (event.key === "Escape") onClose();

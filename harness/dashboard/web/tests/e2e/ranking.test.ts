@@ -142,6 +142,15 @@ test("text filters while it is typed", async () => {
   await expect.poll(async () => (await tableNames(at.page)).sort()).toEqual(["es4x", "vertx-web"]);
 });
 
+test("a second click on its button closes a row's menu", async () => {
+  await open(`${RUN}?test=json`);
+  const button = at.page.getByRole("button", { name: "Actions for express" });
+  for (const expanded of ["true", "false"]) {
+    await button.click();
+    await expect.poll(() => button.getAttribute("aria-expanded")).toBe(expanded);
+  }
+});
+
 test("pinning and hiding are in the link, and can be taken back", async () => {
   await open(`${RUN}?test=json`);
   for (const [name, action] of [
