@@ -5,6 +5,7 @@ import pytest
 from harness.cli import machine
 from harness.errors import EnvironmentLacksError, Exit
 from harness.host.provision import Need
+from harness.runtime import compose
 
 LONG = tuple(f"an-implementation-with-a-long-name-{number}" for number in range(5))
 
@@ -26,7 +27,7 @@ def test_clean_says_that_it_saw_no_images_where_no_engine_answers(
     def engine() -> str:
         raise EnvironmentLacksError("none")
 
-    monkeypatch.setattr(machine.compose, "engine", engine)
+    monkeypatch.setattr(compose, "engine", engine)
     monkeypatch.setattr(machine, "all_leftovers", tuple)
     assert machine.clean() == Exit.OK
     assert capsys.readouterr().out.startswith("images were not looked at")
