@@ -51,7 +51,7 @@ export function RowMenu({ name }: { name: string }) {
 interface ActionsProps {
   name: string;
   place: Place;
-  button: RefObject<HTMLButtonElement>; // closes by its own click
+  button: RefObject<HTMLButtonElement | null>; // closes by its own click
   onClose: () => void;
 }
 
