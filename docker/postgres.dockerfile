@@ -24,8 +24,7 @@ COPY docker/pg_hba.conf /usr/share/tfb/
 # a server can't tell when it is watched. restore.sql copies the template again between replicates.
 RUN initdb --pgdata="$SEED" --username=tfb_admin --no-sync --locale=C.UTF-8 --encoding=UTF8 --auth=trust >/dev/null \
     && cd /usr/share/tfb/database \
-    && { cat postgresql.conf; echo "shared_preload_libraries = 'pg_stat_statements'"; echo "pg_stat_statements.track = top"; } \
-        >"$SEED/postgresql.conf" \
+    && cat postgresql.conf statistics.conf >"$SEED/postgresql.conf" \
     && pg_ctl --pgdata="$SEED" --wait --silent --options="-c listen_addresses='' -c unix_socket_directories=/tmp" start \
     && psql="psql --quiet --no-psqlrc --set=ON_ERROR_STOP=1 --host=/tmp --username=tfb_admin" \
     && $psql --file=role.sql postgres \

@@ -157,7 +157,7 @@ def _statistics(tool: Tool) -> str:
         library = Path(process.run([str(tool.bin / "pg_config"), "--pkglibdir"], seconds=10).stdout.strip())
     if not (library / "pg_stat_statements.so").exists():
         return ""
-    return "shared_preload_libraries = 'pg_stat_statements'\npg_stat_statements.track = top\n"
+    return (SCRIPTS / "statistics.conf").read_text(encoding="utf-8")
 
 
 def _unprivileged() -> process.Account | None:
