@@ -68,7 +68,10 @@ def counted(view: Tables, before: Snapshot, due: Due, rows: int) -> Evidence:
     until = time.monotonic() + STRAGGLING_SECONDS
     while True:
         now = snapshot(view.connection)
-        evidence = Evidence(test_type=LOAD, url="", due=due.less(now.open_portals, rows), counts=now.since(before))
+        # What was waiting before has been counted since, or waits still and is nothing of what was due.
+        waiting = Due.waiting(now.waiting, rows) - Due.waiting(before.waiting, rows)
+        counts, different = now.since(before), len(now.counted)
+        evidence = Evidence(test_type=LOAD, url="", due=due - waiting, counts=counts, different=different)
         passes = worst_of(result.outcome for result in judge(evidence)) is Outcome.PASS
         if passes or time.monotonic() > until:
             return evidence
@@ -209,7 +212,7 @@ class Gathering:
             evidence.crowd = self._client.crowd(cases, CONNECTIONS)
             if view and begun:
                 seen = counted(view, begun, Due.of_crowd(self._type, evidence.crowd), 1)
-                evidence.counts, evidence.due = seen.counts, seen.due
+                evidence.counts, evidence.due, evidence.different = seen.counts, seen.due, seen.different
 
     def _answers(self) -> bool:
         """No use in sending thousands of requests to a server that leaves them unanswered."""

@@ -218,6 +218,10 @@ class Due:
     def __add__(self, other: "Due") -> "Due":
         return Due(**{one.name: getattr(self, one.name) + getattr(other, one.name) for one in fields(self)})
 
+    def __sub__(self, other: "Due") -> "Due":
+        """Nothing less than nothing."""
+        return Due(**{one.name: max(0, getattr(self, one.name) - getattr(other, one.name)) for one in fields(self)})
+
     @classmethod
     def of(cls, kind: TestType, each: int, answers: int) -> "Due":
         """For so many good answers of a test type, to requests for so many rows each."""
@@ -239,14 +243,13 @@ class Due:
         answers = Counter(exchange.case.count or 1 for exchange in crowd if exchange.ok)
         return sum((cls.of(kind, each, number) for each, number in answers.items()), cls())
 
-    def less(self, statements: int, rows: int) -> "Due":
-        """Without what so many statements of ``rows`` may still add, which are counted when their transactions end."""
-        return Due(
-            reads=max(0, self.reads - statements),
-            writes=max(0, self.writes - statements * rows),
-            pages=max(0, self.pages - statements),
-            updates=max(0, self.updates - statements),
-        )
+    @classmethod
+    def waiting(cls, texts: Sequence[str], rows: int) -> "Due":
+        """What these statements, of ``rows`` where they write, will have done once their transactions end."""
+        of_world = [statement for text in texts if (statement := Statement(text=text)).names("world")]
+        writes = sum(statement.writes for statement in of_world)
+        pages = sum(Statement(text=text).names("fortune") for text in texts)
+        return cls(reads=len(of_world) - writes, writes=writes * rows, pages=pages, updates=writes)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -309,6 +312,7 @@ class Evidence:
     rows_a_second: float = 0.0  # that were written in all, where it is not
     counts: Sequence[Statement] | None = None  # None: not counted, or not exactly
     uncounted: str | None = None  # why statements could not be counted
+    different: int = 0  # statements that the server has made since it began, by their form
     fortunes: Sequence[Version[str]] = ()
     wire: dict[str, Wire] = field(default_factory=dict)
     use: TableUse | None = None  # of the table, over a whole replicate

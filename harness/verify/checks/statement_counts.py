@@ -13,6 +13,7 @@ from functools import lru_cache
 import psycopg
 
 TABLE_ROWS = 10_000  # of world: a statement that returns as many a call reads the table as a whole
+MOST_STATEMENTS = 20_000  # different ones, of all servers that are up, as toolset/database/statistics.conf has it
 
 # Line comments, nested block comments (by repetition), dollar quotes, strings and quoted identifiers; in this order of
 # alternatives the first that begins wins, so that a quote within a comment opens nothing and the other way round.
@@ -30,6 +31,17 @@ _WRITING = frozenset({"update", "insert", "delete", "merge", "copy", "truncate"}
 # A data-modifying statement within WITH … AS ( … ), or behind it; FOR [NO KEY] UPDATE only locks.
 _CHANGES = re.compile(r"(?<![\w$])(?:update|insert\s+into|delete\s+from|merge\s+into)(?![\w$])", re.IGNORECASE)
 _LOCKS = re.compile(r"(?<![\w$])for\s+(?:no\s+key\s+)?update(?![\w$])", re.IGNORECASE)
+_COPIES_OUT = re.compile(r"copy\s*\(|copy\s.*\sto\s", re.IGNORECASE | re.DOTALL)
+# What makes one SELECT find several ids. An IN of a single parameter, as object mappers write it, does not.
+_LISTS = re.compile(
+    r"""
+      (?<![\w$"]) (?: any | some | or | between | join | union | values
+        | in (?! \s* \( \s* \$\d+ (?:::\w+)? \s* \) ) ) (?![\w$"])
+    | (?: unnest | _series | _elements | _elements_text | _to_table | _recordset ) "? \s* \(
+    | <@ | @> | u&"
+    """,
+    re.VERBOSE | re.IGNORECASE,
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,20 +49,27 @@ class Statement:
     """One normalised statement of the server under test."""
 
     text: str
-    calls: int
-    rows: int  # retrieved or affected
-    pages: int  # table and index pages that it touched
+    calls: int = 0
+    rows: int = 0  # retrieved or affected
+    pages: int = 0  # table and index pages that it touched
 
     def names(self, table: str) -> bool:
-        """Does it name this table, quoted or not, outside of comments and strings?"""
-        return re.search(rf'(?<![\w$])"?{table}"?(?![\w$])', bare(self.text), re.IGNORECASE) is not None
+        """Does it name this table, quoted or not, outside of comments and strings? By code points it may."""
+        return re.search(rf'(?<![\w$])(?:"?{table}"?(?![\w$])|u&")', bare(self.text), re.IGNORECASE) is not None
 
     @property
     def writes(self) -> bool:
         """Does it change rows? Told by its verb; SELECT … FOR UPDATE only locks them."""
         text = bare(self.text).lstrip("( \t\r\n")
         word = re.split("[^A-Za-z]", text, maxsplit=1)[0].lower()
+        if word == "copy":
+            return not _COPIES_OUT.match(text)
         return word in _WRITING or (word == "with" and _CHANGES.search(_LOCKS.sub("", text)) is not None)
+
+    @property
+    def takes_list(self) -> bool:
+        """May one call find several ids? PostgreSQL 18 writes a list as its first parameter and a comment."""
+        return "/*, ... */" in self.text or _LISTS.search(bare(self.text)) is not None
 
     @property
     def twin(self) -> bool:
@@ -69,7 +88,7 @@ class Snapshot:
 
     counted: Mapping[tuple[int, str], tuple[int, int, int]]
     deallocated: int
-    open_portals: int  # sessions within an open transaction, whose last statement is counted only at its end
+    waiting: tuple[str, ...]  # the last statement of each open transaction, which is counted only at its end
 
     def since(self, earlier: "Snapshot") -> tuple[Statement, ...] | None:
         """What was counted between two snapshots; None where the view was too small, and the counts are not exact."""
@@ -110,13 +129,13 @@ def snapshot(admin: psycopg.Connection) -> Snapshot:
     others = admin.execute(
         """
         SELECT (SELECT dealloc FROM pg_stat_statements_info),
-               (SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()
-                AND usename <> current_user AND state LIKE 'idle in transaction%')
+               ARRAY(SELECT query FROM pg_stat_activity WHERE datname = current_database()
+                     AND usename <> current_user AND state LIKE 'idle in transaction%')
         """
     ).fetchone()
     counted = {(number, text): (calls, n, pages) for number, text, calls, n, pages in rows}
-    deallocated, waiting = others or (0, 0)
-    return Snapshot(counted=counted, deallocated=int(deallocated or 0), open_portals=int(waiting))
+    deallocated, waiting = others or (0, ())
+    return Snapshot(counted=counted, deallocated=int(deallocated or 0), waiting=tuple(waiting))
 
 
 # ---- a statement's text ----------------------------------------------------------------------------------------------

@@ -4,7 +4,7 @@ import html
 from collections.abc import Callable, Sequence
 
 from harness.tests.doubles.reference import Line, ReferenceServer
-from harness.tests.doubles.rogues import Change, Rogue
+from harness.tests.doubles.rogues import Change, Rogue, every
 
 Fortunes = Sequence[tuple[int, str]]
 
@@ -35,6 +35,14 @@ def cached(self: ReferenceServer, connection: Line) -> list[tuple[int, str]]:
     return kept
 
 
+def made_up(self: ReferenceServer, connection: Line) -> list[tuple[int, str]]:
+    """Reads for four requests at once, and has a join make up the rows of three."""
+    if every(self, 4) or "fortunes" not in self.state:
+        self.state["fortunes"] = ReferenceServer.fortunes(self, connection)
+        connection.execute("SELECT FROM fortune, generate_series(1, 3)")
+    return list(self.state["fortunes"])
+
+
 ROGUES = (
     Rogue("no-doctype", "fortune", "page-is-html", "leaves the doctype out", replaced("<!DOCTYPE html>", "")),
     Rogue("untitled", "fortune", "page-is-html", "leaves the title out", replaced("<title>Fortunes</title>", "")),
@@ -50,4 +58,5 @@ ROGUES = (
     Rogue("fixed-fortunes", "fortune", "fortunes-in-order", "reads the rows, answers others", {"fortunes": once}),
     Rogue("escapes-what-it-knows", "fortune", "fortunes-in-order", "escapes the seeded messages only", {"escape": lambda self, message: message.replace("<script>", "&lt;script&gt;").replace("</script>", "&lt;/script&gt;")}),
     Rogue("caches-fortunes", "fortune", "rows-read", "reads the rows every other time", {"fortunes": cached}),
+    Rogue("makes-rows-up", "fortune", "rows-read", "reads every fourth time, and makes rows up", {"fortunes": made_up}),
 )  # fmt: skip

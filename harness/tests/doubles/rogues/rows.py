@@ -127,6 +127,13 @@ def select_in(self: ReferenceServer, session: Session, connection: Line, ids: Id
     return connection.execute(query, (list(set(ids)),)).fetchall()
 
 
+def evened_out(self: ReferenceServer, session: Session, connection: Line, ids: Ids) -> Rows:
+    """All rows by one call, and as many calls that find none as make up for it."""
+    for _ in ids[1:]:
+        select_in(self, session, connection, [])
+    return select_in(self, session, connection, ids)
+
+
 def select_twice(self: ReferenceServer, session: Session, connection: Line, ids: Ids) -> Rows:
     ReferenceServer.rows(self, session, connection, ids)
     return ReferenceServer.rows(self, session, connection, ids)
@@ -172,6 +179,7 @@ ROGUES = (
     Rogue("serves-memory", "query", "rows-read", "reads the table at start", {"rows": out_of_memory}),
     Rogue("spares-one-in-10000", "query", "rows-read", "leaves out one SELECT in 10,000", {"rows": one_in_ten_thousand}),
     Rogue("select-in", "query", "one-row-a-select", "WHERE id = ANY", {"rows": select_in}),
+    Rogue("evens-out", "query", "one-row-a-select", "WHERE id = ANY, and calls with no id at all", {"rows": evened_out}),
     Rogue("select-join", "query", "one-row-a-select", "a join with a list of ids", {"rows": any_of}),
     Rogue("selects-twice", "db", "no-needless-select", "reads every row twice", {"rows": select_twice}),
     Rogue("selects-nothing", "query", "rows-read", "SELECTs that read no page", {"rows": select_nothing}),

@@ -7,6 +7,7 @@ from harness.errors import StartError
 from harness.runtime.database import connect
 from harness.runtime.database.embedded import EmbeddedDatabase
 from harness.runtime.database.state import read_state
+from harness.verify.checks.statement_counts import MOST_STATEMENTS
 
 LOOKS = (
     "SELECT count(*) FROM pg_stat_activity",
@@ -15,6 +16,11 @@ LOOKS = (
     "SELECT count(*) FROM pg_locks",
     "SELECT count(*) FROM pg_stat_statements",
     "SELECT pg_current_wal_lsn()",
+    "SELECT pg_current_snapshot()",
+    "SELECT txid_current()",
+    "SELECT pg_xact_status('3')",
+    "SELECT age(xmin) FROM world WHERE id = 1",
+    "SELECT pg_relation_size('world')",
 )
 
 
@@ -67,3 +73,12 @@ def test_what_a_server_changes_of_its_role_is_held_against_nobody_else(postgres:
 def test_a_measured_role_does_not_see_who_else_is_there(look: str, postgres: EmbeddedDatabase) -> None:
     with connect(postgres.address) as measured, pytest.raises(psycopg.errors.InsufficientPrivilege):
         measured.execute(look.encode())
+
+
+def test_of_a_database_that_is_gone_nothing_stays_counted(postgres: EmbeddedDatabase) -> None:
+    gone = "SELECT count(*) FROM pg_stat_statements WHERE dbid NOT IN (SELECT oid FROM pg_database)"
+    with postgres.own("one") as one, connect(one.address) as measured:
+        measured.execute("SELECT 1")
+    with postgres.own("two"), connect(postgres.address, admin=True) as admin:
+        assert admin.execute(gone).fetchone() == (0,)
+        assert admin.execute("SHOW pg_stat_statements.max").fetchone() == (str(MOST_STATEMENTS),)

@@ -20,6 +20,8 @@ READS = (
     "  (SELECT 1)",
     "SELECT E'it''s /* no comment' FROM world",
     "VALUES (1)",
+    "COPY (SELECT id FROM world WHERE id = ANY('{1,2}')) TO STDOUT",
+    "COPY world TO STDOUT",
     "",
 )
 WRITES = (
@@ -45,6 +47,7 @@ def test_what_changes_rows_is_a_write_and_what_only_reads_is_none(text: str) -> 
         ("SELECT 1 FROM world", True),
         ('SELECT 1 FROM "World" w', True),
         ("SELECT 1 FROM public.world", True),
+        (r'SELECT 1 FROM U&"w\006Frld"', True),
         ("SELECT 1 /* world */", False),
         ("SELECT 'world'", False),
         ("SELECT 1 FROM worlds", False),
@@ -53,3 +56,24 @@ def test_what_changes_rows_is_a_write_and_what_only_reads_is_none(text: str) -> 
 )
 def test_a_table_is_named_outside_of_comments_and_strings(text: str, named: bool) -> None:
     assert statement(text).names("world") is named
+
+
+@pytest.mark.parametrize(
+    ("text", "takes"),
+    [
+        ("select w1_0.id,w1_0.randomnumber from world w1_0 where w1_0.id=$1", False),
+        ('SELECT "world".* FROM "world" WHERE "world"."id" IN ($1) ORDER BY "world"."id" ASC LIMIT $2', False),
+        ('SELECT * FROM "world" "World" WHERE ("World"."id" in ( $1::integer )) /* in, or, any */', False),
+        ('SELECT id AS "values" FROM world WHERE id = CAST($1 AS integer) FOR NO KEY UPDATE', False),
+        ("SELECT id FROM world WHERE id IN ($1, $2)", True),
+        ("SELECT id FROM world WHERE id IN ($1 /*, ... */)", True),
+        ("SELECT id FROM world WHERE id IN (SELECT $1)", True),
+        ("SELECT id FROM world WHERE id=ANY($1)", True),
+        ("SELECT id FROM world WHERE id = $1 or id = $2", True),
+        ("SELECT id FROM world WHERE $1 @> ARRAY[id]", True),
+        ('SELECT id FROM world, "unnest"($1) AS i WHERE i = id', True),
+        ("SELECT id FROM world, pg_catalog.json_array_elements_text ($1) AS i WHERE i::int = id", True),
+    ],
+)
+def test_a_select_of_one_id_is_told_from_one_that_may_find_several(text: str, takes: bool) -> None:
+    assert statement(text).takes_list == takes
