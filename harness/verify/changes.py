@@ -3,6 +3,7 @@
 The measured role cannot see who else is connected.
 """
 
+import html
 import itertools
 import random
 import threading
@@ -21,6 +22,8 @@ from harness.verify.tables import Changed, Tables, numbers
 # read a moment too early falls into a change.
 TRICKLE_ROWS = 2_000  # some 13 ms of the database's CPU
 APART_SECONDS = (0.1, 0.4)  # between two changes, or two looks at what is written
+# Where a changed fortune begins: in eight places of the order, which are the same by code point and by alphabet.
+BEGINNINGS = ("<b>", "<u>", "Accept", "Basic", "Debug", "Errors", "Few", "zero")
 MOST = 12  # changes of rows, or looks, of one load: a longer one has them further apart
 
 
@@ -95,7 +98,7 @@ class ConcurrentChanges:
                     self._view.restore(self.first)
                 self._view.vacuum()
             if self.fortunes:
-                self._view.seeded_fortune()
+                self._view.change_fortunes(self.fortunes[0].rows)
         except psycopg.Error as failed:
             self._failed = self._failed or failed
         if self._failed is not None and error is None:
@@ -120,7 +123,14 @@ class ConcurrentChanges:
         self._changed.append(change_rows(self._view, TRICKLE_ROWS, self._dice))
 
     def _change_fortune(self) -> None:
-        after, (begun, done) = self._view.change_fortune(
-            f"Any program that runs is obsolete: {self._dice.getrandbits(32)}."
-        )
+        """Another one each time, the last one as it was again: it moves, and has to be escaped.
+
+        The page keeps its length, which load.2 knows; some servers write other characters than ASCII as entities.
+        """
+        seeded, now = self.fortunes[0].rows, self.fortunes[-1].rows
+        identifier = self._dice.choice([i for i, message in seeded.items() if message.isascii()])
+        message = f"{self._dice.choice(BEGINNINGS)} {self._dice.getrandbits(32):x} <b>&amp;"
+        message += "." * (len(html.escape(seeded[identifier])) - len(html.escape(message)))
+        back = {i: text for i, text in seeded.items() if now[i] != text}
+        after, (begun, done) = self._view.change_fortunes({**back, identifier: message})
         supersede(self.fortunes, after, begun, done, CLOCKS_SECONDS)

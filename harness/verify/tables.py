@@ -2,7 +2,7 @@
 
 import secrets
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 from typing import LiteralString, NamedTuple
@@ -25,7 +25,6 @@ WRITTEN = """
             WHERE state = 'active' AND datname = current_database() AND pid <> pg_backend_pid())
 """
 CLOCK = sql.SQL("SELECT extract(epoch FROM clock_timestamp())")
-SEVENTH = "Any program that runs right is obsolete."  # as toolset/database/seed.sql has it
 AS_TEXT = sql.SQL("string_agg(id || ' ' || randomnumber, ' ')")  # ten times as quick to read as rows
 
 
@@ -134,22 +133,23 @@ class Tables:
                 (list(table), list(table.values())),
             )
 
-    def change_fortune(self, message: str) -> tuple[dict[int, str], tuple[float, float]]:
-        """Give one fortune another message, in both twins at once; needs the administrator.
+    def change_fortunes(self, messages: Mapping[int, str]) -> tuple[dict[int, str], tuple[float, float]]:
+        """Give these fortunes other messages, all at once and in both twins; needs the administrator.
 
         Returns all rows, and epoch seconds before and after the change became visible.
         """
-        times = self._in_both("UPDATE {table} SET message = {message} WHERE id = 7", message)
+        statement = "UPDATE {table} SET message = {message} WHERE id = {id} AND message <> {message}"
+        times = self._in_both(statement, messages)
         return self.fortunes(), times
 
-    def seeded_fortune(self) -> None:
-        """The message of the seed again."""
-        self.change_fortune(SEVENTH)
-
-    def _in_both(self, statement: LiteralString, message: str = "") -> tuple[float, float]:
-        """Run a statement on both twins of the table of fortunes in one transaction."""
-        text, of_both = sql.SQL(statement), map(sql.Identifier, FORTUNES)
-        return self.committed(*(text.format(table=table, message=sql.Literal(message)) for table in of_both))[1]
+    def _in_both(self, statement: LiteralString, messages: Mapping[int, str]) -> tuple[float, float]:
+        """Run a statement for each of these on both twins of the table of fortunes, in one transaction."""
+        statements = (
+            sql.SQL(statement).format(table=sql.Identifier(name), id=sql.Literal(i), message=sql.Literal(message))
+            for name in FORTUNES
+            for i, message in messages.items()
+        )
+        return self.committed(*statements)[1]
 
     def vacuum(self) -> None:
         """Leave no dead rows behind; needs the administrator."""
@@ -174,13 +174,14 @@ class Tables:
             + "<!-- -->`${7*7}` {{7*7}} %s \\ end"
         )
         changed = f"Changed {secrets.token_hex(4)}: any program that runs right is <i>obsolete</i>"
+        before = self.fortunes()
         try:
-            self.change_fortune(changed)
-            self._in_both("INSERT INTO {table} (id, message) VALUES (13, {message})", message)
+            self.change_fortunes({7: changed})
+            self._in_both("INSERT INTO {table} (id, message) VALUES ({id}, {message})", {13: message})
             yield self.fortunes()
         finally:
-            self._in_both("DELETE FROM {table} WHERE id = 13")
-            self.seeded_fortune()
+            self._in_both("DELETE FROM {table} WHERE id = {id}", {13: message})
+            self.change_fortunes({7: before[7]})
 
 
 def ahead(other: Callable[[], float], looks: int = 8) -> tuple[float, float]:

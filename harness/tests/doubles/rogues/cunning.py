@@ -3,9 +3,10 @@
 Each is honest to whoever asks slowly, and while few are connected.
 """
 
+import html
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import psycopg
 
@@ -96,6 +97,15 @@ def decoys(self: ReferenceServer, session: Session, connection: Line, ids: Ids) 
     return [(i, table[i]) for i in ids]
 
 
+def page_with_a_hole(self: ReferenceServer, fortunes: Sequence[tuple[int, str]]) -> bytes:
+    """Sorted and escaped once: the message of row 7 is put in as it is."""
+    message = dict(fortunes)[7]
+    if "page" not in self.state:
+        self.state["page"] = ReferenceServer.page(self, fortunes).replace(html.escape(message).encode(), b"{hole}")
+    page: bytes = self.state["page"]
+    return page.replace(b"{hole}", message.encode())
+
+
 def shared_read(self: ReferenceServer, session: Session, connection: Line, ids: Ids) -> Rows:
     now = time.monotonic()
     with self.lock:
@@ -160,6 +170,7 @@ ROGUES = (
     under_load("reads-ahead-when-busy", "db", "equals-row", "the row read for the connection's request before, while many ask", while_busy({"rows": read_ahead})),
     under_load("reads-ahead-of-many-when-busy", "query", "equals-row", "the rows read for the connection's request before, while many ask", while_busy({"rows": read_ahead})),
     under_load("first-fortunes-when-busy", "fortune", "fortunes-in-order", "reads fortunes and renders older ones, while many ask", while_busy({"fortunes": once})),
+    under_load("page-with-a-hole", "fortune", "fortunes-in-order", "puts row 7 into a page that it sorted and escaped once, while many ask", while_busy({"page": page_with_a_hole})),
     under_load("drops-one-in-twenty", "update", "rows-written", "drops one update in twenty, while many ask", instead("write", one_in(20), nothing)),
     under_load("writes-the-same", "update", "written-before-answered", "writes the old numbers back, while many ask", while_busy({"write": same_numbers})),
     under_load("writes-the-twin", "update", "rows-written", "every fourth connection writes the other table", instead("write", on_every_fourth_connection, into_the_twin)),
