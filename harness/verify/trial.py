@@ -201,8 +201,9 @@ class TrialAudit:
     def _written(self, evidence: Evidence, account: Account, changes: ConcurrentChanges) -> None:
         evidence.looks = changes.looks
         evidence.after = evidence.looks[-1].world
+        evidence.before = changes.first
         if evidence.whole:
-            evidence.before = evidence.between = changes.first
+            evidence.between = changes.first
         elif evidence.crowd:
             begun, ended = min(e.sent_at for e in evidence.crowd), max(e.received_at for e in evidence.crowd)
             evidence.rows_a_second = account.received * (self.load.queries or 1) / max(ended - begun, NS)

@@ -160,16 +160,21 @@ def one_number_a_row(exchange: Exchange) -> Iterator[Finding]:
             yield Finding(message, expected="each row once, or with the same number", actual=actual)
 
 
-@check("update.6", UPDATE, lambda evidence: evidence.between is not None)
+@check("update.6", UPDATE, lambda evidence: evidence.before is not None)
 def numbers_change(evidence: Evidence) -> Iterator[Finding]:
-    """The new number is a new one: of many rows hardly any keeps its number by chance."""
-    before, _ = _written_twin(evidence, evidence.before, evidence.between)
-    answered = _given(evidence.exchanges)
-    same = [identifier for identifier, (first, *_) in answered.items() if before.get(identifier) == first]
-    # 1,500 rows keep their number 0.15 times by chance: more than 6 of them less than once in 10^9 verifications.
-    if len(same) > max(6, len(answered) // 250):
-        message = f"{len(same)} of {len(answered)} rows were answered with the number that they had"
-        yield Finding(message, expected="new random numbers", actual=f"row {same[0]} kept {before.get(same[0])}")
+    """The new number is a new one: hardly any is what a look just before its request has found, in either twin."""
+    looks = [Look(evidence.before or {}, -math.inf, -math.inf), *evidence.looks]
+    kept: list[tuple[int, int]] = []
+    answered = 0
+    for exchange in evidence.good:
+        earlier = [look for look in looks if look.until < exchange.sent_at - CLOCKS_SECONDS]
+        held = max(earlier, key=lambda look: look.until).world.values()
+        rows = set(exchange.rows)
+        answered += len(rows)
+        kept += [(i, number) for i, number in rows if any(table.get(i) == number for table in held)]
+    if tails(len(kept), answered, len(TWINS) / HIGHEST_NUMBER)[1] < FALSE_ALARM:
+        message = f"{len(kept)} of {answered} rows were answered with the number that they had"
+        yield Finding(message, expected="new random numbers", actual="row {} kept {}".format(*kept[0]))
 
 
 @check("update.7", UPDATE, lambda evidence: evidence.after is not None)

@@ -122,6 +122,13 @@ def same_numbers(self: ReferenceServer, session: Session, connection: Line, rows
     connection.execute("UPDATE world SET randomnumber = randomnumber WHERE id = ANY(%s)", ([i for i, _ in rows],))
 
 
+def old_numbers(self: ReferenceServer, session: Session, connection: Line, count: int) -> Rows:
+    """Writes rows as they are, and answers them so: the table holds what was answered."""
+    rows = self.rows(session, connection, sorted(self.draw_different(session, count)))
+    same_numbers(self, session, connection, rows)
+    return rows
+
+
 def into_the_twin(self: ReferenceServer, session: Session, connection: Line, rows: Rows) -> None:
     connection.execute(
         'UPDATE "World" AS w SET randomnumber = new.number '
@@ -171,6 +178,7 @@ ROGUES = (
     under_load("reads-ahead-of-many-when-busy", "query", "equals-row", "the rows read for the connection's request before, while many ask", while_busy({"rows": read_ahead})),
     under_load("first-fortunes-when-busy", "fortune", "fortunes-in-order", "reads fortunes and renders older ones, while many ask", while_busy({"fortunes": once})),
     under_load("page-with-a-hole", "fortune", "fortunes-in-order", "puts row 7 into a page that it sorted and escaped once, while many ask", while_busy({"page": page_with_a_hole})),
+    under_load("answers-old-numbers-when-busy", "update", "numbers-change", "writes rows as they are and answers them so, while many ask", while_busy({"update": old_numbers})),
     under_load("drops-one-in-twenty", "update", "rows-written", "drops one update in twenty, while many ask", instead("write", one_in(20), nothing)),
     under_load("writes-the-same", "update", "written-before-answered", "writes the old numbers back, while many ask", while_busy({"write": same_numbers})),
     under_load("writes-the-twin", "update", "rows-written", "every fourth connection writes the other table", instead("write", on_every_fourth_connection, into_the_twin)),
