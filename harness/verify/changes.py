@@ -7,7 +7,6 @@ import html
 import itertools
 import random
 import threading
-import time
 from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import Self
@@ -116,8 +115,7 @@ class ConcurrentChanges:
             self._failed = error
 
     def _look(self) -> None:
-        begun = time.time()
-        self._looks.append((self._view.texts(), begun, time.time()))
+        self._looks.append(self._view.look())
 
     def _change_rows(self) -> None:
         self._changed.append(change_rows(self._view, TRICKLE_ROWS, self._dice))

@@ -77,6 +77,15 @@ class Tables:
         """The world tables now."""
         return {name: numbers(text) for name, text in self.texts().items()}
 
+    def look(self) -> tuple[dict[str, str], float, float]:
+        """Their texts at one moment, and epoch seconds before and after it: of the snapshot, not of its reading."""
+        with self.connection.transaction():
+            self.connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+            begun = time.time()
+            self.connection.execute("SELECT 1")  # takes the snapshot
+            done = time.time()
+            return self.texts(), begun, done
+
     def texts(self) -> dict[str, str]:
         """The same, each table as one text for ``numbers``: while a load is on there is no time for rows."""
         queries = {name: sql.SQL("SELECT {} FROM {}").format(AS_TEXT, sql.Identifier(name)) for name in WORLDS}

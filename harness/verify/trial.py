@@ -8,6 +8,7 @@ import base64
 import json
 import random
 import time
+from collections import Counter
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -27,6 +28,7 @@ from harness.verify.checks.evidence import Account, Due, Evidence, Exchange, His
 from harness.verify.checks.load import DatabaseCounters
 from harness.verify.checks.registry import LOADS
 from harness.verify.checks.statement_counts import Snapshot
+from harness.verify.checks.values import pairs
 from harness.verify.tables import Tables, tables
 from harness.verify.verification import PLAIN, counted, judge, rows
 from harness.verify.wire import Response
@@ -66,6 +68,7 @@ class Process:
     before: DatabaseCounters | None = None  # when it had not started yet
     due: Due = field(default_factory=Due)  # for all good answers
     rows: list[tuple[float, frozenset[tuple[int, int]]]] = field(default_factory=list)  # until when, and what was there
+    pairs: Counter[tuple[float, bool]] = field(default_factory=Counter)  # of rows that were updated: values.pairs
     unknown_until: float = 0.0  # epoch seconds until which a cache may hold rows that nobody here has seen
     _view: Tables | None = None
     _open: ExitStack = field(default_factory=ExitStack)
@@ -205,8 +208,8 @@ class TrialAudit:
         if evidence.whole:
             evidence.between = changes.first
         elif evidence.crowd:
-            begun, ended = min(e.sent_at for e in evidence.crowd), max(e.received_at for e in evidence.crowd)
-            evidence.rows_a_second = account.received * (self.load.queries or 1) / max(ended - begun, NS)
+            evidence.rows_each = account.received * (self.load.queries or 1) / len(evidence.crowd)
+            evidence.pairs = self.process.pairs = self.process.pairs + pairs(evidence)
         if self._caches:
             seen = {row for look in evidence.looks for table in look.world.values() for row in table.items()}
             until = time.time() + CACHED_SECONDS

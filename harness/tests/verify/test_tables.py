@@ -60,6 +60,24 @@ def test_a_change_is_dated_by_the_database_on_both_sides_of_its_commit(
             assert change.begun >= begun > change.done
 
 
+def test_a_look_is_of_one_moment_however_long_reading_takes(
+    database: DatabaseAddress, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with tables.tables(database) as view, tables.tables(database) as other:
+        before, read = view.world(), view.texts
+
+        def slowly() -> dict[str, str]:
+            other.change(range(1, 1001), step=7)
+            return read()
+
+        monkeypatch.setattr(view, "texts", slowly)
+        begun = time.time()
+        texts, since, until = view.look()
+        assert {name: tables.numbers(text) for name, text in texts.items()} == before
+        assert begun <= since <= until <= time.time()
+        other.restore(before)
+
+
 def test_what_was_changed_is_told_and_put_back(database: DatabaseAddress) -> None:
     with tables.tables(database) as view:
         before = view.world()

@@ -309,7 +309,8 @@ class Evidence:
     cached: Collection[tuple[int, int]] = ()  # rows (id, number) that a cache may still hold
     looks: list[Look] = field(default_factory=list)  # at what is written: after single requests, while the crowd asked
     whole: bool = True  # the crowd is all that was asked
-    rows_a_second: float = 0.0  # that were written in all, where it is not
+    rows_each: float = 0.0  # that were written for each of the crowd, where it is not
+    pairs: Mapping[tuple[float, bool], int] = field(default_factory=dict)  # likewise: values.pairs of the process
     counts: Sequence[Statement] | None = None  # None: not counted, or not exactly
     uncounted: str | None = None  # why statements could not be counted
     different: int = 0  # statements that the server has made since it began, by their form
