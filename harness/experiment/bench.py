@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol, runtime_checkable
+from typing import Protocol, runtime_checkable
 
 import psycopg
 
@@ -470,8 +470,8 @@ class Bench:
             steady=step.steady,
             evidence=evidence,
             link_share=self._link_share(result),
-            **_fields_of_trial(seen),
-            **_fields_of_trial(result),
+            **vars(seen),  # a record passes over what it has no field for
+            **vars(result),
         )
         expected = gates.Expected(
             open_loop=self.profile.open_loop,
@@ -508,11 +508,6 @@ class Bench:
             before, after = after, readings(meters)
             if (busiest(before, after) or 0.0) <= QUIET_SHARE:
                 return
-
-
-def _fields_of_trial(seen: Observation | LoadResult) -> dict[str, Any]:
-    """What is recorded under the same name."""
-    return {name: value for name, value in vars(seen).items() if name in Trial.model_fields}
 
 
 def cause(error: BaseException) -> BaseException:
