@@ -457,20 +457,16 @@ class Bench:
             test_type=cell.test_type,
             load=cell.load,
             process=process.number,
-            round=step.round,
-            purpose=step.purpose,
-            share=step.share,
             generator=generator.name,
             asked_duration=step.seconds,
             throughput=throughput,
             cpu_per_request=cpu,
             generator_cpu_seconds=result.cpu_seconds,
             generator_threads=self._threads(cell.load),
-            warm_up=step.warm_up,
-            steady=step.steady,
             evidence=evidence,
             link_share=self._link_share(result),
-            **vars(seen),  # a record passes over what it has no field for
+            **vars(step),  # a record passes over what it has no field for
+            **vars(seen),
             **vars(result),
         )
         expected = gates.Expected(

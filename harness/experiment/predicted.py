@@ -95,9 +95,6 @@ class Prediction:
             test_type=cell.test_type,
             load=cell.load,
             process=cell.process.number,
-            round=step.round,
-            purpose=step.purpose,
-            share=step.share,
             started_at=self.seconds,
             duration=step.seconds,
             asked_duration=step.seconds,
@@ -110,6 +107,7 @@ class Prediction:
             server=ServerUse(cpu_seconds=step.seconds, rss_peak=None, wait_share=None, throttled_seconds=None),
             generator_cpu_seconds=0.0,
             generator_threads=1,
+            **vars(step),
             **at_rate,
         )
 
