@@ -68,8 +68,8 @@ class Progress:
 
     def process(self, implementation: str, number: int) -> None:
         """A fresh start of an implementation."""
-        now = {"stage": "starting", "implementation": implementation, "process": number + 1}
-        self._update(f"starting {implementation}", windows=(), **now)
+        said, stage = f"starting {implementation}", "starting"
+        self._update(said, stage=stage, implementation=implementation, process=number + 1, windows=())
 
     def verifying(self, test_type: str, stage: str = "verifying") -> None:
         """A test type of the process just started, or about to end."""

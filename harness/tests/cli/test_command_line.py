@@ -10,7 +10,7 @@ from harness.cli.run import resumed, settings
 from harness.cli.verbs import REPLACED, VERBS, asked, overview
 from harness.errors import BuildError, EnvironmentLacksError, Exit, TfbError, UsageError
 from harness.plan.config import Settings
-from harness.tests import records
+from harness.tests.doubles import records
 
 
 def understood(text: str) -> Settings:

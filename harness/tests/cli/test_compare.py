@@ -10,7 +10,7 @@ from harness import cli
 from harness.cli.compare import COPY, split
 from harness.errors import Exit
 from harness.records.models import Closed, RunRecords
-from harness.tests.records import stored
+from harness.tests.doubles.records import stored
 from harness.tests.report import made
 
 SPEEDS = {"fast": 2000.0, "slow": 1000.0}

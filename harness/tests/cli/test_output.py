@@ -10,7 +10,7 @@ import pytest
 from harness.cli.output import put
 from harness.errors import Exit, UsageError
 from harness.paths import REPOSITORY
-from harness.tests import records
+from harness.tests.doubles import records
 
 FULL = Path("/dev/full")
 PRINTING = [("list",), ("--help",), ("report", "--format", "json")]  # by print, before anything is loaded, by a writer

@@ -12,7 +12,7 @@ from harness.experiment import workflow
 from harness.experiment.progress import Progress
 from harness.plan.config import Settings
 from harness.records.store import RunStore
-from harness.tests.doubles.invented import EPOCH, REAL, Maker, implementation
+from harness.tests.doubles import records
 
 
 def begun(results: Path, name: str) -> Path:
@@ -63,8 +63,8 @@ def test_only_runs_that_go_on_are_named_as_company(tmp_path: Path) -> None:
 
 
 def test_a_bare_resume_passes_over_a_run_that_cannot_be_read(tmp_path: Path) -> None:
-    info = Maker("20260101-1", [implementation(REAL[0])], processes=1, seed=1).info(started_at=EPOCH)
+    info = records.info("20260101-1")
     folder = begun(tmp_path, "20260101-1")
-    RunStore(folder, started_at=EPOCH).write_info(info.model_copy(update={"status": "interrupted", "command": ()}))
+    RunStore(folder, started_at=0.0).write_info(info.model_copy(update={"status": "interrupted", "command": ()}))
     begun(tmp_path, "20260102-1")
     assert run.newest_interrupted(tmp_path) == folder

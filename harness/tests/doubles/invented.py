@@ -8,7 +8,7 @@ from pathlib import Path
 from harness.plan import profile as profiles
 from harness.plan.profile import Processes
 from harness.records.models import Build, CheckResult, ImplementationInfo, NoiseFloor, Outcome, RunRecords, Verdict
-from harness.tests import records
+from harness.tests.doubles import records
 from harness.tests.doubles.fakes_run import FakeRun
 from harness.tests.doubles.fakes_world import Behaviour, World
 

@@ -31,7 +31,7 @@ from harness.report.techempower import document
 from harness.stats.ranking import rank
 from harness.tests.doubles import invented, runs
 from harness.tests.doubles.invented import EPOCH, MARKUP, SIX, copied, finished, implementation, safe, simulated
-from harness.tests.records import process as process_of
+from harness.tests.doubles.records import process as process_of
 
 FAILING = {("es4x", "update")}
 GOAL = LatencyGoal(percentile=99.0, seconds=0.1)  # of the order service

@@ -12,7 +12,7 @@ from harness.errors import StoreError, UsageError
 from harness.records import reader, store
 from harness.records.models import SCHEMA_VERSION, Outcome, Trial
 from harness.records.store import RunStore
-from harness.tests import records
+from harness.tests.doubles import records
 
 
 @pytest.fixture

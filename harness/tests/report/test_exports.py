@@ -9,7 +9,7 @@ import pytest
 from harness.records.models import Closed, Errors, Latency, Outcome, RunRecords
 from harness.report import Report, exporters, techempower
 from harness.stats.model import Ranking
-from harness.tests import records
+from harness.tests.doubles import records
 from harness.tests.report import made
 
 KEYS = {

@@ -8,7 +8,7 @@ import pytest
 from harness.paths import REPOSITORY
 from harness.records.models import CheckResult, Outcome, Verdict
 from harness.report.verdicts import FORMATS, Verified, lines_of_rules, place
-from harness.tests import records
+from harness.tests.doubles import records
 from harness.verify.checks.registry import CHECKS
 
 HOSTILE = "got ]]> </testcase> \x00\x1b[31m\n::error::owned % 100"

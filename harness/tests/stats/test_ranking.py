@@ -12,8 +12,8 @@ from harness.stats.compare import noise_floor
 from harness.stats.model import Quantity, Ranking, Table
 from harness.stats.ranking import rank
 from harness.studies.worlds import Logs, World, draw
+from harness.tests.doubles.records import process, verdict
 from harness.tests.doubles.runs import LOAD, MACHINE, run_info, trial, trials
-from harness.tests.records import process, verdict
 
 NAMES = ["vertx", "es4x", "resteasy", "express"]
 LOADS: dict[str, tuple[Load, ...]] = dict.fromkeys(("json", "db", "query"), (LOAD,))

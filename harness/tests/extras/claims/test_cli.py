@@ -8,8 +8,8 @@ import pytest
 from harness import cli
 from harness.extras.claims.claim import read
 from harness.extras.claims.measure import cells_of, keep
+from harness.tests.doubles.records import stored
 from harness.tests.extras.claims.records import STEADY, claim, judged, run_of
-from harness.tests.records import stored
 from harness.tests.report import made
 
 

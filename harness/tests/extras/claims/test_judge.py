@@ -6,8 +6,8 @@ from harness.extras.claims import judge, show
 from harness.records.claims import Word
 from harness.records.models import Closed, Errors, Outcome, ProcessRecord
 from harness.stats.model import Ratio
+from harness.tests.doubles.records import verdict
 from harness.tests.extras.claims.records import STEADY, claim, claim_of, judged, run_of, side, trials
-from harness.tests.records import verdict
 from harness.tests.report import made
 
 

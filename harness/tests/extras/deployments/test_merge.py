@@ -9,7 +9,7 @@ from harness.errors import Exit, UsageError
 from harness.extras.deployments.merge import merge
 from harness.records import store
 from harness.records.models import Outcome
-from harness.tests import records
+from harness.tests.doubles import records
 
 
 def prepared(folder: Path, *, fails: str = "", duration: float = 15.0, processes: int = 1, **told: object) -> Path:

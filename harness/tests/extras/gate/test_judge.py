@@ -13,8 +13,8 @@ from harness.plan.profile import Processes
 from harness.records.models import CheckResult, Gate, Open, Outcome, RunRecords, Trial
 from harness.stats.model import Ratio
 from harness.studies.worlds import World, draw
+from harness.tests.doubles.records import process, verdict
 from harness.tests.doubles.runs import run_info, trial
-from harness.tests.records import process, verdict
 
 REQUESTS = ("items", "item", "order")
 RATE = Open(rate=500.0, connections=32)

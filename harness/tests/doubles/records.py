@@ -1,0 +1,79 @@
+"""A finished run of two implementations as records and as files, for the tests of what reads them."""
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Literal
+
+from harness.plan.profile import Processes
+from harness.records import models
+from harness.records.models import Closed, Load, Outcome, ProcessRecord, Trial, Verdict
+from harness.records.store import RunStore
+from harness.tests.doubles import runs
+
+JSON = Closed(connections=64)
+QUERIES = (Closed(connections=64, queries=1), Closed(connections=64, queries=20))
+LOADS: dict[str, tuple[Load, ...]] = {"json": (JSON,), "query": QUERIES}
+PROCESSES = 2
+BROKEN = models.Gate(name="errors", outcome=Outcome.FAIL, value=3.0, threshold=0.0, word="errors")
+
+
+def info(run_id: str = "20260101-000000") -> models.RunInfo:
+    """Two implementations, two processes of each, ``fast`` being the reference."""
+    rules = Processes(minimum=PROCESSES, maximum=PROCESSES)
+    found = runs.run_info(("fast", "slow"), rules, reference="fast", loads=LOADS)
+    return found.model_copy(update={"run_id": run_id, "name": "invented", "completed_at": 61.0})
+
+
+def trial(implementation: str, process: int, throughput: float, *, test_type: str = "json", load: Load = JSON) -> Trial:
+    """A second at this throughput."""
+    return runs.trial(implementation, throughput, process, test_type=test_type, load=load)
+
+
+def trials() -> list[Trial]:
+    """Every cell twice, but for the most queries of ``slow``, whose trials had errors."""
+    found = []
+    for implementation, factor in (("fast", 2.0), ("slow", 1.0)):
+        for test_type, loads in LOADS.items():
+            for load in loads:
+                for process, wobble in enumerate((1.0, 1.02)):
+                    one = trial(implementation, process, 1000 * factor * wobble, test_type=test_type, load=load)
+                    broken = (implementation, load) == ("slow", QUERIES[1])
+                    update = {"errors": models.Errors(read=1, status=2), "gates": (BROKEN,)}
+                    found.append(one.model_copy(update=update) if broken else one)
+    return found
+
+
+def process(implementation: str, number: int, status: Literal["ok", "failed", "interrupted"] = "ok") -> ProcessRecord:
+    """A fresh start."""
+    return ProcessRecord(
+        implementation=implementation, process=number, started_at=0.0, startup_time=0.25, status=status
+    )
+
+
+def verdict(implementation: str, test_type: str, outcome: Outcome = Outcome.PASS, *, process: int = 0) -> Verdict:
+    """A verification with one check."""
+    results = (models.CheckResult(check="status-ok", rule="http.2", outcome=outcome),)
+    return Verdict(
+        implementation=implementation, test_type=test_type, process=process, thorough=process == 0, outcome=outcome,
+        results=results, duration=0.1,
+    )  # fmt: skip
+
+
+def stored(folder: Path, info: models.RunInfo, trials: Sequence[Trial], verdicts: Iterable[Verdict] = ()) -> RunStore:
+    """The folder of a run whose processes are those of these trials."""
+    store = RunStore(folder, started_at=0.0)
+    store.write_info(info)
+    for one in trials:
+        store.add_trial(one)
+    for implementation, number in sorted({(one.implementation, one.process) for one in trials}):
+        store.add_process(process(implementation, number))
+    (folder / "verdicts.jsonl").touch()
+    for each in verdicts:
+        store.add_verdict(each)
+    return store
+
+
+def write(results: Path, run_id: str = "20260101-000000") -> RunStore:
+    """The run's folder."""
+    verdicts = [verdict(implementation, test_type) for implementation in ("fast", "slow") for test_type in LOADS]
+    return stored(results / run_id, info(run_id), trials(), verdicts)
