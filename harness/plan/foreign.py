@@ -44,6 +44,8 @@ def tolerate(document: object, *, folder: str, language: str) -> tuple[Benchmark
                 of_tests += [f"tests.{variant}.{words}" for words in aside]
             except ConfigError as error:
                 problems.append(f"tests.{variant}: {error}")
+    if not tests:
+        raise ConfigError("; ".join(problems))
     config, warnings = _leniently(BenchmarkConfig, {**document, "tests": [tests]}, {"framework": folder})
     return config, [*warnings, *of_tests], problems
 

@@ -96,7 +96,7 @@ def test_a_name_that_a_tree_before_has_taken_is_called_after_its_own_tree(tmp_pa
 
 @pytest.mark.parametrize("name", ["../up", "a/b", "/etc", "", "x" * 200, "a\nb"])
 def test_a_name_that_would_be_a_path_is_none_in_other_trees_either(name: str) -> None:
-    document = {"framework": name, "tests": [{"default": {}, name: {}}]}
+    document = {"framework": name, "tests": [{"default": {"json_url": "/json"}, name: {}}]}
     config, _, _ = tolerate(document, folder="here", language="C")
     assert config.framework == "here"
     assert name not in config.tests[0]
