@@ -201,7 +201,7 @@ def read(path: Path) -> tuple[Implementation, ...]:
 def _config(path: Path, *, foreign: bool) -> tuple[BenchmarkConfig, list[str], list[str]]:
     """A file with the warnings and problems of a foreign one; raises ConfigError for what cannot be read."""
     try:
-        document = bounded.parse(bounded.require_no_nul(bounded.text(path, CONFIG_BYTES).encode()))
+        document = bounded.parse(bounded.require_no_nul(bounded.read(path, CONFIG_BYTES)))
         if foreign:
             return tolerate(document, folder=path.parent.name, language=path.parent.parent.name)
         return BenchmarkConfig.model_validate(document), [], []

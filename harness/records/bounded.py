@@ -83,7 +83,7 @@ def parse(data: bytes, opened: int = MOST_OPENED, values: int = MOST_VALUES) -> 
     """
     try:
         if data.startswith(codecs.BOM_UTF8):
-            raise ValueError("begins with a byte order mark")  # noqa: TRY301 - said as the others
+            raise ValueError("begins with a byte order mark; save it as UTF-8 without one")  # noqa: TRY301 - said as the others
         from_json(require_few(data, opened, values), allow_inf_nan=False)  # refuses what the standard library takes
         return json.loads(data, object_pairs_hook=_once, parse_float=_finite)
     except ValueError as error:

@@ -24,6 +24,7 @@ from harness.records import bounded
         (b'"\\ud800"', "hex escape"),
         (b'"\xff"', "invalid unicode code point"),
         (b'{"a": ', "line 1 column 6"),
+        (b"\xef\xbb\xbf{}", "begins with a byte order mark; save it as UTF-8 without one"),
     ],
 )
 def test_what_no_document_holds_is_named(data: bytes, says: str) -> None:
