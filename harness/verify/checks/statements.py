@@ -37,7 +37,7 @@ def rows_read(evidence: Evidence) -> Iterator[Finding]:
     if _flooded(evidence):
         yield Finding(
             "the server makes so many different statements that the database forgets some before they are counted",
-            expected="parameters, and no names or columns that differ each time",
+            expected="the same statements again and again, with parameters",
             actual=f"{evidence.different} different statements",
         )
     if evidence.use and evidence.use.fetched is not None and due.reads:
