@@ -271,6 +271,13 @@ def test_links_and_clients_of_several_machines_are_those_that_run_json_has(tmp_p
     assert trial.generator_threads == 1
 
 
+def test_a_time_that_has_no_room_for_the_plan_is_told(tmp_path: Path) -> None:
+    for seconds, told in ((10.0, 1), (200.0, 0)):
+        fake = FakeRun(tmp_path, {"a": Behaviour()}, quick(seconds=seconds))
+        fake.run()
+        assert sum("! the time has room for" in line for line in fake.display.lines) == told
+
+
 @pytest.mark.parametrize("after", [1, 12, 30, 45])
 def test_an_interrupted_run_goes_on_where_it_was(tmp_path: Path, after: int) -> None:
     servers = {"a": Behaviour(cpu_per_request=50e-6), "b": Behaviour(cpu_per_request=100e-6)}
