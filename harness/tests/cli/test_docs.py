@@ -1,4 +1,4 @@
-"""The documentation: every link leads somewhere, every command of a page exists, and every flag has a help text."""
+"""The documentation: every link leads somewhere, every command of a page exists, and it keeps to the field's terms."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -9,7 +9,7 @@ import pytest
 from cyclopts import App
 
 from harness.cli.verbs import VERBS, application
-from harness.paths import REPOSITORY
+from harness.paths import PROFILES, REPOSITORY
 
 PAGES = sorted(
     path.relative_to(REPOSITORY).as_posix()
@@ -82,7 +82,54 @@ def test_every_verb_is_named_in_the_page_of_the_command_line(verb: str) -> None:
     assert re.search(rf"^\| `{verb}[ `]", page, re.MULTILINE), f"docs/cli.md has no row of {verb}"
 
 
+# ---- terms -----------------------------------------------------------------------------------------------------------
+
+INSTEAD = {  # what no page says -> what it says
+    r"\bin turns?\b|\bturns\b|\blaps?\b": "rounds, in alternation",
+    r"\bledgers?\b": "expected queries",
+    r"\bmeanwhile\b": "concurrent changes, at the same time",
+    r"\bobituar": "crash reason",
+    r"\bguests?\b": "foreign implementation",
+    r"\bfirst[ -]answers?\b": "startup time",
+    r"\breplicates?\b": "process",
+    r"\bsamples?\b": "trial",
+    r"\bduets?\b|\b(in|per|of|whole|same|further) blocks?\b": "round",
+    r"\bprobes?\b|\baudited loads?\b|\ban audit under\b": "trial",
+    r"\bsets? of machines\b|\bmachine[- ]sets?\b": "deployment",
+    r"\bwords?\b": "flag, argument, label",
+    r"(?<!degrees of )\bfreedom\b": "degrees of freedom",
+}
+
+
+def objections(text: str) -> list[str]:
+    """Each term that is not ours to use, with what to say."""
+    lines = text.splitlines()
+    return [
+        f"{number}: {found[0]!r}: say {instead}"
+        for number, line in enumerate(lines, 1)
+        for term, instead in INSTEAD.items()
+        if (found := re.search(term, line, re.IGNORECASE))
+    ]
+
+
+TEXTS = [page for page in PAGES if page != "CHANGELOG.md"]  # which names what is gone
+TEXTS += [path.relative_to(REPOSITORY).as_posix() for path in sorted(PROFILES.glob("*.toml"))]
+
+
+@pytest.mark.parametrize("name", TEXTS)
+def test_pages_and_profiles_use_the_terms_of_the_field(name: str) -> None:
+    assert objections((REPOSITORY / name).read_text(encoding="utf-8")) == []
+
+
 @pytest.mark.parametrize("verb", [*VERBS, "claims run", "claims report"])
-def test_every_flag_has_a_help_text(verb: str) -> None:
-    flags = command_of(verb.split()).assemble_argument_collection()
+def test_every_flag_has_a_help_text_in_the_terms_of_the_field(verb: str) -> None:
+    command = command_of(verb.split())
+    flags = command.assemble_argument_collection()
     assert [each.name for each in flags if each.show and not each.parameter.help] == []
+    helps = [each.parameter.help or "" for each in flags]
+    helps += [command.help, *(known.help for known in VERBS.values())]
+    assert objections("\n".join(helps)) == []
+
+
+def test_a_term_of_our_own_is_named() -> None:
+    assert objections("one\ntwo in turns") == ["2: 'in turns': say rounds, in alternation"]
