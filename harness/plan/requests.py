@@ -50,6 +50,8 @@ class Values(Section):
             raise ValueError("one of list, range and csv says what is drawn")
         if (self.csv is None) != (self.column is None):
             raise ValueError("csv and column belong together")
+        if self.number and self.csv is None:
+            raise ValueError("number says what the cells of a csv file are")
         if self.range is not None and self.range[0] > self.range[1]:
             raise ValueError(f"range {self.range[0]} to {self.range[1]} is empty")
         return self
@@ -67,7 +69,7 @@ class Values(Section):
             raise ConfigError(f"{folder / self.csv}: no column {self.column!r}: it has {columns}")
         cells = [row[self.column] or "" for row in rows]
         try:
-            return [json.loads(cell) for cell in cells] if self.number else cells
+            return [_number(cell) for cell in cells] if self.number else cells
         except ValueError as error:
             raise ConfigError(f"{folder / self.csv}: column {self.column!r}: not all are numbers: {error}") from error
 
@@ -223,6 +225,14 @@ def _filled(template: JsonValue, drawn: Mapping[str, Scalar]) -> JsonValue:
         whole = re.fullmatch(r"\{(\w+)\}", template)
         return drawn[whole[1]] if whole and whole[1] in drawn else _text(template, drawn)
     return template
+
+
+def _number(cell: str) -> int | float:
+    """As JSON spells it; raises ValueError for anything else."""
+    if not re.fullmatch(r"(?a)-?(0|[1-9]\d*)(\.\d+)?([eE][-+]?\d{1,2})?", cell):
+        raise ValueError(f"{cell!r:.40} is none")
+    found: int | float = json.loads(cell)
+    return found
 
 
 def _text(template: str, drawn: Mapping[str, Scalar]) -> str:

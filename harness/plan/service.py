@@ -78,7 +78,7 @@ def side(file: ServiceFile, folder: Path, name: str, seed: int, asked: Path) -> 
     build = () if own.build is None else (("sh", "-c", own.build),)
     command = own.start or "false"  # where it is no command, the runtime does not ask
     # In the shell's place, also where it begins with VARIABLE=value.
-    whole = command.split()[0] in BUILTINS or any(word in command.strip() for word in SEVERAL)
+    whole = command.lstrip().partition(" ")[0] in BUILTINS or any(word in command.strip() for word in SEVERAL)
     start = command if whole else f"exec env {command}"
     entry = TestEntry.model_validate(
         {

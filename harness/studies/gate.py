@@ -18,7 +18,8 @@ from dataclasses import replace
 from pathlib import Path
 from statistics import median
 
-from harness.extras.gate.judge import HEAD, SIDES, GateResult, judge
+from harness.extras.gate.judge import GateResult, judge
+from harness.extras.gate.paired import HEAD, SIDES
 from harness.paths import REPOSITORY
 from harness.plan.service import FILE
 from harness.records import store

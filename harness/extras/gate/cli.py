@@ -17,8 +17,9 @@ from harness.errors import Exit, TfbError, UsageError
 from harness.experiment.preparation import JIT_PLATFORMS
 from harness.extras.gate import history, sides
 from harness.extras.gate import words as report
-from harness.extras.gate.judge import ALL, BASE, COPY, HEAD, GateResult, RequestVerdict, Verdict, judge
+from harness.extras.gate.judge import ALL, GateResult, RequestVerdict, Verdict, judge
 from harness.extras.gate.page import page
+from harness.extras.gate.paired import BASE, COPY, HEAD
 from harness.extras.gate.runtime import Services, choose_services
 from harness.host import ownership
 from harness.plan import service

@@ -144,7 +144,7 @@ def _node(place: Path, scripts: Mapping[str, object]) -> str:
     build = "npm ci" if (place / "package-lock.json").exists() else f"{tool} install"
     build += f" && {tool} run build" if "build" in scripts else ""
     start = str(scripts.get("start", "node server.js"))
-    plain = KNOWN_NODE.match(start) and not any(word in start for word in ("&&", ";", '"'))
+    plain = KNOWN_NODE.match(start) and not any(word in start for word in ("&&", ";", '"', "\\"))
     return _command(build, start if plain else f"{tool} run start")
 
 

@@ -43,7 +43,7 @@ def side(repository: Path, target: str | None, place: Path, notes: list[str]) ->
     if url := file.service.url:
         require_own(url)
         notes.append(f"{url} runs already: its CPU is not known, so response time decides; it is not started anew")
-    for name in file.service.files:
+    for name in (name for name in file.service.files if not (folder / name).exists()):
         try:
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(repository / name, folder / name)

@@ -168,7 +168,7 @@ expect = {{ json = {{ message = "Hello, World!" }} }}
 IMAGE = 'FROM debian:trixie-slim\nCOPY fake_server.pl /\nCMD ["perl", "/fake_server.pl"]\n'
 COMPOSE = """
 services:
-  web: {build: ., environment: {HOST: 0.0.0.0, PORT: "8080"}, ports: ["18080:8080"], depends_on: [store]}
+  web: {build: ., image: "tfb-shop", environment: {HOST: 0.0.0.0, PORT: "8080"}, ports: ["18080:8080"], depends_on: [store]}
   store: {image: "debian:trixie-slim", command: [sleep, "600"], container_name: tfb-shop-store}
 """
 
@@ -184,8 +184,9 @@ def test_containers_are_metered_and_removed(tmp_path: Path, way: str) -> None:
     (found,) = json.loads(done.stdout)["requests"]
     assert found["metric"] == "CPU per request", done.stderr
     assert found["values"], found
-    listed = subprocess.run(["docker", "ps", "-aq"], check=True, capture_output=True, text=True)
-    assert not listed.stdout.split()
+    for left in (["ps", "-aq"], ["image", "ls", "-q", "--filter", "reference=tfb-2*-base*"]):
+        listed = subprocess.run(["docker", *left], check=True, capture_output=True, text=True)
+        assert not listed.stdout.split()
 
 
 def test_services_that_run_already_are_compared_by_response_time_and_left_alone(shop: Path) -> None:

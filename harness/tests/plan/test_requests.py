@@ -103,6 +103,7 @@ def test_a_body_file_is_sent_as_it_is_and_of_a_long_one_there_are_fewer(folder: 
         ({"values": {"id": {"list": [1], "range": [1, 2]}}}, "one of list, range and csv"),
         ({"values": {"id": {"range": [2, 1]}}}, "range 2 to 1 is empty"),
         ({"values": {"id": {"csv": "a.csv"}}}, "csv and column belong together"),
+        ({"values": {"id": {"range": [1, 2], "number": True}}}, "number says what the cells of a csv file are"),
         ({"expect": {"status": 100}}, "greater than or equal to 200"),
         ({"expects": {}}, "Extra inputs are not permitted"),
     ],
@@ -113,12 +114,26 @@ def test_what_does_not_fit_is_named(keys: dict[str, Any], message: str) -> None:
     assert message in str(raised.value)
 
 
+@pytest.mark.parametrize("cell", ["null", "true", "NaN", "1e999", "01", "{}", ""])
+def test_what_is_no_number_is_named(folder: Path, cell: str) -> None:
+    values = {"n": {"csv": "odd.csv", "column": "n", "number": True}}
+    (folder / "odd.csv").write_text("n,text\n1.5,a\n-2e3,b\n", encoding="utf-8")
+    bodies = {made.body for made in prepared(folder, path="/", json="{n}", values=values)}
+    assert bodies == {b"1.5", b"-2000.0"}
+    (folder / "odd.csv").write_text(f"n,text\n1.5,a\n{cell},b\n", encoding="utf-8")
+    with pytest.raises(ConfigError, match="'n': not all are numbers"):
+        prepared(folder, path="/", json="{n}", values=values)
+
+
 @pytest.mark.parametrize(
     ("keys", "message"),
     [
         ({"body_file": "none"}, "none: cannot be read: No such file"),
         ({"values": {"id": {"csv": "users.csv", "column": "id"}}}, "no column 'id': it has user, password"),
-        ({"values": {"id": {"csv": "users.csv", "column": "user", "number": True}}}, "'user': not all are numbers"),
+        (
+            {"values": {"id": {"csv": "users.csv", "column": "user", "number": True}}},
+            "'user': not all are numbers: 'ann b' is none",
+        ),
         ({"expect": {"json_schema": "bad.json"}}, "json_schema: $.type: 'objekt' is not valid"),
         ({"expect": {"json_schema": "users.csv"}}, "users.csv: not valid JSON"),
         ({"expect": {"json_schema": "body.bin"}}, "body.bin: not "),

@@ -22,6 +22,9 @@ def test_builds_run_in_order_in_the_folder_and_are_recorded(tmp_path: Path) -> N
     assert (build.status, build.commands) == ("ok", ("sh -c 'echo 1 > a'", "cp a b"))
     assert (tmp_path / "b").read_text() == "1\n"
     assert "$ cp a b\n" in (tmp_path / "logs" / "build.log").read_text()
+    failing = implementation(tmp_path, local={"run": ["x"], "build": [["false"], ["touch", "never"]]})
+    assert LocalRuntime(work=tmp_path).build(failing, tmp_path / "log").status == "failed"
+    assert not (tmp_path / "never").exists()
 
 
 def test_without_a_local_block_it_is_skipped(tmp_path: Path) -> None:

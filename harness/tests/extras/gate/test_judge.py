@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from harness.extras.gate.judge import ALL, BASE, COPY, HEAD, GateResult, decided, judge
+from harness.extras.gate.judge import ALL, GateResult, decided, judge
+from harness.extras.gate.paired import BASE, COPY, HEAD
 from harness.plan.profile import Processes
-from harness.records.models import CheckResult, Gate, Open, Outcome, RunRecords, Trial
+from harness.records.models import CheckResult, Closed, Gate, Open, Outcome, RunRecords, Trial
 from harness.stats.model import Ratio
 from harness.studies.worlds import World, draw
 from harness.tests.doubles.records import process, verdict
@@ -169,6 +170,9 @@ def test_what_is_lost_of_head_under_load_is_not_passed_over_for_what_is_left() -
         assert word in judged(lost).requests[0].reason
         of_all = changed(changed(lost, BASE, lambda t: failing("errors")(t) if t.round else {}), COPY, lambda _: {})
         assert word not in judged(of_all).requests[0].reason  # as much of base's went: the machine's doing
+        closed = [t.model_copy(update={"load": Closed(connections=4)}) for t in lost.trials if t.round]
+        searched = replace(records, trials=[*records.trials, *closed])  # another load's are no load at this rate
+        assert {one.verdict for one in judged(searched).requests} == {"the same"}
 
 
 def test_a_request_without_cpu_of_its_own_is_judged_by_response_time_and_added_to_no_other() -> None:

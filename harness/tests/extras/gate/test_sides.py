@@ -38,6 +38,8 @@ def test_a_side_has_the_whole_repository_and_the_files_that_git_lacks(shop: Path
     side(shop, None, tmp_path / "again", notes)
     assert ["submodules" in notes[0], "shop/new.py" in notes[1]] == [True, True]
     (shop / ".env").unlink()
+    kept = side(shop, f"dir:{tmp_path / 'again' / 'shop'}", tmp_path / "its-own", notes)  # which has one
+    assert (kept.folder / ".env").is_file()
     with pytest.raises(UsageError, match=r"service\.files: .*\.env cannot be copied"):
         side(shop, "HEAD", tmp_path / "lacking", notes)
 
