@@ -168,9 +168,16 @@ expect = {{ json = {{ message = "Hello, World!" }} }}
 IMAGE = 'FROM debian:trixie-slim\nCOPY fake_server.pl /\nCMD ["perl", "/fake_server.pl"]\n'
 COMPOSE = """
 services:
-  web: {build: ., image: "tfb-shop", environment: {HOST: 0.0.0.0, PORT: "8080"}, ports: ["18080:8080"], depends_on: [store]}
+  web:
+    {build: ., image: tfb-shop, environment: {HOST: 0.0.0.0, PORT: "8080"}, ports: ["18080:8080"], depends_on: [store]}
   store: {image: "debian:trixie-slim", command: [sleep, "600"], container_name: tfb-shop-store}
 """
+
+
+def of_engine() -> list[str]:
+    """Containers, and images of sides."""
+    listings = (["ps", "--all"], ["image", "ls", "--filter", "reference=tfb-*-base*"])
+    return [subprocess.check_output(["docker", *each, "--quiet"], text=True) for each in listings]
 
 
 @pytest.mark.docker
@@ -179,14 +186,12 @@ def test_containers_are_metered_and_removed(tmp_path: Path, way: str) -> None:
     for name, text in (("tfb.toml", CONTAINED.format(way=way)), ("Dockerfile", IMAGE), ("compose.yaml", COMPOSE)):
         (tmp_path / name).write_text(text, encoding="utf-8")
     shutil.copy(Path(__file__).parent / "fake_server.pl", tmp_path)
-    side = f"dir:{tmp_path}"
+    side, before = f"dir:{tmp_path}", of_engine()
     done = compare(tmp_path, "--base", side, "--head", side, "--json", seconds=60)
     (found,) = json.loads(done.stdout)["requests"]
     assert found["metric"] == "CPU per request", done.stderr
     assert found["values"], found
-    for left in (["ps", "-aq"], ["image", "ls", "-q", "--filter", "reference=tfb-2*-base*"]):
-        listed = subprocess.run(["docker", *left], check=True, capture_output=True, text=True)
-        assert not listed.stdout.split()
+    assert of_engine() == before
 
 
 def test_services_that_run_already_are_compared_by_response_time_and_left_alone(shop: Path) -> None:
