@@ -103,6 +103,8 @@ class Statement(Section):
         counted = self.order in ("none", "some")
         if (len(self.cells) or len(self.figures)) != (1 if counted else 2):
             raise ValueError("a ratio, and an order other than none and some, is of two: of and to, or figures")
+        if (self.rounds and self.order) or (self.needs and self.figures):
+            raise ValueError("rounds go with a ratio, needs with implementations")
         if self.cells and (not self.metric or (self.metric == ERRORS) != counted):
             raise ValueError("needs a metric: errors for none and some, another for a ratio or an order")
         return self

@@ -103,13 +103,19 @@ def _measured(claims: Sequence[Claim], given: Settings, seconds: float | None) -
 
 
 def _judged(claims: Sequence[Claim], given: Settings) -> dict[str, ClaimVerdict]:
-    """What all runs in the results folder say of those claims that they measured; it is kept."""
+    """What all runs in the results folder say of those claims that they measured; it is kept.
+
+    A verdict that is known stands while they lack a cell of its claim, as after a change of kernel.
+    """
     records, behind = measure.evidence(given.results) or (None, {})
-    verdicts = {}
-    for claim in claims if records else ():
-        servers = {cell.implementation for cell in claim.cells}
-        if records and (runs := sorted({run for name in servers for run in behind.get(name, ())})):
-            verdicts[claim.name] = judge.of_runs(claim, records, runs)
+    known, verdicts = recorded.read(given.results).verdicts, {}
+    there = {(each.implementation, each.test_type, each.load) for each in records.trials} if records else set()
+    for claim in claims:
+        if claim.name in known and not there.issuperset(cell.key for cell in claim.cells):
+            continue
+        runs = {run.run_id: run for cell in claim.cells for run in behind.get(cell.implementation, ())}
+        if records and runs:
+            verdicts[claim.name] = judge.of_runs(claim, records, [runs[name] for name in sorted(runs)])
     measure.keep(given.results, verdicts.values())
     return verdicts
 

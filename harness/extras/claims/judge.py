@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 from harness.extras.claims import show
 from harness.extras.claims.claim import ERRORS, Claim, Statement
 from harness.records.claims import ClaimVerdict, StatementVerdict, Word
-from harness.records.models import Machine, RunRecords, Trial
+from harness.records.models import Machine, RunInfo, RunRecords, Trial
 from harness.stats import values
 from harness.stats.compare import ratio, ratio_of_values
 from harness.stats.model import Ratio
@@ -132,13 +132,15 @@ def of_claim(words: Sequence[Word], *, can: bool = False) -> Word:
 # ---- from records ----------------------------------------------------------------------------------------------------
 
 
-def of_runs(claim: Claim, records: RunRecords, runs: Sequence[str]) -> ClaimVerdict:
+def of_runs(claim: Claim, records: RunRecords, runs: Sequence[RunInfo]) -> ClaimVerdict:
     """The verdict on a claim about implementations, from the records of these runs as of one."""
-    info = records.info
+    info = max(runs, key=lambda run: run.started_at)
+    concerns = tuple(dict.fromkeys(concern for run in runs for concern in run.machine.concerns))
+    machine = info.machine.model_copy(update={"concerns": concerns, "grade": max(run.machine.grade for run in runs)})
     statements = [_of_trials(each, records) for each in claim.compare]
     where = {name: getattr(info, name) for name in ("profile", "runtime", "revision", "dirty")}
-    at = info.completed_at or info.started_at
-    return _verdict(claim, info.machine, statements, measured_at=at, runs=tuple(runs), **where)
+    at, names = info.completed_at or info.started_at, tuple(run.run_id for run in runs)
+    return _verdict(claim, machine, statements, measured_at=at, runs=names, **where)
 
 
 def of_program(claim: Claim, figures: Sequence[Mapping[str, float]], machine: Machine, **where: Any) -> ClaimVerdict:  # noqa: ANN401 - fields of the verdict
@@ -191,7 +193,7 @@ def _of_trials(said: Statement, records: RunRecords) -> StatementVerdict:
         tuple(starts.get(name, {}).values()) if metric.of_process else _rounded(own.by_process(metric).values())
         for (name, *_), own in zip((of, to), found, strict=True)
     ]
-    costs = [median(map(_cpu_seconds, own.trials)) for own in found]
+    costs = [median(map(_cpu_seconds, own.kept)) for own in found]
     return _of_two(said, cpus, measured, sides, f"no {said.metric} was recorded", costs, remarks=remarks)
 
 

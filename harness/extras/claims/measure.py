@@ -6,6 +6,7 @@ What earlier runs measured on the same machine and builds counts: a claim is jud
 import os
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -13,7 +14,7 @@ from pathlib import Path
 from pydantic import TypeAdapter, ValidationError
 
 from harness.cli.output import put
-from harness.errors import StartError
+from harness.errors import StartError, StoreError
 from harness.experiment.predicted import predict
 from harness.experiment.preparation import choose_work, within_memory
 from harness.extras.claims.claim import Cell, Claim
@@ -34,6 +35,7 @@ PROGRAM_STARTS = 5  # fresh starts of a claim's program
 PROGRAM_SECONDS = 120.0  # that one of them may take
 MACHINE = {"hostname", "cpu_model", "cpus_usable", "kernel", "memory_bytes"}
 NUMBERS = {"description", "interleaved", "processes"}  # of a profile: how often, not how
+APART = ("profile", "claims", "reverse_order")  # settings that are held against each other otherwise, or need not be
 
 Cells = Mapping[str, Mapping[str, tuple[Load, ...]]]  # implementation -> test type -> loads
 
@@ -93,7 +95,7 @@ def settings_of(
 ) -> Settings:
     """The settings of a run for these claims: the profile's least processes, or as many as the seconds hold."""
     rules = settings.profile.processes
-    if seconds and not processes:
+    if seconds and not processes and rules.minimum < rules.maximum:  # --processes makes them equal
         one = settings_of(claims, settings, processes=1)
         plan = within_memory(choose_work(one), settings.results, machine.free_memory())
         processes = max(1, min(rules.maximum, round(seconds / predict(plan, one.seed).seconds)))
@@ -118,13 +120,18 @@ def settings_of(
 # ---- what was measured ----------------------------------------------------------------------------------------------
 
 
-def evidence(results: Path) -> tuple[RunRecords, dict[str, list[str]]] | None:
+def evidence(results: Path) -> tuple[RunRecords, dict[str, list[RunInfo]]] | None:
     """The records of all runs for claims as of one, and the runs behind each implementation; None without any.
 
-    Of the newest run's machine, runtime, tools and profile, and of each implementation's newest build: what is older
+    Of the newest run's machine, runtime, tools and settings, and of each implementation's newest build: what is older
     and differs is left out. Processes are numbered on from run to run; those of one run stood side by side.
     """
-    readers = [reader for folder in store.runs(results) if (reader := RunReader(folder)).info.settings.get("claims")]
+    readers = []
+    for folder in store.runs(results):
+        with suppress(StoreError):  # doctor and report tell of it
+            reader = RunReader(folder)
+            if reader.info.settings.get("claims") and not reader.info.sets:
+                readers.append(reader)
     if not readers:
         return None
     newest = readers[-1].info
@@ -135,7 +142,7 @@ def evidence(results: Path) -> tuple[RunRecords, dict[str, list[str]]] | None:
             if each.name not in known or (each.build and each.build.status == "ok"):
                 known[each.name] = each, records.info.revision
     kept: list[RunRecords] = []
-    behind = defaultdict[str, list[str]](list)
+    behind = defaultdict[str, list[RunInfo]](list)
     for records in runs:
         info = records.info
         same = {each.name for each in info.implementations if _same(each, info.revision, *known[each.name])}
@@ -149,7 +156,7 @@ def evidence(results: Path) -> tuple[RunRecords, dict[str, list[str]]] | None:
             )
         )
         for name in sorted({name for name, _ in done}):
-            behind[name].append(info.run_id)
+            behind[name].append(info)
     together = newest.model_copy(update={"implementations": tuple(each for each, _ in known.values())})
     return store.joined(store.numbered(kept), together), behind
 
@@ -158,7 +165,9 @@ def _place(info: RunInfo) -> object:
     """What has to be the same for figures of two runs to be of one thing."""
     profile = info.settings.get("profile")
     rules = {key: value for key, value in profile.items() if key not in NUMBERS} if isinstance(profile, dict) else {}
-    return info.machine.model_dump(include=MACHINE), info.runtime, info.generator, info.tools, rules
+    others = {key: value for key, value in info.settings.items() if key not in APART and value is not None}
+    sources = info.run_id if info.dirty else ""  # nobody knows what two changed trees have in common
+    return info.machine.model_dump(include=MACHINE), info.runtime, info.generator, info.tools, rules, others, sources
 
 
 def _same(one: ImplementationInfo, revision: str | None, other: ImplementationInfo, newer: str | None) -> bool:

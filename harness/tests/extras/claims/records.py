@@ -44,4 +44,4 @@ def run_of(found: Mapping[str, Sequence[float]] | Sequence[Trial], **more: Any) 
 
 
 def judged(said: Claim, records: RunRecords) -> ClaimVerdict:
-    return judge.of_runs(said, records, [records.info.run_id])
+    return judge.of_runs(said, records, [records.info])

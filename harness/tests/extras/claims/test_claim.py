@@ -1,5 +1,6 @@
 """Claims as files: all that are there can be measured, and what is wrong with one is said with its key."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -47,6 +48,8 @@ def test_a_claim_has_the_name_of_its_file_and_its_run_measures_its_cells_alone(t
     )
     asked = settings_of([claim], given)
     assert (asked.cells, asked.claims, asked.selection.test, asked.test_types) == (cells, ("mine",), ("a",), ("query",))
+    exactly = given.profile.model_copy(update={"processes": profiles.Processes(minimum=2, maximum=2)})
+    assert settings_of([claim], replace(given, profile=exactly), 1.0).profile.processes.minimum == 2
 
 
 def test_each_talk_s_own_statements_decide_and_context_is_marked() -> None:
@@ -70,6 +73,7 @@ def test_each_talk_s_own_statements_decide_and_context_is_marked() -> None:
         ("ratio = 2.5", 'ratio = 2.5\norder = "higher"', "compare.0: Value error, says exactly one of ratio and order"),
         ("ratio = 2.5", "ratio = -1", "compare.0.ratio: Input should be greater than 0"),
         ("ratio = 2.5", "ratio = 2.5\nrounds = { calls = 20, les = 1 }", "compare.0.rounds.les: unknown key"),
+        ("ratio = 2.5", 'order = "higher"\nrounds = { calls = 20 }', "rounds go with a ratio"),
         ("ratio = 2.5", "ratio = 2.5\ncontext = true", "compare: all are context, none is the source's own"),
         ("[[compare]]", "[[compare]", "not valid TOML"),
     ],

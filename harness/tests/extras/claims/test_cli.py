@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from harness import cli
+from harness.extras.claims import cli as claims_cli
 from harness.extras.claims.claim import read
 from harness.extras.claims.measure import cells_of, keep
 from harness.tests.doubles.records import stored
@@ -40,7 +41,7 @@ def test_a_dry_run_shows_the_cells_of_each_claim_and_how_long_it_takes(
 
 
 def test_what_is_decided_by_earlier_runs_is_judged_and_not_measured_again(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     known = read()["multiple-queries"]
     cells = known.cells
@@ -58,14 +59,13 @@ def test_what_is_decided_by_earlier_runs_is_judged_and_not_measured_again(
     assert json.loads((tmp_path / "claims.json").read_text())["verdicts"][known.name] == verdict
     assert cli.main(["claims", "run", known.name, "--dry-run", "--results", str(tmp_path)]) == 0
     assert "multiple-queries: nothing is open" in capsys.readouterr().out
-
-
-def test_a_report_is_text_or_the_page(results: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    words = ["claims", "report", "multiple-queries", "--results", results]
-    assert cli.main(words) == 0
-    assert "supported" in capsys.readouterr().out
-    assert cli.main([*words, "--output", str(tmp_path / "claims.md")]) == 0
-    assert (tmp_path / "claims.md").read_text(encoding="utf-8").startswith("# Claims\n")
+    # A later run under another kernel lacks a cell: what the earlier ones said stands.
+    newer = info.model_copy(update={"run_id": "3", "machine": made.machine().model_copy(update={"kernel": "6.2"})})
+    stored(tmp_path / "3", newer, [each for each in trials if each.implementation == "vertx-web"])
+    monkeypatch.setattr(claims_cli, "measured", lambda _: pytest.fail("it would be measured whole"))
+    with pytest.raises(pytest.fail.Exception, match="measured whole"):
+        cli.main(words)
+    assert json.loads((tmp_path / "claims.json").read_text())["verdicts"][known.name] == verdict
 
 
 @pytest.mark.parametrize(

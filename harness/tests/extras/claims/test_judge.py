@@ -4,7 +4,7 @@ import pytest
 
 from harness.extras.claims import judge, show
 from harness.records.claims import Word
-from harness.records.models import Closed, Errors, Outcome, ProcessRecord
+from harness.records.models import Errors, Outcome, ProcessRecord
 from harness.stats.model import Ratio
 from harness.tests.doubles.records import verdict
 from harness.tests.extras.claims.records import STEADY, claim, claim_of, judged, run_of, side, trials
@@ -24,7 +24,8 @@ def test_context_is_judged_and_never_pulls_a_supported_claim_down() -> None:
 
 def test_a_rate_that_takes_more_cpus_than_there_are_needs_a_larger_machine() -> None:
     """By the CPU time of server, generator and database: 2500 requests/s took a CPU second a second and more here."""
-    measured = run_of(STEADY)
+    dear = trials({"b": [1.0] * 9}, gates=[made.gate("errors", Outcome.FAIL)])  # kept out: nobody asks what it took
+    measured = run_of([*dear, *trials(STEADY)])
     one = measured.trials[-1]  # of b, the dearer of the two
     cost = (one.server.cpu_seconds + one.generator_cpu_seconds) / one.requests
     for rate, word in ((1.9 / cost, "supported"), (5.5 / cost, "needs a larger machine")):
@@ -54,11 +55,14 @@ def test_what_was_not_measured_or_kept_out_or_refused_is_undecided_and_says_so()
     assert (refused.verdict, refused.reason) == ("undecided", "b json: verification failed: status-ok")
 
 
-def test_two_loads_of_one_server_can_be_compared() -> None:
-    five_times = [value * 5 for value in STEADY["b"]]
-    both = [*trials({"a": STEADY["b"]}), *trials({"a": five_times}, Closed(connections=640))]
-    found = judged(claim(of=side("a", 640), to=side("a"), ratio=5.0), run_of(both))
-    assert found.statements[0].value == pytest.approx(5.0)
+def test_a_verdict_has_the_stamp_of_its_own_runs_and_what_disturbed_any_of_them() -> None:
+    records = run_of(STEADY)
+    old = records.info.model_copy(update={"machine": made.machine("D", ("busy", "small")), "revision": "old"})
+    own = {"started_at": 2000.0, "completed_at": None, "revision": "new", "run_id": "2"}
+    new = old.model_copy(update={"machine": made.machine("C", ("small", "hot")), **own})
+    found = judge.of_runs(claim(ratio=2.5), records, [new, old])
+    assert (found.measured_at, found.revision, found.runs) == (2000.0, "new", ("2", old.run_id))
+    assert (found.grade, found.concerns) == ("D", ("small", "hot", "busy"))
 
 
 @pytest.mark.parametrize(
@@ -129,18 +133,14 @@ def between(low: float, high: float) -> Ratio:
 @pytest.mark.parametrize(
     ("expected", "low", "high", "word"),
     [
-        (2.5, 2.2, 2.9, "supported"),  # within 2.17 to 2.88 it is not: see below
         (2.5, 2.3, 2.7, "supported"),
         (2.5, 1.2, 1.5, "direction only"),
         (2.5, 3.5, 4.0, "direction only"),
         (2.5, 0.5, 0.9, "refuted"),
         (2.5, 1.5, 2.5, "direction only"),  # the size is open
-        (2.5, 0.97, 1.03, "refuted"),  # no difference that is worth the name
-        (2.5, 1.01, 1.03, "refuted"),
+        (2.5, 1.01, 1.03, "refuted"),  # no difference that is worth the name
         (2.5, 0.9, 4.0, "undecided"),
-        (0.4, 0.36, 0.44, "supported"),
         (0.4, 0.6, 0.8, "direction only"),
-        (0.4, 1.2, 1.4, "refuted"),
         (1.0, 0.95, 1.05, "supported"),
         (1.0, 1.3, 1.4, "refuted"),  # a claim that two are alike claims no order
         (0.95, 0.5, 0.6, "refuted"),
@@ -150,8 +150,7 @@ def between(low: float, high: float) -> Ratio:
 def test_an_interval_is_held_against_the_tolerance_and_against_1(
     expected: float, low: float, high: float, word: Word
 ) -> None:
-    tolerance = 0.20 if (expected, low) == (2.5, 2.2) else 0.15
-    found = judge.of_ratio(expected, tolerance, between(low, high), processes=5)
+    found = judge.of_ratio(expected, 0.15, between(low, high), processes=5)
     assert found.word == word
     assert bool(found.more) == (word == "undecided" or (low, high) == (1.5, 2.5))
 
@@ -165,10 +164,6 @@ def test_an_interval_is_held_against_the_tolerance_and_against_1(
         ("higher", 0.8, 0.9, "refuted"),
         ("higher", 0.97, 1.04, "refuted"),  # 5 % are excluded
         ("higher", 0.9, 1.2, "undecided"),
-        ("lower", 0.8, 0.99, "supported"),
-        ("lower", 1.1, 1.2, "refuted"),
-        ("lower", 0.97, 1.03, "refuted"),
-        ("not lower", 0.96, 1.2, "supported"),
         ("not lower", 0.8, 0.94, "refuted"),
         ("not lower", 0.9, 1.2, "undecided"),
         ("not higher", 0.9, 1.04, "supported"),
@@ -214,8 +209,3 @@ def test_what_it_takes_grows_with_the_square_of_the_width_over_the_distance_to_t
 )
 def test_a_claim_is_as_good_as_its_worst_statement(words: tuple[Word, ...], word: Word) -> None:
     assert judge.of_claim(words) == word
-
-
-def test_of_what_can_be_so_one_statement_that_holds_is_enough() -> None:
-    assert judge.of_claim(("refuted", "supported"), can=True) == "supported"
-    assert judge.of_claim(("refuted", "undecided"), can=True) == "undecided"

@@ -67,7 +67,9 @@ def test_evidence_accumulates_over_runs_of_the_same_builds_on_the_same_machine(t
     together = evidence(results)
     assert together is not None
     pooled, behind = together
-    assert behind == {name: [first.info.run_id, again.info.run_id] for name in ("a", "b")}
+    assert {name: [run.run_id for run in runs] for name, runs in behind.items()} == {
+        name: [first.info.run_id, again.info.run_id] for name in ("a", "b")
+    }
     assert {trial.process for trial in pooled.trials} == set(range(12))
     more = judged(said, pooled).statements[0]
     assert (alone.processes, more.processes) == (6, 12)
@@ -84,11 +86,16 @@ def test_evidence_of_another_machine_or_another_build_is_left_out(tmp_path: Path
         file.write_text(json.dumps(changed))
         found = evidence(results)
         assert found is not None
-        return {name: own for name, own in found[1].items() if len(own) > 1}
+        return {name: [run.run_id for run in own] for name, own in found[1].items() if len(own) > 1}
 
     assert set(runs(whole)) == {"a", "b"}
     assert runs(whole | {"machine": whole["machine"] | {"cpus_usable": [0]}}) == {}
     assert runs(whole | {"tools": {"postgres": "another"}}) == {}
+    assert runs(whole | {"dirty": True}) == {}
+    assert runs(whole | {"settings": whole["settings"] | {"cpuset_cpus": "0"}}) == {}
+    assert runs(whole | {"sets": [{"name": "n", "machine": whole["machine"], "runs": [], "processes": []}]}) == {}
+    file.with_name("trials.jsonl").touch()
+    assert runs({}) == {}  # it cannot be read
     a, b = sorted(whole["implementations"], key=lambda each: str(each["name"]))
     assert set(runs(whole | {"implementations": [{**a, "digest": "other"}, b]})) == {"b"}
     assert again.info.run_id not in runs(whole | {"revision": "a commit that git does not know"})
