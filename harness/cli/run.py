@@ -159,7 +159,7 @@ def _say_what_else(chosen: Settings) -> None:
     left_out = [name for name in chosen.test_types if TEST_TYPES[name].calls_upstream]
     if left_out and not sees_upstream(selected, chosen):
         cargo = "cargo builds its upstream: apt-get install cargo"
-        why = "a bridge hides its upstream" if upstream.available() else cargo
+        why = "a bridge or another machine hides its upstream" if upstream.available() else cargo
         notes.append(f"left out: {', '.join(left_out)} ({why})")
     for note in notes:
         print(f"tfb: {printable(note)}", file=sys.stderr)

@@ -89,8 +89,9 @@ def twins(chosen: Sequence[Implementation], wanted: Twins) -> tuple[Implementati
 
 
 def sees_upstream(chosen: Sequence[Implementation], settings: Settings) -> bool:
-    """Whether servers reach the upstream of ``fan-out``: cargo builds it, and a bridge hides loopback."""
-    return upstream.available() and settings.network_mode != "bridge" and all(i.local for i in chosen)
+    """Whether servers reach the upstream of ``fan-out``: cargo builds it, loopback ends at a bridge or machine."""
+    hidden = settings.network_mode == "bridge" or settings.hosts.elsewhere
+    return upstream.available() and not hidden and all(i.local for i in chosen)
 
 
 def cells_of(implementation: Implementation, settings: Settings, *, upstream_seen: bool) -> dict[str, tuple[Load, ...]]:
@@ -186,6 +187,7 @@ def describe(
             "accounts": runtime.accounts,
             "allow": dict(settings.allow),
             "reverse_order": settings.reverse_order,
+            "container_memory": settings.container_memory,
             **({"claims": list(settings.claims)} if settings.claims else {}),
         },
         reference=reference(settings, plan),

@@ -13,6 +13,7 @@ from harness.host import process
 from harness.plan import profile
 from harness.plan.config import Settings, Twins
 from harness.plan.discovery import Selection
+from harness.plan.hosts import of_flags
 from harness.plan.plan import Candidate, Plan
 from harness.records.models import Closed
 from harness.tests.runtime.test_docker import settings as usual
@@ -70,7 +71,7 @@ def test_a_broken_test_that_is_named_is_told_of(tmp_path: Path) -> None:
     assert problem.startswith("x-old: tagged as broken, so it is never run")
 
 
-def test_behind_a_bridge_no_server_is_asked_to_call_the_upstream(
+def test_behind_a_bridge_or_on_another_machine_no_server_is_asked_to_call_the_upstream(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("harness.runtime.upstream.available", lambda: True)
@@ -82,6 +83,7 @@ def test_behind_a_bridge_no_server_is_asked_to_call_the_upstream(
 
     assert chosen("x-fan") == [{"json", "fan-out"}]
     assert chosen("x-fan", network_mode="bridge") == [{"json"}]
+    assert chosen("x-fan", hosts=of_flags("app", "app", ("app",))) == [{"json"}]
     assert chosen("x-fan", "x") == [{"json"}, {"json"}]
 
 
