@@ -5,7 +5,7 @@ import re
 import shutil
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from itertools import groupby
@@ -47,6 +47,8 @@ def profile(settings: Settings) -> Mapping[str, object]:
 
     Raises EnvironmentLacksError where perf cannot look at other processes, before anything is built.
     """
+    if settings.hosts.elsewhere:
+        raise UsageError("--profiler does not go together with other machines: perf looks at this one's processes")
     _require_perf()
     selected = choose_work(settings)
     if len(selected.implementations) != 1 or len(selected.candidates[0].test_types) != 1:
@@ -102,17 +104,21 @@ def _sample(settings: Settings, runtime: Runtime, server: Server, kind: str, lev
 
     load(8.0)
     before = server.meter.read()
+    alive = {pid: name for pid in before.pids if (name := _name(pid))}
+    if not alive:
+        raise StartError("the profiler found no process of the server alive")
+    with ownership.scratch("tfb-perf-") as scratch, ThreadPoolExecutor(1) as pool:
+        loading = pool.submit(load, SECONDS + 2 * BESIDE_SECONDS)
+        time.sleep(BESIDE_SECONDS)
+        _record(alive, scratch / "perf.data")
+        responses, took = loading.result()
+        after = server.meter.read()  # before the server is asked for the names of its methods
+        stacks = _stacks(alive, scratch / "perf.data")
+    if not stacks:
+        raise StartError("the profiler saw nothing: the server used no CPU while it looked")
     stamp = time.strftime("%Y%m%d-%H%M%S")
     folder = settings.results / FOLDER / f"{stamp}-{server.implementation.name}-{kind}"
     folder.mkdir(parents=True)
-    with ThreadPoolExecutor(1) as pool:
-        loading = pool.submit(load, SECONDS + 2 * BESIDE_SECONDS)
-        time.sleep(BESIDE_SECONDS)
-        stacks = _record(before.pids or server.meter.read().pids, folder / "perf.data")
-        responses, took = loading.result()
-    after = server.meter.read()
-    if not stacks:
-        raise StartError("the profiler saw nothing: the server used no CPU while it looked")
     kernel = sum(count for stack, count in stacks.items() if stack[-1].endswith("[k]"))
     figures = {
         "folder": str(folder),
@@ -145,21 +151,23 @@ def _require_perf() -> None:
         )
 
 
-def _record(pids: Sequence[int], data: Path) -> Stacks:
-    """Have perf follow the processes that are alive, and read what it saw. Raises LoadError."""
-    alive = {pid: name for pid in pids if (name := _name(pid))}
+def _record(pids: Iterable[int], data: Path) -> None:
+    """Have perf follow the processes. Raises LoadError."""
     command = ["perf", "record", "-e", "cpu-clock", "-F", str(HERTZ), "-g", "-o", str(data)]
-    command += ["-p", ",".join(map(str, alive)), "--", "sleep", f"{SECONDS:.0f}"]
+    command += ["-p", ",".join(map(str, pids)), "--", "sleep", f"{SECONDS:.0f}"]
     done = process.run(command, seconds=SECONDS + SLACK_SECONDS)
     if done.status != 0:
         raise LoadError(f"perf record ended ({process.describe_status(done.status)}): {done.stdout.strip()[-300:]}")
+
+
+def _stacks(alive: Mapping[int, str], data: Path) -> Stacks:
+    """What perf saw of them. Raises LoadError."""
     program = shutil.which("jcmd")
     for pid, name in alive.items():
         if name == "java" and program:
             process.run([program, str(pid), "Compiler.perfmap"], seconds=SLACK_SECONDS)  # names of compiled methods
     command = ["perf", "script", "-i", str(data), "-F", "comm,pid,tid,time,ip,sym,dso"]
     text = process.run(command, seconds=SLACK_SECONDS * 3)
-    data.unlink(missing_ok=True)
     if text.status != 0:
         raise LoadError(f"perf script failed: {text.stdout.strip()[-300:]}")
     return parse_perf(text.stdout)

@@ -2,6 +2,9 @@
 
 from xml.etree import ElementTree
 
+import pytest
+
+from harness import cli
 from harness.extras.profiler import flame_graph, folded, parse_perf
 
 PERF = """node   123/124   7.1:
@@ -27,3 +30,9 @@ def test_a_frame_is_as_wide_as_its_share_and_its_name_is_escaped() -> None:
         title, box = group[0].text or "", group[1]
         widths[title.partition(":")[0]] = float(box.attrib["width"])
     assert widths == {"a": 1200.0, "x<T>": 900.0, "y [k]": 300.0}
+
+
+def test_processes_of_another_machine_are_not_for_perf_to_see(capsys: pytest.CaptureFixture[str]) -> None:
+    where = [f"--{role}-host=app" for role in ("server", "database", "client")]
+    assert cli.main(["--test", "express", "--type", "json", "--profiler", *where]) == 2
+    assert "--profiler does not go together with other machines" in capsys.readouterr().err
