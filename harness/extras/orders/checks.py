@@ -107,8 +107,9 @@ STORED = (
 def answer_agrees(seen: OrderEvidence) -> Iterator[Finding]:
     """What a write answers is what the tables hold then."""
     for answer in _written(seen):
-        number, stored = answer.id, answer.settled.get(answer.id or 0)
-        if number and stored and answer.fits and not same(answer.document, wanted(answer.call, number, stored)):
+        number = answer.call.order or answer.id or 0
+        stored = answer.settled.get(number)
+        if stored and answer.fits and not same(answer.document, wanted(answer.call, number, stored)):
             message = f"{answer.call}: the answer is not the order that is stored"
             yield Finding(message, expected=told(stored), actual=body(answer))
 

@@ -258,7 +258,9 @@ class _Gathering:
         held = self._held(
             [first, [self._calls.call("change card", other, body={"card": self._card()})]], (ORDERS, ITEMS)
         )
-        if not held.stuck:  # the phase before has said so
+        if held.stuck:
+            self._found.held.append(held)
+        else:
             self._add_crowd(held.before, held.answers)
 
     def _held(self, turns: Sequence[Sequence[Call]], parts: Sequence[int]) -> Held:

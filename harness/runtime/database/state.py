@@ -50,9 +50,11 @@ QUERIES: Mapping[str, str] = {
     "rows of the fortune tables": """
         SELECT md5((SELECT string_agg(id || message, ',' ORDER BY id) FROM fortune)
                    || (SELECT string_agg(id || message, ',' ORDER BY id) FROM "Fortune"))""",
+    # The harness raises all prices alike before a load of orders.
     "customers, items and their prices": """
         SELECT md5((SELECT string_agg(concat_ws(' ', id, name), ',' ORDER BY id) FROM customer)
-                   || (SELECT string_agg(concat_ws(' ', id, name, price), ',' ORDER BY id) FROM item))""",
+                   || (SELECT string_agg(concat_ws(' ', id, name, price - (SELECT min(price) FROM item)), ','
+                                     ORDER BY id) FROM item))""",
 }
 
 

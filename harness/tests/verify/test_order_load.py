@@ -12,7 +12,11 @@ from harness.errors import LoadError
 from harness.extras.orders import load as order_load
 from harness.extras.orders.load import OrderLoad
 from harness.extras.orders.model import Line, Order, Orders
+from harness.extras.orders.tables import order_tables
 from harness.records.models import Outcome
+from harness.runtime import DatabaseAddress
+from harness.runtime.database import connect
+from harness.runtime.database.state import read_state
 from harness.verify import verification
 from harness.verify.checks import LOAD
 from harness.verify.checks.evidence import Evidence
@@ -139,3 +143,13 @@ def test_a_file_that_is_none_of_the_generator_s_is_told_with_its_line(tmp_path: 
     file.write_text(json.dumps(HONEST[0]) + "\n" + line + "\n")
     with pytest.raises(LoadError, match="line 2: not an arrival"):
         list(order_load.read(file))
+
+
+def test_prices_rise_before_each_load_so_that_kept_ones_are_seen_and_nothing_is_left_behind(
+    database: DatabaseAddress,
+) -> None:
+    with connect(database, admin=True) as admin, order_tables(database) as view:
+        state, prices = read_state(admin, database.user), view.prices()
+        order_load.empty(database)
+        assert view.prices() == {item: price + Decimal("0.01") for item, price in prices.items()}
+        assert read_state(admin, database.user) == state

@@ -1,12 +1,29 @@
 """What a write must make of the tables of orders, told apart by what is wrong with them."""
 
+import json
+from dataclasses import replace
 from decimal import Decimal
 
 import pytest
 
 from harness.extras.orders.calls import Calls, refused
-from harness.extras.orders.model import Answer, Call, Line, Order, Orders, Prices, differences, loaded, same, wanted
+from harness.extras.orders.model import (
+    Answer,
+    Call,
+    Line,
+    Order,
+    OrderEvidence,
+    Orders,
+    Prices,
+    differences,
+    loaded,
+    same,
+    wanted,
+)
+from harness.records.models import Outcome
 from harness.tests.verify.subjects import exchange
+from harness.verify.checks.evidence import Evidence
+from harness.verify.verification import judge
 
 CALLS = Calls("/orders")
 PRICES = {3: Decimal("12.50"), 4: Decimal("1.00")}
@@ -47,6 +64,13 @@ CHANGE = CALLS.call("change card", 5, body={"card": "4" * 12})
 )
 def test_what_differs_is_told_by_its_kind(call: Call, before: Orders, after: Orders, kinds: set[str]) -> None:
     assert {kind for kind, _ in differences(answer(call, before), after)} == kinds
+
+
+def test_another_order_s_document_is_not_what_a_change_may_answer() -> None:
+    found = exchange(json.dumps(wanted(CHANGE, 6, OTHER)), CHANGE)
+    one = Answer(call=CHANGE, exchange=found, before={5: ASKED}, settled={5: replace(ASKED, card="4" * 12), 6: OTHER})
+    seen = Evidence(test_type="order", url="", extension=OrderEvidence(answers=[one]))
+    assert [each.outcome for each in judge(seen) if each.check == "answer-agrees"] == [Outcome.FAIL]
 
 
 def test_a_load_of_orders_goes_through_customers_and_items_in_turn() -> None:
