@@ -15,7 +15,7 @@ from harness.dashboard.build import ensure_built
 from harness.dashboard.runs import Run
 from harness.errors import StoreError
 from harness.records import bounded
-from harness.records.models import ImplementationInfo, Record
+from harness.records.models import ImplementationInfo, Record, Scenario
 from harness.records.reader import first_complaint
 from harness.report.tables import interval, ratio
 from harness.stats.model import Row
@@ -24,7 +24,7 @@ from harness.units import format_micros, format_rate
 FILE = "site.json"
 MOST_BYTES = 64 << 20  # a round of some hundred implementations takes a few
 POLICY = "default-src 'none'; style-src 'self'; img-src data:; base-uri 'none'; form-action 'none'"
-HEADERS = ("Round", "Possible ranks", "Requests/s", "95 %", "× reference", "CPU µs/req", "Machine")
+HEADERS = ("Round", "Ranks by requests/s", "by CPU", "Requests/s", "95 %", "× reference", "CPU µs/req", "Machine")
 
 
 class PublishedRun(Record):
@@ -35,7 +35,7 @@ class PublishedRun(Record):
     lead: str
     machine: str  # host, CPU model and count: figures of different ones do not compare
     facts: dict[str, str]  # implementation -> language, platform and so on
-    rows: tuple[tuple[str, int, Row], ...]  # test type, how many are ranked in its headline table, and one of its rows
+    rows: tuple[tuple[str, str, tuple[str, ...]], ...]  # test type, implementation, and cells of its headline table
 
 
 class Round(Record):
@@ -74,6 +74,8 @@ def publish(runs: Sequence[Path], output: Path, *, name: str, published_at: floa
         raise StoreError(f"round {name!r} is published already: choose another name with --round")
     web = ensure_built()
     known = [Run(folder) for folder in runs]
+    if len({run.info.run_id for run in known}) < len(known):
+        raise StoreError("two of these runs have one id, and a page is called by its run's")
     new = Round(name=name, slug=slug, published_at=published_at, runs=tuple(map(_published, known)))
     site = Site(rounds=(*site.rounds, new))
     files = {f"rounds/{slug}/{run.info.run_id}.html": saved.page(web, saved.collect(run)) for run in known}
@@ -116,21 +118,24 @@ def _published(run: Run) -> PublishedRun:
         machine=f"{machine.hostname}, {' '.join(machine.cpu_model.split())}, {machine.cpus_online} CPUs",
         facts={info.name: _facts(info) for info in run.info.implementations},
         rows=tuple(
-            (kind, sum(each.ranked for each in rows), _without_values(row))
+            (kind, row.implementation, cells(row, sum(each.ranked for each in rows)))
             for kind, rows in headlines.items()
             for row in rows
         ),
     )
 
 
-def _without_values(row: Row) -> Row:
-    """The row without latency and single values of processes, most of its bytes."""
-    figures = {"throughput": row.throughput, "cpu_per_request": row.cpu_per_request}
-    kept = {
-        name: one and one.model_copy(update={"estimate": one.estimate.model_copy(update={"values": ()})})
-        for name, one in figures.items()
-    }
-    return row.model_copy(update={"latency": None, **kept})
+def cells(row: Row, of: int) -> tuple[str, ...]:
+    """One of so many ranked rows, as ``HEADERS`` has it; arrivals come at a rate that says nothing of who answers."""
+    found, cpu = None if isinstance(row.load, Scenario) else row.throughput, row.cpu_per_request
+    return (
+        f"{found.rank.label} of {of}" if found else row.reason or "–",
+        f"{cpu.rank.label} of {of}" if cpu else "–",
+        format_rate(found.estimate.median if found else None),
+        interval(found.estimate if found else None),
+        ratio(found.to_reference if found else None),
+        format_micros(cpu.estimate.median if cpu else None),
+    )
 
 
 def _facts(info: ImplementationInfo) -> str:
@@ -172,21 +177,12 @@ def _history(site: Site, name: str) -> str:
     """An implementation over the rounds, newest first, a table a test type."""
     tables: dict[str, str] = {}
     every = ((one, run, *each) for one in reversed(site.rounds) for run in one.runs for each in run.rows)
-    for one, run, kind, of, row in every:
-        if row.implementation != name:
+    for one, run, kind, implementation, found in every:
+        if implementation != name:
             continue
-        found, cpu = row.throughput, row.cpu_per_request
-        cells = (
-            f"{found.rank.label} of {of}" if found else row.reason or "–",
-            format_rate(found.estimate.median if found else None),
-            interval(found.estimate if found else None),
-            ratio(found.to_reference if found else None),
-            format_micros(cpu.estimate.median if cpu else None),
-            run.machine,
-        )
         link = f'<a href="../rounds/{one.slug}/{run.run_id}.html">{escape(one.name)}</a>'
-        line = f'<tr><th scope="row">{link}</th>{"".join(f"<td>{escape(cell)}</td>" for cell in cells)}</tr>'
-        tables[kind] = tables.get(kind, "") + line
+        told = "".join(f"<td>{escape(cell)}</td>" for cell in (*found, run.machine))
+        tables[kind] = tables.get(kind, "") + f'<tr><th scope="row">{link}</th>{told}</tr>'
     head = "".join(f'<th scope="col">{header}</th>' for header in HEADERS)
     return "".join(
         f'<h2>{escape(kind)}</h2><div class="table-frame"><table class="plain-table"><thead><tr>{head}</tr></thead>'

@@ -8,7 +8,9 @@ import pytest
 from harness import cli
 from harness.errors import StoreError
 from harness.extras import site as module
-from harness.extras.site import PublishedRun, Round, Site, publish, read
+from harness.extras.site import PublishedRun, Round, Site, cells, publish, read
+from harness.records.models import Scenario
+from harness.stats.model import Estimate, RankInterval, Row, Standing
 from harness.tests.doubles import invented, sample_data
 
 
@@ -71,6 +73,8 @@ def test_a_folder_with_other_files_is_left_alone(runs: list[Path], tmp_path: Pat
         publish(runs[:1], tmp_path / "mine", name="Round 1", published_at=0.0)
     with pytest.raises(StoreError, match="needs a letter"):
         publish(runs[:1], tmp_path / "site", name="…", published_at=0.0)
+    with pytest.raises(StoreError, match="two of these runs have one id"):
+        publish([runs[0], runs[0]], tmp_path / "site", name="Round 1", published_at=0.0)
 
 
 def test_names_that_would_share_an_address_are_numbered_and_keep_the_one_that_they_had() -> None:
@@ -80,3 +84,13 @@ def test_names_that_would_share_an_address_are_numbered_and_keep_the_one_that_th
 
     site = Site(rounds=(published("c++"), published("C++", "!")))
     assert site.slugs == {"!": "implementation", "C++": "c-2", "c++": "c"}
+
+
+def test_of_arrivals_a_row_has_the_rank_by_cpu_alone() -> None:
+    estimate = Estimate(median=2e-3, low=None, high=None, processes=1, values=())
+    place = Standing(
+        estimate=estimate, position=1, rank=RankInterval(low=1, high=2), tie_group=1, to_reference=None, to_best=None
+    )
+    load = Scenario(connections=1, factor=8)
+    row = Row(implementation="a", load=load, throughput=place, cpu_per_request=place)
+    assert cells(row, 3) == ("–", "1–2 of 3", "–", "–", "–", "2,000")
