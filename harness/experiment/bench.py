@@ -482,8 +482,9 @@ class Bench:
         return trial
 
     def _link_share(self, result: LoadResult) -> float | None:
-        """Of what the links carry from the server to all clients at once."""
-        capacity = sum(link.throughput for link in self.info.links if link.of == self.info.machines[0].name)
+        """Of what the server's own link carries: of its links to clients, measured one by one, the fastest."""
+        own = [link.throughput for link in self.info.links if link.of == self.info.machines[0].name]
+        capacity = max(own, default=0.0)
         return result.bytes / result.duration / capacity if capacity > 0 and result.duration > 0 else None
 
     def _restore_after(self, running: Running, name: str) -> None:

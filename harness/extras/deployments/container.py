@@ -44,11 +44,12 @@ class RemoteContainer(Container):
         self._last: dict[str, Any] = {}
         self._last_at = -1.0
         self._rest = b""
+        pid = self._state().split()[-1]
         log.parent.mkdir(parents=True, exist_ok=True)
         with log.open("ab") as output:
             self._follower = process.Child(machine.command("logs", "--follow", container), stdout=output)
         run = ("run", "--interactive", "--rm", "--pull", "never", *NAMESPACES, "--label", f"{RUN_LABEL}={run_id}")
-        command = machine.command(*run, METER_IMAGE, self._state().split()[-1], str(port))
+        command = machine.command(*run, METER_IMAGE, pid, str(port))
         self._reader = process.Child(command, stdin=process.PIPE, stdout=process.PIPE, stderr=process.DEVNULL)
         try:
             self._line(OPEN_SECONDS)  # it is ready

@@ -99,15 +99,15 @@ class Machine:
 
 
 @contextmanager
-def reached(host: Host, folder: Path) -> Iterator[Machine]:
-    """The machine, for as long as its socket is forwarded.
+def reached(host: Host, folder: Path, *, addressed: bool = True) -> Iterator[Machine]:
+    """The machine, for as long as its socket is forwarded; ``addressed``: other machines have to reach it, too.
 
     Raises EnvironmentLacksError that says how to mend it, MachineLostError, and UsageError.
     """
     if host.by == "context":
-        if host.address is None:
+        if host.address is None and addressed:
             raise UsageError(f"{host.text}: say at which address the other machines reach it: {host.text}=ADDRESS")
-        machine = Machine(name=host.text, address=host.address, at=("--context", host.name))
+        machine = Machine(name=host.text, address=host.address or "", at=("--context", host.name))
         machine.require_answer()
         yield machine
         return

@@ -12,7 +12,7 @@ from harness.records.store import RunStore
 
 def merged(runs: Mapping[str, Path], results: Path) -> Path:
     """The folder of one run, new among the results, that is made of these. Raises UsageError and StoreError."""
-    if len({folder.resolve() for folder in runs.values()}) < max(2, len(runs)):
+    if len(runs) < 2:
         raise UsageError("report RUN RUN … --deployments: name the run of each deployment, each once")
     made = merge(runs, f"{time.strftime('%Y%m%d-%H%M%S')}-merged")
     written = RunStore(results / made.info.run_id, started_at=made.info.started_at)
@@ -28,7 +28,10 @@ def merge(runs: Mapping[str, Path], run_id: str) -> RunRecords:
     Raises UsageError for runs that cannot be one, and StoreError.
     """
     found = dict(zip(runs, store.numbered([store.read(folder) for folder in runs.values()]), strict=True))
-    first = next(iter(found.values())).info
+    infos = [records.info for records in found.values()]
+    first = infos[0]
+    if len({(each.started_at, each.machine.hostname) for each in infos}) < len(infos):
+        raise UsageError("two of these are one run: name the run of each deployment, each once")
     deployments: list[MachineSet] = []
     problems: list[str] = []
     implementations: dict[str, ImplementationInfo] = {}
@@ -80,8 +83,11 @@ def _require_alike(first: RunInfo, other: RunInfo, name: str) -> None:
         raise UsageError(f"{name} was measured by another profile ({differing[0]} differs): repeat it with these flags")
     if first.reference != other.reference:
         raise UsageError(f"{name} has another reference, {other.reference} instead of {first.reference}")
-    if (first.revision, bool(first.dirty)) != (other.revision, bool(other.dirty)):
+    for what in ("runtime", "loads"):
+        if getattr(first, what) != getattr(other, what):
+            raise UsageError(f"{name} was measured under another {what.rstrip('s')}: repeat it with these flags")
+    if first.revision != other.revision or first.dirty or other.dirty:
         one, others = (
             f"{(each.revision or 'no commit')[:12]}{', changed' if each.dirty else ''}" for each in (other, first)
         )
-        raise UsageError(f"{name} was measured at {one}, others at {others}: bring checkouts to one commit")
+        raise UsageError(f"{name} was measured at {one}, others at {others}: bring checkouts to one commit, unchanged")

@@ -1,8 +1,8 @@
 """What the machines of a run are, each with its grade, what the links between them carry, and what is left there."""
 
 import json
+import select
 from collections.abc import Mapping
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from typing import Any
 
@@ -65,11 +65,9 @@ def facts(info: Mapping[str, Any], found: Mapping[str, Any]) -> Facts:
 
 
 def measured_links(hosts: Hosts, known: Mapping[Host, Machine], run_id: str) -> tuple[MachineLink, ...]:
-    """From the server to all clients at once, as answers will flow; then from the database to the server."""
+    """From the server to each client, as answers will flow, one by one; then from the database to the server."""
     server = known[hosts.server]
-    apart = [known[client] for client in hosts.clients if client != hosts.server]
-    with ThreadPoolExecutor(max(1, len(apart))) as pool:
-        found = list(pool.map(lambda client: _link(server, client, run_id), apart))
+    found = [_link(server, known[client], run_id) for client in hosts.clients if client != hosts.server]
     if isinstance(hosts.database, Host) and hosts.database != hosts.server:
         found.append(_link(known[hosts.database], server, run_id))
     return tuple(found)
@@ -82,7 +80,8 @@ def _link(one: Machine, other: Machine, run_id: str) -> MachineLink:
         for stream in filter(None, (serving.popen.stdin, serving.popen.stdout)):
             stack.enter_context(stream)  # it ends with its input
         output = serving.popen.stdout
-        said = output.readline().decode(errors="replace").strip() if output else ""
+        ready = output and select.select([output], [], [], SECONDS)[0]
+        said = output.readline().decode(errors="replace").strip() if output and ready else ""
         if not said.startswith("{"):
             raise MachineLostError(said or f"{one.name}: its partner did not start")
         found = ask(other, run_id, "ask", one.address, str(json.loads(said)["port"]))
@@ -147,23 +146,25 @@ def doctor(hosts: Hosts, *, as_json: bool) -> int:
 
 
 def clean(hosts: Hosts, *, dry_run: bool) -> int:
-    """Containers and images with this project's labels on every machine; exit code 1 when one is not reached."""
+    """Containers and images with this project's labels on every machine; exit code 1 when something stays there."""
     lost = 0
     with ownership.scratch("clean") as scratch:
         for one in hosts.machines:
             try:
-                with reached(one, scratch) as machine:
+                with reached(one, scratch, addressed=False) as machine:
                     runs, images = f"label={RUN_LABEL}", f"label={compose.IMAGE_LABEL}"
-                    containers = compose.ids("ps", "--all", "--filter", runs, at=machine.at) or []
-                    found = dict.fromkeys(compose.ids("image", "ls", "--filter", images, at=machine.at) or [])
-                    print(f"{machine.name}: {len(containers)} containers, {len(found)} images of runs")
-                    if dry_run:
-                        continue
+                    containers = compose.ids("ps", "--all", "--filter", runs, at=machine.at)
+                    found = compose.ids("image", "ls", "--filter", images, at=machine.at)
+                    if containers is None or found is None:
+                        raise EnvironmentLacksError("its engine does not list containers and images")
+                    print(f"{machine.name}: {len(containers)} containers, {len(set(found))} images of runs")
+                    removals: list[tuple[str, ...]] = [("image", "rm", "--force", image) for image in set(found)]
                     if containers:
-                        removal = ("container", "rm", "--force", "--volumes", *containers)
-                        machine.docker(*removal, seconds=REMOVE_SECONDS)
-                    for image in found:
-                        machine.docker("image", "rm", "--force", image, seconds=REMOVE_SECONDS)
+                        removals.insert(0, ("container", "rm", "--force", "--volumes", *containers))
+                    for removal in () if dry_run else removals:
+                        if (done := machine.docker(*removal, seconds=REMOVE_SECONDS)).status != 0:
+                            lost += 1
+                            print(f"stays: {one.text}: {done.stdout.strip()[-200:]}")
             except TfbError as error:
                 lost += 1
                 print(f"stays: {one.text}: {error}")

@@ -259,7 +259,7 @@ def test_links_and_clients_of_several_machines_are_those_that_run_json_has(tmp_p
             of_client = info.machine.model_copy(update={"cpus_online": 1})
             found = {"server": info.machine, "database": info.machine, "client 1": of_client}
             machines = [RoleMachine(role=r, name=r, address="", engine="", machine=m) for r, m in found.items()]
-            ways = (("server", "client 1", 1e6), ("database", "server", 5e6))
+            ways = (("server", "client 1", 1e6), ("server", "client 2", 9e5), ("database", "server", 5e6))
             links = [MachineLink(of=of, to=to, round_trip=1e-4, throughput=rate) for of, to, rate in ways]
             return info.model_copy(update={"machines": tuple(machines), "links": tuple(links)})
 

@@ -27,6 +27,8 @@ for last; do before=$now; now=$last; done
 [ -e "$PLACE/gone" ] && echo "no engine" && exit 1
 case "$*" in
   version*) echo 26.1 ;;
+  ps*) [ ! -e "$PLACE/kept" ] || cat "$PLACE/kept" ;;
+  *rm*--force*) echo "it is held"; exit 1 ;;
   info*) echo '{{"Name": "there", "NCPU": 8, "ServerVersion": "26.1"}}' ;;
   logs*) exec tail --pid=$last -f /dev/null ;;
   *inspect*--format*) [ -d /proc/$last ] && echo "then $last" ;;
@@ -117,7 +119,11 @@ def test_doctor_shows_each_machine_with_its_roles_and_the_links(
     assert doctor(hosts, as_json=True) == Exit.OK
     (link,) = json.loads(capsys.readouterr().out)["links"]
     assert link["throughput"] > 1e6
-    assert clean(hosts, dry_run=True) == Exit.OK
+    (place / "kept").write_text("a" * 64)
+    unnamed = of_flags("context:one", "context:one", ("context:two",))
+    assert clean(unnamed, dry_run=True) == Exit.OK
+    assert clean(unnamed, dry_run=False) == Exit.FAILED
+    assert "stays: context:two: it is held" in capsys.readouterr().out
     (place / "gone").touch()
     assert clean(hosts, dry_run=True) == Exit.FAILED
     assert "does not answer" in capsys.readouterr().out

@@ -1,5 +1,7 @@
 """The same run on several deployments becomes one run."""
 
+import shutil
+import time
 from pathlib import Path
 
 import pytest
@@ -18,7 +20,7 @@ def prepared(folder: Path, *, fails: str = "", duration: float = 15.0, processes
     names = ("ref", "a")
     of = [known.implementations[0].model_copy(update={"name": name, "test_types": ("json",)}) for name in names]
     settings = {"profile": {"duration_seconds": duration, "processes": {"minimum": processes}}}
-    own = {"run_id": folder.name, "implementations": tuple(of), "reference": "ref", "settings": settings}
+    own = {"started_at": time.time(), "implementations": tuple(of), "reference": "ref", "settings": settings}
     info = known.model_copy(update={"status": "complete", **own, **told})
     trials = [records.trial(name, number, 1000.0) for name in names for number in range(processes)]
     outcomes = {name: Outcome.FAIL if name == fails else Outcome.PASS for name in names}
@@ -43,11 +45,11 @@ def test_runs_of_several_deployments_become_one_which_says_what_was_measured_whe
     assert found.info.problems == ("far: the run is interrupted; what it has measured counts",)
 
 
-@pytest.mark.parametrize("runs", [["one"], ["one", "one"]])
+@pytest.mark.parametrize("runs", [["one"], ["one", "one"], ["one", "copy"]])
 def test_one_run_is_none_of_several_deployments(
     runs: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    prepared(tmp_path / "one")
+    shutil.copytree(prepared(tmp_path / "one"), tmp_path / "copy")
     assert cli.main(["report", *runs, "--deployments", "--results", str(tmp_path)]) == Exit.USAGE
     assert "name the run of each deployment" in capsys.readouterr().err
 
@@ -57,6 +59,9 @@ def test_one_run_is_none_of_several_deployments(
     [
         ({"duration": 5.0}, r"another profile \(duration_seconds differs\)"),
         ({"revision": "f" * 40}, "was measured at ffffffffffff"),
+        ({"runtime": "docker"}, "under another runtime"),
+        ({"loads": {}}, "under another load"),
+        ({"dirty": True}, ", changed, others at"),
         ({"reference": "a"}, "another reference, a instead of ref"),
     ],
 )
