@@ -126,6 +126,21 @@ def test_responses_of_another_status_are_errors_and_no_throughput(tmp_path: Path
     assert outcome.exit_code == Exit.FAILED
 
 
+def test_answers_after_the_end_share_the_cpu_and_count_for_no_rate(tmp_path: Path) -> None:
+    fake = FakeRun(tmp_path, {"a": Behaviour(cpu_per_request=1e-3)})
+    real = fake.generator.result
+
+    def result(run: LoadRun, output: str) -> LoadResult:
+        found = real(run, output)
+        assert found.account
+        account = replace(found.account, received=2 * found.requests)
+        return found.model_copy(update={"account": account, "in_time": found.requests // 4})
+
+    fake.generator.result = result  # type: ignore[method-assign]
+    (trial,) = fake.run().records.trials
+    assert (trial.cpu_per_request, trial.throughput) == (pytest.approx(0.5e-3), pytest.approx(500, rel=0.01))
+
+
 def test_what_is_objected_to_in_a_trials_own_answers_fails_its_test_type(tmp_path: Path) -> None:
     outcome = FakeRun(tmp_path, {"a": Behaviour()}, world=World(objections=(WRONG,))).run()
     (trial,) = outcome.records.trials
