@@ -18,7 +18,6 @@ from harness.plan import profile as profiles
 from harness.plan.profile import Profile
 from harness.records import store
 from harness.records.models import (
-    Build,
     CheckResult,
     Closed,
     MachineLink,
@@ -371,14 +370,6 @@ def test_the_order_service_is_measured_interleaved_by_arrivals(tmp_path: Path) -
         costs = [trial.cpu_per_request or 0.0 for trial in of(trials, name)]
         assert len(costs) >= 6
         assert median(costs) == pytest.approx(cost, rel=0.05)
-
-
-def test_whoever_cannot_be_built_is_told_and_the_others_are_measured(tmp_path: Path) -> None:
-    fake = FakeRun(tmp_path, {"a": Behaviour(), "b": Behaviour()}, quick(1, 60.0))
-    fake.runtime.builds["b"] = Build(status="failed", reason="cc: not found")
-    outcome = fake.run()
-    assert {trial.implementation for trial in outcome.records.trials} == {"a"}
-    assert "b failed: cc: not found" in outcome.failures
 
 
 def test_a_database_that_ends_again_and_again_ends_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
