@@ -83,7 +83,7 @@ class Running:
         """Whether it uses a CPU although it should have been idle, as between these readings."""
         if before and after:
             self.idle_seconds += after.at - before.at
-            self.idle_cpu_seconds += after.used_since(before)
+            self.idle_cpu_seconds += after.cpu_seconds - before.cpu_seconds
         if self.idle_seconds >= 5.0:  # after fewer seconds of idleness it is not judged
             busy = self.idle_cpu_seconds / self.idle_seconds > gates.IDLE_CPUS
             self.idle_seconds = self.idle_cpu_seconds = 0.0
@@ -521,8 +521,10 @@ def figures(result: LoadResult, cpu_seconds: float) -> tuple[float, float | None
     if result.arrivals is not None:
         due = result.arrivals.due
         return result.arrivals.done / result.duration, cpu_seconds / due if due else None
-    good = result.requests - result.errors.status
-    return good / result.duration, cpu_seconds / result.requests if result.requests else None
+    # What is answered while the generator waits for the last ones costs CPU, too, and counts for no rate.
+    answers = result.account.received if result.account else result.requests
+    good = result.requests - result.errors.status if result.in_time is None else result.in_time
+    return good / result.duration, cpu_seconds / answers if answers else None
 
 
 def with_results(verdict: Verdict, more: Sequence[CheckResult]) -> Verdict:

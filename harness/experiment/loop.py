@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from harness.experiment.steps import (
     Design,
     Done,
+    Failed,
     Late,
     Measure,
     Measured,
@@ -45,7 +46,8 @@ class Recorded:
             return None
         match step:
             case Start():
-                return Done(test_types=frozenset(kind for own, kind, *_ in self._trials if own == process))
+                measured = frozenset(kind for own, kind, *_ in self._trials if own == process)
+                return Done(test_types=measured) if measured else Failed(gone=True)
             case Measure(cell=cell):
                 trial = self._trials.get((process, cell.test_type, cell.load, step.round, step.purpose))
                 return Measured(trial=trial) if trial else Late()

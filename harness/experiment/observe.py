@@ -264,7 +264,7 @@ def busiest(before: Sequence[Reading | None], after: Sequence[Reading | None]) -
     """CPUs that the busiest of these used between the readings."""
     return max(
         (
-            later.used_since(earlier) / (later.at - earlier.at)
+            (later.cpu_seconds - earlier.cpu_seconds) / (later.at - earlier.at)
             for earlier, later in zip(before, after, strict=True)
             if earlier and later and later.at > earlier.at
         ),

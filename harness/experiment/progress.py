@@ -3,7 +3,7 @@
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -13,6 +13,7 @@ from rich.table import Column
 from rich.text import Text
 
 from harness.console import SafeConsole
+from harness.errors import StoreError
 from harness.experiment.steps import Cell
 from harness.host import process
 from harness.host.clock import SYSTEM_CLOCK, Clock
@@ -214,7 +215,8 @@ def beats(tell: Callable[[float], None], every: float = 5.0) -> Iterator[None]:
     def beat() -> None:
         count = 1
         while not over.wait(every):
-            tell(count * every)
+            with suppress(StoreError):  # of a full disk: told by the next thing that is written
+                tell(count * every)
             count += 1
 
     thread = threading.Thread(target=beat, name="heartbeat", daemon=True)

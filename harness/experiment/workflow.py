@@ -37,7 +37,7 @@ from harness.plan.config import Settings
 from harness.plan.hosts import Postgres
 from harness.plan.plan import groups
 from harness.records import store
-from harness.records.models import Machine, Outcome, RunRecords
+from harness.records.models import Machine, Outcome, ProcessRecord, RunRecords
 from harness.records.store import RunStore
 from harness.report import techempower
 from harness.runtime import Runtime, SharedDatabase
@@ -50,6 +50,7 @@ from harness.verify.verifier import Verifier
 
 logger = logging.getLogger("tfb.workflow")
 
+AGAIN = "; started again"
 REPAIRS = 2  # of a run whose PostgreSQL ended, before that ends it
 
 Finished = frozenset[tuple[str, int]]  # implementation, process
@@ -90,9 +91,12 @@ def benchmark(settings: Settings, progress: Progress, needs: Dependencies | None
     with opened(settings, progress, needs.clock) as (folder, done):
         plan = choose_work(settings)
         revision = needs.revision()
-        before = store.read(folder.folder).info if settings.resume else None
-        if before:
+        before = None
+        if settings.resume:
+            records = store.read(folder.folder)
+            before = records.info
             require_same(before, settings, plan, revision)
+            plan = replace(plan, problems=(*plan.problems, *forgotten(records, done)))
             store.set_aside(folder.folder, lambda process: process not in done)
         clear_leftovers(settings, progress, needs.leftovers())
         machine = needs.machine()
@@ -191,13 +195,11 @@ def measure(bench: Bench) -> None:
         except (DatabaseDiedError, MachineLostError) as error:
             lost = {(process.implementation, process.number) for process in bench.up}
             bench.abandon(error)
-            if not left:
-                raise
             lost |= bench.lost
             bench.lost.clear()
             store.set_aside(folder, lost.__contains__)
             names = ", ".join(sorted({name for name, _ in lost}))
-            if isinstance(error, MachineLostError):
+            if not left or isinstance(error, MachineLostError):
                 raise  # --resume goes on when it is back
             progress.problem(f"{error}; what it took is measured again: {names}")
             bench.database.restore()
@@ -328,9 +330,16 @@ def failures(records: RunRecords) -> tuple[str, ...]:
                 found.append(f"{name} {test_type}: verification failed")
             missing = [load for load in loads if (name, test_type, load) not in measured]
             found += [f"{name} {test_type} {load.label}: no valid trial" for load in missing]
-    for process in records.processes:
-        if process.status != "ok":
-            what = process.reason.splitlines()[0] if process.reason else process.status
-            what = what.removeprefix(f"{process.implementation}: ")
-            found.append(f"{process.implementation} process {process.process + 1}: {what}")
-    return tuple(found)
+    return (*found, *(_failure(process) for process in records.processes if process.status != "ok"))
+
+
+def _failure(process: ProcessRecord) -> str:
+    what = process.reason.splitlines()[0] if process.reason else process.status
+    return f"{process.implementation} process {process.process + 1}: {what.removeprefix(f'{process.implementation}: ')}"
+
+
+def forgotten(records: RunRecords, done: Finished) -> list[str]:
+    """What kept processes from coming up that are tried again, now and when the run was resumed before."""
+    failed = (each for each in records.processes if each.status == "failed")
+    now = [_failure(each) + AGAIN for each in failed if (each.implementation, each.process) not in done]
+    return [*(said for said in records.info.problems if said.endswith(AGAIN)), *now]

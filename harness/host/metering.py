@@ -29,10 +29,6 @@ class Reading:
     pids: tuple[int, ...] = ()
     threads: int | None = None  # of all its processes
 
-    def used_since(self, before: "Reading") -> float:
-        """CPU seconds, by run time where it is known: ticks are too coarse for a second."""
-        return (self.run_seconds or self.cpu_seconds) - (before.run_seconds or before.cpu_seconds)
-
 
 class _Threads:
     """Run and wait times of every thread ever seen: a JVM's compilers come and go, and what they had stays."""
@@ -80,7 +76,7 @@ class ProcessTreeMeter:
     def read(self) -> Reading:
         """The counters now; raises ServerDiedError when the root process is gone."""
         at = time.monotonic()
-        rss, threads = 0, 0
+        private, shared, threads = 0, 0, 0  # pages, once for all processes that share them
         reaped, living = 0.0, 0.0
         alive: list[int] = []
         queue = [self.root, *self._adopted()]
@@ -88,18 +84,20 @@ class ProcessTreeMeter:
             pid = queue.pop()
             try:
                 fields = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()
-            except (FileNotFoundError, ProcessLookupError):
+                resident, with_others = map(int, Path(f"/proc/{pid}/statm").read_bytes().split()[1:3])
+                cpu = time.clock_gettime(~pid << 3 | 2)  # as clock_getcpuclockid(3) makes it: in nanoseconds
+            except OSError:
                 continue
             count, children = self._threads.look(pid)
             queue.extend(children)
             if fields[0] in b"ZX" or pid in alive:
                 continue
             alive.append(pid)
-            # Of proc(5)'s numbering: utime is field 14, cutime 16, starttime 22, rss 24; fields[0] is field 3.
-            cpu = (int(fields[11]) + int(fields[12])) / TICKS
+            # Of proc(5)'s numbering: cutime is field 16, starttime 22; fields[0] is field 3.
             reaped += (int(fields[13]) + int(fields[14])) / TICKS
             living += cpu
-            rss += int(fields[21]) * PAGE
+            private += resident - with_others
+            shared = max(shared, with_others)
             threads += count
             self._seen[pid, fields[19]] = cpu
         if self.root not in alive:
@@ -113,7 +111,7 @@ class ProcessTreeMeter:
         return Reading(
             at=at,
             cpu_seconds=self._cpu,
-            rss=float(rss),
+            rss=float((private + shared) * PAGE),
             run_seconds=run,
             wait_seconds=wait,
             pids=tuple(sorted(alive)),

@@ -218,13 +218,15 @@ def joined(runs: Collection[RunRecords], info: RunInfo) -> RunRecords:
     )
 
 
-def finished(records: RunRecords) -> frozenset[tuple[str, int]]:
-    """The processes (implementation, number) of which all is there: as many trials as their record says."""
+def finished(records: RunRecords, statuses: Collection[str] = ("ok", "failed")) -> frozenset[tuple[str, int]]:
+    """The processes (implementation, number) that came up and ended so, with as many trials as their record says."""
     there = Counter((trial.implementation, trial.process) for trial in records.trials)
     return frozenset(
         (each.implementation, each.process)
         for each in records.processes
-        if each.status == "ok" and there[each.implementation, each.process] >= each.trials
+        if each.status in statuses
+        and (each.status == "ok" or each.startup_time is not None)
+        and there[each.implementation, each.process] >= each.trials
     )
 
 

@@ -139,7 +139,7 @@ class _Watch:
             self._wrong, self._since = wrong, now
         elif (seconds := now.at - before.at) >= HOPELESS_SECONDS:
             # One that waits for a busy CPU is not idle.
-            used = now.used_since(before) + (now.wait_seconds or 0.0) - (before.wait_seconds or 0.0)
+            used = now.cpu_seconds - before.cpu_seconds + (now.wait_seconds or 0.0) - (before.wait_seconds or 0.0)
             if used / seconds < IDLE_CPUS:
                 raise StartError(wrong)
             self._since = now

@@ -45,6 +45,7 @@ class LoadResult(Counts):
     cpu_seconds: float  # its own
     wait_seconds: float | None = None  # that its threads were ready and had no CPU; wrk does not tell
     parts: "tuple[LoadResult, ...]" = ()  # of each client, where several loaded together
+    in_time: int | None = None  # good answers before its end; None: by wrk
     account: Account | None = None  # None: by wrk
 
 

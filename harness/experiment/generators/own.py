@@ -317,6 +317,7 @@ def _figures(run: LoadRun, total: Total) -> LoadResult:
     result = LoadResult(
         duration=total.seconds,
         requests=total.in_time["received"],
+        in_time=total.in_time["successes"],
         bytes=total.in_time["bytes_in"],
         errors=total.errors.errors(never),
         latency=_latency(total.service if closed and total.depth == 1 else total.latency, closed=closed),

@@ -146,7 +146,7 @@ def evidence(results: Path) -> tuple[RunRecords, dict[str, list[RunInfo]]] | Non
     for records in runs:
         info = records.info
         same = {each.name for each in info.implementations if _same(each, info.revision, *known[each.name])}
-        done = {key for key in store.finished(records) if key[0] in same}
+        done = {key for key in store.finished(records, ("ok",)) if key[0] in same}
         kept.append(
             RunRecords(
                 info=info,

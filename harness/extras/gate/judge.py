@@ -21,7 +21,6 @@ from harness.stats.values import METRICS
 ALL = "all"  # the requests together, by their weights
 Verdict = Literal["slower", "faster", "the same", "cannot tell", "failed"]
 POWER = 1.43  # (1.96 + 0.84) / 1.96: what is found not to be 0 in four sessions of five, in half-widths (Cohen 1988)
-KNOWN = 0.9  # of trials whose CPU per request is more than a tick: else response time decides
 ANY = Closed(connections=1)  # in the place of a load, of what a process shows as a whole
 WIDEST = 2.0  # an interval of half and double says that nothing is known yet
 MOST_MINUTES = 240.0  # more than that is no advice
@@ -155,7 +154,7 @@ def _shown(records: RunRecords, name: str) -> RequestVerdict:
         words = _failing([t for t in own if t.implementation == missing[0]])
         said = "failed" if missing == [HEAD] and BROKEN & {*words} else "cannot tell"
         return RequestVerdict(request=name, verdict=said, reason=_why(records, words, missing[0]))
-    metric: Metric = "CPU per request" if _known(good) >= KNOWN * len(good) else "response time"
+    metric: Metric = "CPU per request" if all(t.cpu_per_request for t in good) else "response time"
     load, _ = Counter(t.load for t in good).most_common(1)[0]  # there are several where the first could not be kept
     good = [t for t in good if t.load == load]
     if lost := _lost([t for t in own if t.load == load]):
@@ -184,10 +183,6 @@ def _lost(loads: Sequence[Trial]) -> list[str]:
     spared = 0.1 * len(loads) / len(SIDES)
     few = len(lost[HEAD]) <= max(spared, 2 + 2 * max(len(lost[BASE]), len(lost[COPY])))
     return [] if few else [_failing([trial])[0] for trial in lost[HEAD]]
-
-
-def _known(trials: Sequence[Trial]) -> int:
-    return sum(bool(trial.cpu_per_request) for trial in trials)
 
 
 def _decide(

@@ -43,7 +43,8 @@ def test_no_errors_and_some_throughput_in_every_trial_which_has_audited_itself(r
 def test_figures_follow_from_counts(run: Finished) -> None:
     for trial in run.records.trials:
         assert trial.throughput == pytest.approx(trial.requests / trial.duration, rel=1e-9)
-        assert trial.cpu_per_request == pytest.approx(trial.server.cpu_seconds / trial.requests, rel=1e-9)
+        assert trial.evidence is not None
+        assert trial.cpu_per_request == pytest.approx(trial.server.cpu_seconds / trial.evidence.of, rel=1e-9)
         assert 0 < trial.server.cpu_seconds <= trial.duration * len(run.records.info.machine.cpus_usable) * 1.2
         assert (trial.server.rss_peak or 0) > 20e6
         assert trial.server.wait_share is not None

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from harness.console import SafeConsole
+from harness.errors import StoreError
 from harness.experiment import progress
 from harness.experiment.progress import Display, Progress, beats, described, still
 from harness.experiment.steps import Cell, Process
@@ -135,9 +136,14 @@ def test_a_stage_that_builds_something_of_the_harness_says_that_it_goes_on(
     assert display.lines == ["making the generator ready", "making the generator ready: 1 min 05 s"]
 
 
-def test_beats_come_until_the_work_is_done() -> None:
+def test_beats_come_until_the_work_is_done_even_where_they_cannot_be_written() -> None:
     told: queue.Queue[float] = queue.Queue()
-    with beats(told.put, every=0.001):
+
+    def tell(seconds: float) -> None:
+        told.put(seconds)
+        raise StoreError("the disk is full")
+
+    with beats(tell, every=0.001):
         assert [told.get(timeout=10), told.get(timeout=10)] == [0.001, 0.002]
     assert "heartbeat" not in [thread.name for thread in threading.enumerate()]
 

@@ -9,10 +9,11 @@ import pytest
 from harness.errors import StoreError, UsageError
 from harness.experiment.preparation import choose_work, require_same, require_same_builds
 from harness.records import store
-from harness.records.models import Build, RunInfo
+from harness.records.models import Build, CheckResult, Outcome, RunInfo
 from harness.tests.doubles.fakes_run import FakeRun
-from harness.tests.doubles.fakes_world import Behaviour
+from harness.tests.doubles.fakes_world import Behaviour, World
 
+WRONG = CheckResult(check="row", rule="db.1", outcome=Outcome.FAIL, message="not in the database")
 AT, LATER = "a" * 40, "b" * 40
 
 
@@ -87,6 +88,20 @@ def test_a_complete_run_that_lost_trials_is_damaged_and_the_first_of_them_is_nam
     lines.write_bytes(b"")
     with pytest.raises(StoreError, match=r"trials.jsonl: lacks trials of 1 .* the first of them one process 1"):
         fake.run()
+
+
+def test_what_failed_is_not_measured_until_it_passes_and_what_did_not_come_up_is_started_again(tmp_path: Path) -> None:
+    servers = {"wrong": Behaviour(), "absent": Behaviour(never_starts=True)}
+    fake = FakeRun(tmp_path, servers, world=World(objections=(WRONG,)))
+    fake.run()
+    fake.world.objections, fake.resume = (), "latest"
+    fake.world.behaviours["absent"] = Behaviour()
+    outcome = fake.run()
+    assert {t.implementation for t in outcome.records.trials if not t.rankable} == {"wrong"}
+    assert [v.outcome for v in outcome.records.verdicts if v.implementation == "wrong"][-1] is Outcome.FAIL
+    assert "wrong json: verification failed" in outcome.failures
+    (said,) = (each for each in outcome.failures if each.startswith("absent"))
+    assert said.endswith("; started again")
 
 
 def built(info: RunInfo, tools: Mapping[str, str] | None = None, **changed: object) -> RunInfo:

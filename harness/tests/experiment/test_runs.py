@@ -18,7 +18,6 @@ from harness.plan import profile as profiles
 from harness.plan.profile import Profile
 from harness.records import store
 from harness.records.models import (
-    Build,
     CheckResult,
     Closed,
     MachineLink,
@@ -124,6 +123,22 @@ def test_responses_of_another_status_are_errors_and_no_throughput(tmp_path: Path
     assert trial.throughput == pytest.approx(1800)
     assert not trial.rankable
     assert outcome.exit_code == Exit.FAILED
+
+
+def test_answers_after_the_end_share_the_cpu_and_count_for_no_rate(tmp_path: Path) -> None:
+    fake = FakeRun(tmp_path, {"a": Behaviour(cpu_per_request=1e-3)})
+    real = fake.generator.result
+
+    def result(run: LoadRun, output: str) -> LoadResult:
+        found = real(run, output)
+        assert found.account
+        account = replace(found.account, received=2 * found.requests)
+        return found.model_copy(update={"account": account, "in_time": found.requests // 4})
+
+    fake.generator.result = result  # type: ignore[method-assign]
+    (trial,) = fake.run().records.trials
+    assert trial.cpu_per_request == pytest.approx(0.5e-3)
+    assert trial.throughput == pytest.approx(500, rel=0.01)
 
 
 def test_what_is_objected_to_in_a_trials_own_answers_fails_its_test_type(tmp_path: Path) -> None:
@@ -356,14 +371,6 @@ def test_the_order_service_is_measured_interleaved_by_arrivals(tmp_path: Path) -
         costs = [trial.cpu_per_request or 0.0 for trial in of(trials, name)]
         assert len(costs) >= 6
         assert median(costs) == pytest.approx(cost, rel=0.05)
-
-
-def test_whoever_cannot_be_built_is_told_and_the_others_are_measured(tmp_path: Path) -> None:
-    fake = FakeRun(tmp_path, {"a": Behaviour(), "b": Behaviour()}, quick(1, 60.0))
-    fake.runtime.builds["b"] = Build(status="failed", reason="cc: not found")
-    outcome = fake.run()
-    assert {trial.implementation for trial in outcome.records.trials} == {"a"}
-    assert "b failed: cc: not found" in outcome.failures
 
 
 def test_a_database_that_ends_again_and_again_ends_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,6 +6,8 @@ from collections.abc import Callable
 
 import pytest
 
+from harness.host import ownership
+from harness.runtime.compose import OWNER_LABEL, RUN_LABEL
 from harness.tests.scene import Answer, Scene, docker
 
 pytestmark = [pytest.mark.fault, pytest.mark.timeout(600)]
@@ -53,11 +55,14 @@ def test_an_interrupted_run_leaves_no_container(containers: Scene, number: signa
 
 @needs_engine
 def test_containers_of_a_killed_run_are_named_by_doctor_and_removed_by_clean(containers: Scene) -> None:
-    """A killed harness cannot remove them itself."""
+    """A killed harness cannot remove them itself; those of one that lives, as this one, stay."""
+    labels = ("--label", f"{RUN_LABEL}=alive", "--label", f"{OWNER_LABEL}={ownership.me()}")
     containers.struck(RUN, containers.at("measure"), lambda run: run.kill())
+    alive = docker("run", "--detach", *labels, "debian:trixie-slim", "sleep", "600").split()[-1]
     containers.tfb("doctor").says("left by a run that was killed: container")
     containers.tfb("clean", "--leftovers", "--yes").ends(0)
     assert containers.containers() == []
+    assert docker("rm", "--force", alive).strip() == alive
 
 
 COMPOSE = 'case "$1 $2" in "compose version") echo 2.30; exit 0;; esac'

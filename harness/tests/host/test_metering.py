@@ -1,14 +1,16 @@
-"""CPU, memory and waiting of a process tree."""
+"""CPU, memory and waiting of a process tree, and of control groups, v1 and v2, as the kernel writes their files."""
 
+import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 
 from harness.errors import ServerDiedError
-from harness.host.metering import ProcessTreeMeter, Reading
+from harness.host.metering import CgroupMeter, ProcessTreeMeter, Reading
 from harness.host.process import Child, running
 
 # Burns CPU in a process of its own, says so, and waits.
@@ -49,7 +51,7 @@ def reading_of(code: str) -> tuple[int, Reading]:
 
 def test_the_cpu_of_a_busy_child_is_counted() -> None:
     pid, reading = reading_of(BURN.format(0.4) + SAYS)
-    assert 0.37 <= reading.cpu_seconds < 2  # counted in ticks of 10 ms
+    assert 0.3999 < reading.cpu_seconds < 2
     assert reading.run_seconds == pytest.approx(reading.cpu_seconds, abs=0.1)
     assert reading.wait_seconds is not None
     assert reading.pids == (pid,)
@@ -63,6 +65,15 @@ def test_a_process_may_call_itself_by_bytes_that_are_no_text() -> None:
 def test_memory_is_that_of_the_tree() -> None:
     _, reading = reading_of("x = bytearray(80_000_000)" + SAYS)
     assert 80e6 < (reading.rss or 0) < 200e6
+
+
+def test_pages_that_processes_share_are_counted_once() -> None:
+    code = (
+        "import mmap, os\nshared = mmap.mmap(-1, 80_000_000)\n"
+        "for at in range(0, 80_000_000, 4096): shared[at] = 1\n"
+        "if os.fork() == 0:\n  sum(shared[::4096]); print(1, flush=True)\nimport sys; sys.stdin.read()"
+    )
+    assert 80e6 < (reading_of(code)[1].rss or 0) < 140e6
 
 
 def test_threads_are_those_of_all_processes_of_the_tree() -> None:
@@ -92,7 +103,7 @@ def test_what_a_child_used_stays_counted_after_its_end() -> None:
         after = meter.read()
     assert before.pids == tuple(sorted((parent.pid, child)))
     assert after.pids == (parent.pid,)
-    assert before.cpu_seconds > 0.37
+    assert before.cpu_seconds > 0.3999
     assert after.cpu_seconds >= before.cpu_seconds
 
 
@@ -140,3 +151,110 @@ def test_what_a_thread_that_has_ended_used_hides_nothing_of_the_others() -> None
         goes_on(process)
         after = meter.read()
     assert (after.run_seconds or 0) - (before.run_seconds or 0) >= 0.15
+
+
+CONTAINER = "docker/4f2a"
+
+
+def write(root: Path, files: Mapping[str, str]) -> None:
+    for name, text in files.items():
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+
+
+class Kernel:
+    """/proc and /sys/fs/cgroup of a machine with one container; its process is this one, so that it has threads."""
+
+    def __init__(self, folder: Path, membership: str, cgroup: Mapping[str, str]) -> None:
+        self.proc, self.root = folder / "proc", folder / "cgroup"
+        self.pid = os.getpid()
+        write(self.proc, {f"{self.pid}/cgroup": membership})
+        write(self.root, cgroup)
+
+    def meter(self) -> CgroupMeter:
+        return CgroupMeter(self.pid, self.proc, self.root)
+
+
+def v2(folder: Path) -> Kernel:
+    return Kernel(
+        folder,
+        f"0::/system.slice/{CONTAINER}\n",
+        {
+            f"system.slice/{CONTAINER}/cgroup.procs": f"{os.getpid()}\n",
+            f"system.slice/{CONTAINER}/cpu.stat": "usage_usec 1500000\nuser_usec 1000000\nsystem_usec 500000\n"
+            "nr_periods 10\nnr_throttled 2\nthrottled_usec 250000\n",
+            f"system.slice/{CONTAINER}/memory.stat": "anon 1000000\nfile 9000000\nkernel 1\nfile_mapped 200000\n",
+        },
+    )
+
+
+def v1(folder: Path, *, shared: bool) -> Kernel:
+    cpu, cpuacct = ("cpu,cpuacct", "cpu,cpuacct") if shared else ("cpu", "cpuacct")
+    controllers = "3:cpu,cpuacct:" if shared else f"3:cpu:/{CONTAINER}\n2:cpuacct:"
+    return Kernel(
+        folder,
+        f"5:memory:/{CONTAINER}\n{controllers}/{CONTAINER}\n1:name=systemd:/{CONTAINER}\n0::/{CONTAINER}\n",
+        {
+            f"{cpuacct}/{CONTAINER}/cgroup.procs": f"{os.getpid()}\n",
+            f"{cpuacct}/{CONTAINER}/cpuacct.usage": "1500000000\n",
+            f"{cpu}/{CONTAINER}/cpu.stat": "nr_periods 10\nnr_throttled 2\nthrottled_time 250000000\n",
+            f"memory/{CONTAINER}/memory.stat": "cache 9000000\nrss 1\nmapped_file 1\n"
+            "total_cache 9000000\ntotal_rss 1000000\ntotal_mapped_file 200000\n",
+        },
+    )
+
+
+@pytest.fixture(params=["v2", "v1", "v1 with cpu and cpuacct in one hierarchy"])
+def kernel(request: pytest.FixtureRequest, tmp_path: Path) -> Kernel:
+    return v2(tmp_path) if request.param == "v2" else v1(tmp_path, shared=request.param != "v1")
+
+
+def test_cpu_throttling_and_memory_are_the_groups_own_in_seconds_and_bytes(kernel: Kernel) -> None:
+    reading = kernel.meter().read()
+    assert reading.cpu_seconds == 1.5
+    assert reading.throttled_seconds == 0.25
+    assert reading.rss == 1_200_000  # without the page cache
+    assert reading.pids == (kernel.pid,)
+
+
+def test_run_and_wait_times_are_those_of_its_processes_threads(kernel: Kernel) -> None:
+    run, wait, _ = Path("/proc/self/schedstat").read_text().split()
+    reading = kernel.meter().read()
+    assert reading.run_seconds is not None
+    assert reading.wait_seconds is not None
+    assert int(run) / 1e9 <= reading.run_seconds < int(run) / 1e9 + 60
+    assert int(wait) / 1e9 <= reading.wait_seconds
+
+
+@pytest.mark.parametrize(
+    ("spoil", "said"),
+    [
+        (lambda path: path.write_text(""), "no process is left in the container of process"),
+        (lambda path: path.unlink(), "the container of process .* is gone"),
+    ],
+    ids=["without processes", "gone"],
+)
+def test_a_group_without_processes_or_that_is_gone_is_a_server_that_died(
+    spoil: Callable[[Path], object], said: str, kernel: Kernel
+) -> None:
+    meter = kernel.meter()
+    for path in kernel.root.rglob("cgroup.procs"):
+        spoil(path)
+    with pytest.raises(ServerDiedError, match=said):
+        meter.read()
+    with pytest.raises(ServerDiedError, match="process 4000000 is gone"):
+        CgroupMeter(4_000_000, kernel.proc, kernel.root)
+
+
+def test_without_the_memory_controller_memory_is_unknown(kernel: Kernel) -> None:
+    for path in kernel.root.rglob("memory.stat"):
+        path.unlink()
+    assert kernel.meter().read().rss is None
+
+
+def test_without_the_cpu_controller_v2_still_counts_cpu_and_knows_of_no_throttling(tmp_path: Path) -> None:
+    kernel = v2(tmp_path)
+    write(kernel.root, {f"system.slice/{CONTAINER}/cpu.stat": "usage_usec 40000\nuser_usec 30000\nsystem_usec 10000\n"})
+    reading = kernel.meter().read()
+    assert (reading.cpu_seconds, reading.throttled_seconds) == (0.04, 0.0)

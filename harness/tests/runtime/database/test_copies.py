@@ -1,10 +1,11 @@
-"""Servers that are up side by side share no table, no role and no view of each other."""
+"""Servers that are up side by side share no table, no role and no view; what one leaves behind no other meets."""
 
 import psycopg
 import pytest
 
 from harness.errors import StartError
-from harness.runtime.database import connect
+from harness.runtime import DatabaseAddress
+from harness.runtime.database import connect, restore
 from harness.runtime.database.embedded import EmbeddedDatabase
 from harness.runtime.database.state import read_state
 from harness.verify.checks.statement_counts import MOST_STATEMENTS
@@ -82,3 +83,45 @@ def test_of_a_database_that_is_gone_nothing_stays_counted(postgres: EmbeddedData
     with postgres.own("two"), connect(postgres.address, admin=True) as admin:
         assert admin.execute(gone).fetchone() == (0,)
         assert admin.execute("SHOW pg_stat_statements.max").fetchone() == (str(MOST_STATEMENTS),)
+
+
+def test_what_a_measured_role_can_change_is_undone(postgres: EmbeddedDatabase) -> None:
+    postgres.restore()
+    with connect(postgres.address) as measured:
+        measured.execute("ALTER ROLE benchmarkdbuser SET search_path = 'nowhere'")
+        measured.execute("ALTER ROLE benchmarkdbuser PASSWORD 'mine'")
+    postgres.restore()
+    with connect(postgres.address, admin=True) as admin:
+        assert read_state(admin, "benchmarkdbuser")["settings of roles or databases (ALTER ROLE … SET)"] == "none"
+    with connect(postgres.address) as measured:
+        assert measured.execute("SELECT count(*) FROM world").fetchone() == (10_000,)
+
+
+def test_nobody_is_administrator_without_the_password_of_the_run(postgres: EmbeddedDatabase) -> None:
+    address = postgres.address
+    for password in ("", "tfb_admin", "benchmarkdbpass"):
+        guess = DatabaseAddress(
+            host=address.host, port=address.port, admin_user=address.admin_user, admin_password=password
+        )
+        with pytest.raises(StartError), connect(guess, admin=True):
+            pass
+
+
+def test_a_folder_of_another_toolset_may_make_its_tables_anew_and_the_next_one_has_the_seed_s(
+    postgres: EmbeddedDatabase,
+) -> None:
+    anew = (
+        "DROP TABLE world",
+        "CREATE TABLE world (id integer, randomnumber integer)",
+        "CREATE TEMPORARY TABLE t (x text)",
+    )
+    postgres.restore()
+    with connect(postgres.address) as measured, pytest.raises(psycopg.errors.InsufficientPrivilege):
+        measured.execute(anew[0].encode())
+    for _ in range(2):
+        restore(postgres.address, owned=True)
+        with connect(postgres.address) as measured:
+            assert measured.execute("SELECT count(*) FROM world").fetchone() == (10_000,)
+            for statement in anew:
+                measured.execute(statement.encode())
+    postgres.restore()
