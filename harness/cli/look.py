@@ -110,7 +110,9 @@ def report(
     if site:
         return _publish(folders, site, round)
     if len(folders) > 1 or round:
-        raise UsageError("report is of one run; several become a round of static pages: --site DIR --round NAME")
+        raise UsageError(
+            "report is of one run; several become pages with --site DIR --round NAME, or one run with --deployments"
+        )
     if format not in EXPORTERS:
         raise UsageError(f"--format: no format {format!r}; {suggest(format, EXPORTERS)}")
     (folder,) = folders

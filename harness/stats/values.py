@@ -11,7 +11,7 @@ from harness.plan.orders import CREATE
 from harness.records.models import Gate, Load, Outcome, ProcessRecord, RunInfo, Scenario, Trial
 from harness.stats.fit import Place
 
-PROVISIONAL_BELOW = 5  # processes: with fewer, intervals cover their nominal share but are wide (docs/method.md)
+PROVISIONAL_BELOW = 5  # processes: with fewer, intervals cover their nominal share but are wide
 WARM = 1.10  # of CPU per request: a process's figure against that of the later half of its trials
 PERCENTILES = ("50", "90", "99")  # of a row; all that there are stand with the trials
 BEYOND = 5  # requests that must be slower than a percentile for it to be shown
