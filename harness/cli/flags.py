@@ -165,12 +165,7 @@ class Flags(Machines):
     exclude: Annotated[Texts, _flag(WHAT, "leave these out", "NAME", completer=names)] = ()
     type: Annotated[
         Texts,
-        _flag(
-            WHAT,
-            "json db fortune …, or all; default: the profile's; to verify, all declared",
-            "TYPE",
-            completer=known_types,
-        ),
+        _flag(WHAT, "json …, or all; default: the profile's; verify: all declared", "TYPE", completer=known_types),
     ] = ()
     frameworks: Annotated[Texts, _flag(WHAT, "other folders of implementations, TechEmpower's too", "DIR")] = ()
     rules: Annotated[Literal["techempower", "tfb"] | None, _flag(WHAT, "of verification; default: by the folder")] = (
