@@ -77,7 +77,7 @@ def command(
 
     Exit code 0 where all is faster, or the same within --fail-over; 1 slower; 4 cannot tell. Beside the first group of
     flags a service takes --profile, --time, --duration, --processes, --seed, --cpuset-cpus, --yes, --no-install,
-    --quiet, --json and --results, --results-name and --results-environment.
+    --quiet, --json, --results, --results-name and --results-environment.
     """
     folder = Path(service).resolve()
     if base and not test and (service != "." or (folder / FILE).is_file() or base.startswith("dir:")):
