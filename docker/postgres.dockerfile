@@ -21,7 +21,7 @@ USER postgres
 COPY toolset/database/ /usr/share/tfb/database/
 COPY docker/pg_hba.conf /usr/share/tfb/
 # As harness/runtime/database seeds a server of the local runtime; pg_stat_statements counts from start to end, so that
-# a server can't tell when it is watched. restore.sql copies the template again between replicates.
+# a server can't tell when it is watched. restore.sql copies the template again between processes.
 RUN initdb --pgdata="$SEED" --username=tfb_admin --no-sync --locale=C.UTF-8 --encoding=UTF8 --auth=trust >/dev/null \
     && cd /usr/share/tfb/database \
     && cat postgresql.conf statistics.conf >"$SEED/postgresql.conf" \

@@ -136,7 +136,7 @@ def wanted(extent: Extent) -> tuple[Need, ...]:
         return found
     known = scan().implementations
     chosen = known if extent == "all" else select(known, Selection(test=("run",)))
-    return (*found, *provision.needs(chosen, own_database=True))
+    return (*found, *provision.needs(chosen, own_database=True, loads=False))
 
 
 def check(found: Sequence[Stage], needs: Sequence[Need], consent: Consent, *, bring_engine: bool) -> Exit:

@@ -76,10 +76,13 @@ def command(
     """Compare run B with run A; a service (tfb.toml) with another version of itself; or implementations with a commit.
 
     Exit code 0 where all is faster, or the same within --fail-over; 1 slower; 4 cannot tell. Beside the first group of
-    flags a service takes --time, --processes, --seed, --json, --results and --yes.
+    flags a service takes --profile, --time, --duration, --processes, --seed, --cpuset-cpus, --yes, --no-install,
+    --quiet, --json, --results, --results-name and --results-environment.
     """
     folder = Path(service).resolve()
-    if base and not test and (service != "." or (folder / FILE).is_file()):
+    if base and not test and (service != "." or (folder / FILE).is_file() or base.startswith("dir:")):
+        if run or copy or every:
+            raise UsageError("of a service --base and --head say what is compared: leave out runs, --copy and --all")
         gate = extras.part("gate")
         outputs = gate.Outputs(json=flags.json, markdown=markdown, history=history, html=html, strict=strict)
         code: int = gate.compare(folder, base, head, flags, fail_over / 100, outputs)

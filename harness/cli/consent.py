@@ -74,7 +74,7 @@ def _wishes(settings: Settings, *, local: bool) -> Iterator[str]:
     """What the run would like to do on this machine, as far as it has the right to."""
     if local:
         chosen = settings.services or select(scan(*settings.frameworks).implementations, settings.selection)
-        wanted = provision.needs(chosen, own_database=settings.own_database, wrk=not settings.services)
+        wanted = provision.needs(chosen, **settings.needed)
         if (packages := provision.packages(wanted)) and _may_install():
             yield f"run `apt-get install {' '.join(packages)}`"
     found = leftovers.on_this_machine() if local else all_leftovers()

@@ -164,7 +164,8 @@ class Flags(Machines):
     tag: Annotated[Texts, _flag(WHAT, "with one of these tags", "TAG", completer=tags)] = ()
     exclude: Annotated[Texts, _flag(WHAT, "leave these out", "NAME", completer=names)] = ()
     type: Annotated[
-        Texts, _flag(WHAT, "json db fortune …, or all; default: the profile's", "TYPE", completer=known_types)
+        Texts,
+        _flag(WHAT, "json …, or all; default: the profile's; verify: all declared", "TYPE", completer=known_types),
     ] = ()
     frameworks: Annotated[Texts, _flag(WHAT, "other folders of implementations, TechEmpower's too", "DIR")] = ()
     rules: Annotated[Literal["techempower", "tfb"] | None, _flag(WHAT, "of verification; default: by the folder")] = (
@@ -189,7 +190,7 @@ class Flags(Machines):
     results_environment: Annotated[str, _flag(OUTPUT, "default: the host's name", "TEXT")] = field(
         default_factory=socket.gethostname
     )
-    results: Annotated[str | None, _flag(OUTPUT, "another results folder; default: results/", "DIR")] = None
+    results: Annotated[str | None, _flag(OUTPUT, f"another results folder; default: {RESULTS.name}/", "DIR")] = None
     quiet: Annotated[bool, _flag(OUTPUT, "no progress, problems only")] = False
     json: Annotated[bool, _flag(OUTPUT, "machine-readable output on stdout")] = False
 

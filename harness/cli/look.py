@@ -110,7 +110,7 @@ def report(
     if site:
         return _publish(folders, site, round)
     if len(folders) > 1 or round:
-        raise UsageError("report is of one run; several become a round of static pages: --site DIR --round NAME")
+        raise UsageError("report is of one run; of several: --deployments, or pages by --site DIR --round NAME")
     if format not in EXPORTERS:
         raise UsageError(f"--format: no format {format!r}; {suggest(format, EXPORTERS)}")
     (folder,) = folders

@@ -16,7 +16,6 @@ from harness.errors import EnvironmentLacksError, Exit
 from harness.host import leftovers as killed
 from harness.host import machine, provision, toolchain
 from harness.host.provision import Need
-from harness.paths import INSTALLED
 from harness.plain_text import printable
 from harness.plan.config import Consent
 from harness.plan.discovery import scan
@@ -26,7 +25,6 @@ from harness.runtime import compose
 from harness.units import format_bytes
 
 MANY = 6  # implementations that want a tool: more are counted
-RUST = ">=1.85"  # builds toolset/loadgen, the generator of every profile but techempower
 NO_MACHINES = Machines()
 
 
@@ -42,8 +40,6 @@ def doctor(
     facts, found = machine.facts(), scan()
     needs = provision.needs(found.implementations, own_database=True)
     complete = all(need.tool for need in needs)
-    if not INSTALLED:  # a wheel brings the load generator; without cargo --generator wrk measures
-        needs += (Need(kind="cargo", condition=RUST, wanted_by=(), tool=toolchain.find("cargo", RUST)),)
     try:
         docker = f"engine {compose.engine()}"
     except EnvironmentLacksError as error:

@@ -1,7 +1,7 @@
 """The validity gates, one table for all kinds of load: whether a trial may be ranked, and which flag stands beside it.
 
-Pure; docs/method.md has why. A threshold stands in its rule, or in its row of ``RULES``. What a trial does not know of
-itself comes in ``Expected``; what is None anywhere is unknown and passes its gate with no value.
+Pure. A threshold stands in its rule, or in its row of ``RULES``. What a trial does not know of itself comes in
+``Expected``; what is None anywhere is unknown and passes its gate with no value.
 """
 
 import math

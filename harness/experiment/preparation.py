@@ -95,7 +95,7 @@ def sees_upstream(chosen: Sequence[Implementation], settings: Settings) -> bool:
 
 
 def cells_of(implementation: Implementation, settings: Settings, *, upstream_seen: bool) -> dict[str, tuple[Load, ...]]:
-    """The selected test types of an implementation with their levels, in the order of a replicate."""
+    """The selected test types of an implementation with their levels, in the order of a process."""
     chosen = None if settings.cells is None else settings.cells.get(implementation.name, {})
     return {
         name: kind.levels(settings.profile) if chosen is None else chosen[name]

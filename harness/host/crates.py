@@ -21,12 +21,11 @@ def program(crate: str, binary: str) -> Path:
 
     Raises EnvironmentLacksError without cargo, BuildError with the log's end and path when the build fails.
     """
+    if there := built(crate, binary):
+        return there
     source = TOOLSET / crate
     folder = state_folder() / "cargo" / crate
-    built = folder / digest(source)
-    for place in (built, TOOLSET / PREBUILT / crate / built.name):
-        if (place / binary).is_file():
-            return place / binary
+    made = folder / digest(source)
     if shutil.which("cargo") is None:
         raise EnvironmentLacksError(
             f"toolset/{crate}: cargo is not on PATH; `apt-get install cargo` (Rust 1.85 or newer) brings it, "
@@ -35,15 +34,22 @@ def program(crate: str, binary: str) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / "lock").open("w") as alone:  # one build at a time, over all processes of the machine
         fcntl.flock(alone, fcntl.LOCK_EX)
-        if not (built / binary).is_file():
-            _build(source, folder, built)
-    return built / binary
+        if not (made / binary).is_file():
+            _build(source, folder, made)
+    return made / binary
+
+
+def built(crate: str, binary: str) -> Path | None:
+    """The binary of these sources, built before or brought by a wheel; None: it has yet to be built."""
+    name = digest(TOOLSET / crate)
+    places = (state_folder() / "cargo" / crate / name, TOOLSET / PREBUILT / crate / name)
+    return next((place / binary for place in places if (place / binary).is_file()), None)
 
 
 def available(crate: str) -> bool:
     """Whether ``program`` has what it takes: it is built already, or there is cargo to build it."""
-    built = state_folder() / "cargo" / crate / digest(TOOLSET / crate)
-    return built.is_dir() or shutil.which("cargo") is not None
+    made = state_folder() / "cargo" / crate / digest(TOOLSET / crate)
+    return made.is_dir() or shutil.which("cargo") is not None
 
 
 def digest(source: Path, patterns: Sequence[str] = SOURCES) -> str:

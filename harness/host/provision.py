@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from harness.host import process, toolchain
+from harness.host import crates, process, toolchain
 from harness.host.toolchain import Tool
 from harness.paths import TOOLSET
 from harness.plan.config import Consent
@@ -41,9 +41,13 @@ class Need:
         return self.kind if self.condition == ">=0" else f"{self.kind} {self.condition}"
 
 
-def needs(implementations: Iterable[Implementation], *, own_database: bool, wrk: bool = True) -> tuple[Need, ...]:
-    """What the harness and the implementations need on the local runtime."""
+def needs(
+    implementations: Iterable[Implementation], *, own_database: bool, wrk: bool = True, loads: bool = True
+) -> tuple[Need, ...]:
+    """What the harness and the implementations need on the local runtime; ``loads``: to measure them."""
     wanted: dict[tuple[str, str], list[str]] = {("wrk", ">=4.1"): []} if wrk else {}
+    if loads and crates.built("loadgen", "loadgen") is None:
+        wanted["cargo", ">=1.85"] = []
     if own_database:
         wanted["postgres", ">=12"] = []
     for implementation in implementations:

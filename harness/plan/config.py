@@ -73,6 +73,11 @@ class Settings:
         needed = not self.services or any(service.entry.database == "postgres" for service in self.services)
         return needed and not isinstance(self.hosts.database, Postgres)
 
+    @property
+    def needed(self) -> Mapping[str, bool]:
+        """What the harness itself needs on this machine."""
+        return {"own_database": self.own_database, "wrk": not self.services, "loads": self.mode == "benchmark"}
+
 
 def parse_goal(text: str) -> LatencyGoal:
     """``p99=10ms``, ``p99.9=500us``, ``p50=1s``; raises UsageError that says what is wrong."""

@@ -49,12 +49,12 @@ class Implementation:
 
     @cached_property
     def test_types(self) -> Mapping[str, TestType]:
-        """By name: its own, or those of the registry that it has a URL for, in the order of a replicate."""
+        """By name: its own, or those of the registry that it has a URL for, in the order of a process."""
         return self.requests or {t.name: t for t in TEST_TYPES.values() if self.entry.urls.get(t.url_key)}
 
     @cached_property
     def urls(self) -> Mapping[str, str]:
-        """Test type name -> URL path, in the order in which a replicate runs them."""
+        """Test type name -> URL path, in the order in which a process runs them."""
         return {
             name: kind.requests[0].target if kind.requests else self.entry.urls[kind.url_key]
             for name, kind in self.test_types.items()

@@ -1,8 +1,8 @@
 """The use cases of the order service: how often each arrives, and the dependent requests that an arrival makes.
 
 Rates and numbers of requests follow the talk "Investigating the performance of reactive libraries in a Quarkus
-microservice"; docs/method.md says how the load is made. A ``$name`` in a path or body is a variable: drawn for the
-arrival (``$customer``, ``$card``, ``$item1``, ``$quantity1`` and so on), or captured from an earlier answer.
+microservice"; docs/load-generator.md says how the load is made. A ``$name`` in a path or body is a variable: drawn
+for the arrival (``$customer``, ``$card``, ``$item1``, ``$quantity1`` and so on), or captured from an earlier answer.
 """
 
 from collections.abc import Mapping

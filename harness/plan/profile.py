@@ -1,4 +1,4 @@
-"""The measurement profiles of config/*.toml: how long, how often, by which rules. Flags win over them."""
+"""The measurement profiles of config/profiles/: how long, how often, by which rules. Flags win over them."""
 
 from pathlib import Path
 from typing import Annotated, Literal, Self, TypeVar

@@ -152,7 +152,6 @@ class Prepared:
     headers: tuple[tuple[str, str], ...] = ()
     body: bytes = b""
     expect: Expect = field(default_factory=Expect)
-    weight: float = 1.0  # share of what is sent, among all of a table
 
     def head(self, host: str) -> bytes:
         """Request line and headers, its own in place of those that every request has."""

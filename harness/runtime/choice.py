@@ -50,10 +50,11 @@ def local(settings: Settings, implementations: Sequence[Implementation], logs: P
     ):
         if value:
             raise UsageError(f"{flag} is about containers: it needs --runtime docker")
-    asked = {"own_database": settings.own_database, "wrk": not settings.services}
-    wanted = provision.needs(implementations, **asked)
+    wanted = provision.needs(implementations, **settings.needed)
     notes = provision.install_missing(wanted, settings.consent, logs / "install.log")
-    still = [need for need in provision.needs(implementations, **asked) if need.tool is None and not need.wanted_by]
+    still = [
+        need for need in provision.needs(implementations, **settings.needed) if need.tool is None and not need.wanted_by
+    ]
     if still:
         raise EnvironmentLacksError(f"missing: {', '.join(need.missing for need in still)}. {' '.join(notes)}")
     account = accounts.of_servers(settings.server_port)

@@ -25,7 +25,7 @@ Place = tuple[int, int]  # process or deployment; round within it
 
 CONFIDENCE = 0.95  # of intervals; what is left is the error of a table's decisions
 MOST_WIDTH = 300.0  # on logs: what is wider is not known at all
-ASSUMED = 0.05  # standard deviation between processes where none has a second one: docs/method.md says from what
+ASSUMED = 0.05  # standard deviation between processes where none has a second one
 ASSUMED_FREEDOM = 3.0  # degrees of freedom of that: what few second processes lack of them, the assumed one has
 CERTAIN = 100.0  # degrees of freedom of what is assumed, and the most of variances that look all the same
 LUCK = 0.5  # squared correlation of two tests of one process in what it differs by from others

@@ -11,7 +11,7 @@ from harness.plan.orders import CREATE
 from harness.records.models import Gate, Load, Outcome, ProcessRecord, RunInfo, Scenario, Trial
 from harness.stats.fit import Place
 
-PROVISIONAL_BELOW = 5  # processes: with fewer, intervals cover their nominal share but are wide (docs/method.md)
+PROVISIONAL_BELOW = 5  # processes: with fewer, intervals cover their nominal share but are wide
 WARM = 1.10  # of CPU per request: a process's figure against that of the later half of its trials
 PERCENTILES = ("50", "90", "99")  # of a row; all that there are stand with the trials
 BEYOND = 5  # requests that must be slower than a percentile for it to be shown
@@ -200,8 +200,8 @@ def best_load(cells: Mapping[Load, Cell]) -> Load | None:
 def headline_load(cells: Mapping[str, Mapping[Load, Cell]]) -> Load | None:
     """The load of a test type that a reader sees first, of cells by implementation; None: each one's best.
 
-    Where a test sweeps the query count, the highest count; where arrivals come at given rates, the highest factor at
-    which most have figures; else the load that was visited most often, where that is one.
+    Where a test sweeps the query count, the highest count; else the load that was visited most often, where that
+    is one; of factors of arrivals that were, the highest at which most have figures.
     """
     loads: dict[Load, list[Cell]] = defaultdict(list)
     for own in cells.values():
@@ -209,11 +209,10 @@ def headline_load(cells: Mapping[str, Mapping[Load, Cell]]) -> Load | None:
             loads[load].append(cell)
     if not loads:
         return None
-    if any(isinstance(load, Scenario) for load in loads):
-        factors = {load: load.factor for load in loads if isinstance(load, Scenario)}
+    counts = {load: sum(len(cell.trials) for cell in own) for load, own in loads.items()}
+    often = [load for load, count in counts.items() if 2 * count >= max(counts.values())]
+    if factors := {load: load.factor for load in often if isinstance(load, Scenario)}:
         return max(factors, key=lambda load: (sum(bool(cell.kept) for cell in loads[load]), factors[load]))
     if any(load.queries is not None for load in loads):
         return max(loads, key=lambda load: load.queries or 0)
-    counts = {load: sum(len(cell.trials) for cell in own) for load, own in loads.items()}
-    often = [load for load, count in counts.items() if 2 * count >= max(counts.values())]
     return often[0] if len(often) == 1 else None

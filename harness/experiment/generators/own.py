@@ -228,7 +228,7 @@ def _line(request: Prepared, host: str) -> str:
         "head": request.head(host).decode(),
         "body_base64": base64.b64encode(request.body).decode(),
         "status": request.expect.status,
-        "weight": request.weight,
+        "weight": 1.0,
     }
     return f"{json.dumps(line)}\n"
 

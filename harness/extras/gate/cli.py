@@ -4,7 +4,7 @@ import math
 import shutil
 import time
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import partial
 from pathlib import Path
 
@@ -33,6 +33,10 @@ EXIT = {"failed": Exit.FAILED, "slower": Exit.FAILED, "cannot tell": Exit.CANNOT
 # What a process of each side is worth, with three requests or fewer; True: of a just-in-time compiler.
 PROCESS_SECONDS = {False: 60.0, True: 100.0}
 LEAST_PROCESSES, USUAL_PROCESSES = 2, 5
+COUNTING = {  # flags of a run that hold here, too
+    *("profile", "duration", "time", "processes", "seed", "cpuset_cpus", "yes", "no_install"),
+    *("results", "results_name", "results_environment", "quiet", "json"),
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,19 +62,19 @@ def compare(folder: Path, base: str, head: str | None, flags: RunFlags, fail_ove
     """Measure both and print the verdict; ``base`` and ``head`` are what ``sides`` can tell."""
     words = ("compare", "--base", base, *(("--head", head) if head else ()))
     _require_places(outputs)
-    if flags.server_port:
-        raise UsageError("--server-port: three sides stand side by side, each on a free port of its own: leave it out")
+    usual = RunFlags()
+    for name in (field.name for field in fields(flags) if field.name not in COUNTING):
+        if getattr(flags, name) != getattr(usual, name):
+            raise UsageError(f"--{name.replace('_', '-')} says nothing of a service's sides: leave it out")
     flags = replace(flags, profile=flags.profile or PROFILE, runtime="local")
     chosen = settings(Asked(mode="benchmark", test=(), flags=flags), words)
     with ownership.scratch("gate") as place:
         place.chmod(0o755)  # servers run as somebody else
         notes: list[str] = []
-        of_base = sides.side(folder, base, place / "base", notes)
         of_head = sides.side(folder, head, place / "head", notes)
-        file = of_head.file or service.read(of_head.folder)  # head's says what is asked of both
-        if of_base.file is None:
-            notes.append(f"base has no {service.FILE}: head's is used for both")
-        started = (of_base.file or file).model_copy(update={"request": file.request})
+        file = of_head.file  # head's says what is asked of both
+        of_base = sides.side(folder, base, place / "base", notes, file)
+        started = of_base.file.model_copy(update={"request": file.request})
         shutil.copytree(place / "base", place / "base-copy", symlinks=True)
         twin = place / "base-copy" / of_base.folder.relative_to(place / "base")
         folders = {BASE: (started, of_base.folder), HEAD: (file, of_head.folder), COPY: (started, twin)}

@@ -26,11 +26,11 @@ name = "{name}"
 # postgres = true          # start one, an empty database a process: DBHOST, DBPORT, DBNAME, DBUSER, DBPASS
 # connections = 32         # of the load
 
-# One block for each kind of request, and what a right answer is. Each is measured by itself, and all as a mix.
+# One block for each kind of request, and what a right answer is. Measured one by one; all: together.
 [[request]]
 name = "root"
 path = "{path}"             # a path that answers: look at it
-# weight = 1.0             # share in the mix
+# weight = 1.0             # share in all
 [request.expect]
 status = 200
 # content_type = "application/json"

@@ -23,11 +23,16 @@ class Side:
     """A folder of its own, with what its file says."""
 
     folder: Path
-    file: service.ServiceFile | None  # None: it has none
+    file: service.ServiceFile
 
 
-def side(repository: Path, target: str | None, place: Path, notes: list[str]) -> Side:
-    """A side in ``place``; None is the working tree. Raises UsageError that says what would be one."""
+def side(
+    repository: Path, target: str | None, place: Path, notes: list[str], usual: service.ServiceFile | None = None
+) -> Side:
+    """A side in ``place``; None is the working tree, ``usual`` what holds of base where it has no file of its own.
+
+    Raises UsageError that says what would be one.
+    """
     way: dict[str, str] = {}
     for prefix, key in WAYS.items():
         if target and target.startswith(prefix):
@@ -35,9 +40,9 @@ def side(repository: Path, target: str | None, place: Path, notes: list[str]) ->
     if target and target.startswith("https:"):
         raise UsageError(f"{target}: no TLS is spoken here: give the http:// address behind it")
     folder = _folder(repository, f"{FOLDER}{repository}" if way else target, place, notes)
-    if not (folder / service.FILE).is_file():
-        return Side(folder=folder, file=None)
-    file = service.read(folder)
+    file = usual if usual and not (folder / service.FILE).is_file() else service.read(folder)
+    if file is usual:
+        notes.append(f"base has no {service.FILE}: head's is used for both")
     if way:
         file = file.model_copy(update={"service": file.service.started_by(**way)})
     if url := file.service.url:

@@ -316,7 +316,7 @@ class Evidence:
     different: int = 0  # statements that the server has made since it began, by their form
     fortunes: Sequence[Version[str]] = ()
     wire: dict[str, Wire] = field(default_factory=dict)
-    use: TableUse | None = None  # of the table, over a whole replicate
+    use: TableUse | None = None  # of the table, over a whole process
     due: Due = Due()  # for what the load was answered
     account: Account | None = None  # of a load
     extension: object = None  # what is seen for the checks of an extension alone

@@ -1,8 +1,8 @@
 """Exact statement counts: the difference of two readings of pg_stat_statements, which counts throughout a run.
 
 Counting is never switched: a server that could see it on and off would know when it is watched. What it costs the
-database is the same for every implementation and in every trial (docs/method.md has the figure). What a statement does
-is told by its text as the database recorded it: no more of SQL is understood than that needs.
+database is the same for every implementation and in every trial. What a statement does is told by its text as the
+database recorded it: no more of SQL is understood than that needs.
 """
 
 import re

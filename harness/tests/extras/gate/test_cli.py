@@ -92,6 +92,20 @@ def test_without_a_tfb_toml_no_other_command_is_carried_out(capsys: pytest.Captu
     assert "tfb init writes one" in capsys.readouterr().err
 
 
+def test_two_folders_need_no_third(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["compare", "--base", f"dir:{tmp_path}", "--head", f"dir:{tmp_path / 'b'}"]) == Exit.USAGE
+    assert f"{tmp_path / 'b'} is not a folder" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "words", ["--concurrency-levels 8", "--runtime docker", "--type json", "--server-port 80", "--dry-run", "--copy"]
+)
+def test_a_flag_that_says_nothing_of_a_service_is_refused(words: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["compare", "--base", "dir:.", "--head", "dir:.", *words.split()]) == Exit.USAGE
+    assert f"{words.split()[0]}" in (said := capsys.readouterr().err)
+    assert "leave" in said
+
+
 @pytest.mark.parametrize(("text", "said"), [(None, "begins one"), ("{}\n", "line 1 is no session")])
 def test_what_is_no_history_is_said(
     tmp_path: Path, text: str | None, said: str, capsys: pytest.CaptureFixture[str]

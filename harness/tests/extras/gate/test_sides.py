@@ -44,6 +44,18 @@ def test_a_side_has_the_whole_repository_and_the_files_that_git_lacks(shop: Path
         side(shop, "HEAD", tmp_path / "lacking", notes)
 
 
+def test_a_base_without_a_file_of_its_own_is_as_head_says(shop: Path, tmp_path: Path) -> None:
+    (tmp_path / "old").mkdir()
+    notes: list[str] = []
+    head = side(shop, None, tmp_path / "head", notes).file
+    base = side(shop, f"dir:{tmp_path / 'old'}", tmp_path / "base", notes, head)
+    assert [base.file, (base.folder / ".env").is_file(), notes] == [
+        head,
+        True,
+        ["base has no tfb.toml: head's is used for both"],
+    ]
+
+
 @pytest.mark.parametrize("file", [False, True])
 def test_a_load_is_put_on_nobody_elses_address(shop: Path, tmp_path: Path, *, file: bool) -> None:
     url = "http://93.184.216.34"
