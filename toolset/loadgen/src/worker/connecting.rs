@@ -47,8 +47,6 @@ impl Worker {
         self.handshakes -= 1;
         connection.link = Link::Up;
         self.tally.connections_opened += 1;
-        self.tally.reconnects += u64::from(connection.opened);
-        connection.opened = true;
         self.refill(i, time);
     }
 

@@ -126,7 +126,6 @@ impl Worker {
         connection.answers += 1;
         self.outstanding -= 1;
         self.tally.received += 1;
-        self.tally.response_bytes += response.size;
         self.tally.statuses.count(response.status);
         let fault = if self.course.is_some() {
             self.play_on(i, slot, response, time)
@@ -136,7 +135,7 @@ impl Worker {
             }
             if self.plan.requests.at(slot.place).expects(response.status) { None } else { Some(Fault::Status) }
         };
-        let tally = &mut *self.tally;
+        let tally = &mut self.tally;
         if let Some(fault) = fault {
             tally.errors.count(fault);
             return;
