@@ -8,6 +8,7 @@ import socket
 import subprocess
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from harness.experiment.generators.wrk import Wrk
 from harness.host import crates
 from harness.paths import REPOSITORY, TOOLSET
 from harness.records.models import Closed
+from harness.tests.doubles.reference import Session
 from harness.tests.experiment.generator_servers import OK, Scripted, tool
 
 pytestmark = [pytest.mark.e2e, pytest.mark.skipif(shutil.which("cargo") is None, reason="cargo is missing")]
@@ -117,6 +119,19 @@ def test_a_connection_that_never_answers_is_hung_and_what_is_left_is_unfinished(
     assert total["connections_hung"] == total["errors"]["timeout"] > 0
     assert total["unfinished"] > 0
     assert total["received"] == 0
+
+
+def test_connections_that_a_server_closes_idle_are_opened_again_only_when_they_are_needed(binary: str) -> None:
+    class Impatient(Scripted):
+        def converse(self, line: socket.socket, session: Session) -> None:
+            line.settimeout(0.25)
+            with suppress(TimeoutError):
+                super().converse(line, session)
+
+    with Impatient() as server:
+        options = ("--connections", "8", "--rate", "2", "--arrivals", "uniform", "--duration", "2")
+        total = run(binary, server.endpoint.url("/x"), *options)
+    assert (total["received"], total["connections_opened"]) == (4, 8 + 3)
 
 
 def test_answers_nobody_asked_for_are_counted(binary: str) -> None:

@@ -29,6 +29,8 @@ const BUFFER: usize = 256 * 1024;
 const HANDSHAKES: usize = 128;
 /// Until a refused connection is tried again.
 const RETRY: u64 = 100 * MILLISECOND;
+/// In place of a time: a connection that was closed idle is opened again when a request waits for one.
+const WHEN_NEEDED: u64 = u64::MAX;
 /// The name of the wake-up among the connections.
 const WAKE: u64 = u64::MAX;
 
