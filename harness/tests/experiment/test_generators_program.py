@@ -85,40 +85,16 @@ def test_every_request_is_accounted_for_and_the_answers_are_counted_by_status(bi
     statuses = [b"200 OK", b"204 No Content", b"404 Not Found", b"503 No"]
 
     def answer(number: int) -> bytes:
+        if number == 50:
+            return b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"
         status = statuses[number % 4]
         return b"HTTP/1.1 " + status + (b"\r\n\r\n" if b"204" in status else b"\r\nContent-Length: 1\r\n\r\nx")
 
     with Scripted(answer) as server:
         total = run(binary, server.endpoint.url("/x"), "--connections", "4", "--rate", "400", "--duration", "1")
-    assert total["due"] == total["sent"] == total["received"]
+    assert total["due"] == total["sent"] == total["received"] + total["errors"]["framing"] > total["received"]
     assert set(total["statuses"]) == {"200", "204", "404", "503"}
     assert total["successes"] == total["statuses"]["200"] + total["statuses"]["204"] == total["latency"]["count"]
-
-
-@pytest.mark.parametrize(
-    ("answer", "fault"),
-    [
-        (b"", "closed"),
-        (b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", "framing"),
-    ],
-)
-def test_a_wrong_answer_is_an_error_of_its_kind_and_no_success(binary: str, answer: bytes, fault: str) -> None:
-    with Scripted(lambda number: answer if number == 3 else OK) as server:
-        total = run(binary, server.endpoint.url("/x"), "--connections", "2", "--rate", "100", "--duration", "1")
-    errors = total["errors"]
-    found = errors.pop(fault)
-    assert found >= 2
-    assert not any(errors.values())
-    assert total["successes"] == total["sent"] - found > 0
-
-
-def test_a_connection_that_never_answers_is_hung_and_what_is_left_is_unfinished(binary: str) -> None:
-    with Scripted(lambda _: None) as server:
-        options = ("--connections", "2", "--duration", "1", "--timeout", "0.4", "--drain-seconds", "0.1")
-        total = run(binary, server.endpoint.url("/x"), *options)
-    assert total["connections_hung"] == total["errors"]["timeout"] > 0
-    assert total["unfinished"] > 0
-    assert total["received"] == 0
 
 
 def test_connections_that_a_server_closes_idle_are_opened_again_only_when_they_are_needed(binary: str) -> None:
