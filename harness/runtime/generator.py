@@ -36,7 +36,7 @@ class GeneratorProgram:
 
     def await_ready(self) -> None:
         """Wait for its ``ready`` line; raises LoadError when it does not come in time."""
-        if not self._await_lines(1, 10.0):
+        if not self._await_lines(1, 15.0):  # loadgen tries to connect for 10 s
             said = self.output().strip()[-500:] or "nothing at all"
             raise LoadError(f"{self.command[0]} did not say that it is ready: {said}")
 

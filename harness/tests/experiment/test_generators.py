@@ -279,16 +279,12 @@ def test_arrivals_and_requests_are_told_apart() -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "printed no result for .*: nothing at all"),
         (printed(), "printed no result"),
         (printed(total()) + printed(), "printed no result"),  # of the second client
         (printed(total(seconds=0.0)), "reports no duration"),
         (printed({"kind": "total"}), "not as documented"),
         (printed(total(lag=times((1, 1)) | {"count": 0})), "not as documented"),
         (printed(total(lag=times((1, 1)) | {"percentiles_ns": {}})), "figures for .* that no load has: '99'"),
-        ("{broken\n", "not as documented"),
-        ("[" * 100_000, "printed no result"),
-        ('{"a":' * 100_000, "not as documented"),
         (printed(played(use_cases=[{**USE_CASE, "due": 41}])), "do not add up"),
         (printed(played(operations=[{**OPERATIONS[0], "due": 41}])), "do not add up"),
     ],
@@ -326,9 +322,7 @@ def test_several_clients_of_wrk_are_one_load_by_their_rates() -> None:
 @pytest.mark.parametrize(
     ("output", "message"),
     [
-        ("", "wrk printed no result for http://127.0.0.1:8080/.*: nothing at all"),
         ("unable to connect to 127.0.0.1:8080 Connection refused", "unable to connect"),
-        ('{"duration_us": 2', "is not what report.lua prints"),
         (json.dumps({**LINE, "bytes": -1}), "is not what report.lua prints"),
         (json.dumps({**LINE, "duration_us": 0}), "no duration"),
         (json.dumps({**LINE, "duration_us": -5}), "the time of day was set under it"),

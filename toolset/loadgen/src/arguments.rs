@@ -78,9 +78,6 @@ pub struct Arguments {
     /// To listen for answers nobody asked for, after that
     #[arg(long, value_name = "SECONDS", default_value = "0.1", value_parser = seconds)]
     pub linger_seconds: u64,
-    /// A line each
-    #[arg(long, value_name = "SECONDS", default_value = "1", value_parser = seconds)]
-    pub interval: u64,
     /// Before a request is due, wait for it awake instead of asleep
     #[arg(long, value_name = "MICROSECONDS", default_value = "50", value_parser = microseconds)]
     pub spin: u64,
@@ -107,8 +104,8 @@ impl Plan {
         if given.connections < given.threads {
             return Err(format!("--connections {}: fewer than --threads {}", given.connections, given.threads));
         }
-        if given.interval < SECOND / 100 || given.timeout == 0 {
-            return Err("--interval must be 0.01 or more, --timeout more than 0".into());
+        if given.timeout == 0 {
+            return Err("--timeout must be more than 0".into());
         }
         let (authority, target) = split(&given.url)?;
         if (given.scenario.is_some() || given.requests.is_some()) && target != "/" {
@@ -233,7 +230,7 @@ mod tests {
             ("--answers-share 1.5 --answers a http://127.0.0.1/", "0 to 1 is expected"),
             ("--duration -1 http://127.0.0.1/", "unexpected argument '-1'"),
             ("--duration 1e7 http://127.0.0.1/", "0 to 1000000 is expected"),
-            ("--interval 0 http://127.0.0.1/", "--interval must be 0.01 or more"),
+            ("--timeout 0 http://127.0.0.1/", "--timeout must be more than 0"),
             ("--scenario /nowhere http://127.0.0.1/", "--scenario /nowhere: "),
             ("--scenario /nowhere http://127.0.0.1/orders", "the URL of the server is expected"),
             ("--scenario /nowhere --rate 5 http://127.0.0.1/", "cannot be used with"),

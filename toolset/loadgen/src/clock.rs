@@ -14,9 +14,9 @@ pub fn now() -> u64 {
     nanoseconds(clock_gettime(ClockId::Monotonic))
 }
 
-/// CPU time that this process has used so far, in seconds.
+/// CPU time that this thread has used so far, in seconds.
 pub fn cpu_seconds() -> f64 {
-    nanoseconds(clock_gettime(ClockId::ProcessCPUTime)) as f64 / SECOND as f64
+    nanoseconds(clock_gettime(ClockId::ThreadCPUTime)) as f64 / SECOND as f64
 }
 
 /// A length of time as the kernel takes it.

@@ -37,7 +37,6 @@ pub struct Connection {
     pub stream: Option<TcpStream>,   // the socket, while there is one
     pub link: Link,                  // how far it is
     pub since: u64,                  // when connecting began
-    pub opened: bool,                // whether it had been established before
     pub listed: bool,                // whether it stands among the free ones
     pub outstanding: VecDeque<Slot>, // requests without an answer, oldest first
     pub reader: Reader,              // reads the answers
@@ -82,31 +81,31 @@ impl Connection {
         self.link == Link::Up && self.outstanding.len() < depth && self.out.is_empty()
     }
 
-    /// Write at once what the kernel takes, keep the rest; how many bytes it took.
+    /// Write at once what the kernel takes, keep the rest.
     #[inline]
-    pub fn write(&mut self, bytes: &[u8]) -> (Written, usize) {
+    pub fn write(&mut self, bytes: &[u8]) -> Written {
         if !self.out.is_empty() {
             self.out.extend_from_slice(bytes);
-            return (Written::Some, 0);
+            return Written::Some;
         }
-        let Some(taken) = give(self.stream.as_mut(), bytes) else { return (Written::Broken, 0) };
+        let Some(taken) = give(self.stream.as_mut(), bytes) else { return Written::Broken };
         if taken == bytes.len() {
-            return (Written::All, taken);
+            return Written::All;
         }
         self.out.extend_from_slice(&bytes[taken..]);
         self.written = 0;
-        (Written::Some, taken)
+        Written::Some
     }
 
     /// Write more of what was kept.
-    pub fn flush(&mut self) -> (Written, usize) {
-        let Some(taken) = give(self.stream.as_mut(), &self.out[self.written..]) else { return (Written::Broken, 0) };
+    pub fn flush(&mut self) -> Written {
+        let Some(taken) = give(self.stream.as_mut(), &self.out[self.written..]) else { return Written::Broken };
         self.written += taken;
         if self.written < self.out.len() {
-            return (Written::Some, taken);
+            return Written::Some;
         }
         self.out.clear();
-        (Written::All, taken)
+        Written::All
     }
 
     /// Close it; what was outstanding has been accounted for.

@@ -1,30 +1,26 @@
-//! The conversation with whoever started the load: ready, go, a line an interval, stop, the results.
+//! The conversation with whoever started the load: ready, go, stop, the results.
 
-use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::mpsc::Receiver;
 
-use rustix::process::nice;
 use serde_json::{Map, Value, json};
 
 use crate::arguments::Plan;
 use crate::arrival::Arrival;
 use crate::arrivals::Process;
-use crate::clock::{MILLISECOND, SECOND, cpu_seconds, now};
+use crate::clock::{MILLISECOND, SECOND, now};
 use crate::limits::raise_file_limit;
 use crate::listening::{Listener, Word};
 use crate::reports::{CANCELLED, Ending, Event, Reports, Share, Times, bell, ring};
 use crate::sample::{self, Samples};
-use crate::tally::{ScenarioTally, Sum, Tally};
+use crate::tally::{InTime, ScenarioTally, Sum, Tally};
 use crate::worker::{Surroundings, Worker};
 
 /// From the word `go` to the first request: all workers are awake by then.
 const LEAD: u64 = 2 * MILLISECOND;
-/// Milder than the workers: writing a line must not delay a request.
-const NICE: i32 = 10;
 
 struct Session {
     plan: Arc<Plan>,
@@ -67,24 +63,13 @@ pub fn run(plan: Plan) -> Result<Ending, String> {
     drop(reports);
     let ending = session.converse();
     if !matches!(ending, Ok(Ending::Results)) {
-        session.times.stop_at(0); // nobody reads results any more: a load under way ends as well
+        session.times.stop_by(0); // nobody reads results any more: a load under way ends as well
         session.start_at(CANCELLED);
     }
     for thread in threads {
         thread.join().map_err(|_| "a worker ended in a panic")?;
     }
     ending
-}
-
-/// What has been counted so far.
-#[derive(Default)]
-struct Sums {
-    load: Tally,
-    after: Tally,
-    pending: BTreeMap<u64, (usize, Box<Tally>)>, // intervals that not all workers have told of
-    shares: Vec<Share>,
-    cpu_at_start: f64,
-    cpu_at_cut: f64,
 }
 
 impl Session {
@@ -125,7 +110,7 @@ impl Session {
                         up += connections;
                         done += 1;
                     }
-                    Event::Interval { .. } | Event::Drained(_) => {}
+                    Event::Drained(_) => {}
                 }
             }
             if done == self.plan.given.threads {
@@ -143,84 +128,48 @@ impl Session {
     fn measure(&mut self) -> Result<Ending, String> {
         let start = now() + LEAD;
         if let Some(duration) = self.plan.given.duration {
-            self.times.stop_at(start + duration);
+            self.times.stop_by(start + duration);
         }
-        let cpu = cpu_seconds();
-        let mut sums = Sums { cpu_at_start: cpu, cpu_at_cut: cpu, ..Sums::default() };
         self.start_at(start);
-        let _ = nice(NICE);
-        let mut stopped_by = "duration";
         let threads = self.plan.given.threads;
-        while sums.shares.len() < threads {
+        let mut shares = Vec::new();
+        while shares.len() < threads {
             while let Ok(event) = self.events.try_recv() {
-                match event {
-                    Event::Connected { .. } | Event::Failed { .. } => {}
-                    Event::Interval { index, tally } => self.interval(&mut sums, index, &tally, start)?,
-                    Event::Drained(share) => sums.shares.push(*share),
+                if let Event::Drained(share) = event {
+                    shares.push(*share);
                 }
             }
-            let asked = sums.shares.len() < threads && self.listener.listen(Some(SECOND))? == Some(Word::Stop);
-            if asked && self.times.stop_by(now() + MILLISECOND) {
-                stopped_by = "asked";
+            if shares.len() < threads && self.listener.listen(Some(SECOND))? == Some(Word::Stop) {
+                self.times.stop_by(now());
                 self.wakes.iter().for_each(ring);
             }
         }
-        self.end(sums, start, stopped_by)?;
+        self.end(shares, start)?;
         Ok(Ending::Results)
     }
 
-    /// A worker's tally of an interval: the line of it once all have come.
-    fn interval(&self, sums: &mut Sums, index: u64, tally: &Tally, start: u64) -> Result<(), String> {
-        let (mut workers, mut whole) = sums.pending.remove(&index).unwrap_or_default();
-        workers += 1;
-        whole.beside(tally);
-        if workers < self.plan.given.threads {
-            sums.pending.insert(index, (workers, whole));
-            return Ok(());
-        }
-        let cpu = cpu_seconds();
-        let begin = start + index * self.plan.given.interval;
-        let end = (begin + self.plan.given.interval).min(self.times.stop());
-        let line = json!({
-            "kind": "interval",
-            "index": index,
-            "start_ns": begin,
-            "end_ns": end,
-            "seconds": seconds(end.saturating_sub(begin)),
-            "cpu_seconds": cpu - sums.cpu_at_cut,
-        });
-        sums.cpu_at_cut = cpu;
-        print(&joined([json!(whole), line]))?;
-        sums.load.add(&whole);
-        Ok(())
-    }
-
     /// The answers to their file, and the last line.
-    fn end(&mut self, mut sums: Sums, start: u64, stopped_by: &str) -> Result<(), String> {
+    fn end(&mut self, shares: Vec<Share>, start: u64) -> Result<(), String> {
         let plan = Arc::clone(&self.plan);
-        let load = &sums.load;
-        let in_time = json!({
-            "due": load.due,
-            "received": load.received,
-            "successes": load.successes,
-            "bytes_in": load.bytes_in,
-        });
+        let (mut ended, mut in_time, mut tally, mut cpu) = (start, InTime::default(), Tally::default(), 0.0);
         let (mut samples, mut arrivals) = (Vec::new(), Vec::new());
         let mut scenario = plan.scenario.as_deref().map(ScenarioTally::new);
         let (mut unsent, mut unfinished, mut drained, mut waited) = (0, 0, 0, Some(0));
-        for share in sums.shares {
-            sums.after.beside(&share.tally);
+        for share in shares {
+            ended = ended.max(share.load.ended);
+            in_time.add(&share.load.in_time);
+            cpu += share.load.cpu_seconds;
+            tally.add(&share.tally);
             unsent += share.unsent;
             unfinished += share.unfinished;
             drained = drained.max(share.nanoseconds);
             waited = waited.zip(share.run_queue_wait).map(|(sum, this)| sum + this);
             samples.push(share.samples);
-            if let Some((sum, (tally, kept))) = scenario.as_mut().zip(share.scenario) {
-                sum.add(&tally);
+            if let Some((sum, (counts, kept))) = scenario.as_mut().zip(share.scenario) {
+                sum.add(&counts);
                 arrivals.extend(kept);
             }
         }
-        sums.load.add(&sums.after);
         let samples = Samples::together(samples);
         arrivals.sort_by_key(|arrival| arrival.came);
         let answers: u64 = arrivals.iter().map(Arrival::answers).sum();
@@ -234,23 +183,21 @@ impl Session {
             });
             written.map_err(|error| format!("--answers: {error}"))?;
         }
-        let stop = self.times.stop();
         let line = json!({
             "kind": "total",
             "start_ns": start,
-            "end_ns": stop,
-            "seconds": seconds(stop.saturating_sub(start)),
-            "stopped_by": stopped_by,
+            "end_ns": ended,
+            "seconds": seconds(ended - start),
             "in_time": in_time,
             "drain_seconds": seconds(drained),
             "unsent": unsent,
             "unfinished": unfinished,
             "sampled": samples.len() as u64 + answers,
-            "cpu_seconds": sums.cpu_at_cut - sums.cpu_at_start,
+            "cpu_seconds": cpu,
             "run_queue_wait_seconds": waited.map(seconds),
         });
         let scenario = scenario.zip(plan.scenario.as_deref()).map(|(tally, scenario)| tally.json(scenario));
-        print(&joined([json!(sums.load), described(&plan), line, scenario.unwrap_or(json!({}))]))
+        print(&joined([json!(tally), described(&plan), line, scenario.unwrap_or(json!({}))]))
     }
 
     fn start_at(&self, start: u64) {

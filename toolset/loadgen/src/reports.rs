@@ -9,7 +9,7 @@ use rustix::event::{EventfdFlags, eventfd};
 
 use crate::arrival::Arrival;
 use crate::sample::Samples;
-use crate::tally::{ScenarioTally, Tally};
+use crate::tally::{InTime, ScenarioTally, Tally};
 
 /// In place of a start: there will be none.
 pub const CANCELLED: u64 = u64::MAX;
@@ -53,14 +53,9 @@ impl Times {
         self.start.store(start, Ordering::Release);
     }
 
-    /// Let it end then.
-    pub fn stop_at(&self, stop: u64) {
-        self.stop.store(stop, Ordering::Release);
-    }
-
-    /// Let it end then unless it ends before; whether that is sooner than it would have.
-    pub fn stop_by(&self, stop: u64) -> bool {
-        self.stop.fetch_min(stop, Ordering::AcqRel) > stop
+    /// Let it end then unless it ends before.
+    pub fn stop_by(&self, stop: u64) {
+        self.stop.fetch_min(stop, Ordering::AcqRel);
     }
 }
 
@@ -71,16 +66,23 @@ pub enum Event {
     Failed { message: String },
     /// It has done what it could to connect.
     Connected { connections: usize },
-    /// An interval is over.
-    Interval { index: u64, tally: Box<Tally> },
     /// It has waited for what was under way.
     Drained(Box<Share>),
 }
 
-/// What one worker did after the load, and what it kept of it.
+/// One worker's load when it was over.
+#[derive(Debug)]
+pub struct Loaded {
+    pub ended: u64, // not before the time of the stop
+    pub in_time: InTime,
+    pub cpu_seconds: f64,
+}
+
+/// What one worker did, and what it kept of it.
 #[derive(Debug)]
 pub struct Share {
-    pub tally: Tally,     // what was counted after the load
+    pub load: Loaded,
+    pub tally: Tally,     // with what was counted after the load
     pub unsent: u64,      // requests that were due and never sent
     pub unfinished: u64,  // requests without an answer
     pub nanoseconds: u64, // for how long it waited

@@ -1,4 +1,4 @@
-//! What a worker counts in one interval, or of a scenario's operations in the whole load, and how counts become one.
+//! What a worker counts, also of a scenario's operations, and how counts become one.
 
 use serde::{Serialize, Serializer};
 use serde_json::{Value, json};
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use crate::distribution::Distribution;
 use crate::scenario::Scenario;
 
-/// Adds up over workers and intervals.
+/// Adds up over workers.
 pub trait Sum {
     /// Add those of another.
     fn add(&mut self, other: &Self);
@@ -43,7 +43,7 @@ macro_rules! sums {
 }
 
 sums! {
-    /// Everything of one interval of one worker, or of several.
+    /// Everything of one worker, or of several.
     Tally {
         /// Requests of an open loop or a scenario whose time came.
         due: u64,
@@ -57,22 +57,16 @@ sums! {
         unasked_responses: u64,
         /// Bytes of those, complete or not, and of what is no response at all.
         unasked_bytes: u64,
-        /// Bytes written.
-        bytes_out: u64,
         /// Bytes read.
         bytes_in: u64,
-        /// Bytes of the responses that count as received: heads, framing and bodies.
-        response_bytes: u64,
         /// Connections established.
         connections_opened: u64,
         /// Connections that the peer closed or reset, or of which it said that it would close them.
         connections_closed_by_peer: u64,
-        /// Connections established again in place of one that was lost.
-        reconnects: u64,
         /// Connections that were given up since no answer came within the timeout.
         connections_hung: u64,
         /// Most requests that were due and waited for a free connection.
-        backlog_peak: Peak,
+        backlog_peak: u64,
         /// What went wrong.
         errors: Faults,
         /// Complete responses by status.
@@ -83,6 +77,14 @@ sums! {
         service: Distribution,
         /// What the generator itself was late by; not of a closed loop.
         lag: Distribution,
+    }
+
+    /// Of that what came before the load's end.
+    InTime {
+        due: u64,
+        received: u64,
+        successes: u64,
+        bytes_in: u64,
     }
 
     /// Of one operation of one use case: `due` is the sum of `answered`, all errors and `unfinished`.
@@ -119,25 +121,6 @@ sums! {
         operations: Vec<OperationTally>,
         /// Whole arrivals.
         use_cases: Vec<UseCaseTally>,
-    }
-}
-
-/// The largest of intervals; workers' are added by `Tally::beside`.
-#[derive(Clone, Copy, Debug, Default, Serialize)]
-pub struct Peak(pub u64);
-
-impl Sum for Peak {
-    fn add(&mut self, other: &Self) {
-        self.0 = self.0.max(other.0);
-    }
-}
-
-impl Tally {
-    /// Add what another worker counted at the same time.
-    pub fn beside(&mut self, other: &Self) {
-        let peak = self.backlog_peak.0 + other.backlog_peak.0;
-        self.add(other);
-        self.backlog_peak.0 = peak;
     }
 }
 
@@ -253,7 +236,7 @@ mod tests {
     use super::*;
 
     fn tally(status: u16, backlog: u64) -> Tally {
-        let mut tally = Tally { sent: 2, backlog_peak: Peak(backlog), ..Tally::default() };
+        let mut tally = Tally { sent: 2, backlog_peak: backlog, ..Tally::default() };
         tally.errors.count(Fault::Closed);
         tally.statuses.count(status);
         tally.service.record(1_000_000, 1);
@@ -261,9 +244,9 @@ mod tests {
     }
 
     #[test]
-    fn workers_beside_each_other_add_up_with_their_backlogs_and_of_intervals_the_largest_counts() {
+    fn workers_add_up_with_their_backlogs() {
         let mut sum = tally(200, 3);
-        sum.beside(&tally(503, 4));
+        sum.add(&tally(503, 4));
         let json = json!(sum);
         assert_eq!(
             (&json["sent"], &json["errors"]["closed"], &json["errors"]["write"]),
@@ -272,8 +255,6 @@ mod tests {
         assert_eq!(json["statuses"], json!({"200": 1, "503": 1}));
         assert_eq!((&json["service"]["count"], &json["latency"]), (&2.into(), &Value::Null));
         assert_eq!(json["backlog_peak"], 7);
-        sum.add(&tally(200, 8));
-        assert_eq!((sum.backlog_peak.0, sum.sent), (8, 6));
     }
 
     #[test]

@@ -14,14 +14,14 @@ use rustix::io::Errno;
 
 use crate::arguments::Plan;
 use crate::arrivals::{Arrivals, Random};
-use crate::clock::{MILLISECOND, SECOND, now};
+use crate::clock::{MILLISECOND, SECOND, cpu_seconds, now};
 use crate::connection::{Connection, Link};
 use crate::course::Course;
 use crate::limits::{run_queue_wait, without_timer_slack};
-use crate::reports::{CANCELLED, Event, Reports, Share, Times};
+use crate::reports::{CANCELLED, Event, Loaded, Reports, Share, Times};
 use crate::response::HeadCache;
 use crate::sample::Samples;
-use crate::tally::Tally;
+use crate::tally::{InTime, Tally};
 
 /// Bytes read at once.
 const BUFFER: usize = 256 * 1024;
@@ -29,6 +29,8 @@ const BUFFER: usize = 256 * 1024;
 const HANDSHAKES: usize = 128;
 /// Until a refused connection is tried again.
 const RETRY: u64 = 100 * MILLISECOND;
+/// In place of a time: a connection that was closed idle is opened again when a request waits for one.
+const WHEN_NEEDED: u64 = u64::MAX;
 /// The name of the wake-up among the connections.
 const WAKE: u64 = u64::MAX;
 
@@ -73,7 +75,7 @@ pub struct Worker {
     course: Option<Course>,     // of a scenario
     random: Random,
     samples: Samples,
-    tally: Box<Tally>,
+    tally: Tally,
 }
 
 impl Worker {
@@ -118,7 +120,7 @@ impl Worker {
             course: plan.scenario.clone().map(|scenario| Course::new(scenario, written)),
             random: Random::new(asked.seed.wrapping_mul(31).wrapping_add(index as u64)),
             samples: Samples::new(drawn, asked.answers_limit / asked.threads, asked.answers_bytes / asked.threads),
-            tally: Box::default(),
+            tally: Tally::default(),
             connections,
             given,
             plan,
@@ -133,8 +135,8 @@ impl Worker {
         self.given.reports.send(Event::Connected { connections: up });
         if self.await_start() {
             let waited = run_queue_wait();
-            self.load();
-            self.drain(waited);
+            let load = self.load();
+            self.drain(load, waited);
         }
     }
 
@@ -168,8 +170,8 @@ impl Worker {
         }
     }
 
-    fn load(&mut self) {
-        let start = self.given.times.start();
+    fn load(&mut self) -> Loaded {
+        let (start, used) = (self.given.times.start(), cpu_seconds());
         let plan = Arc::clone(&self.plan);
         let (asked, threads) = (&plan.given, plan.given.threads);
         self.sending = true;
@@ -184,18 +186,11 @@ impl Worker {
         }
         let scan = self.scan_every();
         let mut next_scan = start + scan;
-        let mut cuts = 0;
-        let stop = loop {
-            let time = now();
-            let stop = self.given.times.stop(); // after the clock: a cut never lies behind the stop
-            if time >= stop {
-                break stop;
-            }
+        let ended = loop {
+            let (time, stop) = (now(), self.given.times.stop());
             self.send_due(time, stop);
-            if time >= start + (cuts + 1) * asked.interval {
-                self.cut(cuts);
-                cuts += 1;
-                continue;
+            if time >= stop {
+                break time;
             }
             if time >= next_scan {
                 self.scan(time);
@@ -204,20 +199,18 @@ impl Worker {
             self.open_some(time);
             let wake = self.next_due.saturating_sub(asked.spin).max(time);
             let retry = self.next_retry();
-            self.wait(time, stop.min(start + (cuts + 1) * asked.interval).min(next_scan).min(wake).min(retry));
+            self.wait(time, stop.min(next_scan).min(wake).min(retry));
         };
-        self.send_due(now().max(stop), stop);
         self.sending = false;
         self.next_due = u64::MAX;
-        while start + cuts * asked.interval < stop {
-            self.cut(cuts);
-            cuts += 1;
-        }
+        let Tally { due, received, successes, bytes_in, .. } = self.tally;
+        let in_time = InTime { due, received, successes, bytes_in };
+        Loaded { ended, in_time, cpu_seconds: cpu_seconds() - used }
     }
 
     /// Wait for what is under way, and then for what nobody asked for.
-    fn drain(mut self, waited: Option<u64>) {
-        let began = now();
+    fn drain(mut self, load: Loaded, waited: Option<u64>) {
+        let began = load.ended;
         let deadline = began + self.plan.given.drain_seconds;
         let scan = self.scan_every();
         let mut next_scan = began;
@@ -241,7 +234,8 @@ impl Worker {
             time = now();
         }
         self.given.reports.send(Event::Drained(Box::new(Share {
-            tally: *self.tally,
+            load,
+            tally: self.tally,
             unsent: (unsent + self.backlog.len()) as u64,
             unfinished: self.outstanding as u64,
             nanoseconds: drained - began,
@@ -253,11 +247,5 @@ impl Worker {
 
     fn scan_every(&self) -> u64 {
         (self.plan.given.timeout / 8).clamp(50 * MILLISECOND, SECOND)
-    }
-
-    /// Hand this interval over and begin the next.
-    fn cut(&mut self, index: u64) {
-        let tally = std::mem::take(&mut self.tally);
-        self.given.reports.send(Event::Interval { index, tally });
     }
 }

@@ -4,17 +4,17 @@ use std::cmp::Reverse;
 
 use rustix::event::epoll::{self, EventData, EventFlags};
 
-use super::{HANDSHAKES, RETRY, Worker};
+use super::{HANDSHAKES, RETRY, WHEN_NEEDED, Worker};
 use crate::clock::now;
 use crate::connection::Link;
 use crate::tally::Fault;
 
 impl Worker {
     pub(super) fn next_retry(&self) -> u64 {
-        if self.handshakes >= HANDSHAKES {
-            u64::MAX
-        } else {
-            self.down.peek().map_or(u64::MAX, |Reverse((time, _))| *time)
+        match self.down.peek() {
+            Some(Reverse((WHEN_NEEDED, _))) if self.handshakes < self.backlog.len().min(HANDSHAKES) => 0,
+            Some(Reverse((time, _))) if self.handshakes < HANDSHAKES => *time,
+            _ => u64::MAX,
         }
     }
 
@@ -47,8 +47,6 @@ impl Worker {
         self.handshakes -= 1;
         connection.link = Link::Up;
         self.tally.connections_opened += 1;
-        self.tally.reconnects += u64::from(connection.opened);
-        connection.opened = true;
         self.refill(i, time);
     }
 

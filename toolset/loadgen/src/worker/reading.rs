@@ -6,7 +6,7 @@ use std::io::{ErrorKind, Read};
 use rustix::buffer::spare_capacity;
 use rustix::event::epoll::{self, EventFlags};
 
-use super::{Due, WAKE, Worker};
+use super::{Due, WAKE, WHEN_NEEDED, Worker};
 use crate::clock::{now, timespec};
 use crate::connection::{Link, NOT_KEPT, Slot};
 use crate::course::Times;
@@ -126,7 +126,6 @@ impl Worker {
         connection.answers += 1;
         self.outstanding -= 1;
         self.tally.received += 1;
-        self.tally.response_bytes += response.size;
         self.tally.statuses.count(response.status);
         let fault = if self.course.is_some() {
             self.play_on(i, slot, response, time)
@@ -136,7 +135,7 @@ impl Worker {
             }
             if self.plan.requests.at(slot.place).expects(response.status) { None } else { Some(Fault::Status) }
         };
-        let tally = &mut *self.tally;
+        let tally = &mut self.tally;
         if let Some(fault) = fault {
             tally.errors.count(fault);
             return;
@@ -184,6 +183,7 @@ impl Worker {
     /// The peer has closed or reset the connection.
     fn ended(&mut self, i: u32, time: u64) {
         let connection = &mut self.connections[i as usize];
+        let idle = self.sending && connection.outstanding.is_empty();
         if let Some(response) = connection.reader.end() {
             if connection.unasked {
                 self.tally.unasked_responses += 1;
@@ -192,12 +192,12 @@ impl Worker {
             }
         }
         self.tally.connections_closed_by_peer += 1;
-        self.lose(i, time, Fault::Closed, Fault::Closed);
+        self.lose(i, if idle { WHEN_NEEDED } else { time }, Fault::Closed, Fault::Closed);
         self.dispatch(time);
     }
 
-    /// Give a connection up: its oldest request has one fault, those behind it the other.
-    pub(super) fn lose(&mut self, i: u32, time: u64, first: Fault, behind: Fault) {
+    /// Give a connection up until `again`: its oldest request has one fault, those behind it the other.
+    pub(super) fn lose(&mut self, i: u32, again: u64, first: Fault, behind: Fault) {
         let connection = &mut self.connections[i as usize];
         let lost = std::mem::take(&mut connection.outstanding);
         self.outstanding -= lost.len();
@@ -205,7 +205,7 @@ impl Worker {
             self.handshakes -= 1;
         }
         connection.close();
-        self.down.push(Reverse((time, i)));
+        self.down.push(Reverse((again, i)));
         for (place, slot) in lost.iter().enumerate() {
             let fault = if place == 0 { first } else { behind };
             self.tally.errors.count(fault);

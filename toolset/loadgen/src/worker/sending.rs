@@ -6,7 +6,7 @@ use super::{Due, Worker};
 use crate::clock::now;
 use crate::connection::{NOT_KEPT, Slot, Written};
 use crate::course::Course;
-use crate::tally::{Fault, Peak, Sum};
+use crate::tally::Fault;
 
 impl Worker {
     /// Draw when the next request is due; a closed loop has none.
@@ -27,7 +27,7 @@ impl Worker {
             self.draw();
             self.dispatch(0);
         }
-        self.tally.backlog_peak.add(&Peak(self.backlog.len() as u64));
+        self.tally.backlog_peak = self.tally.backlog_peak.max(self.backlog.len() as u64);
     }
 
     /// Send what is due as long as there are connections, the last of which is free since `free`.
@@ -62,7 +62,11 @@ impl Worker {
                 self.free.push_back(i);
             }
             self.dispatch(time);
-        } else if self.sending && connection.outstanding.is_empty() && connection.has_room(self.depth) {
+        } else if self.sending
+            && time < self.given.times.stop()
+            && connection.outstanding.is_empty()
+            && connection.has_room(self.depth)
+        {
             self.send_batch(i, time);
         }
     }
@@ -113,8 +117,7 @@ impl Worker {
     }
 
     #[inline]
-    pub(super) fn wrote(&mut self, i: u32, (written, taken): (Written, usize)) {
-        self.tally.bytes_out += taken as u64;
+    fn wrote(&mut self, i: u32, written: Written) {
         match written {
             Written::All => {}
             Written::Some => self.listen(i, EventFlags::IN | EventFlags::RDHUP | EventFlags::OUT),
@@ -123,9 +126,7 @@ impl Worker {
     }
 
     pub(super) fn write_more(&mut self, i: u32) {
-        let (written, taken) = self.connections[i as usize].flush();
-        self.tally.bytes_out += taken as u64;
-        match written {
+        match self.connections[i as usize].flush() {
             Written::All => {
                 self.listen(i, EventFlags::IN | EventFlags::RDHUP);
                 self.refill(i, now());
