@@ -44,7 +44,7 @@ def same_count(self: ReferenceServer, connection: Line) -> list[tuple[int, str]]
 
 ROGUES = (
     Rogue("decoy-reads", "db", "equals-row", "reads rows, answers what it read first", {"rows": decoy_reads}),
-    Rogue("old-snapshot", "db", "equals-row", "reads in a transaction that never ends", {"rows": old_snapshot}),
+    Rogue("old-snapshot", "query", "equals-row", "reads in a transaction that never ends", {"rows": old_snapshot}),
     Rogue("reads-ahead", "db", "equals-row", "answers rows read for the request before", {"rows": read_ahead}),
     Rogue("looks-at-the-count", "fortune", "fortunes-in-order", "renders a copy while the count is the same", {"fortunes": same_count}),
 )  # fmt: skip
