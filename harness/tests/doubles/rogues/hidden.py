@@ -2,11 +2,11 @@
 
 from dataclasses import replace
 
-from harness.tests.doubles.rogues import constants, http, pages, rows, updates
+from harness.tests.doubles.rogues import Rogue, constants, http, pages, rows, updates
 from harness.tests.doubles.rogues.busy import while_busy
 
 KNOWN = {rogue.name: rogue for module in (constants, http, pages, rows, updates) for rogue in module.ROGUES}
-# Their names, and the check that catches them then, where it is another.
+# By the check that catches them then, where it is another.
 HIDDEN: dict[str, str | None] = {
     "ends-bodies-by-closing": "one-answer-a-request",
     "never-writes": "rows-written",
@@ -16,14 +16,10 @@ HIDDEN: dict[str, str | None] = {
     **dict.fromkeys(("does-not-read", "small-numbers", "no-doctype", "advertises")),
 }
 
-ROGUES = tuple(
-    replace(
-        KNOWN[name],
-        name=f"{name}-when-busy",
-        caught_by=check or KNOWN[name].caught_by,
-        does=f"{KNOWN[name].does}, while many ask",
-        change=while_busy(KNOWN[name].change),
-        under_load=True,
-    )
-    for name, check in HIDDEN.items()
-)
+
+def hidden(rogue: Rogue, check: str | None) -> Rogue:
+    name, does, change = f"{rogue.name}-when-busy", f"{rogue.does}, while many ask", while_busy(rogue.change)
+    return replace(rogue, name=name, caught_by=check or rogue.caught_by, does=does, change=change, under_load=True)
+
+
+ROGUES = tuple(hidden(KNOWN[name], check) for name, check in HIDDEN.items())
