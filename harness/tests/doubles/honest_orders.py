@@ -1,11 +1,10 @@
 """Honest order services: they keep every paragraph of the order service in another way than the tests' own does.
 
-An objection to one of them is a defect of verification. They are ways of frameworks (headers,
-framing, JSON, problems) and of data layers (isolation and retries, locks of every kind, ids from a sequence, one statement or many).
+An objection to one of them is a defect of verification. They are ways of frameworks (headers, framing, JSON,
+problems) and of data layers (isolation and retries, ids from a sequence, one statement or many).
 """
 
 import json
-import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -13,23 +12,18 @@ from dataclasses import replace
 from decimal import Decimal
 
 import psycopg
-from psycopg import IsolationLevel
 
 from harness.tests.doubles.honest import (
     Change,
     Fields,
     Honest,
-    a_connection_each,
     cached_date,
     chunked,
-    dumped,
-    head_without_length,
     headed,
     in_pieces,
     not_found_page,
-    slow,
 )
-from harness.tests.doubles.orders import Db, Document, New, OrderServer, Prices, RefusedError, Wanted
+from harness.tests.doubles.orders import Db, Document, New, OrderServer, RefusedError
 from harness.tests.doubles.reference import Reply, Request, Session
 
 LOT = 50  # ids that a mapper takes at once
@@ -39,31 +33,15 @@ TRIES = 200
 # ---- header fields and framing ---------------------------------------------------------------------------------------
 
 
-def typed_without_a_body(self: OrderServer, reply: Reply) -> Fields:
-    fields = OrderServer.headers(self, reply)
-    return [*fields, ("Content-Type", "application/json")] if reply.status == 204 else fields
-
-
-def chunked_unless_empty(size: int) -> Change:
-    encode = chunked(size)["encode"]
-
-    def method(self: OrderServer, request: Request | None, reply: Reply) -> bytes:
-        found: bytes = (OrderServer.encode if reply.status == 204 else encode)(self, request, reply)
-        return found
-
-    return {"encode": method}
+def chunked_unless_empty(self: OrderServer, request: Request | None, reply: Reply) -> bytes:
+    encode = OrderServer.encode if reply.status == 204 else chunked(7)["encode"]
+    return bytes(encode(self, request, reply))
 
 
 def located(self: OrderServer, order: Document) -> Reply:
     reply = OrderServer.created(self, order)
     endpoint = self.endpoint
     return replace(reply, headers=[("Location", f"http://{endpoint.host}:{endpoint.port}/orders/{order['id']}")])
-
-
-def located_always(self: OrderServer, status: int, document: object) -> Reply:
-    """Location with every 201, also of an item and of a load; ``created`` sets that of an order."""
-    reply = OrderServer.json(self, status, document)
-    return replace(reply, headers=[("Location", "/orders")]) if status == 201 else reply
 
 
 def closed_after_errors(self: OrderServer, session: Session, request: Request) -> Reply:
@@ -82,19 +60,16 @@ def slow_commits(self: OrderServer, db: Db) -> Iterator[None]:
 # ---- JSON ------------------------------------------------------------------------------------------------------------
 
 
-def escaped(self: OrderServer, document: object) -> bytes:
-    """Slashes and digits of strings as escapes, which JSON leaves to whoever writes it."""
-    text = json.dumps(document)
-    return text.replace("/", "\\/").replace('"12', '"\\u0031\\u0032').encode()
+def otherwise(self: OrderServer, document: object) -> bytes:
+    """Members backwards, and slashes and digits of strings as escapes, which JSON leaves to whoever writes it."""
 
-
-def backwards(self: OrderServer, document: object) -> bytes:
     def turned(value: object) -> object:
         if isinstance(value, Mapping):
             return {key: turned(value[key]) for key in reversed(value)}
         return [turned(one) for one in value] if isinstance(value, list) else value
 
-    return json.dumps(turned(document)).encode()
+    text = json.dumps(turned(document), indent=2)
+    return text.replace("/", "\\/").replace('"12', '"\\u0031\\u0032').encode()
 
 
 def talkative(self: OrderServer, status: int, detail: str) -> Reply:
@@ -127,32 +102,14 @@ def typed_bodies_only(self: OrderServer, session: Session, request: Request) -> 
 # ---- transactions ----------------------------------------------------------------------------------------------------
 
 
-def isolated(level: IsolationLevel) -> Change:
-    def route(self: OrderServer, db: Db, request: Request, path: Sequence[str]) -> Reply:
-        db.isolation_level = level
-        for attempt in range(TRIES):
-            try:
-                return OrderServer.route(self, db, request, path)
-            except (psycopg.errors.SerializationFailure, psycopg.errors.DeadlockDetected):
-                time.sleep(0.001 * attempt)
-        raise RefusedError(503, "too many tries")
-
-    return {"route": route}
-
-
-def whole_request(self: OrderServer, db: Db, request: Request, path: Sequence[str]) -> Reply:
-    """A transaction around the whole request, reads and refusals included, as filters of frameworks make it."""
-    with db.transaction():
-        return OrderServer.route(self, db, request, path)
-
-
-def by_one_lock(self: OrderServer, db: Db, order: int) -> None:
-    db.execute("SELECT pg_advisory_xact_lock(%s)", (order,))
-    self.there(db, order)
-
-
-def by_its_own_writing(self: OrderServer, db: Db, order: int) -> None:
-    self.there(db, order, "UPDATE orders SET total = total WHERE id = %s RETURNING id")
+def serializable(self: OrderServer, db: Db, request: Request, path: Sequence[str]) -> Reply:
+    db.isolation_level = psycopg.IsolationLevel.SERIALIZABLE
+    for attempt in range(TRIES):
+        try:
+            return OrderServer.route(self, db, request, path)
+        except (psycopg.errors.SerializationFailure, psycopg.errors.DeadlockDetected):
+            time.sleep(0.001 * attempt)
+    raise RefusedError(503, "too many tries")
 
 
 def unless_changed(self: OrderServer, db: Db, order: int, change: Callable[[], Decimal]) -> None:
@@ -211,18 +168,7 @@ def by_difference(self: OrderServer, db: Db, order: int, item: int, quantity: in
         return self.read(db, order)
 
 
-def without_conflict(self: OrderServer, db: Db, order: int, item: int, quantity: int) -> Document:
-    with self.transaction(db):
-        self.lock_order(db, order)
-        self.all_prices(db, [item])
-        text = "INSERT INTO order_item SELECT %s, id, %s, price FROM item WHERE id = %s ON CONFLICT DO NOTHING"
-        if not db.execute(text, (order, quantity, item)).rowcount:
-            return self.again(db, order, item, quantity)
-        self.add_up(db, order)
-        return self.read(db, order)
-
-
-# ---- how an order is written, read and deleted -----------------------------------------------------------------------
+# ---- how an order is written -----------------------------------------------------------------------------------------
 
 
 def looked_at_last(self: OrderServer, db: Db, new: New) -> Document:
@@ -272,75 +218,6 @@ def from_a_lot(self: OrderServer, db: Db, customer: int, card: str, total: Decim
     return order
 
 
-def row_by_row(self: OrderServer, db: Db, order: int, wanted: Wanted, prices: Prices) -> None:
-    cursor = psycopg.ClientCursor(db)
-    for item, quantity in wanted:
-        text = "INSERT INTO order_item (order_id, item_id, quantity, price) VALUES (%s, %s, %s, %s)"
-        cursor.execute(text, (order, item, quantity, prices[item]))
-
-
-def copied(self: OrderServer, db: Db, order: int, wanted: Wanted, prices: Prices) -> None:
-    with db.cursor().copy("COPY order_item (order_id, item_id, quantity, price) FROM STDIN") as copy:
-        for item, quantity in wanted:
-            copy.write_row((order, item, quantity, prices[item]))
-
-
-def loaded_one_by_one(self: OrderServer, db: Db, count: int) -> int:
-    with self.transaction(db):
-        prices = self.prices(db, range(1, 1001))
-        for number in range(count):
-            chosen = 1 + number % 1000
-            order = self.insert(db, chosen, "4111111111111111", prices[chosen])
-            self.insert_items(db, order, [(chosen, 1)], prices)
-    return count
-
-
-def joined(self: OrderServer, db: Db, order: int) -> Document:
-    rows = db.execute(
-        "SELECT o.id, o.customer_id, o.card, o.total, i.item_id, i.quantity, i.price FROM orders o "
-        "LEFT JOIN order_item i ON i.order_id = o.id WHERE o.id = %s",
-        (order,),
-    ).fetchall()
-    if not rows:
-        raise RefusedError(404, f"there is no order {order}")
-    number, customer, card, total = rows[0][:4]
-    return self.shown(number, customer, card, total, [row[4:] for row in rows if row[4] is not None])
-
-
-def in_a_snapshot(self: OrderServer, db: Db, order: int) -> Document:
-    if db.info.transaction_status != psycopg.pq.TransactionStatus.IDLE:
-        return OrderServer.read(self, db, order)
-    with db.transaction():
-        db.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
-        return OrderServer.read(self, db, order)
-
-
-def whole_row_locked(self: OrderServer, db: Db, order: int, card: str) -> Document:
-    """A mapper's write: the row is read under a lock, and written back whole."""
-    with self.transaction(db):
-        customer, total = self.there(db, order, "SELECT customer_id, total FROM orders WHERE id = %s FOR UPDATE")
-        text = "UPDATE orders SET customer_id = %s, card = %s, total = %s WHERE id = %s"
-        db.execute(text, (customer, card, total, order))
-        return self.read(db, order)
-
-
-def items_first(self: OrderServer, db: Db, order: int) -> None:
-    with self.transaction(db):
-        self.lock_order(db, order)
-        for (item,) in db.execute("SELECT item_id FROM order_item WHERE order_id = %s", (order,)).fetchall():
-            db.execute("DELETE FROM order_item WHERE order_id = %s AND item_id = %s", (order, item))
-        db.execute("DELETE FROM orders WHERE id = %s", (order,))
-
-
-def written_by_one(self: OrderServer, session: Session, request: Request) -> Reply:
-    if request.method == "GET":
-        return OrderServer.reply(self, session, request)
-    with self.lock:
-        turn: threading.Lock = self.state.setdefault("turn", threading.Lock())
-    with turn:
-        return OrderServer.reply(self, session, request)
-
-
 # ---- the gallery -----------------------------------------------------------------------------------------------------
 
 
@@ -354,54 +231,25 @@ FURTHER: Fields = [
 ]  # fmt: skip
 
 HONEST_ORDERS: tuple[Honest, ...] = (
-    one("orders", "is the order service of the tests", {}),
-    # framing and header fields
-    one("orders-chunked", "sends bodies in chunks of 7 bytes", chunked_unless_empty(7)),
-    one("orders-in-pieces", "sends head and body in segments of their own", {"send": in_pieces}),
-    one("orders-lower-case", "writes header names in lower case", headed(lambda f: [(n.lower(), v) for n, v in f], OrderServer)),
-    one("orders-headers", "has ETag, Vary and Cache-Control", headed(lambda f: [*f[::-1], *FURTHER], OrderServer)),
-    one("orders-charset", "says charset=utf-8", headed(lambda f: [(n, f"{v}; charset=utf-8" if n == "Content-Type" else v) for n, v in f], OrderServer)),
-    one("orders-typed-204", "names a type where there is no body", {"headers": typed_without_a_body}),
+    # messages
+    one("orders-framed", "sends chunks of 7 bytes in segments of their own, a Date of each second, 501 and a page for 404", {
+        "encode": chunked_unless_empty, "send": in_pieces, "date": cached_date, "unsupported": lambda *_: Reply(status=501), "unknown": not_found_page}),
+    one("orders-headed", "has further header fields, in lower case, and says charset=utf-8", headed(lambda f: [
+        (n.lower(), f"{v}; charset=utf-8" if n == "Content-Type" else v) for n, v in (*f[::-1], *FURTHER)], OrderServer)),
     one("orders-located", "names the order by a whole URL", {"created": located}),
-    one("orders-all-located", "sends Location with every 201", {"json": located_always}),
     one("orders-closing", "closes the connection after a bad body", {"reply": closed_after_errors}),
-    one("orders-no-head", "answers HEAD with 405", {"reply": lambda self, session, request: Reply(status=405, headers=[("Allow", "GET")]) if request.method == "HEAD" else OrderServer.reply(self, session, request)}),
-    one("orders-bare-head", "answers HEAD without a length", {"encode": head_without_length}),
-    one("orders-501", "answers methods that there are not with 501, paths with a page", {"unsupported": lambda *_: Reply(status=501), "unknown": not_found_page}),
-    one("orders-date", "refreshes Date once a second", {"date": cached_date}),
-    # JSON and problems
-    one("orders-indented", "indents JSON", dumped(indent=2)),
-    one("orders-backwards", "orders members otherwise", {"encode_json": backwards}),
-    one("orders-escaped", "escapes characters that need not be", {"encode_json": escaped}),
+    one("orders-json", "indents JSON, orders members otherwise and escapes what need not be", {"encode_json": otherwise}),
     one("orders-problems", "extends its problems, and names types of its own", {"problem": talkative}),
     one("orders-2.0", "reads 2.0 as the integer that it is", {"document": whole_numbers}),
     one("orders-415", "refuses bodies without a type", {"reply": typed_bodies_only}),
-    # slow ones
-    one("orders-slow", "takes 20 ms an answer", slow(0.02, OrderServer)),
-    one("orders-slow-commits", "waits 50 ms for each commit", {"transaction": slow_commits}),
-    one("orders-one-writer", "writes one after the other", {"reply": written_by_one}),
-    # connections to the database
-    one("orders-pool-of-one", "has one connection", {}, pool=1),
-    one("orders-pool-of-two", "has two connections", {}, pool=2),
-    one("orders-connection-each", "connects for each request", {"connection": a_connection_each}),
     # transactions and locks
-    one("orders-whole-requests", "has a transaction around each request", {"route": whole_request}),
-    one("orders-repeatable-read", "writes in REPEATABLE READ, and tries again", isolated(IsolationLevel.REPEATABLE_READ)),
-    one("orders-serializable", "writes in SERIALIZABLE, and tries again", isolated(IsolationLevel.SERIALIZABLE)),
-    one("orders-advisory", "takes a lock that is no row's", {"lock_order": by_one_lock}),
-    one("orders-touching", "locks by an update that changes nothing", {"lock_order": by_its_own_writing}),
+    one("orders-slow-commits", "waits 50 ms for each commit", {"transaction": slow_commits}),
+    one("orders-pool-of-one", "has one connection", {}, pool=1),
+    one("orders-serializable", "writes in SERIALIZABLE, and tries again", {"route": serializable}),
     one("orders-optimistic", "writes if nobody was quicker, else again", {"add": added_unless_changed, "take_out": taken_out_unless_changed}),
     one("orders-by-difference", "adds to the total what comes", {"add": by_difference}),
-    one("orders-on-conflict", "leaves it to ON CONFLICT", {"add": without_conflict}),
     # statements
     one("orders-keys-refuse", "inserts, and lets keys refuse", {"create": looked_at_last}),
     one("orders-one-statement", "creates by one statement", {"create": one_statement}),
     one("orders-lots", "takes ids of the sequence in lots", {"insert": from_a_lot}),
-    one("orders-row-by-row", "inserts items row by row, with literals", {"insert_items": row_by_row}),
-    one("orders-copy", "inserts items by COPY", {"insert_items": copied}),
-    one("orders-loaded-singly", "loads orders one by one", {"load": loaded_one_by_one}),
-    one("orders-joined", "reads by one join", {"read": joined}),
-    one("orders-snapshots", "reads in read-only snapshots", {"read": in_a_snapshot}),
-    one("orders-whole-rows", "locks, and writes the whole row back", {"change": whole_row_locked}),
-    one("orders-items-first", "deletes items one by one, then the order", {"delete": items_first}),
 )  # fmt: skip

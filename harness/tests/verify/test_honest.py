@@ -1,7 +1,5 @@
 """No check objects to a server that keeps every requirement in another way than the reference server does."""
 
-import os
-
 import pytest
 
 from harness.records.models import Outcome
@@ -13,19 +11,10 @@ from harness.tests.verify.subjects import objections, verified
 from harness.verify.verifier import Verifier
 
 PATIENCE, PATIENCE_WITH_ORDERS = 4.0, 8.0  # seconds; the machine may be busy, and a slow answer is no dishonest one
-# A tenth of the variants; all of them with TFB_WHOLE_GALLERY=1.
-CHOSEN = HONEST[:: 1 if os.environ.get("TFB_WHOLE_GALLERY") else 10]
-# Of order services, what only a thorough verification looks at: refusals, many at once, and commits that are held up.
-THOROUGH = frozenset(
-    (
-        *("orders-problems", "orders-slow-commits", "orders-pool-of-one", "orders-serializable", "orders-optimistic"),
-        *("orders-keys-refuse", "orders-one-statement", "orders-by-difference", "orders-closing", "orders-lots"),
-    )
-)
 
 
 @pytest.mark.gallery
-@pytest.mark.parametrize("honest", CHOSEN, ids=lambda honest: honest.name)
+@pytest.mark.parametrize("honest", HONEST, ids=lambda honest: honest.name)
 def test_an_honest_variant_passes(honest: Honest, postgres: EmbeddedDatabase) -> None:
     postgres.restore()
     verifier = Verifier(PATIENCE)
@@ -42,5 +31,4 @@ def test_an_honest_variant_passes(honest: Honest, postgres: EmbeddedDatabase) ->
 @pytest.mark.parametrize("honest", HONEST_ORDERS, ids=lambda honest: honest.name)
 def test_an_honest_order_service_passes(honest: Honest, database: DatabaseAddress) -> None:
     with honest.server(database) as server:
-        thorough = honest.name in THOROUGH
-        assert objections(verified(server, "order", database, thorough=thorough, patience=PATIENCE_WITH_ORDERS)) == {}
+        assert objections(verified(server, "order", database, patience=PATIENCE_WITH_ORDERS)) == {}

@@ -2,7 +2,6 @@
 
 import base64
 import json
-import os
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -35,16 +34,12 @@ SINGLE = Closed(connections=1)
 SECONDS = 1.5
 BETWEEN_SECONDS = 0.2  # two trials of a process, which others come between in a run
 TRIALS = 3  # what shows in some of a process's trials only
-# A trial each: a tenth of the rogues in each check, all of them with TFB_WHOLE_GALLERY=1.
-CHOSEN = list(UNDER_LOAD.values())[:: 1 if os.environ.get("TFB_WHOLE_GALLERY") else 10]
 
 
-def usual_load(test_type: str, connections: int = 16) -> Closed:
+def usual_load(test_type: str) -> Closed:
     """A load that the server doubles can bear."""
     kind = TEST_TYPES[test_type]
-    return Closed(
-        connections=connections, queries=20 if kind.counts_rows else None, depth=16 if kind.sweep == "pipeline" else 1
-    )
+    return Closed(connections=16, queries=20 if kind.counts_rows else None, depth=16 if kind.sweep == "pipeline" else 1)
 
 
 @dataclass
@@ -95,9 +90,8 @@ def named(evidence: Evidence) -> set[str]:
 
 def caught(rogue: Rogue, running: Trials) -> Iterator[set[str]]:
     """What objects to a rogue in each of its trials, and to what it leaves behind."""
-    kind = "json" if rogue.test_type == "http" else rogue.test_type
     for _ in range(TRIALS):
-        yield named(running.trial(kind, usual_load(kind, rogue.connections), seconds=rogue.seconds))
+        yield named(running.trial(rogue.test_type, seconds=rogue.seconds))
 
 
 class TestWithGenerator:
@@ -114,7 +108,7 @@ class TestWithGenerator:
         assert seen[1].answers >= (seen[1].of if load else min(50, seen[1].of)) > 0
         assert running.left == set()
 
-    @pytest.mark.parametrize("rogue", CHOSEN, ids=lambda rogue: rogue.name)
+    @pytest.mark.parametrize("rogue", UNDER_LOAD.values(), ids=lambda rogue: rogue.name)
     def test_what_waits_for_a_load_is_caught(self, rogue: Rogue, seeded: DatabaseAddress) -> None:
         with trials(rogue.server(seeded), seeded) as running:
             found = next((names for names in caught(rogue, running) if rogue.caught_by in names), set())

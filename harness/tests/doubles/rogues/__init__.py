@@ -23,7 +23,6 @@ class Rogue:
     base: type[ReferenceServer] = ReferenceServer  # what it changes
     under_load: bool = False  # misbehaves only while many connections are open, or after many requests
     seconds: float = 1.5  # of the load that shows it, then
-    connections: int = 16
 
     def server(self, database: DatabaseAddress | None = None, upstream: str | None = None) -> ReferenceServer:
         rogue: ReferenceServer = type("RogueServer", (self.base,), dict(self.change))(database, upstream)

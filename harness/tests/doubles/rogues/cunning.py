@@ -1,4 +1,4 @@
-"""Rogues that try to tell a load from a look: by rates, by connections, by what a database says.
+"""Rogues that try to tell a load from a look: by connections, by what a database says.
 
 Each is honest to whoever asks slowly, and while few are connected.
 """
@@ -13,28 +13,14 @@ import psycopg
 from harness.tests.doubles.reference import Ids, Line, ReferenceServer, Reply, Request, Rows, Session
 from harness.tests.doubles.rogues import Change, every, under_load
 from harness.tests.doubles.rogues.busy import When, busy, fast, instead, while_busy
-from harness.tests.doubles.rogues.pages import once
 from harness.tests.doubles.rogues.rows import off_by_one, out_of_memory
-from harness.tests.doubles.rogues.stale import decoy_reads, read_ahead
+from harness.tests.doubles.rogues.stale import read_ahead
 from harness.tests.doubles.rogues.updates import nothing
 
-RATE = 60.0  # requests in a second
 LATE_SECONDS = 0.03
-A_MOMENT_SECONDS = 0.005
 
 
 # ---- when ------------------------------------------------------------------------------------------------------------
-
-
-def at_a_rate(self: ReferenceServer, session: Session) -> bool:
-    """While requests come at more than a rate, however many are connected."""
-    now = time.monotonic()
-    with self.lock:
-        times = self.state.setdefault("times", [])
-        times.append(now)
-        while times and now - times[0] > 0.25:
-            times.pop(0)
-        return len(times) > RATE and busy(self)
 
 
 def on_every_fourth_connection(self: ReferenceServer, session: Session) -> bool:
@@ -106,18 +92,6 @@ def page_with_a_hole(self: ReferenceServer, fortunes: Sequence[tuple[int, str]])
     return page.replace(b"{hole}", message.encode())
 
 
-def shared_read(self: ReferenceServer, session: Session, connection: Line, ids: Ids) -> Rows:
-    now = time.monotonic()
-    with self.lock:
-        read, rows = self.state.get("shared", (0.0, []))
-        if now - read < 0.01 and len(rows) == len(ids):
-            return list(rows)
-    rows = ReferenceServer.rows(self, session, connection, ids)
-    with self.lock:
-        self.state["shared"] = (now, rows)
-    return rows
-
-
 def same_numbers(self: ReferenceServer, session: Session, connection: Line, rows: Rows) -> None:
     connection.execute("UPDATE world SET randomnumber = randomnumber WHERE id = ANY(%s)", ([i for i, _ in rows],))
 
@@ -162,26 +136,16 @@ def _write_later(self: ReferenceServer, waiting: list[tuple[float, Rows]]) -> No
 
 ROGUES = (
     under_load("another-message", "json", "json-message", "another message of the same size on fast connections", another_greeting(fast)),
-    under_load("another-number", "db", "equals-row", "reads the row and answers another number on fast connections", other_numbers(fast)),
-    under_load("another-number-of-many", "query", "equals-row", "the same for 20 rows", other_numbers(fast)),
-    under_load("waits-for-the-rate", "json", "json-message", "another message at more than 240 requests/s", another_greeting(at_a_rate)),
-    under_load("broken-worker", "json", "json-message", "another message on every fourth connection, while many ask", another_greeting(on_every_fourth_connection)),
     under_load("one-greeting-in-a-hundred", "json", "json-message", "another message one time in a hundred, while many ask", another_greeting(one_in(100))),
     under_load("broken-worker-of-rows", "query", "equals-row", "other numbers on every fourth connection, while many ask", other_numbers(on_every_fourth_connection)),
     under_load("looks-who-looks", "db", "equals-row", "other numbers while nobody else is connected to the database", other_numbers(nobody_else_looks)),
-    under_load("memory-at-a-rate", "db", "rows-read", "rows out of memory at more than 240 requests/s", from_memory(at_a_rate)),
     under_load("spares-one-in-twenty", "query", "rows-read", "one request in twenty out of memory, while many ask", from_memory(one_in(20))),
-    under_load("shares-reads", "db", "rows-read", "the row of another request, while many ask", while_busy({"rows": shared_read})),
     under_load("decoys-of-one-row", "query", "equals-row", "SELECTs of row 1 and a copy refreshed each second, while many ask", while_busy({"rows": decoys})),
-    under_load("first-read-when-busy", "db", "equals-row", "reads rows and answers what it read first, while many ask", while_busy({"rows": decoy_reads})),
     under_load("reads-ahead-when-busy", "db", "equals-row", "the row read for the connection's request before, while many ask", while_busy({"rows": read_ahead})),
-    under_load("reads-ahead-of-many-when-busy", "query", "equals-row", "the rows read for the connection's request before, while many ask", while_busy({"rows": read_ahead})),
-    under_load("first-fortunes-when-busy", "fortune", "fortunes-in-order", "reads fortunes and renders older ones, while many ask", while_busy({"fortunes": once})),
     under_load("page-with-a-hole", "fortune", "fortunes-in-order", "puts row 7 into a page that it sorted and escaped once, while many ask", while_busy({"page": page_with_a_hole})),
     under_load("answers-old-numbers-when-busy", "update", "numbers-change", "writes rows as they are and answers them so, while many ask", while_busy({"update": old_numbers})),
     under_load("drops-one-in-twenty", "update", "rows-written", "drops one update in twenty, while many ask", instead("write", one_in(20), nothing)),
     under_load("writes-the-same", "update", "written-before-answered", "writes the old numbers back, while many ask", while_busy({"write": same_numbers})),
     under_load("writes-the-twin", "update", "rows-written", "every fourth connection writes the other table", instead("write", on_every_fourth_connection, into_the_twin)),
     under_load("writes-late-when-busy", "update", "written-before-answered", "writes 30 ms after the answer, while many ask", while_busy({"write": later(LATE_SECONDS)})),
-    under_load("writes-a-moment-late-when-busy", "update", "written-before-answered", "writes 5 ms after the answer, while many ask", while_busy({"write": later(A_MOMENT_SECONDS)})),
 )  # fmt: skip

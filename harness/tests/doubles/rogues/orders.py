@@ -31,20 +31,6 @@ def with_lines_backwards(self: OrderServer, *arguments: Any) -> Document:
     return {**order, "items": order["items"][::-1]}
 
 
-def deleted_anyway(self: OrderServer, db: Db, order: int) -> None:
-    with contextlib.suppress(RefusedError):
-        OrderServer.delete(self, db, order)
-
-
-def replaced(self: OrderServer, db: Db, order: int, item: int, quantity: int) -> Document:
-    """Of an item that is there already one piece more is taken."""
-    if quantity != 1:
-        return OrderServer.again(self, db, order, item, quantity)
-    db.execute("UPDATE order_item SET quantity = quantity + 1 WHERE order_id = %s AND item_id = %s", (order, item))
-    self.add_up(db, order)
-    return self.read(db, order)
-
-
 def order_stays(self: OrderServer, db: Db, new: New) -> Document:
     """Inserts the order before it looks whether the items exist, and forgets to roll back."""
     try:
@@ -100,18 +86,6 @@ def read_unless_marked(self: OrderServer, db: Db, order: int) -> Document:
     if order in self.state.get("deleted", ()):
         raise RefusedError(404, f"there is no order {order}")
     return OrderServer.read(self, db, order)
-
-
-def items_stay(self: OrderServer, db: Db, order: int) -> None:
-    self.read(db, order)
-    db.execute("UPDATE orders SET card = '000000000000' WHERE id = %s", (order,))
-    self.state.setdefault("deleted", set()).add(order)
-
-
-def card_of_neighbour(self: OrderServer, db: Db, order: int, card: str) -> Document:
-    found = OrderServer.change(self, db, order, card)
-    db.execute("UPDATE orders SET card = %s WHERE id = %s", (card, order - 1))
-    return found
 
 
 def same_cards(self: OrderServer, db: Db, order: int, card: str) -> Document:
@@ -212,16 +186,11 @@ def rogue(name: str, caught_by: str, does: str, **methods: Any) -> Rogue:
 
 ROGUES = (
     rogue("swallows-cards", "declared-answer", "answers 19 of 20 changes of a card", reply=swallow),
-    rogue("created-as-ok", "declared-status", "answers 200 to a new order", created=lambda self, order: replace(OrderServer.created(self, order), status=200)),
     rogue("vendor-type", "declared-content-type", "calls orders application/vnd.order+json", json=as_vendor_type),
     rogue("items-backwards", "items-in-order", "answers items by falling ids", shown=with_lines_backwards),
     rogue("float-money", "declared-json", "answers money as a number", money=lambda _, value: float(value)),
     rogue("no-location", "location-named", "does not say where a new order is", created=lambda self, order: replace(OrderServer.created(self, order), headers=[])),
     rogue("any-quantity", "declared-status", "takes quantities above 100", quantity=lambda self, value: value if type(value) is int and 100 < value < 1000 else OrderServer.quantity(self, value)),
-    rogue("any-card", "declared-status", "takes what is no card", card=lambda self, value: value.strip() if isinstance(value, str) and value.strip().isdigit() and len(value) < 20 else str(value)[:19]),
-    rogue("bad-orders-as-ok", "declared-status", "answers 200 to bad orders", problem=lambda self, status, detail: OrderServer.problem(self, 200 if status == 400 else status, detail)),
-    rogue("deletes-unknown-orders", "declared-status", "answers 204 for unknown orders", delete=deleted_anyway),
-    rogue("replaces-items", "declared-status", "adds an item a second time", again=replaced),
     rogue("problems-as-json", "declared-content-type", "calls problems application/json", problem=lambda self, status, detail: replace(OrderServer.problem(self, status, detail), content_type="application/json")),
     rogue("refused-order-stays", "refused-changes-nothing", "leaves a refused order there", create=order_stays),
     rogue("loses-orders", "order-stored", "answers every tenth order and rolls it back", create=lost),
@@ -232,8 +201,6 @@ ROGUES = (
     rogue("client-s-total", "total-of-the-items", "takes the client's total", total=lambda self, new, prices: Decimal(new.document["total"]) if "total" in new.document else OrderServer.total(self, new, prices)),
     rogue("rounded-total", "total-of-the-items", "rounds high totals", total=total_in_float),
     rogue("deletes-in-memory", "order-deleted", "only remembers what it has deleted", delete=marked_deleted, read=read_unless_marked),
-    rogue("deletes-without-items", "order-deleted", "leaves items of what it has deleted", delete=items_stay, read=read_unless_marked),
-    rogue("another-s-card", "no-other-order-changed", "changes a second order's card", change=card_of_neighbour),
     rogue("same-cards", "no-other-order-changed", "changes all orders of a card", change=same_cards),
     rogue("loads-one-less", "orders-loaded", "loads an order less than it says", load=loads_one_less),
     rogue("answers-of-before", "answer-agrees", "answers an order without its new item", add=answers_before),
@@ -244,6 +211,5 @@ ROGUES = (
     rogue("locks-nothing", "orders-in-a-crowd", "locks no order whose items it changes", lock_order=lambda self, db, order: self.there(db, order)),
     rogue("writes-whole-rows", "orders-in-a-crowd", "writes an old total back with a card", change=whole_row),
     rogue("cached-orders", "reads-are-current", "keeps orders that were read", route=cached_order),
-    rogue("oldest-first", "newest-first", "lists the oldest first", newest=lambda self, connection, limit: OrderServer.newest(self, connection, limit)[::-1]),
     rogue("list-of-a-second", "newest-first", "keeps the list for a second", newest=list_of_a_second),
 )  # fmt: skip

@@ -45,16 +45,12 @@ def made_up(self: ReferenceServer, connection: Line) -> list[tuple[int, str]]:
 
 ROGUES = (
     Rogue("no-doctype", "fortune", "page-is-html", "leaves the doctype out", replaced("<!DOCTYPE html>", "")),
-    Rogue("untitled", "fortune", "page-is-html", "leaves the title out", replaced("<title>Fortunes</title>", "")),
     Rogue("sorted-by-id", "fortune", "fortunes-in-order", "sorts by id", {"order": lambda self, fortunes: sorted(ReferenceServer.order(self, fortunes))}),
     Rogue("none-added", "fortune", "fortunes-in-order", "adds no fortune at request time", {"order": lambda self, fortunes: sorted(fortunes, key=lambda row: row[1])}),
     Rogue("in-ascii", "fortune", "fortunes-in-order", "answers ? for what is not ASCII", page_with(str, "ascii")),
     Rogue("escapes-twice", "fortune", "fortunes-in-order", "escapes twice", {"escape": lambda self, message: html.escape(html.escape(message))}),
     Rogue("does-not-escape", "fortune", "nothing-executable", "does not escape", {"escape": lambda _, message: message}),
-    Rogue("injected-script", "fortune", "nothing-executable", "loads a script", replaced("</head>", '<script src="https://cdn.example/x.js"></script></head>')),
-    Rogue("handler", "fortune", "nothing-executable", "has an event handler", replaced("<body>", '<body onload="alert(1)">')),
     Rogue("advertises", "fortune", "nothing-else-on-the-page", "adds a line of text", replaced("<table>", "<p>Rogue 1.0</p><table>")),
-    Rogue("hides-rows", "fortune", "nothing-else-on-the-page", "hides a row", replaced("<tr><td>", "<tr hidden><td>")),
     Rogue("fixed-fortunes", "fortune", "fortunes-in-order", "reads the rows, answers others", {"fortunes": once}),
     Rogue("escapes-what-it-knows", "fortune", "fortunes-in-order", "escapes the seeded messages only", {"escape": lambda self, message: message.replace("<script>", "&lt;script&gt;").replace("</script>", "&lt;/script&gt;")}),
     Rogue("caches-fortunes", "fortune", "rows-read", "reads the rows every other time", {"fortunes": cached}),

@@ -1,31 +1,11 @@
 """Rogues of the tests that read rows: shapes, counts, values, draws and statements."""
 
-import random
 from collections.abc import Callable
 from functools import partialmethod
 
 from harness.tests.doubles.reference import ROWS, Ids, Line, ReferenceServer, Row, Rows, Session
 from harness.tests.doubles.rogues import Change, Rogue, every
-from harness.tests.doubles.rogues.busy import any_of, remembered, while_busy
-
-CELLS = 20  # of the ids by range, and by remainder: as uniformity is tried
-
-
-def scattered() -> list[int]:
-    """Three ids of ten, as many of each range and of each remainder as of every other: nothing but repeats shows."""
-    dice, width = random.Random(4), ROWS // CELLS
-    return [
-        identifier
-        for part in range(CELLS)
-        for remainder in range(CELLS)
-        for identifier in dice.sample(
-            [i for i in range(part * width + 1, (part + 1) * width + 1) if i % CELLS == remainder],
-            7 + (part + remainder) % 2,
-        )
-    ]
-
-
-SCATTERED = scattered()
+from harness.tests.doubles.rogues.busy import remembered, while_busy
 
 
 def shape(row: Callable[[int, int], object]) -> Change:
@@ -72,35 +52,12 @@ def drawn_from(self: ReferenceServer, ids: Ids, session: Session, count: int) ->
     return [session.dice.choice(ids) for _ in range(count)]
 
 
-def one_after_the_other(self: ReferenceServer, session: Session, count: int) -> list[int]:
-    with self.lock:
-        first = self.state.get("next", 0)
-        self.state["next"] = first + count
-    return [(first + n) % ROWS + 1 for n in range(count)]
-
-
-def near_each_other(self: ReferenceServer, distance: int, session: Session, count: int) -> list[int]:
-    """Different rows for each request, all of them within so many of one drawn at random."""
-    first = session.dice.randint(1, ROWS)
-    return [(first + n) % ROWS + 1 for n in session.dice.sample(range(distance), min(count, distance))]
-
-
 def opposite(self: ReferenceServer, session: Session, count: int) -> list[int]:
     """Each second draw is the one before, half the table further."""
     if (last := session.state.pop("last", None)) is not None:
         return [(i + ROWS // 2 - 1) % ROWS + 1 for i in last]
     session.state["last"] = ReferenceServer.draw(self, session, count)
     return list(session.state["last"])
-
-
-def half_of_the_last(self: ReferenceServer, session: Session, count: int) -> list[int]:
-    """Each second request repeats half of the rows of the one before, others than those it repeats are new."""
-    drawn = ReferenceServer.draw(self, session, count)
-    last = session.state.pop("last", None)
-    if last is None or len(last) != count:
-        session.state["last"] = drawn
-        return drawn
-    return [*last[: count // 2], *drawn[count // 2 :]]
 
 
 def remembering(self: ReferenceServer, session: Session, connection: Line, ids: Ids) -> Rows:
@@ -127,36 +84,18 @@ def select_in(self: ReferenceServer, session: Session, connection: Line, ids: Id
     return connection.execute(query, (list(set(ids)),)).fetchall()
 
 
-def evened_out(self: ReferenceServer, session: Session, connection: Line, ids: Ids) -> Rows:
-    """All rows by one call, and as many calls that find none as make up for it."""
-    for _ in ids[1:]:
-        select_in(self, session, connection, [])
-    return select_in(self, session, connection, ids)
-
-
 def select_twice(self: ReferenceServer, session: Session, connection: Line, ids: Ids) -> Rows:
     ReferenceServer.rows(self, session, connection, ids)
     return ReferenceServer.rows(self, session, connection, ids)
 
 
-def select_nothing(self: ReferenceServer, session: Session, connection: Line, ids: Ids) -> Rows:
-    """Fetches the whole table for each request, and sends a SELECT a row that names world but reads no page of it."""
-    table: dict[int, int] = dict(connection.execute("SELECT id, randomnumber FROM world").fetchall())
-    with connection.cursor() as cursor:
-        query = "SELECT %s::int AS id WHERE NOT EXISTS (SELECT FROM world WHERE false)"
-        cursor.executemany(query, [(i,) for i in ids], returning=True)
-    return [(i, table[i]) for i in ids]
-
-
 ROGUES = (
     Rogue("string-ids", "db", "integers", "ids as strings", shape(lambda i, n: {"id": str(i), "randomNumber": n})),
     Rogue("floats", "db", "integers", "numbers as 7.0", shape(lambda i, n: {"id": i, "randomNumber": float(n)})),
-    Rogue("null-numbers", "query", "integers", "numbers are null", shape(lambda i, n: {"id": i, "randomNumber": None})),
     Rogue("negatives", "db", "in-range", "negative numbers", shape(lambda i, n: {"id": i, "randomNumber": -n})),
     Rogue("ids-from-zero", "query", "in-range", "ids 0..9999", {"row": lambda self, identifier, number: {"id": identifier % ROWS, "randomNumber": number}, "draw": with_the_last}),
     Rogue("keys-in-two-cases", "db", "keys-once", "randomnumber and randomNumber", shape(lambda i, n: {"id": i, "randomnumber": n, "randomNumber": n})),
     Rogue("lower-case-key", "db", "keys-exact", "randomnumber", shape(lambda i, n: {"id": i, "randomnumber": n})),
-    Rogue("further-key", "query", "keys-exact", "a further key", shape(lambda i, n: {"id": i, "randomNumber": n, "_": 0})),
     Rogue("array-of-one", "db", "rows-are-objects", "an array for one row", {"row": lambda self, identifier, number: [{"id": identifier, "randomNumber": number}]}),
     Rogue("bare-when-one", "query", "rows-are-objects", "an object for queries=1", {"array": lambda self, rows: self.row(*rows[0]) if len(rows) == 1 else [self.row(*row) for row in rows]}),
     Rogue("no-upper-bound", "query", "count-exact", "501 rows for 501", count_with(lambda t, n: 501 if t == "501" else n)),
@@ -166,22 +105,12 @@ ROGUES = (
     Rogue("invents-numbers", "db", "equals-row", "reads rows, answers other numbers", {"rows": invented}),
     Rogue("off-by-one", "cached-query", "equals-row", "answers the number after", {"rows": off_by_one}),
     Rogue("always-row-42", "db", "ids-repeat-by-chance", "one fixed row", {"draw": lambda self, session, count: [42] * count}),
-    Rogue("identical-rows", "query", "ids-repeat-by-chance", "n times the same row", {"draw": lambda self, session, count: [session.dice.randint(1, ROWS)] * count}),
     Rogue("first-nine-tenths", "db", "ids-uniform", "ids 1..9000", {"draw": partialmethod(drawn_from, range(1, 9001))}),
-    Rogue("even-ids", "query", "ids-uniform", "even ids only", {"draw": partialmethod(drawn_from, range(2, ROWS + 1, 2))}),
-    Rogue("scattered-subset", "query", "ids-repeat-by-chance", "3,000 ids here and there", {"draw": partialmethod(drawn_from, SCATTERED)}),
-    Rogue("cache-of-a-tenth", "cached-query", "ids-uniform", "1,000 of the rows", {"draw": partialmethod(drawn_from, range(1, 1001))}),
-    Rogue("walks-the-table", "db", "ids-repeat-by-chance", "1, 2, 3, …", {"draw": one_after_the_other}),
     Rogue("dependent-draws", "db", "ids-independent", "every second id follows from the last", {"draw": opposite}),
-    Rogue("repeats-half", "query", "ids-independent", "half of the last request's rows again", {"draw": half_of_the_last}),
-    Rogue("neighbours", "query", "ids-independent", "rows that lie side by side", {"draw": partialmethod(near_each_other, 500)}),
     Rogue("caches-rows", "db", "rows-read", "reads each row once", {"rows": remembering}),
     Rogue("serves-memory", "query", "rows-read", "reads the table at start", {"rows": out_of_memory}),
     Rogue("spares-one-in-10000", "query", "rows-read", "leaves out one SELECT in 10,000", {"rows": one_in_ten_thousand}),
     Rogue("select-in", "query", "one-row-a-select", "WHERE id = ANY", {"rows": select_in}),
-    Rogue("evens-out", "query", "one-row-a-select", "WHERE id = ANY, and calls with no id at all", {"rows": evened_out}),
-    Rogue("select-join", "query", "one-row-a-select", "a join with a list of ids", {"rows": any_of}),
     Rogue("selects-twice", "db", "no-needless-select", "reads every row twice", {"rows": select_twice}),
-    Rogue("selects-nothing", "query", "rows-read", "SELECTs that read no page", {"rows": select_nothing}),
     Rogue("makes-up-when-busy", "db", "equals-row", "makes numbers up while many ask", while_busy({"rows": lambda self, session, connection, ids: [(i, 1) for i in ids]}), under_load=True),
 )  # fmt: skip

@@ -32,18 +32,6 @@ def read_ahead(self: ReferenceServer, session: Session, connection: Line, ids: I
     return answer
 
 
-def snapshot_of_the_pool(self: ReferenceServer, session: Session, connection: Line, ids: Ids) -> Rows:
-    """Keeps a copy of the table that it refreshes every 400 requests, and makes the SELECTs for show."""
-    with self.lock:
-        self.state["asked"] = self.state.get("asked", 0) + 1
-        stale = self.state["asked"] % 400 == 1
-    if stale or "copy" not in self.state:
-        self.state["copy"] = dict(connection.execute("SELECT id, randomnumber FROM world").fetchall())
-    ReferenceServer.rows(self, session, connection, ids)
-    copy: dict[int, int] = self.state["copy"]
-    return [(i, copy[i]) for i in ids]
-
-
 def same_count(self: ReferenceServer, connection: Line) -> list[tuple[int, str]]:
     """Reads the fortunes and renders a copy unless their number has changed."""
     rows = ReferenceServer.fortunes(self, connection)
@@ -56,10 +44,7 @@ def same_count(self: ReferenceServer, connection: Line) -> list[tuple[int, str]]
 
 ROGUES = (
     Rogue("decoy-reads", "db", "equals-row", "reads rows, answers what it read first", {"rows": decoy_reads}),
-    Rogue("decoy-reads-of-many", "query", "equals-row", "the same for 20 rows", {"rows": decoy_reads}),
-    Rogue("old-snapshot", "db", "equals-row", "reads in a transaction that never ends", {"rows": old_snapshot}),
-    Rogue("old-snapshot-of-many", "query", "equals-row", "the same for 20 rows", {"rows": old_snapshot}),
+    Rogue("old-snapshot", "query", "equals-row", "reads in a transaction that never ends", {"rows": old_snapshot}),
     Rogue("reads-ahead", "db", "equals-row", "answers rows read for the request before", {"rows": read_ahead}),
-    Rogue("copy-of-the-table", "query", "equals-row", "answers a copy of the table", {"rows": snapshot_of_the_pool}),
     Rogue("looks-at-the-count", "fortune", "fortunes-in-order", "renders a copy while the count is the same", {"fortunes": same_count}),
 )  # fmt: skip

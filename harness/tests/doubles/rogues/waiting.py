@@ -29,11 +29,6 @@ def extra_call(self: ReferenceServer, count: int) -> bytes:
     return ReferenceServer.fan_out_body(self, count)
 
 
-def sum_of_another(self: ReferenceServer, count: int) -> bytes:
-    numbers = [self.call() for _ in range(count)]
-    return self.encode_json({"calls": count, "sum": sum(numbers) + (1 if count > 1 else 0)})
-
-
 def rogue(name: str, test_type: str, caught_by: str, does: str, **change: Any) -> Rogue:
     return Rogue(name=name, test_type=test_type, caught_by=caught_by, does=does, change=change)
 
@@ -46,7 +41,7 @@ ROGUES = (
     rogue("one-call-for-all", "fan-out", "upstream-called", "calls once and multiplies", fan_out_body=lambda self, count: self.encode_json({"calls": count, "sum": count * self.call()})),
     rogue("cached-calls", "fan-out", "upstream-called", "spares some calls", call=cached_call),
     rogue("a-call-too-many", "fan-out", "upstream-called", "calls once more than asked", fan_out_body=extra_call),
-    rogue("another-sum", "fan-out", "upstream-called", "adds up wrongly", fan_out_body=sum_of_another),
+    rogue("another-sum", "fan-out", "upstream-called", "adds up wrongly", fan_out_body=lambda self, count: self.encode_json({"calls": count, "sum": sum(self.call() for _ in range(count)) + (count > 1)})),
     rogue("sum-alone", "fan-out", "calls-and-sum", "leaves calls out", fan_out_body=lambda self, count: self.encode_json({"sum": sum(self.call() for _ in range(count))})),
     rogue("calls-without-limit", "fan-out", "calls-clamped", "makes 101 calls", calls=lambda self, text: 101 if text == "101" else ReferenceServer.calls(self, text)),
 )  # fmt: skip

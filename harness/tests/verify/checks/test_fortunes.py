@@ -59,6 +59,7 @@ def test_pages_that_say_the_same_are_the_same(page: str) -> None:
         (PAGE.replace("<td>3", "<td onclick=x()>3"), "nothing-executable"),
         (PAGE.replace("<head>", '<head><meta http-equiv="refresh" content="0;url=/x">'), "nothing-executable"),
         (PAGE.replace("</table>", "text in the table</table>"), "nothing-else-on-the-page"),
+        (PAGE.replace("<tr><td>1", "<tr hidden><td>1"), "nothing-else-on-the-page"),
         (PAGE.replace("<td>フ", '<td style="display: NONE">フ'), "nothing-else-on-the-page"),
         (PAGE.replace("<title>Fortunes", "<title>Messages"), "page-is-html"),
         (PAGE.replace("<!DOCTYPE html>", "<!-- <!DOCTYPE html> -->" * 40), "page-is-html"),

@@ -56,6 +56,7 @@ def test_many_rows_of_a_call_are_not_evened_out_by_calls_that_find_none(text: st
 
 def test_of_the_pages_that_were_touched_each_row_takes_three() -> None:
     assert found("query", 100, counts(f"{ONE_ROW} AND $2", 2000, 2000, 5000)) == {"rows-read"}
+    assert found("db", 100, counts(ONE_ROW, 100, 0, 200)) == {"rows-read"}
 
 
 def test_a_table_is_not_hidden_by_spelling_it_by_code_points() -> None:
