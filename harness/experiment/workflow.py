@@ -302,10 +302,12 @@ def conclude(
         }
     )
     records = replace(records, info=info)
-    ranking = rank(info, records.trials, records.processes, records.verdicts)
-    folder.write_text("ranking.json", ranking.recorded())
-    folder.write_text("results.json", json.dumps(techempower.document(records), indent=1))
-    folder.write_info(info)  # last: who sees the end finds its ranking
+    try:
+        ranking = rank(info, records.trials, records.processes, records.verdicts)
+        folder.write_text("ranking.json", ranking.recorded())
+        folder.write_text("results.json", json.dumps(techempower.document(records), indent=1))
+    finally:
+        folder.write_info(info)  # last: who sees the end finds its ranking
     return RunOutcome(records=records, ranking=ranking, failures=missed)
 
 

@@ -314,6 +314,8 @@ test("the drill-down shows what was expected and what came, trials, gates and lo
 });
 
 test("two runs are compared with intervals and what else differed", async () => {
+  const path = `${stage.results}/20250622-second/run.json`;
+  writeFileSync(path, JSON.stringify({ ...JSON.parse(readFileSync(path, "utf-8")), revision: "c0ffee" }));
   await open("");
   for (const name of ["20250615-small", "20250622-second"])
     await at.page.getByLabel(`Choose Synthetic run ${name}`).check();
@@ -325,6 +327,7 @@ test("two runs are compared with intervals and what else differed", async () => 
   await expect
     .poll(() => at.page.locator("tbody td", { hasText: /^\d\.\d\d×\s*\[\d\.\d+, \d\.\d+\]$/ }).count())
     .toBe(8);
+  await expect.poll(() => at.page.locator(".notes").innerText()).toContain("the runs differ in revision");
 });
 
 test("what is shown is exported as CSV, JSON, SVG and PNG", async () => {
