@@ -76,7 +76,8 @@ class Api:
         """A run's document."""
         document = run.document()
         first = next(iter(document.sentences.values()), {})
-        self._leads[run.id] = next(iter(first.get(document.ranking.leading, ())), "")
+        lead = next(iter(first.get(document.ranking.leading, ())), "")
+        self._leads[run.id] = "" if run.info.status == "running" else lead
         return document
 
     def claims(self) -> ClaimsDocument:
@@ -110,6 +111,7 @@ class Api:
             growing = any(run.info.status == "running" for run in runs)
             # At least 5 s, or 20 times what it took to make: its viewers cost the run a twentieth of a CPU at most.
             until = ended + max(5.0, 20.0 * (ended - began)) if growing else ended
+            self._kept.pop(key, None)  # to the end, as the newest
             self._kept[key] = Made(json=json, states=states, until=until)
             for oldest in list(self._kept)[:-KEPT]:
                 self._kept.pop(oldest, None)

@@ -75,7 +75,6 @@ class RunDocument(Record):
     example: bool = False
     sentences: dict[str, dict[str, tuple[str, ...]]] = Field(default_factory=dict)  # test type -> metric -> the answer
     ranking: Ranking  # without the tables of single loads: those come with a TestDocument
-    processes: int = 0  # of the implementation and test type that has most
     problems: tuple[Problem, ...] = ()
     source_base: str | None = None  # address that an implementation's folder is appended to; None without a remote
 

@@ -8,6 +8,7 @@ from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 from statistics import median
+from typing import TypeVar
 
 from pydantic import ConfigDict, Field
 
@@ -34,7 +35,7 @@ from harness.records.reader import RANKING_OPENED, RunReader, bounded, first_com
 from harness.report import comparison as words
 from harness.report.sentence import sentences, title_of
 from harness.report.tables import is_ranked
-from harness.stats.model import Ranking, Table, TestTypeRanking
+from harness.stats.model import SCORING_VERSION, OrderTable, Ranking, Table, TestTypeRanking
 
 LOG_BYTES = 512 * 1024  # of a log's end that are shown
 NAME = re.compile(r"[\w][\w.+-]*")  # of a run's folder: no separator, no leading dot
@@ -48,6 +49,7 @@ TAIL_BYTES = 1 << 20  # of trials.jsonl, in which the last trials are looked for
 LAST_TRIALS = 8  # that a page shows of a run in progress
 
 FileState = tuple[int, int]
+AnyTable = TypeVar("AnyTable", Table, OrderTable)
 
 
 class HeadlineTest(TestTypeRanking):
@@ -72,13 +74,15 @@ class Run(RunReader):
         self.example = folder.parent.as_posix().endswith(f"/{PUBLISHED}")
 
     def ranking(self, model: type[Ranking] = Ranking) -> Ranking:
-        """ranking.json where there is one that can be read; else ranked here from the trials."""
+        """ranking.json where it is of the run's end and by today's rules; else ranked here from the trials."""
         found = self._read_ranking(model)
         return found if is_ranked(self.info) else unranked(found)
 
     def _read_ranking(self, model: type[Ranking]) -> Ranking:
         try:
-            return model.model_validate_json(bounded(self.folder / "ranking.json", RANKING_OPENED))
+            found = model.model_validate_json(bounded(self.folder / "ranking.json", RANKING_OPENED))
+            if found.scoring_version == SCORING_VERSION and self.info.status != "running":
+                return found
         except FileNotFoundError:
             pass
         except ValueError as error:
@@ -108,21 +112,20 @@ class Run(RunReader):
         return LogDocument(path=name, text=text, skipped=max(0, size - LOG_BYTES))
 
     def logs(self) -> list[str]:
-        """All logs, relative to the run's folder."""
-        folder = self.folder / "logs"
-        return sorted(str(path.relative_to(self.folder)) for path in folder.rglob("*.log") if path.is_file())
+        """All logs, relative to the run's folder; no link out of it."""
+        folder = self.folder.resolve() / "logs"
+        found = (path for path in folder.rglob("*.log") if path.is_file() and path.resolve().is_relative_to(folder))
+        return sorted(str(path.relative_to(folder.parent)) for path in found)
 
     def document(self) -> RunDocument:
         """The run's document."""
         ranking = self.ranking(HeadlineRanking)
-        rows = [row for test in ranking.test_types.values() for row in test.headline.rows]
         return RunDocument(
             run=self.info,
             title=title_of(self.info),
             example=self.example,
             sentences=sentences(self.info, ranking),
             ranking=ranking,
-            processes=max((row.throughput.estimate.processes for row in rows if row.throughput), default=0),
             problems=tuple(self.problems),
             source_base=source_base(),
         )
@@ -265,7 +268,7 @@ def _cell_latency(trials: Sequence[Trial]) -> CellLatency:
 def unranked(ranking: Ranking) -> Ranking:
     """Of a profile that only checks that things run: figures without places, and no score."""
 
-    def table(found: Table) -> Table:
+    def table(found: AnyTable) -> AnyTable:
         rows = (row.model_copy(update={"ranked": False}) for row in found.rows)
         return found.model_copy(update={"rows": tuple(rows)})
 
@@ -273,7 +276,8 @@ def unranked(ranking: Ranking) -> Ranking:
         kind: test.model_copy(update={"headline": table(test.headline), "tables": tuple(map(table, test.tables))})
         for kind, test in ranking.test_types.items()
     }
-    return ranking.model_copy(update={"test_types": kinds, "overall": ()})
+    orders = ranking.orders and ranking.orders.model_copy(update={"tables": tuple(map(table, ranking.orders.tables))})
+    return ranking.model_copy(update={"test_types": kinds, "overall": (), "orders": orders})
 
 
 def _summaries(verdicts: Iterable[Verdict]) -> tuple[VerdictSummary, ...]:

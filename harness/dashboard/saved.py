@@ -111,4 +111,5 @@ REDUCTIONS: Mapping[str, Callable[[Embedded], Embedded]] = {
     "The second-by-second series are left out.": without_seconds,
     "Logs are left out.": lambda e: e.model_copy(update={"logs": {}}),
     "Single trials are left out.": lambda e: e.model_copy(update={"cells": ()}),
+    "Tables of single loads are left out.": lambda e: e.model_copy(update={"tests": {}, "latency": {}}),
 }

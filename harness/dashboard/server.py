@@ -56,20 +56,23 @@ def knows(host: str, bind: str) -> bool:
 
 def create_app(api: Api, web: Path, *, bind: str = "127.0.0.1") -> Starlette:
     """The ASGI application: GET and HEAD only."""
-    html = (web / "index.html").read_bytes()
 
     async def guard(request: Request, answer: Callable[[Request], Awaitable[Response]]) -> Response:
-        """The security headers on every answer, and none to a Host that is a name of somebody else's."""
-        if knows(request.headers.get("host", ""), bind):
-            response = await answer(request)
+        """The security headers on every answer; no documents for somebody else's name or page."""
+        if not knows(request.headers.get("host", ""), bind):
+            response: Response = JSONResponse({"error": "unknown Host"}, status_code=421)
+        elif request.headers.get("sec-fetch-site") == "cross-site" and request.url.path.startswith("/api/"):
+            response = JSONResponse({"error": "asked by a page of another site"}, status_code=403)
         else:
-            response = JSONResponse({"error": "unknown Host"}, status_code=421)
+            response = await answer(request)
         response.headers.update(HEADERS)
         return response
 
     return Starlette(
         routes=[
-            Route("/", lambda request: HTMLResponse(html, headers={"cache-control": "no-cache"})),
+            Route(
+                "/", lambda _: HTMLResponse((web / "index.html").read_bytes(), headers={"cache-control": "no-cache"})
+            ),
             Route("/favicon.ico", lambda request: Response(status_code=204)),
             Mount("/assets", StaticFiles(directory=web / "assets")),
             *api.routes(),

@@ -303,11 +303,13 @@ def conclude(
             "problems": problems,
         }
     )
-    folder.write_info(info)
     records = replace(records, info=info)
-    ranking = rank(info, records.trials, records.processes, records.verdicts)
-    folder.write_text("ranking.json", ranking.recorded())
-    folder.write_text("results.json", json.dumps(techempower.document(records), indent=1))
+    try:
+        ranking = rank(info, records.trials, records.processes, records.verdicts)
+        folder.write_text("ranking.json", ranking.recorded())
+        folder.write_text("results.json", json.dumps(techempower.document(records), indent=1))
+    finally:
+        folder.write_info(info)  # last: who sees the end finds its ranking
     return RunOutcome(records=records, ranking=ranking, failures=missed)
 
 

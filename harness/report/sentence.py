@@ -18,8 +18,8 @@ QUANTITIES: tuple[Quantity, ...] = ("cpu", "throughput")
 OVERALL = "overall"
 # Of overall scores, the order service and every other test type: what is compared, how it is written, and its unit.
 MEASURES: dict[tuple[str, Quantity], tuple[str, Callable[[float], str], str]] = {
-    (OVERALL, "cpu"): ("CPU per request", "{:.2f}".format, "times the reference"),
-    (OVERALL, "throughput"): ("throughput", "{:.2f}".format, "times the reference"),
+    (OVERALL, "cpu"): ("CPU per request", "{:.2f}".format, "times as good as the reference"),
+    (OVERALL, "throughput"): ("throughput", "{:.2f}".format, "times as good as the reference"),
     (ORDER, "cpu"): ("CPU per arrival", format_micros, "µs of CPU an arrival"),
     (ORDER, "throughput"): ("response time", lambda seconds: f"{seconds * 1e3:,.2f}", f"ms for {CREATE}"),
     ("", "cpu"): ("CPU per request", format_micros, "µs of CPU a request"),
@@ -133,7 +133,9 @@ def _in_words(groups: Sequence[Placed]) -> str:
         return f"{_names(groups[0])} tie, and nobody is known to lead"
     found, place = [], 0
     for group in groups:
-        ordinal = ORDINALS[place] if place < len(ORDINALS) else "last" if group is groups[-1] else f"{place + 1}th"
+        ordinal = (
+            ORDINALS[place] if place < len(ORDINALS) else "last" if group is groups[-1] else f"in place {place + 1}"
+        )
         rank = group[0][1].rank
         alone = ordinal if rank.low == rank.high else f"in place {rank.label}"
         found.append(f"{_names(group)} {'tie' if len(group) > 1 else alone}")
@@ -164,8 +166,9 @@ def _figures(groups: Sequence[Placed], kind: str, quantity: Quantity) -> str:
     told = [f"{_names(front)}: {between}{show(max(figures))} {unit}"]
     behind = {name: each.to_best for name, each in (*groups[1:2][0][:1], *groups[-1][-1:])} if groups[1:] else {}
     told += [f"{name} {ratio(to_best)} of the best" for name, to_best in behind.items() if to_best]
-    processes = min(each.estimate.processes for group in groups for _, each in group)
-    return f"{', '.join(told)} ({counted(processes, 'process')} of each)."
+    counts = [each.estimate.processes for group in groups for _, each in group]
+    fewest = f"{min(counts)} to " if min(counts) < max(counts) else ""
+    return f"{', '.join(told)} ({fewest}{counted(max(counts), 'process')} of each)."
 
 
 def _where(info: RunInfo) -> str:

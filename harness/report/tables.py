@@ -197,7 +197,7 @@ def shown(info: RunInfo, ranking: Ranking, *, every_load: bool) -> Iterator[Show
     if orders := ranking.orders:
         for of_factor in orders.tables:
             title = f"order ×{of_factor.factor:g}, by the response time of {CREATE}"
-            yield _order_table(title, of_factor.rows)
+            yield _order_table(title, of_factor.rows, ranked=is_ranked(info))
         if orders.goal and orders.capacities:
             yield _goal(f"order, highest factor at which {orders.goal.label} of {CREATE}", "factor", orders.capacities)
     if ranking.overall and is_ranked(info):
@@ -289,8 +289,11 @@ def _points(table: LatencyTable) -> Shown:
     )
 
 
-def _order_table(title: str, found: Sequence[OrderRow]) -> Shown:
-    rows = Rows(found, lambda row: row.response if row.ranked else None)
+def _order_table(title: str, found: Sequence[OrderRow], *, ranked: bool) -> Shown:
+    def response(row: OrderRow) -> Standing | None:
+        return row.response if row.ranked else None
+
+    rows = Rows(found, response if ranked else _no_place)
 
     def micros(seconds: float) -> str:
         return f"{seconds * 1e6:,.0f}"
@@ -300,12 +303,12 @@ def _order_table(title: str, found: Sequence[OrderRow]) -> Shown:
 
     return rows.table(
         title,
-        rows.rank(),
+        *([rows.rank()] if ranked else []),
         rows.column("implementation", lambda row: row.implementation),
-        *rows.figure("p50 ms", rows.place, _milliseconds, 1e3),
+        *rows.figure("p50 ms", response, _milliseconds, 1e3),
         rows.percentile("p90", "90", lambda row: row.percentiles, 1),
         rows.percentile("p99", "99", lambda row: row.percentiles, 1),
-        rows.rank("rank by CPU", lambda row: standing(row, "cpu"), 2),
+        *([rows.rank("rank by CPU", lambda row: standing(row, "cpu"), 2)] if ranked else []),
         *rows.figure("µs CPU/arrival", lambda row: standing(row, "cpu"), micros, 1e6, (0, 1)),
         rows.column("µs database", database, 3),
         rows.column("memory", lambda row: format_bytes(row.rss_peak), 4),

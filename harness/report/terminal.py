@@ -2,6 +2,7 @@
 
 import os
 import sys
+import time
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import TextIO
@@ -57,12 +58,13 @@ def show(info: RunInfo, ranking: Ranking, console: SafeConsole, *, every_load: b
     for note in (*ranking.notes, *footnotes(info, ranking)):
         console.print(Text(f"· {note}", style="dim"))
     for problem in info.problems:
-        console.print(Text(f"! {problem.splitlines()[0]}", style="red"))
+        console.print(Text("! " + problem.partition("\n")[0], style="red"))
 
 
 def heading(info: RunInfo) -> Text:
     """Which run this is, and on which machines."""
-    took = format_seconds(info.completed_at - info.started_at) if info.completed_at else "unfinished"
+    at = time.strftime("%Y-%m-%d %H:%M", time.localtime(info.completed_at))
+    ended = f"ended {at}" if info.completed_at else "unfinished"
     machine = info.machine
     grade = f", machine grade {machine.grade}" if machine.grade else ""
     lines = [
@@ -80,7 +82,7 @@ def heading(info: RunInfo) -> Text:
     ]
     return Text.assemble(
         (f"Run {info.run_id}", "bold"),
-        f"  {info.status}, profile {info.profile}, {info.runtime} runtime, seed {info.seed}, {took}",
+        f"  {info.status}, profile {info.profile}, {info.runtime} runtime, seed {info.seed}, {ended}",
         ("\n" + "\n".join(lines), "dim"),
     )
 

@@ -193,7 +193,7 @@ def _larger(one: NoiseFloor | None, other: NoiseFloor | None) -> NoiseFloor | No
 
 
 def _differing(a: RunInfo, b: RunInfo) -> Iterator[str]:
-    """Facts in which two runs differ beside the code, with both sides."""
+    """Facts in which two runs differ, with both sides."""
     for name, left, right in (
         ("machine", a.machine.hostname, b.machine.hostname),
         ("CPU", a.machine.cpu_model, b.machine.cpu_model),
@@ -205,6 +205,7 @@ def _differing(a: RunInfo, b: RunInfo) -> Iterator[str]:
         ("profile", a.profile, b.profile),
         ("runtime", a.runtime, b.runtime),
         ("design", a.design, b.design),
+        ("revision", *(run.revision and run.revision + " with local changes" * bool(run.dirty) for run in (a, b))),
         ("generator", a.generator, b.generator),
         *((f"tool {tool}", a.tools.get(tool), b.tools.get(tool)) for tool in sorted({*a.tools, *b.tools})),
     ):

@@ -14,6 +14,8 @@ from harness.dashboard.runs import PUBLISHED, SILENT_SECONDS, Run, Runs
 from harness.errors import StoreError
 from harness.records.models import Closed
 from harness.report.sentence import title_of
+from harness.stats.model import OrderRow, Orders, OrderTable
+from harness.tests.report import made
 
 SMALL = "20250615-small"
 
@@ -51,10 +53,20 @@ def test_a_run_that_is_still_being_prepared_says_at_what(results: Path) -> None:
     assert broken.message == "not there; the run was last seen running, at: building"
 
 
-@pytest.mark.parametrize(("text", "problems"), [(None, []), ('{"run_id": 7}', ["ranking.json"])])
-def test_without_a_ranking_that_can_be_read_the_trials_are_ranked(
-    results: Path, text: str | None, problems: list[str]
+@pytest.mark.parametrize(
+    ("text", "status", "problems"),
+    [
+        (None, "complete", []),
+        ('{"run_id": 7}', "complete", ["ranking.json"]),
+        ('{"run_id": "run", "reference": null, "scoring_version": 3}', "complete", []),
+        ('{"run_id": "run", "reference": null}', "running", []),  # of its interruption
+    ],
+)
+def test_without_a_ranking_that_counts_the_trials_are_ranked(
+    results: Path, text: str | None, status: str, problems: list[str]
 ) -> None:
+    path = results / "run" / "run.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"status": status}))
     (results / "run" / "ranking.json").unlink()
     if text:
         (results / "run" / "ranking.json").write_text(text)
@@ -98,6 +110,14 @@ def test_a_long_log_is_cut_at_its_start(results: Path, monkeypatch: pytest.Monke
     (results / "run" / "logs" / "long.log").write_text("0123456789abcdefghij")
     log = Run(results / "run").log("logs/long.log")
     assert (log.text, log.skipped) == ("abcdefghij", 10)
+
+
+def test_a_profile_that_ranks_nothing_ranks_no_orders() -> None:
+    row = OrderRow(**dict(made.row("a", 1, (1, 1))), response=None, percentiles={}, database_cpu_per_arrival=None)
+    orders = Orders(tables=(OrderTable(factor=8, rows=(row,)),))
+    found = runs.unranked(made.ranking(orders=orders)).orders
+    assert found
+    assert not found.tables[0].rows[0].ranked
 
 
 def test_a_name_that_only_repeats_the_time_is_replaced_by_what_the_run_is(sample_results: Path) -> None:

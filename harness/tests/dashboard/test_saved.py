@@ -11,7 +11,7 @@ import pytest
 from harness.dashboard import saved
 from harness.dashboard.documents import Embedded
 from harness.dashboard.runs import Run
-from harness.tests.doubles import invented, sample_data
+from harness.tests.doubles import invented
 
 
 @pytest.fixture
@@ -84,21 +84,15 @@ def test_what_does_not_fit_is_left_out_in_order_and_said(
     assert all(trial.windows == () for cell in reduced.cells for trial in cell.trials)
     tables = [{name: len(test.tables) for name, test in each.tests.items()} for each in (reduced, collected)]
     assert tables[0] == tables[1]
+    monkeypatch.setattr(saved, "MOST_BYTES", 0)
+    assert unpacked(saved.page(web, collected)).tests == {}
+
+
+def test_a_log_that_leads_out_of_the_folder_is_left_out(results: Path) -> None:
+    logs = Run(results / "run").logs()
+    (results / "run" / "logs" / "out.log").symlink_to(results / "run" / "run.json")
+    assert Run(results / "run").logs() == logs
 
 
 def test_numbers_keep_six_digits_and_times_of_day_all() -> None:
     assert [saved.shorter(text) for text in ("12345.6789", "1750000000.25")] == [12345.7, 1750000000.25]
-
-
-@pytest.mark.gallery  # eight seconds of CPU; what a file leaves out, and that a small one is whole, is tried above
-def test_ten_implementations_of_ten_processes_are_less_than_two_megabytes(tmp_path: Path, web: Path) -> None:
-    """Seven test types, two or three loads, ten processes, fifteen windows a trial: 2,000 trials."""
-    speeds = {f"framework-{number}": 1 + number / 10 for number in range(10)}
-    items = [invented.implementation((name, *invented.REAL[0][1:])) for name in speeds]
-    types = (*invented.SIX, "cached-query")
-    found = invented.simulated(speeds, types, processes=10, rounds=1, seconds=15.0)
-    sample_data.write_records(tmp_path / "ten", invented.finished(found, "ten", items, started_at=invented.EPOCH))
-    (web / "assets" / "index-1.js").write_text("x" * 200_000)
-    text = saved.page(web, saved.collect(Run(tmp_path / "ten")))
-    assert len(text.encode()) < 2_000_000
-    assert "Single trials are left out." not in json.dumps(unpacked(text).left_out)

@@ -114,6 +114,16 @@ def test_a_host_that_is_a_name_of_somebody_elses_is_refused(client: TestClient, 
     assert client.get("/api/runs", headers={"host": host}).status_code == status
 
 
+def test_a_page_of_another_site_gets_no_documents_and_may_link_here(client: TestClient) -> None:
+    answers = [client.get(path, headers={"sec-fetch-site": "cross-site"}).status_code for path in ("/api/runs", "/")]
+    assert answers == [403, 200]
+
+
+def test_a_page_built_anew_is_served_at_once(client: TestClient, web: Path) -> None:
+    (web / "index.html").write_text("<!doctype html><p>anew")
+    assert client.get("/").text == "<!doctype html><p>anew"
+
+
 def test_a_document_is_made_once_for_all_and_again_when_a_file_has_changed(
     results: Path, web: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

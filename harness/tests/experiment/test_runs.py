@@ -75,6 +75,7 @@ def test_a_run_leaves_its_files_and_nothing_else(tmp_path: Path) -> None:
     names = {path.name for path in folder.iterdir() if not path.name.startswith(".")}
     files = {"run.json", "processes.jsonl", "trials.jsonl", "verdicts.jsonl", "ranking.json", "results.json"}
     assert names == files | {"progress.json", "logs"}
+    assert (folder / "run.json").stat().st_mtime_ns >= (folder / "ranking.json").stat().st_mtime_ns
     assert fake.display.closed
     records = fake.records()
     assert not records.problems

@@ -21,6 +21,13 @@ def test_a_tie_has_the_figures_of_all_who_are_in_it_and_no_leader() -> None:
     assert said.figures == "one and two: 40,000 to 80,000 requests/s (2 processes of each)."
 
 
+def test_numbers_of_processes_that_differ_are_told_as_such() -> None:
+    row = made.standing(10e-6, 10e-6, (1, 1), 1)
+    more = row.model_copy(update={"estimate": row.estimate.model_copy(update={"processes": 15})})
+    rows = (made.row("a", 1, (1, 1)).model_copy(update={"cpu_per_request": more}), made.row("b", 2, (2, 2)))
+    assert sentence(made.info(), made.ranking(rows), "json", "cpu").figures.endswith("(2 to 15 processes of each).")
+
+
 def test_who_is_not_decided_worse_than_all_before_has_no_ordinal() -> None:
     """one is better than three, and two is not: a group ends where its leader is decided better."""
     said = sentence(
@@ -36,12 +43,17 @@ def test_a_crowd_is_told_briefly() -> None:
     assert lead.endswith("f001 first; f002 second; f003 third; f004 fourth; 295 more between; f300 last.")
     crowd = sentence(made.info(), made.ranking(made.rows(dict.fromkeys(names, (1, 300)))), "json", "cpu").lead
     assert "f001, f002, f003 and 297 more tie" in crowd
+    behind = dict.fromkeys(names[:20], (1, 20)) | {"next": (21, 21), "last": (22, 22)}
+    assert sentence(made.info(), made.ranking(made.rows(behind)), "json", "cpu").lead.endswith(
+        "; next in place 21; last last."
+    )
 
 
 def test_the_whole_answer_is_by_the_figure_that_leads_with_the_other_beside_it() -> None:
     said = answer(made.info(), made.ranking(leading="throughput"))
     assert said.lead.startswith("Overall, by throughput: vertx-web first")
     assert "Overall, by CPU per request: vertx-web first" in said.figures
+    assert "times as good as the reference" in said.figures
     without = answer(made.info(), made.ranking(overall=()))
     assert without.lead.startswith("JSON, by CPU per request: vertx-web first")
 

@@ -111,6 +111,8 @@ def test_the_order_service_has_response_time_and_cpu_by_arrival() -> None:
     assert "order ×8, by the response time of create order" in text
     assert {"12.00", "50.00", "900", "300"} <= set(text.split())
     assert "highest factor at which p99 ≤ 100 ms of create order" in text
+    smoke = shown(made.info(("a",), ranked=False), made.ranking(orders=orders.model_copy(update={"goal": None})))
+    assert "rank" not in smoke.partition("order ×8")[2].partition("\n·")[0]
 
 
 @pytest.mark.parametrize("width", [70, 80, 100, 160])
@@ -151,6 +153,7 @@ def test_each_role_s_machine_and_each_link_is_named() -> None:
     app = RoleMachine(role="server", name="app", address="10.0.0.2", engine="26.1.5", machine=machine)
     link = MachineLink(of="app", to="c1", round_trip=80e-6, throughput=1.25e9)
     lines = terminal.heading(made.info(machines=(app,), links=(link,))).plain.splitlines()
+    assert "ended 19" in lines[0]
     assert "server: app (10.0.0.2), Slow CPU, 2 CPUs, Docker 26.1.5, grade B" in lines
     assert "app to c1: round trip 80 µs, 10.00 Gbit/s" in lines
 

@@ -73,7 +73,9 @@ def test_what_one_run_lacks_is_missing_with_its_letter_and_the_floor_ties_what_i
     a, b = records((0, 0, 0), 4), records((0, 0.3, 0), 5, began=1.0)
     kept = [trial for trial in b.trials if trial.implementation != "c"]
     floor = NoiseFloor(implementation="x", profile="p", measured_at=0.0, pairs=9, throughput=0.5, cpu_per_request=0.01)
-    found = compare(a, RunRecords(info=b.info.model_copy(update={"noise_floor": floor}), trials=kept), 0.05)
+    info = b.info.model_copy(update={"noise_floor": floor, "revision": "c0ffee", "dirty": True})
+    found = compare(a, RunRecords(info=info, trials=kept), 0.05)
+    assert "the runs differ in revision: A unknown, B c0ffee with local changes" in found.notes
     reasons = {cell.implementation: cell.reason for cell in found.cells}
     assert reasons == {"a": "", "b": "", "c": "B: not measured"}
     changed = next(cell for cell in found.cells if cell.implementation == "b")

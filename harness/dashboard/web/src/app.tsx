@@ -44,6 +44,10 @@ export function App({ source }: { source: Source }) {
     };
   }, [source, open]);
 
+  useEffect(() => {
+    if (page !== "run") document.title = `${page === "runs" ? "Runs" : page === "compare" ? "Compare" : "Claims"}: tfb`;
+  }, [page]);
+
   return (
     <Provider value={{ source, route, go }}>
       <a

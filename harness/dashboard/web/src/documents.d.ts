@@ -96,7 +96,6 @@ export interface RunDocument {
     };
   };
   ranking: Ranking;
-  processes: number;
   problems: Problem[];
   source_base: string | null;
 }

@@ -37,7 +37,5 @@ const MEANINGS: Record<string, string> = {
 export function meaning(word: string): string {
   const key = word.toLowerCase();
   const known = Object.hasOwn(MEANINGS, key) ? MEANINGS[key] : undefined;
-  return (
-    known ?? "A validity check of the harness: the page of the implementation shows what was measured and allowed."
-  );
+  return known ?? "Measured under a condition that its page and docs/method.md name.";
 }

@@ -93,9 +93,12 @@ export function scoreLines(
       (b.score ?? -1) - (a.score ?? -1) || a.missing.length - b.missing.length || a.name.localeCompare(b.name, "en"),
   );
   const best = list[0]?.score ?? null;
-  return list.map((line, index) =>
-    line.score === null ? line : { ...line, position: index + 1, share: best ? line.score / best : null },
-  );
+  let place = 0;
+  return list.map((line, index) => {
+    if (line.score === null) return line;
+    if (list[index - 1]?.score !== line.score) place = index + 1;
+    return { ...line, position: place, share: best ? line.score / best : null };
+  });
 }
 
 /** Each implementation's advantage in a test type: over the reference, or as a share of the best without one. */
@@ -110,7 +113,7 @@ function advantages(ranking: Ranking, test: string, metric: Metric): Map<string,
   return new Map(
     ranked.flatMap((row) => {
       const share = shareOfBest(spec, spec.value(row), best);
-      const ratio = reference ? advantage(row, reference, metric) : share;
+      const ratio = ranking.reference === null ? share : reference ? advantage(row, reference, metric) : null;
       return isNumber(ratio) && isNumber(share) ? [[row.implementation, { ratio, share }] as const] : [];
     }),
   );

@@ -104,7 +104,7 @@ export class ServerSource implements Source {
 
   /** Show a TechEmpower file that was dropped on the page; answers the id to show it under. */
   open(name: string, text: string): string {
-    const id = `local:${name}`;
+    const id = `local:${this.opened.size + 1}-${name}`;
     this.opened.set(id, new EmbeddedSource(convert(JSON.parse(text), id)));
     return id;
   }

@@ -39,7 +39,7 @@ export function lines(
   const spec = SPECS[metric];
   const best = bestValue(spec, table.rows);
   const first = table.rows.find((row) => row.implementation === reference);
-  const other = first ? spec.value(first) : null;
+  const base = reference === null ? best : first?.ranked ? spec.value(first) : null;
   const all = table.rows.map((row): Line => {
     const standing = spec.standing(row);
     const median = spec.value(row);
@@ -59,7 +59,7 @@ export function lines(
       standing,
       position: row.ranked ? (standing?.position ?? null) : null,
       share: row.ranked ? shareOfBest(spec, median, best) : null,
-      ratio: ratioTo(spec, row, reference, other ?? best),
+      ratio: ratioTo(spec, row, reference, base),
     };
   });
   const direction = spec.lowerIsBetter ? 1 : -1;
@@ -75,7 +75,11 @@ export function lines(
     .map(({ line }) => line);
   if (!unplaced) return ordered;
   let place = 0;
-  return ordered.map((line) => (line.row.ranked && line.figure ? { ...line, position: ++place } : line));
+  return ordered.map((line, index) => {
+    if (!line.row.ranked || !line.figure) return line;
+    if (ordered[index - 1]?.figure?.median !== line.figure.median) place = index + 1;
+    return { ...line, position: place };
+  });
 }
 
 function plainKey(line: Line, direction: number): number {
@@ -109,7 +113,9 @@ export function shown(all: readonly Line[], route: Route): Line[] {
     : null;
   const matched = new Set(matching);
   const kept = all.filter(
-    (line) => pinned.has(line.name) || (matched.has(line) && (!variants || variants.has(line.name))),
+    (line) =>
+      (pinned.has(line.name) && !route.hidden.includes(line.name)) ||
+      (matched.has(line) && (!variants || variants.has(line.name))),
   );
   const natural = naturallyDescending(route.sort);
   const direction = (route.descending ?? natural) ? -1 : 1;

@@ -1,6 +1,6 @@
 // What is behind a run: the machine and its grade, versions, the exact command, settings, builds.
 import type { Machine, MachineLink, RoleMachine, RunDocument } from "../documents";
-import { bytes, isNumber, moment, percent, seconds } from "../format";
+import { bytes, isNumber, moment, percent, seconds, shell } from "../format";
 import { usePage } from "../hooks";
 import { testName } from "../load";
 import { name as loadName } from "../load";
@@ -130,14 +130,14 @@ function Settings({ doc }: { doc: RunDocument }) {
       <h2 id="asked">Command and settings</h2>
       {run.command.length > 0 && (
         <pre tabIndex={0}>
-          <code>{commandLine(run.command).join(" ")}</code>
+          <code>{shell(run.command[0]?.endsWith("tfb") ? run.command : ["./tfb", ...run.command])}</code>
         </pre>
       )}
       <Facts
         facts={[
           ["Environment", <bdi>{run.environment}</bdi>],
           ["Began", moment(run.started_at)],
-          ["Took", run.completed_at ? seconds(run.completed_at - run.started_at) : ""],
+          ["Ended", run.completed_at ? moment(run.completed_at) : ""],
           ["Profile", <bdi>{run.profile}</bdi>],
           ["Runtime", run.runtime],
           ["Design", run.design],
@@ -200,14 +200,4 @@ function Builds({ doc }: { doc: RunDocument }) {
       />
     </section>
   );
-}
-
-/** The command as it was typed: the records leave the program's own name out. */
-function commandLine(command: string[]): string[] {
-  return (command[0]?.endsWith("tfb") ? command : ["./tfb", ...command]).map(quoted);
-}
-
-/** An argument as a shell would need it. */
-function quoted(argument: string): string {
-  return /^[\w@%+=:,./-]+$/.test(argument) ? argument : `'${argument.replaceAll("'", `'\\''`)}'`;
 }

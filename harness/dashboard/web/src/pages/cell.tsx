@@ -17,12 +17,12 @@ function known(fact: string) {
   return fact && fact !== "None" ? <bdi>{fact}</bdi> : "";
 }
 
-export function CellPage({ doc }: { doc: RunDocument }) {
+export function CellPage({ doc, version }: { doc: RunDocument; version: number }) {
   const { source, route, go } = usePage();
   const { run, ranking } = doc;
   const info = run.implementations.find((item) => item.name === route.implementation);
   const test = route.test || info?.test_types[0] || "";
-  const loaded = useDocument(`cell ${route.run} ${route.implementation} ${test}`, () =>
+  const loaded = useDocument(`cell ${route.run} ${route.implementation} ${test}#${version}`, () =>
     source.cell(route.run, route.implementation, test),
   );
   useEffect(() => scrollTo(0, 0), [route.implementation]); // not where the table was left that led here
@@ -33,7 +33,7 @@ export function CellPage({ doc }: { doc: RunDocument }) {
   return (
     <article class="cell">
       <p class="back">
-        <a href={href({ page: "run", run: route.run, test })}>← All implementations</a>
+        <a href={href({ ...route, view: "table", test, implementation: "", process: null })}>← All implementations</a>
       </p>
       <h2>
         <bdi>{route.implementation}</bdi>

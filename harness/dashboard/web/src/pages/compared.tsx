@@ -6,10 +6,10 @@ import { usePage } from "../hooks";
 import { label, testName } from "../load";
 import { Answer } from "../parts/answer";
 import { Problems } from "../parts/basics";
+import { Notes } from "../parts/notes";
 import { PlainTable } from "../parts/plain-table";
 import { RatioPair } from "../parts/small";
 import { Tabs } from "../parts/tabs";
-import { type Difference, differing } from "./differences";
 
 interface Props {
   before: RunDocument;
@@ -25,8 +25,8 @@ export function Compared({ before, after, told: { comparison, verdict } }: Props
   const test = tests.includes(route.test) ? route.test : (tests[0] ?? "");
   const [one, two] = [before, after].map((run) => run.ranking.test_types[test]?.headline);
   if (!one || !two) return <p class="empty">These runs have no test type in common.</p>;
-  const pairs = pairsOf(one, two, comparison, test);
   const metric = after.ranking.leading === "cpu" ? "cpu_per_request" : "throughput";
+  const pairs = pairsOf(one, two, comparison, test, metric);
   const [what, left, right] =
     metric === "throughput" ? ["throughput", "slower", "faster"] : ["CPU per request", "less CPU", "more CPU"];
   const floor = comparison.noise_floor?.[metric] ?? null;
@@ -34,7 +34,7 @@ export function Compared({ before, after, told: { comparison, verdict } }: Props
     <>
       <Answer parts={verdict} />
       <Problems problems={[...before.problems, ...after.problems]} />
-      <Differences differences={differing(before.run, after.run)} />
+      <Notes notes={comparison.notes} />
       <Tabs
         label="Test types"
         panel="comparison"
@@ -51,6 +51,7 @@ export function Compared({ before, after, told: { comparison, verdict } }: Props
               over all cells; a hollow one may be chance.
               {isNumber(floor) &&
                 ` The shaded band is the machine's noise floor (±${(floor * 100).toFixed(1)} %): smaller differences are noise.`}
+              {pairs.length > MOST && ` The first ${MOST} of ${pairs.length} are drawn: the table has all.`}
             </>
           }
           effects={pairs.slice(0, MOST).flatMap(({ name, cell }) => effectOf(name, test, cell?.[metric]))}
@@ -74,14 +75,23 @@ interface Pair {
 }
 
 /** The implementations of both, the worst change first; each at the load of the first run's headline. */
-function pairsOf(one: Table, two: Table, comparison: Comparison, test: string): Pair[] {
+function pairsOf(
+  one: Table,
+  two: Table,
+  comparison: Comparison,
+  test: string,
+  metric: "throughput" | "cpu_per_request",
+): Pair[] {
   const others = new Map(two.rows.map((row) => [row.implementation, row]));
   const cells = new Map(
     comparison.cells
       .filter((cell) => cell.test_type === test)
       .map((cell) => [`${cell.implementation}\n${label(cell.load)}`, cell]),
   );
-  const change = (pair: Pair): number => pair.cell?.throughput.ratio?.value ?? Number.POSITIVE_INFINITY;
+  const change = (pair: Pair): number => {
+    const ratio = pair.cell?.[metric].ratio?.value ?? Number.NaN;
+    return Number.isNaN(ratio) ? Number.POSITIVE_INFINITY : metric === "throughput" ? ratio : -ratio;
+  };
   return one.rows
     .flatMap((row): Pair[] => {
       const other = others.get(row.implementation);
@@ -109,21 +119,6 @@ function Missing({ name, names }: { name: string; names: string[] }) {
     <p>
       {name}: <bdi>{names.join(", ")}</bdi>
     </p>
-  );
-}
-
-function Differences({ differences }: { differences: Difference[] }) {
-  if (differences.length === 0) return null;
-  const weighty = differences.some((item) => item.weighs);
-  return (
-    <details class="problem" open={weighty}>
-      <summary>{weighty ? "These runs differ in more than the implementations" : "What else differs"}</summary>
-      <PlainTable
-        label="What else differs"
-        heads={["Fact", "Before", "After"]}
-        rows={differences.map((item) => ({ key: item.name, cells: [item.name, item.before, item.after] }))}
-      />
-    </details>
   );
 }
 

@@ -23,9 +23,10 @@ interface Props {
   doc: RunDocument;
   infos: ReadonlyMap<string, ImplementationInfo>;
   view: View;
+  version: number;
 }
 
-export function Overall({ doc, infos, view }: Props) {
+export function Overall({ doc, infos, view, version }: Props) {
   const { source, route } = usePage();
   const { run, ranking } = doc;
   const tests = useMemo(() => scorable(ranking), [ranking]);
@@ -34,7 +35,7 @@ export function Overall({ doc, infos, view }: Props) {
   const asked = ranking.reference !== null && estimated && counting.length > 0 ? counting : null;
   const known = asked && scoresOver(doc, asked);
   const scores = useWanted(
-    `overall ${route.run} ${asked?.join(" ") ?? ""}#${run.status}`,
+    `overall ${route.run} ${asked?.join(" ") ?? ""}#${version}`,
     asked && !known ? () => source.overall(route.run, asked) : null,
   );
   const served = known ?? (scores.state === "ready" ? scores.value : null);
@@ -49,7 +50,7 @@ export function Overall({ doc, infos, view }: Props) {
     () => measured(Object.values(ranking.test_types).flatMap((test) => test.headline.rows)),
     [ranking],
   );
-  const title = `Overall ${doc.title}`;
+  const title = `Overall score by ${spec.name}: ${doc.title}`;
   return (
     <>
       <Toolbar loads={[]} headline="" infos={run.implementations} metrics={metrics} columns={null}>
@@ -57,7 +58,7 @@ export function Overall({ doc, infos, view }: Props) {
         <BarsExport
           title={title}
           cells={() => scoreCells(list, tests)}
-          drawn={() => ({ heading: `${title}: score`, rows: scoreBars(list) })}
+          drawn={() => ({ heading: title, rows: scoreBars(list) })}
         />
       </Toolbar>
       {view === "groups" ? (
@@ -101,12 +102,10 @@ function headOf(spec: MetricSpec, reference: string | null): string {
 function kept(all: readonly ScoreLine[], infos: ReadonlyMap<string, ImplementationInfo>, route: Route): ScoreLine[] {
   const matches = matcher(route);
   const matching = all.filter((line) => matches(line.name, line.info));
-  if (!route.variants) return matching;
-  const variants = bestVariants(
-    matching.map((line) => line.name),
-    infos,
-  );
-  return matching.filter((line) => variants.has(line.name));
+  const names = matching.map((line) => line.name);
+  const variants = route.variants ? bestVariants(names, infos) : new Set(names);
+  const pins = (line: ScoreLine): number => Number(route.pinned.includes(line.name));
+  return matching.filter((line) => variants.has(line.name)).sort((a, b) => pins(b) - pins(a));
 }
 
 interface ExplanationProps {
@@ -116,9 +115,7 @@ interface ExplanationProps {
 }
 
 function Explanation({ list, all, doc: { ranking } }: ExplanationProps) {
-  const { route } = usePage();
-  const spec = SPECS[route.metric];
-  const intervals = list.some((line) => line.low !== null);
+  const intervals = all.some((line) => line.low !== null);
   const tied = tiesOf(list.map((line) => line.tie)).some((tie) => tie !== null);
   return (
     <p class="legend-line quiet">
@@ -139,9 +136,7 @@ function Explanation({ list, all, doc: { ranking } }: ExplanationProps) {
       zero.{" "}
       {intervals
         ? `Small print: 95 % intervals; ranks are the possible ranks${tied ? ", and shaded neighbours are tied" : ""}.`
-        : spec.processes && all[0]?.score
-          ? "There is one process of each, so nothing has an interval."
-          : "These are point estimates: intervals and possible ranks are known for throughput and CPU."}{" "}
+        : "These are point estimates: intervals and possible ranks are the harness's own, of throughput and CPU per request."}{" "}
       Scoring version {ranking.scoring_version}.
     </p>
   );

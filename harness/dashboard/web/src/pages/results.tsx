@@ -51,7 +51,8 @@ export function Results({ doc, version }: Props) {
   const views = viewTabs(doc, test, headline, mayHaveLatency(doc, test));
   const view = views.find(({ id }) => id === route.view)?.id ?? "table";
   const orders = ordersOf(doc, test);
-  const said = doc.sentences[test]?.[route.metric];
+  const others = (route.load && !orders) || (test === OVERALL && route.without.length); // than what the answer is of
+  const said = others ? undefined : doc.sentences[test]?.[route.metric];
   return (
     <>
       <Tabs
@@ -78,7 +79,7 @@ export function Results({ doc, version }: Props) {
           {view === "about" ? (
             <About doc={doc} />
           ) : test === OVERALL ? (
-            <Overall doc={doc} infos={infos} view={view} />
+            <Overall doc={doc} infos={infos} view={view} version={version} />
           ) : orders && view === "latency" ? (
             <OrderOperations orders={orders} />
           ) : orders ? (

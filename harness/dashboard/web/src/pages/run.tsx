@@ -1,7 +1,7 @@
 // A run: its answer and ranking above the fold, the charts behind it, and the live view while it goes on.
 import { useEffect, useMemo } from "preact/hooks";
 import type { RunDocument } from "../documents";
-import { moment, seconds } from "../format";
+import { moment } from "../format";
 import { href, Provider, useDocument, usePage } from "../hooks";
 import { Problems, Status, Waiting } from "../parts/basics";
 import { Live } from "../parts/live";
@@ -12,10 +12,7 @@ import { Results } from "./results";
 export function RunPage() {
   const { source, route, go } = usePage();
   const live = useLive(route.run);
-  const loaded = useDocument(`run ${route.run}#${live.version}`, () => {
-    if (live.version) source.forget(route.run);
-    return source.run(route.run);
-  });
+  const loaded = useDocument(`run ${route.run}#${live.version}`, () => source.run(route.run));
   const leading = loaded.state === "ready" ? loaded.value.ranking.leading : "throughput";
   const shown = useMemo(
     () => ({ source, route: route.named ? route : { ...route, metric: leading }, go }),
@@ -29,14 +26,17 @@ export function RunPage() {
       <Heading doc={run} status={told?.status ?? run.run.status} />
       {told && <Live told={told} connected={live.connected} />}
       <Problems problems={run.problems} />
-      {route.view === "cell" ? <CellPage doc={run} /> : <Results doc={run} version={live.version} />}
+      {route.view === "cell" ? (
+        <CellPage doc={run} version={live.version} />
+      ) : (
+        <Results doc={run} version={live.version} />
+      )}
     </Provider>
   );
 }
 
-function Heading({ doc: { run, title, example, processes: most }, status }: { doc: RunDocument; status: string }) {
+function Heading({ doc: { run, title, example }, status }: { doc: RunDocument; status: string }) {
   const { machine } = run;
-  const processes = most || run.processes_expected;
   useEffect(() => {
     document.title = `${title}: tfb`;
   }, [title]);
@@ -49,7 +49,6 @@ function Heading({ doc: { run, title, example, processes: most }, status }: { do
       {example && <span class="status example">published round</span>}
       <p class="quiet">
         {moment(run.started_at)} · profile <bdi>{run.profile}</bdi>
-        {processes > 0 && run.command.length > 0 && ` · ${processes} process${processes === 1 ? "" : "es"} each`}
         {machine.cpus_online > 0 && (
           <>
             {" "}
@@ -62,7 +61,7 @@ function Heading({ doc: { run, title, example, processes: most }, status }: { do
             · <a href={href({ page: "run", run: run.run_id, view: "about" })}>machine grade {machine.grade}</a>
           </>
         )}
-        {run.completed_at && ` · took ${seconds(run.completed_at - run.started_at)}`}
+        {run.completed_at && ` · ended ${moment(run.completed_at)}`}
       </p>
     </div>
   );

@@ -1,7 +1,7 @@
 // The list of runs, newest first, with what cannot be read, and the door for TechEmpower's results files.
 import { useState } from "preact/hooks";
 import type { RunSummary } from "../documents";
-import { moment, seconds } from "../format";
+import { moment } from "../format";
 import { href, useDocument, usePage } from "../hooks";
 import { testName } from "../load";
 import { Problems, Status, Waiting } from "../parts/basics";
@@ -77,7 +77,6 @@ export function RunsPage({ onFile }: { onFile: (file: File) => Promise<void> }) 
 }
 
 function Line({ run, chosen, onChoose }: { run: RunSummary; chosen: boolean; onChoose: (on: boolean) => void }) {
-  const lasted = run.completed_at ? run.completed_at - run.started_at : null;
   return (
     <li class="run">
       <input
@@ -101,7 +100,8 @@ function Line({ run, chosen, onChoose }: { run: RunSummary; chosen: boolean; onC
         )}
         <p class="quiet">
           {moment(run.started_at)}
-          {lasted !== null && ` · ${seconds(lasted)}`} · profile <bdi>{run.profile}</bdi> · <bdi>{run.machine}</bdi>
+          {run.completed_at && ` · ended ${moment(run.completed_at)}`} · profile <bdi>{run.profile}</bdi> ·{" "}
+          <bdi>{run.machine}</bdi>
           {run.grade && ` · machine grade ${run.grade}`}
         </p>
         <p>

@@ -45,7 +45,7 @@ export function TestView({ doc, infos, table, test, view, details, version }: Pr
   );
   const metrics = useMemo(() => measured(table.rows), [table]);
   const headline = ranking.test_types[test]?.headline;
-  const title = `${testName(test)} ${doc.title}`;
+  const title = `${testName(test)} by ${spec.name}: ${doc.title}`;
   return (
     <>
       <Toolbar
@@ -60,7 +60,7 @@ export function TestView({ doc, infos, table, test, view, details, version }: Pr
             title={title}
             cells={() => rankingCells(list)}
             drawn={() => ({
-              heading: `${title}: ${spec.name}`,
+              heading: title,
               rows: rankingBars(list, spec, bestValue(spec, table.rows)),
             })}
           />
@@ -155,7 +155,10 @@ function Legend({ list, all, confidence, columns }: LegendProps) {
           : "Bars are shares of the best. ")}
       {intervals &&
         `Small print and whiskers: ${Math.round(confidence * 100)} % intervals of the median over processes. `}
-      {ranked && !intervals && "There is one process of each, so nothing has an interval, and no rank is excluded. "}
+      {ranked &&
+        !intervals &&
+        several &&
+        "There is one process of each, so nothing has an interval, and no rank is excluded. "}
       {ranked &&
         intervals &&
         several &&

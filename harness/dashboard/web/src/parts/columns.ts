@@ -39,7 +39,14 @@ export function columnsOf(
   const errors = rows.some((row) => row.errors > 0);
   const flags = rows.some((row) => row.reason !== "" || row.flags.some((word) => !said.includes(word)));
   const all: (Column | false)[] = [
-    ranked && { sort: "rank", label: "Rank", title: "Possible ranks (95 %)", class: "c-rank" },
+    ranked && {
+      sort: "rank",
+      label: "Rank",
+      title: spec.processes
+        ? "Possible ranks (95 %)"
+        : "Places of the medians: nothing says which differences are real",
+      class: "c-rank",
+    },
     { sort: "name", label: "Implementation", title: "Implementation", class: "c-name" },
     {
       sort: spec.id,

@@ -107,8 +107,7 @@ function ScoreRow({ line, tests, counting, best, tie, words, isReference }: RowP
         <LanguageDot info={info} />
         <a
           href={href({
-            page: "run",
-            run: route.run,
+            ...route,
             view: "cell",
             test: tests.find((test) => Object.hasOwn(line.ratios, test)) ?? "",
             implementation: name,

@@ -39,7 +39,7 @@ export function RankingRow({ line, index, tie, best, columns, testType, said, ..
       )}
       <th role="rowheader" scope="row" class="c-name">
         <LanguageDot info={info} />
-        <a href={href({ page: "run", run: route.run, view: "cell", test: testType, implementation: name })}>
+        <a href={href({ ...route, view: "cell", test: testType, implementation: name })}>
           <bdi>{name}</bdi>
         </a>
         <span class="facts-line">

@@ -29,7 +29,7 @@ export function RankingTable({ subject, list, all, columns, caption, ...more }: 
   const tied = ties(list, ascendingRank && route.pinned.length === 0);
   return (
     <div class="table-frame ranking-frame">
-      <table class="ranking" role="table" aria-rowcount={all.length + 1}>
+      <table class="ranking" role="table" aria-rowcount={list.length + 1}>
         <caption class="unseen">{caption}</caption>
         <Head columns={columns} />
         <tbody role="rowgroup">

@@ -20,6 +20,7 @@ export function useLive(run: string): LiveState {
   useEffect(() => {
     setState(NOTHING);
     if (source.offline || run.includes(":")) return;
+    source.forget(run); // it may have been resumed since
     let current = true;
     let timer: ReturnType<typeof setTimeout> | undefined;
     let seen: string | null = null;
@@ -33,6 +34,7 @@ export function useLive(run: string): LiveState {
       if (told && fetches) {
         seen = told.version;
         fetched = Date.now();
+        source.forget(run);
       }
       setState((now) => ({
         connected: told !== null,

@@ -106,7 +106,6 @@ export function convert(raw: unknown, id: string): Embedded {
         links: [],
       },
       ranking,
-      processes: 1,
       problems: problems.map((message) => ({ file: "results.json", message })),
       source_base: null,
     },

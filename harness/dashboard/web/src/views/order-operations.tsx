@@ -1,7 +1,7 @@
 // The order service's use cases, operation by operation: what each customer waited for, at one factor of the arrivals.
-import { useState } from "preact/hooks";
 import type { OrderPoint, Orders } from "../documents";
 import { seconds, span } from "../format";
+import { usePage } from "../hooks";
 import { number, PlainTable } from "../parts/plain-table";
 
 interface Props {
@@ -10,16 +10,17 @@ interface Props {
 
 export function OrderOperations({ orders }: Props) {
   const factors = orders.tables.map((table) => table.factor);
-  const [chosen, choose] = useState(factors.at(-1) ?? 1);
+  const { route, go } = usePage();
+  const chosen = factors.find((factor) => `x${factor}` === route.load) ?? factors.at(-1) ?? 1;
   const cases = useCases(orders, chosen);
   return (
     <>
       <p>
         <label>
           Factor of the arrivals{" "}
-          <select value={String(chosen)} onChange={(event) => choose(Number(event.currentTarget.value))}>
+          <select value={`x${chosen}`} onChange={(event) => go({ load: event.currentTarget.value })}>
             {factors.map((value) => (
-              <option key={value} value={String(value)}>
+              <option key={value} value={`x${value}`}>
                 ×{value}
               </option>
             ))}

@@ -36,8 +36,8 @@ export function Pairs({ list, doc, test }: { list: Line[]; doc: RunDocument; tes
         </>
       }
       effects={effects}
-      left={`${spec.lowerIsBetter ? "less" : "slower"} than ${baseline}`}
-      right={`${spec.lowerIsBetter ? "more" : "faster"} than ${baseline}`}
+      left={`${spec.id === "throughput" ? "slower" : "less"} than ${baseline}`}
+      right={`${spec.id === "throughput" ? "faster" : "more"} than ${baseline}`}
       floor={floor}
     />
   );

@@ -29,7 +29,7 @@ const progress = (values: object): void =>
     }),
   );
 
-// A run is replayed as the harness writes it: trials appended, the ranking after a process, run.json at both ends.
+// A run is replayed as the harness writes it: trials appended, the ranking at the end, run.json at both ends.
 beforeAll(async () => {
   stage = await raise("small");
   folder = `${stage.results}/20250615-small`;
@@ -66,17 +66,27 @@ test("trials appear as they are written, without a reload", async () => {
 
 test("the ranking forms while the run goes on", async () => {
   write("trials.jsonl", `${trials.join("\n")}\n`);
-  write("ranking.json", finalRanking);
   await expectRows(at.page, 4);
   await screenshot(at.page, "live-1440-light");
 });
 
 test("the end of the run is told, and the page settles on the finished ranking", async () => {
   const run = JSON.parse(readFileSync(`${folder}/run.json`, "utf-8"));
+  write("ranking.json", finalRanking);
   write("run.json", JSON.stringify({ ...run, status: "complete", completed_at: run.started_at + 100 }));
   await expect
     .poll(() => at.page.getByRole("region", { name: "Run in progress" }).innerText())
     .toContain("The run is complete.");
   await expectRows(at.page, 4);
+});
+
+test("a run that is resumed is followed again when it is opened from the list", async () => {
+  const run = JSON.parse(readFileSync(`${folder}/run.json`, "utf-8"));
+  await at.page.getByRole("link", { name: "Runs", exact: true }).click();
+  write("run.json", JSON.stringify({ ...run, status: "running", completed_at: null }));
+  progress({ implementation: "es4x" });
+  await at.page.locator("li.run a").first().click();
+  const live = at.page.getByRole("region", { name: "Run in progress" });
+  await expect.poll(() => live.innerText()).toContain("es4x");
   expect(at.complaints).toEqual([]);
 });

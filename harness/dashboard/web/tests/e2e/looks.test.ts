@@ -21,8 +21,8 @@ const VIEWS: Record<string, string> = {
   claims: "#/claims",
   orders: "#/run/20250629-orders",
   "use-cases": "#/run/20250629-orders?view=latency",
-  techempower: "#/run/local%3Atechempower.json",
-  "techempower-latency": "#/run/local%3Atechempower.json?test=json&view=latency",
+  techempower: "#/run/local%3A1-techempower.json",
+  "techempower-latency": "#/run/local%3A1-techempower.json?test=json&view=latency",
 };
 
 beforeAll(async () => {

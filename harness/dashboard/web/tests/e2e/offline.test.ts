@@ -23,6 +23,15 @@ test("the file opens from disk on its ranking", async () => {
   await expectAccessible(at.page);
 });
 
+test("a score over other tests has no interval, and no answer that is of all", async () => {
+  const answer = at.page.getByRole("region", { name: "The answer" });
+  await answer.waitFor();
+  await at.page.getByRole("button", { name: /^Score: / }).click();
+  await at.page.getByLabel("Updates", { exact: true }).uncheck();
+  await at.page.getByText("These are point estimates").waitFor();
+  expect(await answer.count()).toBe(0);
+});
+
 test("loads, charts, trials and logs are in it", async () => {
   await at.page.getByRole("tab", { name: "Single query" }).click();
   await at.page.getByLabel("Load").selectOption("c16");

@@ -39,7 +39,8 @@ test("its use cases show every operation at the factor that is chosen", async ()
     .poll(operations)
     .toEqual(["create order", "add item", "delete item", "read items", "read order", "the whole arrival"]);
   const before = await unwanted.locator("tbody tr").first().innerText();
-  await at.page.getByLabel("Factor of the arrivals").selectOption("1");
+  await at.page.getByLabel("Factor of the arrivals").selectOption("x1");
   await expect.poll(() => unwanted.locator("tbody tr").first().innerText()).not.toBe(before);
+  await expect.poll(() => at.page.url()).toContain("load=x1");
   expect(at.complaints).toEqual([]);
 });

@@ -60,6 +60,11 @@ test("shown as print the page has all rows", async () => {
   await open("?test=json");
   await at.page.emulateMedia({ media: "print" });
   await expect.poll(drawn, { timeout: 60_000 }).toBe(MANY);
+  const ink = await at.page.evaluate(() => {
+    document.documentElement.dataset.theme = "dark";
+    return getComputedStyle(document.body).color;
+  });
+  expect(ink).toBe("rgb(29, 27, 22)");
   await at.page.emulateMedia({ media: null });
   await expect.poll(drawn).toBeLessThan(MANY);
 }, 120_000);

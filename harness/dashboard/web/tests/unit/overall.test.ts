@@ -50,6 +50,20 @@ test("over some test types it is what harness/stats makes of these alone", () =>
     close(list.find((item) => item.name === implementation)?.score, throughput?.estimate.median);
 });
 
+test("a test without the reference's figure has no factors, rather than shares of its best", () => {
+  const { ranking } = fixture;
+  const test_types = Object.fromEntries(
+    Object.entries(ranking.test_types).map(([kind, { headline, ...more }]) => {
+      const bare = (name: string) => name === ranking.reference && kind === "json";
+      const rows = headline.rows.map((row) => ({ ...row, rss_peak: bare(row.implementation) ? null : 1e8 }));
+      return [kind, { ...more, headline: { ...headline, rows } }];
+    }),
+  );
+  const list = scoreLines({ ...ranking, test_types }, new Map(), "memory", scorable(ranking), null);
+  expect(list.filter((line) => Object.hasOwn(line.ratios, "json"))).toEqual([]);
+  expect(list.filter((line) => Object.hasOwn(line.ratios, "db"))).not.toEqual([]);
+});
+
 test("a missing test type is no zero: it takes the score away, unless it does not count", () => {
   expect(geometricMean({ json: 2 }, ["json", "db"])).toBeNull();
   expect(geometricMean({ json: 2 }, ["json"])).toBeCloseTo(2, 12);

@@ -132,8 +132,12 @@ test("pinned rows come first and stay when a filter would drop them", () => {
   expect(names(shown(all, { ...emptyRoute(), pinned: ["delta"], text: "alpha" }))).toEqual(["delta", "alpha"]);
 });
 
-test("hidden rows are gone", () => {
-  expect(names(shown(all, { ...emptyRoute(), hidden: ["alpha", "broken"] }))).toEqual(["beta", "gamma", "delta"]);
+test("hidden rows are gone, pinned ones too", () => {
+  expect(names(shown(all, { ...emptyRoute(), hidden: ["alpha", "broken"], pinned: ["alpha"] }))).toEqual([
+    "beta",
+    "gamma",
+    "delta",
+  ]);
 });
 
 test("ties are shaded only among neighbours in rank order", () => {
@@ -194,6 +198,10 @@ test("by memory, which has no processes' ranks, the least comes first and shares
     ["broken", null, null],
   ]);
   expect(list[0]?.ratio).toMatchObject({ value: 0.2, low: null, high: null });
+  expect(lines(TABLE, INFOS, "memory", "gamma").every(({ ratio }) => ratio === null)).toBe(true);
+  const alike = { ...TABLE, rows: TABLE.rows.map((each) => ({ ...each, rss_peak: each.rss_peak === 50 ? 50 : 10 })) };
+  const places = lines(alike, INFOS, "memory", null).map(({ position }) => position);
+  expect(places).toEqual([1, 1, 1, 4, null]);
 });
 
 test("response time, throughput per memory and threads can be ranked by, each from its better end", () => {

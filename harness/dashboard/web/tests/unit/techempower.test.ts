@@ -1,4 +1,5 @@
 import { expect, test } from "vitest";
+import { ServerSource } from "../../src/source";
 import { convert } from "../../src/techempower/convert";
 
 const trial = (requests: number, more: object = {}) => ({ totalRequests: requests, latencyAvg: "1ms", ...more });
@@ -28,6 +29,11 @@ test("the headline of a query test is its highest count, as on TechEmpower's sit
   const table = convert(FILE, "f").document.ranking.test_types.query?.headline;
   expect(table?.load?.queries).toBe(20);
   expect(table?.rows.map((row) => row.implementation)).toEqual(["two", "one"]);
+});
+
+test("a second file of the same name is another one", () => {
+  const source = new ServerSource();
+  expect(source.open("results.json", JSON.stringify(FILE))).not.toBe(source.open("results.json", JSON.stringify(FILE)));
 });
 
 test("one measurement has no interval and says so", () => {
