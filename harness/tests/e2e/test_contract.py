@@ -122,13 +122,14 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
             assert build.status == "ok", build.reason
         database = stack.enter_context(embedded(postgres, work / "database.log"))
         database.close()
-        servers = {
-            name: stack.enter_context(
-                runtime.start(implementations[name], database.address, work / f"{name}.log", ready_path="/plaintext")
-            )
-            for name in NAMES
-        }
-        found = Place(database, upstream, servers)
+        with socket.create_server((database.address.host, database.address.port)):  # takes connections, says nothing
+            servers = {
+                name: stack.enter_context(
+                    runtime.start(implementations[name], database.address, work / f"{name}.log", ready_path="/plaintext")
+                )
+                for name in NAMES
+            }
+            found = Place(database, upstream, servers)
         database.start()
         yield found
 
@@ -168,6 +169,7 @@ def test_recovers_when_the_database_ends_its_sessions(place: Place, name: str) -
     [
         ("ALTER TABLE world RENAME TO elsewhere", "ALTER TABLE elsewhere RENAME TO world"),
         ("REVOKE SELECT ON world FROM benchmarkdbuser", "GRANT SELECT ON world TO benchmarkdbuser"),
+        ("UPDATE world SET id = id + 100000", "UPDATE world SET id = id - 100000"),  # no row is there
     ],
 )
 def test_a_query_that_fails_is_503_and_no_other_is(place: Place, name: str, broken: str, mended: str) -> None:
