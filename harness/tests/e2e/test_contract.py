@@ -125,7 +125,9 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
         with socket.create_server((database.address.host, database.address.port)):  # takes connections, says nothing
             servers = {
                 name: stack.enter_context(
-                    runtime.start(implementations[name], database.address, work / f"{name}.log", ready_path="/plaintext")
+                    runtime.start(
+                        implementations[name], database.address, work / f"{name}.log", ready_path="/plaintext"
+                    )
                 )
                 for name in NAMES
             }
