@@ -5,11 +5,13 @@ import http.client
 import json
 import os
 import resource
+import signal
 import socket
 import time
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from urllib.request import urlopen
 
 import psutil
 import pytest
@@ -227,3 +229,13 @@ def test_connections_queue_while_the_server_does_nothing(place: Place, name: str
             client.settimeout(10)
             client.connect((server.endpoint.host, server.endpoint.port))
     eventually(lambda: place.get(name, "/json")[0] == 200)
+
+
+def test_a_signal_to_the_whole_group_lets_express_end_its_requests(place: Place, tmp_path: Path) -> None:
+    express = next(i for i in scan().implementations if i.name == "express")
+    start = LocalRuntime(work=tmp_path).start(express, place.database.address, tmp_path / "log", ready_path="/json")
+    with start as server, ThreadPoolExecutor() as clients:
+        answer = clients.submit(urlopen, server.endpoint.url("/delay?ms=1000"))
+        time.sleep(0.5)
+        os.killpg(os.getpgid(server.meter.read().pids[0]), signal.SIGTERM)
+        assert answer.result().status == 200
