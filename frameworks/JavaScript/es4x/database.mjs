@@ -62,11 +62,11 @@ export class Database {
     let failure = null;
     // One callback for all: the answers on a connection come in the order of the queries.
     const collect = (selected) => {
-      if (selected.succeeded()) {
+      if (selected.succeeded() && selected.result().size() > 0) {
         const row = selected.result().iterator().next();
         worlds.push({ id: row.getInteger(0), randomNumber: row.getInteger(1) });
       } else {
-        failure ??= selected.cause();
+        failure ??= selected.cause() ?? 'no such row';
       }
       if (--missing === 0) done(failure, worlds);
     };

@@ -23,6 +23,8 @@ export function connectionPool() {
   });
   // The pool opens another when it is needed.
   pool.on('error', (error) => console.error(`lost a connection to PostgreSQL: ${error.message}`));
+  // The pool listens to idle ones only; of one that is lost at work its query says so.
+  pool.on('connect', (client) => client.on('error', () => {}));
   return pool;
 }
 

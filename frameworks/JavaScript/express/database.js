@@ -35,6 +35,11 @@ const UPDATE_WORLDS = {
 /** No connection at the moment; the outage itself is logged once, by the Database. */
 export class DatabaseUnreachable extends Error {}
 
+function only({ rows }) {
+  if (rows.length === 0) throw new Error('no such row');
+  return rows[0];
+}
+
 export class Database {
   #client = null;
   #socket = null;
@@ -46,13 +51,11 @@ export class Database {
   }
 
   async world(id) {
-    const { rows } = await this.#query({ ...SELECT_WORLD, values: [id] });
-    return rows[0];
+    return only(await this.#query({ ...SELECT_WORLD, values: [id] }));
   }
 
   async cacheableWorld(id) {
-    const { rows } = await this.#query({ ...SELECT_CACHEABLE, values: [id] });
-    return rows[0];
+    return only(await this.#query({ ...SELECT_CACHEABLE, values: [id] }));
   }
 
   async fortunes() {

@@ -44,8 +44,8 @@ export async function serve(graceMs) {
       process.exit(0);
     });
   });
-  // Ctrl-C reaches the whole process group; the primary decides.
-  process.on('SIGINT', () => {});
+  // What reaches the whole process group comes from the primary as well, or is the primary's to decide (Ctrl-C).
+  for (const signal of ['SIGINT', 'SIGTERM']) process.on(signal, () => {});
 }
 
 /** Answers what isn't HTTP, or too much of it, as Node does itself but with the headers that every response carries. */

@@ -46,6 +46,7 @@ export class Database {
 
   async world(id) {
     const { rows } = await this.#query({ ...SELECT_WORLD, values: [id] });
+    if (rows.length === 0) throw new DatabaseUnavailable('no such row');
     return rows[0];
   }
 

@@ -37,8 +37,8 @@ export async function serve(graceMs) {
     await database.close();
     process.exit(0);
   });
-  // Ctrl-C reaches the whole process group; the primary decides.
-  process.on('SIGINT', () => {});
+  // What reaches the whole process group comes from the primary as well, or is the primary's to decide (Ctrl-C).
+  for (const signal of ['SIGINT', 'SIGTERM']) process.on(signal, () => {});
 }
 
 const REFUSALS = { HPE_HEADER_OVERFLOW: 431, ERR_HTTP_REQUEST_TIMEOUT: 408 };

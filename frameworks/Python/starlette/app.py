@@ -3,6 +3,7 @@
 import asyncio
 import os
 import sys
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -108,8 +109,12 @@ def first(request: Request, name: str) -> str | None:
     return next(iter(request.query_params.getlist(name)), None)
 
 
-async def unavailable(_request: Request, _error: Exception) -> Response:
-    """The database can't be reached now."""
+async def unavailable(request: Request, error: Exception) -> Response:
+    """The database can't be reached now, or failed; one line a second says why."""
+    state, now = request.app.state, time.monotonic()
+    if now >= getattr(state, "quiet_until", 0.0):
+        state.quiet_until = now + 1.0
+        print(f"{request.url.path}: {error}", file=sys.stderr, flush=True)
     return Response(status_code=503)
 
 

@@ -60,8 +60,7 @@ class Database:
     async def worlds(self, ids: Sequence[int]) -> list[World]:
         """Each row by a SELECT and a Sync of its own, one after the other: asyncpg does not pipeline them."""
         async with self._acquired() as connection:
-            statement = await connection.prepare(SELECT_WORLD)
-            return [_world(await statement.fetchrow(identifier)) for identifier in ids]
+            return [_world(await connection.fetchrow(SELECT_WORLD, identifier)) for identifier in ids]
 
     async def cached_worlds(self, ids: Sequence[int]) -> list[World]:
         """Rows that are kept once they have been read."""
@@ -121,6 +120,8 @@ async def _no_reset(_connection: asyncpg.Connection) -> None:
     """No request leaves anything on its connection that the next one would see."""
 
 
-def _world(row: asyncpg.Record) -> World:
+def _world(row: asyncpg.Record | None) -> World:
+    if row is None:
+        raise UnavailableError("no such row")
     identifier, number = row
     return {"id": identifier, "randomNumber": number}

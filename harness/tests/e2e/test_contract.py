@@ -5,11 +5,13 @@ import http.client
 import json
 import os
 import resource
+import signal
 import socket
 import time
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from urllib.request import urlopen
 
 import psutil
 import pytest
@@ -122,13 +124,16 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
             assert build.status == "ok", build.reason
         database = stack.enter_context(embedded(postgres, work / "database.log"))
         database.close()
-        servers = {
-            name: stack.enter_context(
-                runtime.start(implementations[name], database.address, work / f"{name}.log", ready_path="/plaintext")
-            )
-            for name in NAMES
-        }
-        found = Place(database, upstream, servers)
+        with socket.create_server((database.address.host, database.address.port)):  # takes connections, says nothing
+            servers = {
+                name: stack.enter_context(
+                    runtime.start(
+                        implementations[name], database.address, work / f"{name}.log", ready_path="/plaintext"
+                    )
+                )
+                for name in NAMES
+            }
+            found = Place(database, upstream, servers)
         database.start()
         yield found
 
@@ -168,6 +173,7 @@ def test_recovers_when_the_database_ends_its_sessions(place: Place, name: str) -
     [
         ("ALTER TABLE world RENAME TO elsewhere", "ALTER TABLE elsewhere RENAME TO world"),
         ("REVOKE SELECT ON world FROM benchmarkdbuser", "GRANT SELECT ON world TO benchmarkdbuser"),
+        ("UPDATE world SET id = id + 100000", "UPDATE world SET id = id - 100000"),  # no row is there
     ],
 )
 def test_a_query_that_fails_is_503_and_no_other_is(place: Place, name: str, broken: str, mended: str) -> None:
@@ -223,3 +229,13 @@ def test_connections_queue_while_the_server_does_nothing(place: Place, name: str
             client.settimeout(10)
             client.connect((server.endpoint.host, server.endpoint.port))
     eventually(lambda: place.get(name, "/json")[0] == 200)
+
+
+def test_a_signal_to_the_whole_group_lets_express_end_its_requests(place: Place, tmp_path: Path) -> None:
+    express = next(i for i in scan().implementations if i.name == "express")
+    start = LocalRuntime(work=tmp_path).start(express, place.database.address, tmp_path / "log", ready_path="/json")
+    with start as server, ThreadPoolExecutor() as clients:
+        answer = clients.submit(urlopen, server.endpoint.url("/delay?ms=1000"))
+        time.sleep(0.5)
+        os.killpg(os.getpgid(server.meter.read().pids[0]), signal.SIGTERM)
+        assert answer.result().status == 200

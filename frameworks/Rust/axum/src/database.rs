@@ -1,8 +1,9 @@
 //! One PostgreSQL connection, pipelined: statements leave without waiting for the answers of earlier ones, each with a
 //! Sync of its own. It is made anew, once a second, when it is lost.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, RwLock};
-use std::time::Duration;
+use std::time::{Duration, UNIX_EPOCH};
 
 use futures_util::future::try_join_all;
 use serde::Serialize;
@@ -26,10 +27,19 @@ pub struct World {
 #[derive(Debug, Clone)]
 pub struct Unavailable;
 
+/// Logs one failure a second at most: there may be as many as requests.
+pub fn complain(message: impl std::fmt::Display) {
+    static LAST: AtomicU64 = AtomicU64::new(0);
+    let now = UNIX_EPOCH.elapsed().map_or(0, |time| time.as_secs());
+    if LAST.swap(now, Ordering::Relaxed) != now {
+        eprintln!("{message}");
+    }
+}
+
 impl From<tokio_postgres::Error> for Unavailable {
     fn from(error: tokio_postgres::Error) -> Self {
         if !error.is_closed() {
-            eprintln!("a statement failed: {error}");
+            complain(format_args!("a statement failed: {error}"));
         }
         Self
     }

@@ -13,7 +13,7 @@ use moka::future::Cache;
 use serde::Serialize;
 use tower_http::set_header::SetResponseHeaderLayer;
 
-use crate::database::{Database, Unavailable, World};
+use crate::database::{Database, Unavailable, World, complain};
 use crate::random;
 use crate::upstream::Upstream;
 
@@ -140,7 +140,7 @@ async fn fan_out(State(app): State<App>, parameters: Parameters) -> Result<Json<
     match upstream.sum(calls).await {
         Ok(sum) => Ok(Json(FanOut { calls, sum })),
         Err(error) => {
-            eprintln!("the upstream: {error}");
+            complain(format_args!("the upstream: {error}"));
             Err(StatusCode::BAD_GATEWAY)
         }
     }

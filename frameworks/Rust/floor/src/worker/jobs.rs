@@ -1,8 +1,8 @@
 //! Requests that can't be answered at once, from their beginning to their answer.
 
 use std::cmp::Reverse;
-use std::sync::atomic::Ordering;
-use std::time::{Duration, Instant};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant, UNIX_EPOCH};
 
 use rustix::event::epoll;
 
@@ -190,7 +190,7 @@ impl Worker {
         match kind {
             b'D' => job.failed |= row(job, body, &self.shared.cache).is_none(),
             b'E' => {
-                eprintln!("a statement failed: {}", postgres::words(body));
+                complain(format_args!("a statement failed: {}", postgres::words(body)));
                 job.failed = true;
             }
             b'Z' => {
@@ -350,7 +350,7 @@ impl Worker {
             Ok(answer) => self.jobs[job].sum += answer.value,
             Err(error) => {
                 let error: String = error;
-                eprintln!("the upstream: {error}");
+                complain(format_args!("the upstream: {error}"));
                 self.jobs[job].failed = true;
             }
         }
@@ -392,4 +392,13 @@ fn row(job: &mut Job, body: &[u8], cache: &[std::sync::atomic::AtomicI32]) -> Op
         }
     }
     Some(())
+}
+
+/// Logs one failure a second at most: there may be as many as requests.
+fn complain(message: impl std::fmt::Display) {
+    static LAST: AtomicU64 = AtomicU64::new(0);
+    let now = UNIX_EPOCH.elapsed().map_or(0, |time| time.as_secs());
+    if LAST.swap(now, Ordering::Relaxed) != now {
+        eprintln!("{message}");
+    }
 }

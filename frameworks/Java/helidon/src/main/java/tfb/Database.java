@@ -9,19 +9,21 @@ final class Database {
 
     private static final int CONNECTIONS_PER_CPU = 8;
     private static final int CONNECT_SECONDS = 5;
+    private static final long VALIDATION_MILLIS = 500;
 
     private Database() {}
 
     /** A pool that opens connections when they are needed: the server starts without a database as well. */
     static HikariDataSource open(Settings settings) {
         HikariConfig config = new HikariConfig();
-        config.setJdbcUrl("jdbc:postgresql://%s:%d/%s"
+        config.setJdbcUrl("jdbc:postgresql://%s:%d/%s?sslmode=disable"
                 .formatted(settings.dbHost(), settings.dbPort(), settings.dbName()));
         config.setUsername(settings.dbUser());
         config.setPassword(settings.dbPassword());
         config.setMaximumPoolSize(CONNECTIONS_PER_CPU * Runtime.getRuntime().availableProcessors());
         config.setInitializationFailTimeout(-1);
         config.setConnectionTimeout(Duration.ofSeconds(CONNECT_SECONDS).toMillis());
+        config.setValidationTimeout(VALIDATION_MILLIS);
         config.addDataSourceProperty("connectTimeout", Integer.toString(CONNECT_SECONDS));
         // Prepared on the server, and read in binary, from the first execution rather than from the fifth.
         config.addDataSourceProperty("prepareThreshold", "1");

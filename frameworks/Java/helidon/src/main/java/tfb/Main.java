@@ -14,11 +14,13 @@ import io.helidon.webserver.http.RoutingResponse;
 import io.helidon.webserver.http.ServerResponse;
 import java.sql.SQLException;
 import java.util.concurrent.ExecutionException;
+import java.util.concurrent.atomic.AtomicLong;
 
 /** Starts the server: a virtual thread a connection, which answers its requests one after the other and may block. */
 public final class Main {
 
     private static final System.Logger LOG = System.getLogger(Main.class.getName());
+    private static final AtomicLong LOGGED = new AtomicLong();
     private static final int BACKLOG = 4096;
     private static final Header SERVER = HeaderValues.createCached(HeaderNames.SERVER, "Helidon");
 
@@ -70,9 +72,12 @@ public final class Main {
         }
     }
 
-    /** Answers 503, with one line in the log rather than a stack trace a request. */
+    /** Answers 503, and logs one line a second of it, not a stack trace a request. */
     private static void unavailable(ServerResponse response, String what, Exception failure) {
-        LOG.log(System.Logger.Level.ERROR, "{0} failed: {1}", what, failure.getMessage());
+        long second = System.nanoTime() / 1_000_000_000;
+        if (LOGGED.getAndSet(second) != second) {
+            LOG.log(System.Logger.Level.ERROR, "{0} failed: {1}", what, failure.getMessage());
+        }
         response.status(Status.SERVICE_UNAVAILABLE_503).send();
     }
 }

@@ -4,8 +4,10 @@ import io.smallrye.common.annotation.Blocking;
 import jakarta.ws.rs.DefaultValue;
 import jakarta.ws.rs.GET;
 import jakarta.ws.rs.Path;
+import jakarta.ws.rs.ProcessingException;
 import jakarta.ws.rs.Produces;
 import jakarta.ws.rs.QueryParam;
+import jakarta.ws.rs.WebApplicationException;
 import jakarta.ws.rs.core.MediaType;
 import org.eclipse.microprofile.rest.client.inject.RestClient;
 
@@ -21,8 +23,12 @@ public class FanOutResource {
     @GET
     public FanOut fanOut(@QueryParam("calls") @DefaultValue("1") CallCount calls) {
         long sum = 0;
-        for (int call = 0; call < calls.value(); call++) {
-            sum += Long.parseLong(upstream.value());
+        try {
+            for (int call = 0; call < calls.value(); call++) {
+                sum += Long.parseLong(upstream.value());
+            }
+        } catch (WebApplicationException | NumberFormatException failure) {
+            throw new ProcessingException(failure);
         }
         return new FanOut(calls.value(), sum);
     }

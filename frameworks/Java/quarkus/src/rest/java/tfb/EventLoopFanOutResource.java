@@ -5,6 +5,7 @@ import io.smallrye.common.annotation.NonBlocking;
 import jakarta.ws.rs.DefaultValue;
 import jakarta.ws.rs.GET;
 import jakarta.ws.rs.Path;
+import jakarta.ws.rs.ProcessingException;
 import jakarta.ws.rs.Produces;
 import jakarta.ws.rs.QueryParam;
 import jakarta.ws.rs.core.MediaType;
@@ -26,6 +27,7 @@ public class EventLoopFanOutResource {
     @GET
     public Uni<FanOut> fanOut(@QueryParam("calls") @DefaultValue("1") CallCount calls) {
         return Uni.join().all(Stream.generate(upstream::laterValue).limit(calls.value()).toList()).andFailFast()
-                .map(values -> new FanOut(calls.value(), values.stream().mapToLong(Long::parseLong).sum()));
+                .map(values -> new FanOut(calls.value(), values.stream().mapToLong(Long::parseLong).sum()))
+                .onFailure().transform(ProcessingException::new);
     }
 }

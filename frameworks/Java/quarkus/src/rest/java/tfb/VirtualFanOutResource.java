@@ -5,6 +5,7 @@ import io.smallrye.common.annotation.RunOnVirtualThread;
 import jakarta.ws.rs.DefaultValue;
 import jakarta.ws.rs.GET;
 import jakarta.ws.rs.Path;
+import jakarta.ws.rs.ProcessingException;
 import jakarta.ws.rs.Produces;
 import jakarta.ws.rs.QueryParam;
 import jakarta.ws.rs.core.MediaType;
@@ -36,16 +37,16 @@ public class VirtualFanOutResource {
         List<Future<String>> values = threads.invokeAll(Stream.generate(() -> call).limit(calls.value()).toList());
         long sum = 0;
         for (Future<String> value : values) {
-            sum += Long.parseLong(result(value));
+            sum += result(value);
         }
         return new FanOut(calls.value(), sum);
     }
 
-    private static String result(Future<String> value) throws InterruptedException {
+    private static long result(Future<String> value) throws InterruptedException {
         try {
-            return value.get();
-        } catch (ExecutionException failure) {
-            throw failure.getCause() instanceof RuntimeException cause ? cause : new IllegalStateException(failure);
+            return Long.parseLong(value.get());
+        } catch (ExecutionException | NumberFormatException failure) {
+            throw new ProcessingException(failure);
         }
     }
 }

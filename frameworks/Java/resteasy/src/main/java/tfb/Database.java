@@ -8,6 +8,7 @@ final class Database {
 
     /** A worker waits no longer for a connection: each that waits is one that answers nobody. */
     private static final long CONNECTION_MILLIS = 1000;
+    private static final long VALIDATION_MILLIS = 500;
     private static final String CONNECT_SECONDS = "3";
     private static final long START_WITHOUT_DATABASE = -1;
 
@@ -16,12 +17,13 @@ final class Database {
     /** The pool; it connects in the background, for as long as it takes until the database answers. */
     static HikariDataSource open(Settings settings, int connections) {
         HikariConfig config = new HikariConfig();
-        config.setJdbcUrl("jdbc:postgresql://%s:%d/%s"
+        config.setJdbcUrl("jdbc:postgresql://%s:%d/%s?sslmode=disable"
                 .formatted(settings.dbHost(), settings.dbPort(), settings.dbName()));
         config.setUsername(settings.dbUser());
         config.setPassword(settings.dbPassword());
         config.setMaximumPoolSize(connections);
         config.setConnectionTimeout(CONNECTION_MILLIS);
+        config.setValidationTimeout(VALIDATION_MILLIS);
         config.setInitializationFailTimeout(START_WITHOUT_DATABASE);
         config.addDataSourceProperty("connectTimeout", CONNECT_SECONDS);
         // Prepared on the server, and read in binary, from the first execution rather than from the fifth.

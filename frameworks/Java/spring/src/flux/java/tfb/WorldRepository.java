@@ -3,6 +3,7 @@ package tfb;
 import io.r2dbc.spi.Connection;
 import io.r2dbc.spi.Readable;
 import java.util.List;
+import org.springframework.dao.EmptyResultDataAccessException;
 import org.springframework.r2dbc.core.DatabaseClient;
 import org.springframework.stereotype.Repository;
 import reactor.core.publisher.Flux;
@@ -50,7 +51,8 @@ class WorldRepository {
 
     private static Mono<World> select(Connection connection, int id) {
         return Mono.from(connection.createStatement(SELECT).bind(0, id).execute())
-                .flatMap(result -> Mono.from(result.map(WorldRepository::world)));
+                .flatMap(result -> Mono.from(result.map(WorldRepository::world)))
+                .switchIfEmpty(Mono.error(() -> new EmptyResultDataAccessException(1)));
     }
 
     private static Mono<Long> update(Connection connection, List<World> changed) {

@@ -2,6 +2,7 @@ package tfb;
 
 import java.util.concurrent.CompletionException;
 import java.util.concurrent.ExecutionException;
+import java.util.concurrent.atomic.AtomicLong;
 import org.springframework.dao.DataAccessException;
 import org.springframework.http.HttpStatus;
 import org.springframework.http.ResponseEntity;
@@ -10,11 +11,12 @@ import org.springframework.web.bind.annotation.RestControllerAdvice;
 import org.springframework.web.client.RestClientException;
 import org.springframework.web.reactive.function.client.WebClientException;
 
-/** Answers 503 when the database or the upstream fails, with one line in the log rather than a stack trace a request. */
+/** Answers 503 when the database or the upstream fails, and logs one line a second of it, not a stack trace a request. */
 @RestControllerAdvice
 class Failures {
 
     private static final System.Logger LOG = System.getLogger(Failures.class.getName());
+    private static final AtomicLong LOGGED = new AtomicLong();
 
     @ExceptionHandler(DataAccessException.class)
     ResponseEntity<Void> database(DataAccessException failure) {
@@ -22,14 +24,18 @@ class Failures {
     }
 
     @ExceptionHandler({
-        RestClientException.class, WebClientException.class, CompletionException.class, ExecutionException.class
+        RestClientException.class, WebClientException.class, CompletionException.class, ExecutionException.class,
+        NumberFormatException.class
     })
     ResponseEntity<Void> upstream(Exception failure) {
         return unavailable("The upstream", failure);
     }
 
     private static ResponseEntity<Void> unavailable(String what, Exception failure) {
-        LOG.log(System.Logger.Level.ERROR, "{0} failed: {1}", what, failure.getMessage());
+        long second = System.nanoTime() / 1_000_000_000;
+        if (LOGGED.getAndSet(second) != second) {
+            LOG.log(System.Logger.Level.ERROR, "{0} failed: {1}", what, failure.getMessage());
+        }
         return ResponseEntity.status(HttpStatus.SERVICE_UNAVAILABLE).build();
     }
 }

@@ -7,6 +7,7 @@ import io.vertx.pgclient.PgConnection;
 import io.vertx.sqlclient.PreparedQuery;
 import io.vertx.sqlclient.Row;
 import io.vertx.sqlclient.RowSet;
+import java.util.concurrent.TimeUnit;
 
 /**
  * One verticle's connection: queries are pipelined on it, and it is opened again when the database closes it. Until it
@@ -17,6 +18,7 @@ final class Database {
     private static final System.Logger LOG = System.getLogger(Database.class.getName());
     private static final int PIPELINING_LIMIT = 256;
     private static final long RECONNECT_MILLIS = 1000;
+    private static final long PATIENCE_SECONDS = 3;
 
     private final Vertx vertx;
     private final PgConnectOptions options;
@@ -35,7 +37,7 @@ final class Database {
                 .setPipeliningLimit(PIPELINING_LIMIT);
     }
 
-    /** Ends with the first attempt, whether or not it succeeds; a failed one is repeated every second. */
+    /** Ends with the first attempt, whether or not it succeeds, or after 3 s; a failed one is repeated every second. */
     Future<Void> open() {
         return PgConnection.connect(vertx, options)
                 .onSuccess(opened -> {
@@ -47,6 +49,7 @@ final class Database {
                             options.getHost(), Integer.toString(options.getPort()), failure.getMessage());
                     reconnect();
                 })
+                .timeout(PATIENCE_SECONDS, TimeUnit.SECONDS)
                 .otherwiseEmpty()
                 .mapEmpty();
     }

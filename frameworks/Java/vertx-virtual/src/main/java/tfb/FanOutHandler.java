@@ -3,6 +3,7 @@ package tfb;
 import io.vertx.core.Future;
 import io.vertx.core.Handler;
 import io.vertx.core.Vertx;
+import io.vertx.core.http.HttpResponseExpectation;
 import io.vertx.core.http.PoolOptions;
 import io.vertx.ext.web.RoutingContext;
 import io.vertx.ext.web.client.HttpResponse;
@@ -37,6 +38,9 @@ final class FanOutHandler implements Handler<RoutingContext> {
     }
 
     private Future<Long> value() {
-        return client.getAbs(url).send().map(HttpResponse::bodyAsString).map(Long::valueOf);
+        return client.getAbs(url).send()
+                .expecting(HttpResponseExpectation.SC_OK)
+                .map(HttpResponse::bodyAsString)
+                .map(Long::valueOf);
     }
 }

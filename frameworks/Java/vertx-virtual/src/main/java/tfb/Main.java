@@ -5,6 +5,7 @@ import io.vertx.core.ThreadingModel;
 import io.vertx.core.Vertx;
 import io.vertx.core.VertxOptions;
 import io.vertx.core.file.FileSystemOptions;
+import io.vertx.core.transport.Transport;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
 
@@ -25,21 +26,33 @@ public final class Main {
 
     private static void start(Settings settings) {
         int eventLoops = Runtime.getRuntime().availableProcessors();
-        Vertx vertx = Vertx.vertx(new VertxOptions()
-                .setEventLoopPoolSize(eventLoops)
-                .setPreferNativeTransport(true)
-                .setFileSystemOptions(new FileSystemOptions()
-                        .setFileCachingEnabled(false)
-                        .setClassPathResolvingEnabled(false)));
-        if (!vertx.isNativeTransportEnabled()) {
-            LOG.log(System.Logger.Level.WARNING, "No native transport, NIO instead: {0}",
-                    vertx.unavailableNativeTransportCause().getMessage());
-        }
+        Transport transport = transport();
+        LOG.log(System.Logger.Level.INFO, "Transport: {0}", transport.name());
+        Vertx vertx = Vertx.builder()
+                .with(new VertxOptions()
+                        .setEventLoopPoolSize(eventLoops)
+                        .setFileSystemOptions(new FileSystemOptions()
+                                .setFileCachingEnabled(false)
+                                .setClassPathResolvingEnabled(false)))
+                .withTransport(transport)
+                .build();
         Runtime.getRuntime().addShutdownHook(new Thread(() -> stop(vertx), "stop"));
         vertx.deployVerticle(() -> new ServerVerticle(settings), new DeploymentOptions()
                         .setThreadingModel(ThreadingModel.VIRTUAL_THREAD)
                         .setInstances(eventLoops))
                 .await();
+    }
+
+    /** io_uring; where the kernel or a container's seccomp profile refuses it epoll, and where there is none NIO. */
+    private static Transport transport() {
+        for (Transport candidate : new Transport[] {Transport.IO_URING, Transport.EPOLL}) {
+            if (candidate != null && candidate.available()) {
+                return candidate;
+            }
+            LOG.log(System.Logger.Level.WARNING, "No {0}", candidate == null ? "native transport"
+                    : candidate.name() + ": " + candidate.unavailabilityCause().getMessage());
+        }
+        return Transport.NIO;
     }
 
     private static void stop(Vertx vertx) {

@@ -24,7 +24,6 @@ import java.util.concurrent.TimeUnit;
 final class ServerVerticle extends VerticleBase {
 
     private static final System.Logger LOG = System.getLogger(ServerVerticle.class.getName());
-    private static final int MAX_HEADER_BYTES = 16 * 1024;
     private static final int BACKLOG = 4096;
     private static final int STOP_SECONDS = 3;
     private static final CharSequence SERVER = HttpHeaders.createOptimized("Vert.x-Web");
@@ -35,6 +34,7 @@ final class ServerVerticle extends VerticleBase {
     private Database database;
     private HttpServer server;
     private CharSequence date;
+    private boolean failureLogged;
 
     ServerVerticle(Settings settings) {
         this.settings = settings;
@@ -42,8 +42,8 @@ final class ServerVerticle extends VerticleBase {
 
     @Override
     public Future<?> start() {
-        refreshDate();
-        vertx.setPeriodic(1000, tick -> refreshDate());
+        eachSecond();
+        vertx.setPeriodic(1000, tick -> eachSecond());
         database = new Database(vertx, settings);
         return database.open().compose(tried -> listen().onFailure(failure -> database.close()));
     }
@@ -61,8 +61,6 @@ final class ServerVerticle extends VerticleBase {
         server = vertx.createHttpServer(new HttpServerOptions()
                         .setHost(settings.host())
                         .setPort(settings.port())
-                        .setMaxHeaderSize(MAX_HEADER_BYTES)
-                        .setMaxInitialLineLength(MAX_HEADER_BYTES)
                         .setAcceptBacklog(BACKLOG)
                         .setTcpNoDelay(true))
                 .requestHandler(request -> router.handle(withHeaders(request)))
@@ -85,13 +83,16 @@ final class ServerVerticle extends VerticleBase {
         get(router, "/fortunes").handler(fortunes);
         get(router, "/delay").handler(hello::delay);
         get(router, "/fan-out").handler(fanOut);
-        router.errorHandler(500, ServerVerticle::failed);
+        router.errorHandler(500, this::failed);
         return router;
     }
 
-    /** Answers 503 when the database or the upstream fails, with one line in the log rather than a stack trace a request. */
-    private static void failed(RoutingContext ctx) {
-        LOG.log(System.Logger.Level.ERROR, "{0} failed: {1}", ctx.request().path(), ctx.failure());
+    /** Answers 503 when the database or the upstream fails, and logs one line a second of it, not a stack trace a request. */
+    private void failed(RoutingContext ctx) {
+        if (!failureLogged) {
+            failureLogged = true;
+            LOG.log(System.Logger.Level.ERROR, "{0} failed: {1}", ctx.request().path(), ctx.failure());
+        }
         ctx.response().setStatusCode(503).end();
     }
 
@@ -107,7 +108,8 @@ final class ServerVerticle extends VerticleBase {
         return request;
     }
 
-    private void refreshDate() {
+    private void eachSecond() {
+        failureLogged = false;
         date = HttpHeaders.createOptimized(HTTP_DATE.format(ZonedDateTime.now(ZoneOffset.UTC)));
     }
 }

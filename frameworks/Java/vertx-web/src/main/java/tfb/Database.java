@@ -10,6 +10,7 @@ import io.vertx.sqlclient.RowSet;
 import io.vertx.sqlclient.Tuple;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.concurrent.TimeUnit;
 
 /** An event loop's one connection: queries are pipelined on it, and it is opened again when it is lost. */
 final class Database {
@@ -17,6 +18,7 @@ final class Database {
     private static final System.Logger LOG = System.getLogger(Database.class.getName());
     private static final int PIPELINING_LIMIT = 256;
     private static final long RECONNECT_MILLIS = 1000;
+    private static final long PATIENCE_SECONDS = 3;
     private static final Future<RowSet<Row>> UNREACHABLE = Future.failedFuture("no connection to the database");
 
     private final Vertx vertx;
@@ -47,13 +49,13 @@ final class Database {
         return statement;
     }
 
-    /** Connects, and goes on trying every second: a future of the first attempt, which succeeds in either case. */
+    /** Connects, and goes on trying every second: a future that succeeds after the first attempt, or 3 s. */
     Future<Void> connect() {
         return PgConnection.connect(vertx, options).onSuccess(this::use).onFailure(failure -> {
             LOG.log(System.Logger.Level.ERROR, "PostgreSQL at {0}:{1,number,#}: {2}",
                     options.getHost(), options.getPort(), failure.getMessage());
             reconnect();
-        }).otherwiseEmpty().mapEmpty();
+        }).timeout(PATIENCE_SECONDS, TimeUnit.SECONDS).otherwiseEmpty().mapEmpty();
     }
 
     Future<Void> close() {

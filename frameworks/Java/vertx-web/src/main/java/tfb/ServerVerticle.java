@@ -21,7 +21,6 @@ import java.util.concurrent.TimeUnit;
 final class ServerVerticle extends VerticleBase {
 
     private static final System.Logger LOG = System.getLogger(ServerVerticle.class.getName());
-    private static final int MAX_HEADER_BYTES = 16 * 1024;
     private static final int BACKLOG = 4096;
     private static final int STOP_SECONDS = 3;
     private static final CharSequence SERVER = HttpHeaders.createOptimized("Vert.x-Web");
@@ -59,8 +58,6 @@ final class ServerVerticle extends VerticleBase {
         server = vertx.createHttpServer(new HttpServerOptions()
                         .setHost(settings.host())
                         .setPort(settings.port())
-                        .setMaxHeaderSize(MAX_HEADER_BYTES)
-                        .setMaxInitialLineLength(MAX_HEADER_BYTES)
                         .setAcceptBacklog(BACKLOG))
                 .requestHandler(request -> router.handle(withHeaders(request)))
                 .invalidRequestHandler(request ->

@@ -6,6 +6,7 @@ import io.vertx.core.Promise;
 import io.vertx.sqlclient.Row;
 import io.vertx.sqlclient.RowSet;
 import io.vertx.sqlclient.Tuple;
+import java.util.NoSuchElementException;
 
 /** Reads rows of world, or of a table like it, by their ids: one SELECT each, sent without waiting for each other. */
 final class WorldSelect {
@@ -47,8 +48,8 @@ final class WorldSelect {
 
         @Override
         public void complete(RowSet<Row> result, Throwable failure) {
-            if (failure != null) {
-                rows.tryFail(failure);
+            if (failure != null || result.size() == 0) {
+                rows.tryFail(failure != null ? failure : new NoSuchElementException("no such row"));
                 return;
             }
             worlds[answered++] = world(result);

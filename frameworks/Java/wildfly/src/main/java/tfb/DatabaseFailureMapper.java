@@ -4,16 +4,21 @@ import jakarta.ws.rs.core.Response;
 import jakarta.ws.rs.ext.ExceptionMapper;
 import jakarta.ws.rs.ext.Provider;
 import java.sql.SQLException;
+import java.util.concurrent.atomic.AtomicLong;
 
-/** Answers 503 when the database fails, with one line in the log rather than a stack trace a request. */
+/** Answers 503 when the database fails, and logs one line a second of it, not a stack trace a request. */
 @Provider
 public final class DatabaseFailureMapper implements ExceptionMapper<SQLException> {
 
     private static final System.Logger LOG = System.getLogger(DatabaseFailureMapper.class.getName());
+    private static final AtomicLong LOGGED = new AtomicLong();
 
     @Override
     public Response toResponse(SQLException failure) {
-        LOG.log(System.Logger.Level.ERROR, "The database failed: {0}", failure.getMessage());
+        long second = System.nanoTime() / 1_000_000_000;
+        if (LOGGED.getAndSet(second) != second) {
+            LOG.log(System.Logger.Level.ERROR, "The database failed: {0}", failure.getMessage());
+        }
         return Response.status(Response.Status.SERVICE_UNAVAILABLE).build();
     }
 }
