@@ -280,7 +280,6 @@ class Scene:
         """Why an implementation's build or process failed."""
         records = self.records()
         build = next(each.build for each in records.info.implementations if each.name == name)
-        assert build is not None
         if build.status != "ok":
             return f"{build.status}: {build.reason}"
         return next(f"{each.status}: {each.reason}" for each in records.processes if each.implementation == name)

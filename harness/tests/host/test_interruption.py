@@ -188,7 +188,6 @@ cli.main = lambda: cli.guarded(command)
 
 def interrupted(child: "subprocess.Popen[bytes]", number: signal.Signals = signal.SIGTERM, moment: float = 0) -> bytes:
     """What a command prints that hears a signal so long after its first line: it ends soon, and says no more of it."""
-    assert child.stdout is not None
     child.stdout.readline()
     time.sleep(moment)
     began = time.monotonic()
