@@ -198,13 +198,9 @@ class Scene:
 
     def started(self, *words: str) -> "subprocess.Popen[bytes]":
         """A run that goes on beside this process, its output in ``log``."""
-        return self.begun([sys.executable, "-c", PROGRAM, *self.words(*words)])
-
-    def begun(self, command: Sequence[str]) -> "subprocess.Popen[bytes]":
-        """Likewise, of any command."""
         with (self.root / "log").open("wb") as log:
             return subprocess.Popen(
-                command,
+                [sys.executable, "-c", PROGRAM, *self.words(*words)],
                 cwd=self.root,
                 env=self.environment,
                 stdin=subprocess.DEVNULL,
