@@ -152,13 +152,9 @@ class Scene:
         path.write_bytes(data)
         return path
 
-    def program(self, name: str, script: str) -> dict[str, str]:
+    def program(self, name: str, body: str) -> dict[str, str]:
         """A shell script first on PATH: the environment in which it is."""
-        folder = self.root / "bin"
-        folder.mkdir(exist_ok=True)
-        (folder / name).write_text(f"#!/bin/sh\n{script}\n", encoding="utf-8")
-        (folder / name).chmod(0o755)
-        return {"PATH": f"{folder}:{os.environ['PATH']}"}
+        return {"PATH": f"{script(self.root / 'bin' / name, body).parent}:{os.environ['PATH']}"}
 
     # ---- commands ----------------------------------------------------------------------------------------------------
 
@@ -286,6 +282,14 @@ class Scene:
         assert [word for word in words if word not in reason] == [], reason
         assert name not in self.measured()
         assert any(name in problem for problem in self.records().info.problems)
+
+
+def script(path: Path, body: str) -> Path:
+    """A program of the shell's, in a folder that it makes."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(f"#!/bin/sh\n{body}\n", encoding="utf-8")
+    path.chmod(0o755)
+    return path
 
 
 @contextmanager

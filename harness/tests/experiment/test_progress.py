@@ -2,8 +2,6 @@
 
 import io
 import json
-import queue
-import threading
 from contextlib import nullcontext
 from pathlib import Path
 
@@ -11,7 +9,7 @@ import pytest
 
 from harness.console import SafeConsole
 from harness.experiment import progress
-from harness.experiment.progress import Display, Progress, beats, described, still
+from harness.experiment.progress import Display, Progress, still
 from harness.experiment.steps import Cell, Process
 from harness.records.models import Closed, Window
 from harness.records.models import Progress as State
@@ -87,11 +85,6 @@ def test_the_live_view_shows_where_it_is_in_one_line_and_leaves_its_opening_and_
     assert lines.count("2 implementations, local runtime") == lines.count("! es4x [1] was not built") == 1
 
 
-def test_the_live_view_tells_the_rate_of_the_last_second_and_that_a_run_is_late() -> None:
-    state = State(implementation="vertx", windows=(second(0.0, 12345.0),), stage="measure", remaining=0.0)
-    assert described(state) == "longer than expected · vertx · measuring · now 12,345 req/s"
-
-
 def second(start: float, responses: float) -> Window:
     return Window(
         start=start, duration=1.0, responses=responses, server_cpu=0.5, wait_share=0.0, rss=1.0, connections=64
@@ -133,13 +126,6 @@ def test_a_stage_that_builds_something_of_the_harness_says_that_it_goes_on(
     with followed.preparing("making the generator ready"):
         pass
     assert display.lines == ["making the generator ready", "making the generator ready: 1 min 05 s"]
-
-
-def test_beats_come_until_the_work_is_done() -> None:
-    told: queue.Queue[float] = queue.Queue()
-    with beats(told.put, every=0.001):
-        assert [told.get(timeout=10), told.get(timeout=10)] == [0.001, 0.002]
-    assert "heartbeat" not in [thread.name for thread in threading.enumerate()]
 
 
 def test_a_build_goes_on_with_the_last_line_of_its_log(tmp_path: Path) -> None:

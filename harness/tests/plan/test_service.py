@@ -54,7 +54,6 @@ def test_a_service_becomes_an_implementation_with_a_test_type_for_each_request(t
         ('method = "POST"', 'verb = "POST"', "verb: unknown key"),
         ("[service]", "[service", "not valid TOML"),
         ("201", "99", "status"),
-        ('name = "order"', 'name = "all"', "all"),
     ],
 )
 def test_a_broken_file_names_the_key_and_what_is_allowed(tmp_path: Path, old: str, new: str, said: str) -> None:
