@@ -152,13 +152,9 @@ class Scene:
         path.write_bytes(data)
         return path
 
-    def program(self, name: str, script: str) -> dict[str, str]:
+    def program(self, name: str, body: str) -> dict[str, str]:
         """A shell script first on PATH: the environment in which it is."""
-        folder = self.root / "bin"
-        folder.mkdir(exist_ok=True)
-        (folder / name).write_text(f"#!/bin/sh\n{script}\n", encoding="utf-8")
-        (folder / name).chmod(0o755)
-        return {"PATH": f"{folder}:{os.environ['PATH']}"}
+        return {"PATH": f"{script(self.root / 'bin' / name, body).parent}:{os.environ['PATH']}"}
 
     # ---- commands ----------------------------------------------------------------------------------------------------
 
@@ -198,13 +194,9 @@ class Scene:
 
     def started(self, *words: str) -> "subprocess.Popen[bytes]":
         """A run that goes on beside this process, its output in ``log``."""
-        return self.begun([sys.executable, "-c", PROGRAM, *self.words(*words)])
-
-    def begun(self, command: Sequence[str]) -> "subprocess.Popen[bytes]":
-        """Likewise, of any command."""
         with (self.root / "log").open("wb") as log:
             return subprocess.Popen(
-                command,
+                [sys.executable, "-c", PROGRAM, *self.words(*words)],
                 cwd=self.root,
                 env=self.environment,
                 stdin=subprocess.DEVNULL,
@@ -280,7 +272,6 @@ class Scene:
         """Why an implementation's build or process failed."""
         records = self.records()
         build = next(each.build for each in records.info.implementations if each.name == name)
-        assert build is not None
         if build.status != "ok":
             return f"{build.status}: {build.reason}"
         return next(f"{each.status}: {each.reason}" for each in records.processes if each.implementation == name)
@@ -291,6 +282,14 @@ class Scene:
         assert [word for word in words if word not in reason] == [], reason
         assert name not in self.measured()
         assert any(name in problem for problem in self.records().info.problems)
+
+
+def script(path: Path, body: str) -> Path:
+    """A program of the shell's, in a folder that it makes."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(f"#!/bin/sh\n{body}\n", encoding="utf-8")
+    path.chmod(0o755)
+    return path
 
 
 @contextmanager

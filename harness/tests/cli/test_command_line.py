@@ -7,7 +7,7 @@ import pytest
 
 from harness import cli
 from harness.cli.run import resumed, settings
-from harness.cli.verbs import REPLACED, VERBS, asked, overview
+from harness.cli.verbs import REPLACED, VERBS, asked
 from harness.errors import BuildError, EnvironmentLacksError, Exit, TfbError, UsageError
 from harness.plan.config import Settings
 from harness.tests.doubles import records
@@ -128,8 +128,6 @@ def test_consent_is_asked_for_and_a_seed_is_drawn_when_none_is_given() -> None:
         ("dashboard --port 70000", "--port"),
         ("report no-such-run", "run 'no-such-run' does not exist"),
         ("compare a b", "run 'a' does not exist"),
-        ("new x --language ../../escaped", "--language: no implementation in '../../escaped'"),
-        ("new ../../escaped", "is not a valid name"),
     ],
 )
 def test_a_wrong_word_is_a_usage_error_that_says_what_is_allowed(
@@ -224,7 +222,6 @@ def test_an_error_that_an_interruption_turned_into_is_told_as_interruption(capsy
 def test_the_overview_fits_a_screen_and_names_every_verb(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main([]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert lines == overview().splitlines()
     assert [verb for verb in VERBS if not any(line.startswith(f"  {verb} ") for line in lines)] == []
     assert len(lines) <= 40
     assert max(map(len, lines)) <= 80

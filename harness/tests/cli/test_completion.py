@@ -8,6 +8,7 @@ import pytest
 
 from harness import cli
 from harness.paths import REPOSITORY
+from harness.tests.scene import script
 
 
 @pytest.mark.parametrize(
@@ -38,13 +39,11 @@ def test_each_shell_has_its_function_with_every_verb(shell: str, capsys: pytest.
     ("line", "offered"), [("ver", "verify"), ("run --profile sta", "standard"), ("run vertx-w", "vertx-web")]
 )
 def test_bash_completes_names_flags_and_verbs(line: str, offered: str, tmp_path: Path) -> None:
-    program = tmp_path / "tfb"
-    program.write_text(f'#!/bin/sh\nPYTHONPATH={REPOSITORY} exec {sys.executable} -m harness "$@"\n')
-    program.chmod(0o755)
-    script = (
+    script(tmp_path / "tfb", f'PYTHONPATH={REPOSITORY} exec {sys.executable} -m harness "$@"')
+    code = (
         f'eval "$(./tfb --completion bash)"; COMP_WORDS=(./tfb {line}); COMP_CWORD=$((${{#COMP_WORDS[@]}} - 1)); '
         'COMP_LINE="${COMP_WORDS[*]}"; COMP_POINT=${#COMP_LINE}; word=${COMP_WORDS[COMP_CWORD]}; '
         '$(complete -p tfb | sed \'s/.*-F \\([^ ]*\\).*/\\1/\') tfb "$word" run; echo "${COMPREPLY[@]}"'
     )
-    done = subprocess.run(["bash", "-c", script], cwd=tmp_path, capture_output=True, text=True, check=False)
+    done = subprocess.run(["bash", "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert (done.stdout.split(), done.stderr) == ([offered], "")

@@ -129,7 +129,3 @@ def test_every_flag_has_a_help_text_in_the_terms_of_the_field(verb: str) -> None
     helps = [each.parameter.help or "" for each in flags]
     helps += [command.help, *(known.help for known in VERBS.values())]
     assert objections("\n".join(helps)) == []
-
-
-def test_a_term_of_our_own_is_named() -> None:
-    assert objections("one\ntwo in turns") == ["2: 'in turns': say rounds, in alternation"]

@@ -75,7 +75,6 @@ def test_a_blank_folder_is_whole_but_for_the_code(language: str, spelled: str, t
     (implementation,) = read(folder / CONFIG_FILE)
     assert (folder.parent.name, implementation.entry.language) == (spelled, spelled)
     assert tuple(implementation.urls) == tuple(kind for kind, known in TEST_TYPES.items() if known.scored)
-    assert implementation.local is not None
     assert "USER" in (folder / "mine.dockerfile").read_text()
     assert not list(folder.glob("*.js"))
 

@@ -4,14 +4,18 @@ It is the reference server without a database, listening where HOST and PORT say
 """
 
 import argparse
+import contextlib
+import gzip
 import os
 import signal
 import socket
+import struct
 import subprocess
 import sys
 import threading
 import time
 from collections.abc import Callable, Mapping
+from functools import partial
 from types import FrameType
 
 from harness.tests.doubles.reference import ReferenceServer, Reply, Request, Session
@@ -95,6 +99,83 @@ def _die_in_verification(number: int) -> None:
         os._exit(7)
 
 
+OK = b"HTTP/1.1 200 OK\r\nServer: x\r\nDate: Thu, 01 Jan 2026 00:00:00 GMT\r\nContent-Type: application/json\r\n"
+CHUNKED = OK + b"Transfer-Encoding: chunked\r\n\r\n"
+BLOCK = b"x" * 65536
+LARGE = 1_000_000  # bytes: just below what is read of an answer
+# Brotli's stream (RFC 7932) of 512 meta-blocks, each the largest that there is, left off within the first: whoever
+# unpacks it makes room for 16 MiB before a byte has come.
+BROTLI = bytes([0x0F]) + bytes([0xFC, 0xFF, 0xFF, 0x07]) * 512
+ESCAPE = b"\x1b]0;owned\x07\x1b[2J\x1b[31m"
+Send = Callable[[bytes], None]
+
+
+def _for_ever(send: Send, begin: bytes, again: bytes) -> None:
+    send(begin)
+    while True:
+        send(again)
+
+
+def _drip(send: Send) -> None:
+    for byte in OK + b"Content-Length: 100000\r\n\r\n" + b"x" * 100_000:
+        send(bytes([byte]))
+        time.sleep(0.2)
+
+
+def _body(body: bytes, headers: bytes = b"") -> bytes:
+    return OK + headers + b"Content-Length: %d\r\n\r\n" % len(body) + body
+
+
+ANSWERS: Mapping[str, Callable[[Send], None]] = {
+    "endless-body": lambda send: _for_ever(send, OK + b"\r\n", BLOCK),
+    "promises-a-petabyte": lambda send: _for_ever(send, OK + b"Content-Length: 1000000000000000\r\n\r\n", BLOCK),
+    "endless-header": lambda send: _for_ever(send, OK, b"X: " + BLOCK),
+    "endless-chunks": lambda send: _for_ever(send, CHUNKED, b"10000\r\n" + BLOCK + b"\r\n"),
+    "drips": _drip,
+    "garbage": lambda send: send(bytes(range(256)) * 64),
+    "silent": lambda _send: time.sleep(600),
+    "gzip-bomb": lambda send: send(_body(gzip.compress(bytes(256 << 20), 9), b"Content-Encoding: gzip\r\n")),
+    "brotli-bomb": lambda send: send(_body(BROTLI, b"Content-Encoding: br\r\n")),
+    "many-values": lambda send: send(_body(b"[" + b"{}," * (LARGE // 3) + b"{}]")),
+    "huge-number": lambda send: send(OK + b"Content-Length: " + b"9" * 10_000 + b"\r\n\r\n{}"),
+    "deep-json": lambda send: send(_body(b"[" * 100_000 + b"]" * 100_000)),
+    "escape-header": lambda send: send(_body(b'{"message":"Hello, World!"}', b"X-Y: " + ESCAPE + b"\r\n")),
+    "stops-itself": lambda _send: os.kill(os.getpid(), signal.SIGSTOP),
+}
+
+
+def _write(part: bytes, times: int) -> None:
+    for _ in range(times):
+        os.write(1, part)
+    sys.exit(3)
+
+
+LOGS: Mapping[str, Callable[[], None]] = {
+    "escape-log": lambda: _write(ESCAPE + b"boo\n", 20),
+    "big-log": lambda: _write(b"a line of a log that nobody reads\n" * 1000, 1800),
+    "one-line-log": lambda: _write(BLOCK, 480),
+}
+
+
+def _serve(connection: socket.socket, name: str) -> None:
+    with connection, contextlib.suppress(OSError):
+        while connection.recv(65536):
+            if name == "resets":
+                connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+                return
+            ANSWERS[name](connection.sendall)
+
+
+def _hostile(name: str) -> None:
+    """Answers every request so: what it sends would fill any reader without bounds."""
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    if name in LOGS:
+        LOGS[name]()
+    with socket.create_server((os.environ["HOST"], int(os.environ["PORT"])), backlog=1024) as listener:
+        while True:
+            threading.Thread(target=_serve, args=(listener.accept()[0], name), daemon=True).start()
+
+
 # Before it listens.
 STARTS: Mapping[str, Callable[[], None]] = {
     "exits-at-once": _exit_at_once,
@@ -103,6 +184,7 @@ STARTS: Mapping[str, Callable[[], None]] = {
     "ignores-sigterm": _ignore_sigterm,
     "leaves-a-daemon": _leave_a_daemon,
     "prints-a-lot": _flood,
+    **{name: partial(_hostile, name) for name in (*ANSWERS, *LOGS, "resets")},
 }
 # At each request, by its number: what is answered instead.
 TROUBLES: Mapping[str, Callable[[int], Reply | None]] = {

@@ -73,7 +73,6 @@ def test_each_failure_has_its_message_and_no_figure(gallery: Scene, name: str, w
 
 def test_the_image_of_a_good_build_is_recorded(gallery: Scene) -> None:
     (build,) = [i.build for i in gallery.records().info.implementations if i.name == "e2e-good"]
-    assert build is not None
     assert (build.image, (build.image_digest or "")[:7]) == ("tfb/e2e-good", "sha256:")
     assert (build.image_bytes or 0) > 50e6
 

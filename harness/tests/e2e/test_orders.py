@@ -30,7 +30,6 @@ def test_an_order_service_is_ranked_by_what_its_customers_waited_for(tmp_path: P
     loads = [trial for trial in records.trials if isinstance(trial.load, Scenario)]
     assert {trial.load.label for trial in loads} >= {"x4"}
     for trial in loads:
-        assert trial.arrivals is not None
         assert {each.use_case for each in trial.arrivals.use_cases} == {case.name for case in USE_CASES}
         assert (trial.arrivals.failed, trial.arrivals.unfinished, trial.errors.total) == (0, 0, 0), trial.id
         assert trial.arrivals.done == trial.arrivals.due > 0

@@ -44,8 +44,6 @@ class Scripted(ReferenceServer):
 def tool(program: Path, *arguments: str) -> Iterator[tuple[int, Callable[[str], dict[str, Any] | None]]]:
     """A server of the toolset: its port, and a way to say a line to it (``stats`` is answered)."""
     server = subprocess.Popen([program, *arguments], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-    assert server.stdin is not None
-    assert server.stdout is not None
     stdin, stdout = server.stdin, server.stdout
 
     def say(line: str) -> dict[str, Any] | None:

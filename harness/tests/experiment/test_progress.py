@@ -12,7 +12,7 @@ import pytest
 from harness.console import SafeConsole
 from harness.errors import StoreError
 from harness.experiment import progress
-from harness.experiment.progress import Display, Progress, beats, described, still
+from harness.experiment.progress import Display, Progress, beats, still
 from harness.experiment.steps import Cell, Process
 from harness.records.models import Closed, Window
 from harness.records.models import Progress as State
@@ -86,11 +86,6 @@ def test_the_live_view_shows_where_it_is_in_one_line_and_leaves_its_opening_and_
     assert max(map(len, lines)) <= width + len("\x1b[?25l")
     assert any("1 min 40 s left · v" in line for line in lines)
     assert lines.count("2 implementations, local runtime") == lines.count("! es4x [1] was not built") == 1
-
-
-def test_the_live_view_tells_the_rate_of_the_last_second_and_that_a_run_is_late() -> None:
-    state = State(implementation="vertx", windows=(second(0.0, 12345.0),), stage="measure", remaining=0.0)
-    assert described(state) == "longer than expected · vertx · measuring · now 12,345 req/s"
 
 
 def second(start: float, responses: float) -> Window:

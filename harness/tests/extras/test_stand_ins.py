@@ -10,6 +10,7 @@ import pytest
 
 from harness.paths import REPOSITORY
 from harness.runtime.compose import STAND_IN_LABEL
+from harness.tests.scene import script
 
 SCRIPTS = REPOSITORY / "docker" / "stand-ins"
 MAKE = runpy.run_path(str(SCRIPTS / "make"))
@@ -97,20 +98,13 @@ recommends 'IO::Socket::IP';
 """
 
 
-def _program(folder: Path, name: str, body: str) -> None:
-    file = folder / name
-    file.write_text(f"#!/bin/sh\n{body}\n", encoding="utf-8")
-    file.chmod(0o755)
-
-
 @pytest.fixture
 def fakes(tmp_path: Path) -> Path:
     """Programs before the machine's own on PATH; ``asked`` beside them holds what was installed."""
     folder = tmp_path / "bin"
-    folder.mkdir()
-    _program(folder, "apt-cache", "case $2 in lib*carton-perl) exit 100 ;; carton) echo 'Section: perl' ;; esac")
-    _program(folder, "apt-get", f'[ "$1" = update ] || echo "$@" >>{tmp_path}/asked')
-    _program(folder, "timeout", "exit 1")  # CPAN is not reached
+    script(folder / "apt-cache", "case $2 in lib*carton-perl) exit 100 ;; carton) echo 'Section: perl' ;; esac")
+    script(folder / "apt-get", f'[ "$1" = update ] || echo "$@" >>{tmp_path}/asked')
+    script(folder / "timeout", "exit 1")  # CPAN is not reached
     return folder
 
 
@@ -150,7 +144,7 @@ addSbtPlugin("io.spray" % "sbt-revolver" % "0.9.1")
 
 
 def test_a_plugin_of_sbts_own_archive_is_one_of_maven_central_instead_and_said(fakes: Path) -> None:
-    _program(fakes, "java", 'echo "$@"')
+    script(fakes / "java", 'echo "$@"')
     project = fakes.parent / "project"
     project.mkdir()
     (project / "plugins.sbt").write_text(PLUGINS, encoding="utf-8")

@@ -1,7 +1,6 @@
 """How runs end before their time: signals at any moment, kill -9, a full disk, and several runs at once."""
 
 import os
-import random
 import shutil
 import signal
 import subprocess
@@ -13,7 +12,6 @@ from pathlib import Path
 
 import pytest
 
-from harness.paths import REPOSITORY
 from harness.records import store
 from harness.tests.scene import Answer, Scene, patience
 
@@ -120,22 +118,6 @@ def test_a_server_that_ignores_sigterm_delays_no_end(
         interrupted(scene, answer)
 
 
-def test_what_was_measured_before_an_interruption_is_kept(scene: Scene) -> None:
-    """The trial of the first test type stands in the records; the process is measured anew, the old trial set aside."""
-    scene.add("good")
-    words = ("--test", "good", "--type", "json", "plaintext", "--seed", "3")
-    interrupted(scene, scene.struck(words, lambda: one_trial(scene), lambda run: run.terminate()))
-    records = scene.records()
-    assert len(records.trials) == 1
-    assert [process.status for process in records.processes] == ["interrupted"]
-    scene.resume().ends(0)
-    records = scene.records()
-    assert sorted(trial.test_type for trial in records.trials) == ["json", "plaintext"]
-    assert [process.status for process in records.processes] == ["ok"]
-    assert (records.info.status, records.info.seed) == ("complete", 3)
-    assert (scene.folder() / "trials.unfinished.jsonl").read_text(encoding="utf-8").count("\n") == 1
-
-
 def test_a_run_that_was_stopped_for_seconds_goes_on_to_its_end(scene: Scene) -> None:
     """As by Ctrl-Z and fg: exit status 0, or 1 where a trial was spoilt; never a hang."""
 
@@ -153,32 +135,6 @@ def test_debug_mode_leaves_nothing_behind(scene: Scene) -> None:
     scene.add("good")
     words = ("--mode", "debug", "--test", "good")
     scene.struck(words, lambda: "Ctrl-C stops it" in scene.log(), signals(INT)).ends(130).says("/json")
-
-
-STARTS, FIRST_SECONDS = 12, 0.6  # in which shell and Python start, and libraries are loaded
-
-
-def test_a_signal_in_the_first_moments_ends_the_command(scene: Scene) -> None:
-    """./tfb run ends by it, or with exit status 130, without a traceback; no process is left."""
-    locks = [Path(folder, "requirements-dev.lock") for folder in (sys.prefix, REPOSITORY)]
-    if not all(lock.exists() for lock in locks) or locks[0].read_bytes() != locks[1].read_bytes():
-        pytest.skip("this Python's environment is not one that ./tfb made of the present lock")
-    scene.add("good")
-    scene.environment["TFB_VENV"] = sys.prefix
-    dice = random.Random(1)
-    for _ in range(STARTS):
-        number, moment = dice.choice((INT, TERM)), dice.uniform(0, FIRST_SECONDS)
-        run = scene.begun(["env", "--default-signal=INT", str(REPOSITORY / "tfb"), *scene.words("run", "good")])
-        try:
-            time.sleep(moment)
-            run.send_signal(number)
-            status = run.wait(20 * patience())
-        finally:
-            run.kill()
-            run.wait()
-        assert status in (130, -number), f"{number.name} after {moment:.3f} s: {scene.log()}"
-        assert "Traceback" not in scene.log()
-        assert scene.left(run.pid) == []
 
 
 # ---- no room, no rights ----------------------------------------------------------------------------------------------
@@ -258,10 +214,3 @@ def test_eight_runs_at_once_are_eight_whole_runs(scene: Scene) -> None:
         assert [process.implementation for process in records.processes] == ["good"]
         assert len(records.trials) == 1, records.info.problems
     assert [left for run in runs for left in scene.left(run.pid)] == []
-
-
-def test_a_run_that_goes_on_elsewhere_is_not_resumed(scene: Scene) -> None:
-    answers: list[Answer] = []
-    words = (*RUN, "--duration", "15")
-    scene.struck(words, prepared(scene, "measure"), lambda _: answers.append(scene.resume())).ends(0)
-    answers[0].ends(2).says("still going on in another process")

@@ -36,11 +36,6 @@ def struck(scene: Scene, strike: "Callable[[subprocess.Popen[bytes]], object]") 
 
 
 @needs_engine
-def test_a_server_s_container_that_is_killed_is_named_with_its_signal(containers: Scene) -> None:
-    struck(containers, lambda _: docker("kill", service(containers, "tfb-server"))).ends(1).says("killed by SIGKILL")
-
-
-@needs_engine
 def test_what_the_end_of_postgres_s_container_took_is_measured_again(containers: Scene) -> None:
     answer = struck(containers, lambda _: docker("kill", service(containers, "tfb-database")))
     answer.ends(0).says("PostgreSQL", "measured again")

@@ -39,7 +39,6 @@ def test_such_a_server_reads_what_root_may_and_writes_nothing(tmp_path: Path) ->
     (tmp_path / "secret").chmod(0o600)
     command = ["sh", "-c", "id -u; cat secret; echo x > secret || echo refused"]
     done = process.run(command, seconds=20, cwd=tmp_path, account=account)
-    assert account is not None
     assert [line for line in done.stdout.split("\n") if line][:1] == [str(account.uid)]
     assert "read" in done.stdout
     assert "refused" in done.stdout

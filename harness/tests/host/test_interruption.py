@@ -12,6 +12,7 @@ import psutil
 import pytest
 
 from harness.paths import REPOSITORY
+from harness.tests.scene import script
 
 HEARS = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"
 RUNS = 'import runpy; runpy.run_module("harness", run_name="__main__", alter_sys=True)'
@@ -129,12 +130,9 @@ def test_an_interrupt_while_python_starts_is_heard_once_it_has() -> None:
 
 
 def test_the_launcher_has_interrupts_wait_while_python_starts(tmp_path: Path) -> None:
-    (tmp_path / "bin").mkdir()
     for name in ("requirements.lock", "requirements-dev.lock"):
         shutil.copy(REPOSITORY / name, tmp_path / name)
-    python = tmp_path / "bin" / "python"
-    python.write_text('#!/bin/sh\n[ "$1" = -c ] || exec grep SigBlk /proc/self/status\n')
-    python.chmod(0o755)
+    script(tmp_path / "bin" / "python", '[ "$1" = -c ] || exec grep SigBlk /proc/self/status')
     words = ["/bin/sh", str(REPOSITORY / "tfb"), "--version"]
     done = subprocess.run(words, env={**os.environ, "TFB_VENV": str(tmp_path)}, capture_output=True, check=True)
     assert int(done.stdout.split()[1], 16) == 1 << signal.SIGINT - 1
@@ -188,7 +186,6 @@ cli.main = lambda: cli.guarded(command)
 
 def interrupted(child: "subprocess.Popen[bytes]", number: signal.Signals = signal.SIGTERM, moment: float = 0) -> bytes:
     """What a command prints that hears a signal so long after its first line: it ends soon, and says no more of it."""
-    assert child.stdout is not None
     child.stdout.readline()
     time.sleep(moment)
     began = time.monotonic()

@@ -47,7 +47,6 @@ def test_what_an_image_takes_from_its_folder_is_there_and_let_through(dockerfile
 
 @pytest.mark.parametrize("one", KNOWN, ids=lambda one: str(one.name))
 def test_a_container_runs_what_is_run_without_one_built_of_the_same_profile(one: Implementation) -> None:
-    assert one.local is not None
     said = instructions(one.dockerfile, "CMD")
     words = shlex.split(one.entry.docker_cmd) if one.entry.docker_cmd else json.loads(said[-1])
     assert command(words) == command(list(one.local.run))

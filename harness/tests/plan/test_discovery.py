@@ -7,7 +7,6 @@ import pytest
 
 from harness.errors import ConfigError
 from harness.plan.discovery import Implementation, Selection, read, scan, select
-from harness.plan.words import suggest
 
 ENTRY = {"language": "C", "json_url": "/json", "db_url": "/db"}
 
@@ -33,12 +32,6 @@ def some(tmp_path: Path) -> tuple[Implementation, ...]:
 
 def chosen(implementations: tuple[Implementation, ...], **flags: tuple[str, ...]) -> list[str]:
     return [i.name for i in select(implementations, Selection(**flags))]
-
-
-def test_the_default_test_has_the_framework_s_name_and_a_variant_its_own_behind_it(
-    some: tuple[Implementation, ...],
-) -> None:
-    assert [(i.name, i.variant) for i in some if i.framework == "alpha"] == [("alpha", "default"), ("alpha-raw", "raw")]
 
 
 def test_values_are_compared_without_case_and_kept_in_ours(tmp_path: Path) -> None:
@@ -119,12 +112,6 @@ def test_flags_select_and_what_is_tagged_broken_never_runs(
     some: tuple[Implementation, ...], flags: dict[str, tuple[str, ...]], names: list[str]
 ) -> None:
     assert chosen(some, **flags) == names
-
-
-def test_a_long_list_of_names_is_cut() -> None:
-    said = suggest("zzz", [f"name-{number:02}" for number in range(50)])
-    assert said.startswith("allowed are name-00, name-01, ")
-    assert said.endswith("name-19 and 30 more")
 
 
 def test_run_takes_the_core_and_all_takes_everything(tmp_path: Path) -> None:

@@ -36,13 +36,11 @@ def test_a_service_becomes_an_implementation_with_a_test_type_for_each_request(t
     side = service.side(service.read(written(tmp_path, GOOD)), tmp_path, "base", 1, tmp_path)
     assert list(side.test_types) == ["item", "order"]
     assert side.ready_path == "/health"
-    assert side.local
     assert side.local.run == ("sh", "-c", "exec env ./shop --port $PORT")
     assert side.local.build == (("sh", "-c", "make"),)
     assert {prepared.target for prepared in side.test_types["item"].requests} == {f"/items/{n}" for n in range(1, 10)}
     several = service.read(written(tmp_path, GOOD.replace('"./shop', '"cd bin && ./shop')))
     side = service.side(several, tmp_path, "base", 1, tmp_path)
-    assert side.local
     assert side.local.run == ("sh", "-c", "cd bin && ./shop --port $PORT")  # which keep their shell
 
 
@@ -56,7 +54,6 @@ def test_a_service_becomes_an_implementation_with_a_test_type_for_each_request(t
         ('method = "POST"', 'verb = "POST"', "verb: unknown key"),
         ("[service]", "[service", "not valid TOML"),
         ("201", "99", "status"),
-        ('name = "order"', 'name = "all"', "all"),
     ],
 )
 def test_a_broken_file_names_the_key_and_what_is_allowed(tmp_path: Path, old: str, new: str, said: str) -> None:
@@ -81,7 +78,6 @@ def test_a_service_is_up_where_a_plain_get_is_answered_and_else_at_any_answer(tm
 def test_what_only_a_shell_can_do_is_left_to_it(tmp_path: Path, command: str) -> None:
     text = GOOD.replace('"./shop --port $PORT"', f'"""{command}"""')
     side = service.side(service.read(written(tmp_path, text)), tmp_path, "base", 1, tmp_path)
-    assert side.local
     assert side.local.run == ("sh", "-c", command)
 
 

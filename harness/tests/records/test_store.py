@@ -164,6 +164,11 @@ def test_a_live_run_holds_its_lock_and_a_dead_one_does_not(written: RunStore) ->
         with pytest.raises(UsageError, match="still going on in another process"), again:
             pass
     assert not store.is_locked(written.folder)
+    (written.folder / store.LOCK).unlink()
+    (written.folder / store.LOCK).symlink_to(written.folder / "victim")
+    with pytest.raises(StoreError, match=r"\.lock: cannot be locked: .*; it is an empty file"), written.locked():
+        pass
+    assert not (written.folder / "victim").exists()
 
 
 def test_a_run_is_found_by_id_beginning_or_path(tmp_path: Path) -> None:

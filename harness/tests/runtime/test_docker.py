@@ -13,6 +13,7 @@ from harness.plan.hosts import of_flags
 from harness.runtime import choice, compose, container
 from harness.runtime.docker import image_tag
 from harness.tests.doubles.implementations import implementation
+from harness.tests.scene import script
 
 
 def settings(**values: Any) -> Settings:
@@ -23,9 +24,7 @@ def settings(**values: Any) -> Settings:
 @pytest.fixture
 def docker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A client of the test's own: what stands in ``code`` is what it does."""
-    program = tmp_path / "docker"
-    program.write_text(f"#!/bin/sh\n. {tmp_path}/code\n")
-    program.chmod(0o755)
+    program = script(tmp_path / "docker", f". {tmp_path}/code")
     monkeypatch.setattr(compose, "client", lambda: str(program))
     return tmp_path / "code"
 
@@ -51,7 +50,6 @@ THREE = of_flags("app", "db", ("c1", "c2"))
             {"network_mode": "bridge", "hosts": of_flags(None, "postgresql://localhost", ())},
             "localhost:5432 is the container",
         ),
-        ({"cpuset_cpus": "4095"}, "--cpuset-cpus: CPU 4095 is not among those that may be used here"),
     ],
 )
 def test_what_containers_cannot_do_is_refused_before_anything_is_built(

@@ -7,7 +7,7 @@ import pytest
 from harness.plan.orders import CREATE
 from harness.plan.profile import OpenLoop, Orders, Processes
 from harness.records import models
-from harness.records.models import Gate, Latency, LatencyGoal, Load, Open, Outcome, Purpose, Scenario, Trial
+from harness.records.models import Gate, Latency, LatencyGoal, Load, Open, Outcome, Purpose, RunInfo, Scenario, Trial
 from harness.stats.capacity import ORDER, bracket, next_load
 from harness.stats.ranking import rank
 from harness.stats.tables import percentiles
@@ -17,6 +17,7 @@ from harness.tests.doubles.runs import LOAD, run_info, trial
 GOAL, SLOW = LatencyGoal(percentile=99, seconds=0.01), LatencyGoal(percentile=99, seconds=0.1)
 LAG = Gate(name="generator-lag", outcome=Outcome.FAIL, value=1.0, threshold=0.2, word="generator lag")
 SHORT = Gate(name="achieved-rate", outcome=Outcome.FAIL, value=0.5, threshold=0.01, word="rate not achieved")
+SERVICE = Scenario(factor=8.0, connections=64)
 
 
 def times(seconds: float, histogram: tuple[tuple[float, int], ...] = ()) -> Latency:
@@ -51,6 +52,13 @@ def arrivals(
     return made.model_copy(update={"arrivals": told, "purpose": purpose, "database_cpu_seconds": 5.0})
 
 
+def info_of(names: str, count: int, load: Load, reference: str, **profile: OpenLoop | Orders) -> RunInfo:
+    loads = {ORDER if load == SERVICE else "json": (load,)}
+    info = run_info([*names], Processes(minimum=count, maximum=count), reference=reference, loads=loads)
+    settings = {"profile": {name: part.model_dump() for name, part in profile.items()}}
+    return info.model_copy(update={"settings": settings})
+
+
 def search(load: Callable[[float], Trial], start: float, first: list[Trial] | None = None) -> tuple[list[Trial], int]:
     tried, loads = list(first or []), 0
     while (found := next_load(tried, GOAL if first is None else SLOW, start=start, seconds=2.0)) and loads < 40:
@@ -68,7 +76,6 @@ def ends(trials: list[Trial], goal: LatencyGoal = GOAL) -> tuple[float | None, f
 def test_the_search_ends_around_the_true_capacity(capacity: float) -> None:
     tried, loads = search(lambda rate: at(rate, 0.0 if rate <= capacity else 0.5), 10_000.0)
     low, high = ends(tried)
-    assert low is not None
     assert low <= capacity < (high or 0.0) <= low * 1.05
     assert loads < 14
 
@@ -77,7 +84,6 @@ def test_the_same_search_finds_a_factor_of_the_arrivals() -> None:
     first = [arrivals(8.0, 0.0, purpose="measure")]
     tried, _ = search(lambda factor: arrivals(factor, 0.0 if factor <= 100 else 0.3), 8.0, first)
     low, high = ends(tried, SLOW)
-    assert low is not None
     assert low <= 100 < (high or 0.0) <= low * 1.05
 
 
@@ -111,9 +117,7 @@ def test_it_goes_down_to_the_rate_at_which_a_load_still_has_requests_enough() ->
 
 
 def test_one_process_is_provisional_and_what_fails_verification_has_no_capacity() -> None:
-    loads: dict[str, tuple[Load, ...]] = {"json": (LOAD,)}
-    info = run_info(["a", "b"], Processes(minimum=1, maximum=1), reference="a", loads=loads)
-    info = info.model_copy(update={"settings": {"profile": {"open_loop": OpenLoop(goal=GOAL).model_dump()}}})
+    info = info_of("ab", 1, LOAD, "a", open_loop=OpenLoop(goal=GOAL))
     made = [each for name in "ab" for each in (trial(name, 3000.0), at(1000, 0.0, name=name), at(1040, 0.5, name=name))]
     good, bad = rank(info, made, [], [verdict("b", "json", failed=True)]).latency["json"].rows
     assert (good.implementation, good.ranked, good.flags) == ("a", True, ("provisional",))
@@ -121,9 +125,7 @@ def test_one_process_is_provisional_and_what_fails_verification_has_no_capacity(
 
 
 def test_capacities_rank_and_stand_beside_latency_over_load() -> None:
-    loads: dict[str, tuple[Load, ...]] = {"json": (LOAD,)}
-    info = run_info(["a", "b", "c"], Processes(minimum=3, maximum=3), reference="a", loads=loads)
-    info = info.model_copy(update={"settings": {"profile": {"open_loop": OpenLoop(goal=GOAL).model_dump()}}})
+    info = info_of("abc", 3, LOAD, "a", open_loop=OpenLoop(goal=GOAL))
     made = []
     for name, capacity in (("a", 1000.0), ("b", 2000.0), ("c", 10.0)):
         for process in range(3):
@@ -135,8 +137,6 @@ def test_capacities_rank_and_stand_beside_latency_over_load() -> None:
     table = rank(info, made, [], []).latency["json"]
     assert [row.implementation for row in table.rows] == ["b", "a", "c"]
     best, other, none = table.rows
-    assert best.capacity
-    assert best.capacity.to_reference
     assert best.capacity.to_reference.value == pytest.approx(2.0)
     assert best.capacity.rank.label == "1"
     assert best.above == pytest.approx(2000 * 1.01 * 1.04)
@@ -150,10 +150,8 @@ def test_capacities_rank_and_stand_beside_latency_over_load() -> None:
 
 def test_a_capacity_is_as_open_as_its_bracket_however_many_processes_have_the_same() -> None:
     """True ones of 18.9, 19.1 and 22.5: the search tries 16.0, 19.03 and 22.6, in each process."""
-    loads: dict[str, tuple[Load, ...]] = {ORDER: (Scenario(factor=8.0, connections=64),)}
     truth = {"a": 18.9, "b": 19.1, "c": 22.5}
-    info = run_info(list(truth), Processes(minimum=3, maximum=3), reference="b", loads=loads)
-    info = info.model_copy(update={"settings": {"profile": {"orders": Orders(goal=SLOW).model_dump()}}})
+    info = info_of("abc", 3, SERVICE, "b", orders=Orders(goal=SLOW))
     tried = []
     for name, capacity in truth.items():
         for process in range(3):
@@ -163,16 +161,12 @@ def test_a_capacity_is_as_open_as_its_bracket_however_many_processes_have_the_sa
                 own.append(arrivals(factor, 0.0 if factor <= capacity else 0.3, name=name, process=process))
             tried += own
     orders = rank(info, tried, [], []).orders
-    assert orders
     rows = {row.implementation: row for row in orders.capacities}
     for name, capacity in truth.items():
         found = rows[name].capacity
-        assert found
         assert (found.estimate.low or 99) < found.estimate.median <= capacity < (rows[name].above or 0)
         assert (rows[name].above or 99) < (found.estimate.high or 0)
     found = rows["a"].capacity
-    assert found
-    assert found.to_reference
     assert (found.to_reference.low or 9) < 0.8 < 0.9 < (found.to_reference.high or 0)
     assert {found.rank.label for name in "bc" if (found := rows[name].capacity)} == {"1–2"}
 
@@ -186,21 +180,16 @@ def test_a_percentile_is_that_of_all_loads_of_each_process() -> None:
 
 
 def test_the_order_service_is_ranked_by_its_answers_and_keeps_every_operation() -> None:
-    loads: dict[str, tuple[Load, ...]] = {ORDER: (Scenario(factor=8.0, connections=64),)}
-    info = run_info(["a", "b"], Processes(minimum=2, maximum=2), reference="a", loads=loads)
-    info = info.model_copy(update={"settings": {"profile": {"orders": Orders().model_dump()}}})
+    info = info_of("ab", 2, SERVICE, "a", orders=Orders())
     made = []
     for name, slow in (("a", 0.6), ("b", 0.0)):
         for process in range(3):
             made.append(arrivals(8.0, slow, name=name, process=process, purpose="measure"))
             made += [arrivals(16.0, slow, name=name, process=process), arrivals(16.5, 0.9, name=name, process=process)]
     ranking = rank(info, made, [], [])
-    assert ranking.orders
     (table,) = ranking.orders.tables
     assert [row.implementation for row in table.rows] == ["b", "a"]
     best = table.rows[0]
-    assert best.response
-    assert best.database_cpu_per_arrival
     medians = best.response.estimate.median, best.database_cpu_per_arrival.median
     assert medians == pytest.approx((0.02, 0.005))
     assert best.cpu_per_request
@@ -215,12 +204,11 @@ def test_response_times_are_decided_with_their_look_s_share_of_the_error(
 ) -> None:
     """Paired t: p = 0.011, enough at 5 % and too much for a first look at three of fifteen processes."""
     rules = Processes(minimum=3, maximum=max(looks, default=3), looks=looks)
-    info = run_info(["a", "b"], rules, loads={ORDER: (Scenario(factor=8.0, connections=64),)})
+    info = run_info(["a", "b"], rules, loads={ORDER: (SERVICE,)})
     made = [
         arrivals(8.0, 0.0, name=name, process=process, purpose="measure", seconds=0.02 * slower)
         for process, gap in enumerate((1.041, 1.05, 1.059))
         for name, slower in (("a", 1.0), ("b", gap))
     ]
     orders = rank(info, made, [], []).orders
-    assert orders
     assert [row.response.tie_group for row in orders.tables[0].rows if row.response] == groups

@@ -25,7 +25,3 @@ def test_what_auditing_costs_is_a_ratio_within_each_process() -> None:
     assert cells == 3
     assert low <= value <= high
     assert auditing.ratio(auditing.halves(trials, "cpu_per_request", seed=3))[0] in (pytest.approx(1.0), math.nan)
-
-
-def test_without_trials_of_both_kinds_there_is_no_ratio() -> None:
-    assert math.isnan(auditing.ratio(auditing.halves([audited(0, 1e-5, looked_at=True)], "cpu_per_request"))[0])

@@ -1,13 +1,10 @@
 """The ratio of one implementation to another that was measured as several tests."""
 
-from pathlib import Path
-
 import pytest
 
 from harness.plan.profile import Processes
 from harness.records.models import RunRecords
-from harness.records.store import RunStore
-from harness.studies.beside import beside, main
+from harness.studies.beside import beside
 from harness.tests.doubles.runs import run_info, trial
 
 COSTS = {("ours", "json"): 2e-5, ("ours", "db"): 6e-5, ("theirs", "json"): 1e-5, ("theirs-db", "db"): 4e-5}
@@ -26,19 +23,3 @@ def test_tests_of_one_framework_are_taken_together_and_the_geometric_mean_has_an
     assert [found[name].value for name in found] == pytest.approx([2.0, 1.5, 3.0**0.5], rel=0.02)
     assert (found["geometric mean"].low or 9) < 3.0**0.5 < (found["geometric mean"].high or 0)
     assert beside(records, "ours", ("nobody",)) == {}
-
-
-def test_a_name_that_the_run_has_not_is_refused_and_further_test_types_are_left_alone(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    store = RunStore(tmp_path / "run", started_at=0.0)
-    store.write_info(run_info(["ours", "theirs"], Processes(minimum=2, maximum=2)))
-    for name, cost in (("ours", 2e-5), ("theirs", 1e-5)):
-        for process in range(2):
-            store.add_trial(trial(name, 1000.0, process, cpu=cost))
-            store.add_trial(trial(name, 1000.0, process, test_type="hello", cpu=cost))
-    assert main([str(tmp_path / "run"), "ours=theirs"]) == 0
-    assert "| ours ÷ theirs | 2.00" in capsys.readouterr().out
-    with pytest.raises(SystemExit):
-        main([str(tmp_path / "run"), "ours=their"])
-    assert "measured no 'their'; it has ours, theirs" in capsys.readouterr().err
