@@ -200,8 +200,6 @@ class Child:
                 break
             logger.warning("%d processes outlived their parents: killed", len(tree))
         _living.pop(self.pid, None)
-        for pid in [pid for pid, owner in list(_claimed.items()) if owner == self.pid]:
-            _claimed.pop(pid, None)  # its number may be another's by now
         if self.popen.stdin:
             with contextlib.suppress(OSError):  # it may have ended with our last line unread
                 self.popen.stdin.close()

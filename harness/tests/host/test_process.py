@@ -54,7 +54,6 @@ def test_a_grandchild_is_stopped_with_the_child(code: str) -> None:
         assert alive(grandchild)
     assert not alive(child.pid)
     assert not alive(grandchild)
-    assert grandchild not in process._claimed
 
 
 def test_a_child_that_stops_when_asked_is_not_killed() -> None:
