@@ -52,11 +52,11 @@ def local(settings: Settings, implementations: Sequence[Implementation], logs: P
             raise UsageError(f"{flag} is about containers: it needs --runtime docker")
     wanted = provision.needs(implementations, **settings.needed)
     notes = provision.install_missing(wanted, settings.consent, logs / "install.log")
-    still = [
-        need for need in provision.needs(implementations, **settings.needed) if need.tool is None and not need.wanted_by
-    ]
+    found = provision.needs(implementations, **settings.needed)
+    still = ", ".join(need.missing for need in found if need.tool is None and not need.wanted_by)
     if still:
-        raise EnvironmentLacksError(f"missing: {', '.join(need.missing for need in still)}. {' '.join(notes)}")
+        newer = ". Where apt's cargo is older: rustup (https://rustup.rs)" if "cargo" in still else ""
+        raise EnvironmentLacksError(f"missing: {still}. {' '.join(notes)}{newer}")
     account = accounts.of_servers(settings.server_port)
     if account:
         logger.warning("builds run as root: what an implementation's folder holds may do anything here")

@@ -1,4 +1,4 @@
-"""On a terminal: what a run has to ask is asked once, before anything is drawn of root."""
+"""On a terminal: what a run has to ask is asked once, before anything is drawn."""
 
 import contextlib
 import os
@@ -31,7 +31,9 @@ class Terminal:
         self.text = ""
         self._master, slave = pty.openpty()
         environment = {k: v for k, v in os.environ.items() if not k.startswith("TFB_")}
-        environment |= {"PYTHONPATH": f"{clone}:{PACKAGES}", "TERM": "xterm", "HOME": str(clone.parent), **more}
+        rust = os.environ.get("RUSTUP_HOME", str(Path.home() / ".rustup"))  # where rustup's cargo finds its compiler
+        environment |= {"PYTHONPATH": f"{clone}:{PACKAGES}", "TERM": "xterm", "HOME": str(clone.parent)}
+        environment |= {"RUSTUP_HOME": rust, **more}
         self.child = subprocess.Popen(
             [program, *words] if program else [sys.executable, "-m", "harness", *words],
             cwd=clone, env=environment, stdin=slave, stdout=slave, stderr=slave, start_new_session=True,

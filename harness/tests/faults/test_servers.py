@@ -1,7 +1,6 @@
 """Servers, tools and databases that misbehave in a run: named, and whoever is beside them is measured."""
 
 import contextlib
-import json
 import os
 import socket
 import struct
@@ -251,9 +250,3 @@ def test_a_clock_that_is_set_in_a_run_spoils_nothing(scene: Scene, stage: str, s
     scene.struck(RUN, scene.at(stage), set_clock).ends(0)
     assert scene.measured() == {"one", "two"}
     assert [trial.duration for trial in scene.records().trials if not 0 < trial.duration < 10] == []
-
-
-def test_no_negative_time_is_shown_of_a_clock_that_was_set_back(recorded: Scene) -> None:
-    path = recorded.folder() / "run.json"
-    path.write_text(json.dumps(json.loads(path.read_bytes()) | {"completed_at": 1.0}), encoding="utf-8")
-    assert recorded.report().stdout.splitlines()[0].endswith(", –")
