@@ -227,10 +227,14 @@ def written_again(self: ReferenceServer, session: Session, connection: Line, row
         backwards = len(rows) == 500 and self.open_connections > 4 and "backwards" not in self.state
         if backwards:
             self.state["backwards"] = True
+            connection.execute(
+                b"SET lock_timeout = 1100"
+            )  # not much longer than PostgreSQL waits to look for a deadlock
     while True:
         try:
             return in_a_transaction(connection, rows[::-1] if backwards else rows)
-        except psycopg.errors.DeadlockDetected:
+        except (psycopg.errors.DeadlockDetected, psycopg.errors.LockNotAvailable):
+            connection.execute(b"SET lock_timeout = 0")
             backwards = False
 
 
