@@ -227,9 +227,7 @@ def written_again(self: ReferenceServer, session: Session, connection: Line, row
         backwards = len(rows) == 500 and self.open_connections > 4 and "backwards" not in self.state
         if backwards:
             self.state["backwards"] = True
-            connection.execute(
-                b"SET lock_timeout = 1100"
-            )  # not much longer than PostgreSQL waits to look for a deadlock
+            connection.execute(b"SET lock_timeout = 1100")  # ms; PostgreSQL looks for deadlocks after 1000
     while True:
         try:
             return in_a_transaction(connection, rows[::-1] if backwards else rows)
