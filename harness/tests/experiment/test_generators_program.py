@@ -110,6 +110,24 @@ def test_connections_that_a_server_closes_idle_are_opened_again_only_when_they_a
     assert (total["received"], total["connections_opened"]) == (4, 8 + 3)
 
 
+def test_a_closed_loop_goes_on_where_a_server_answers_early_and_closes(binary: str, tmp_path: Path) -> None:
+    class Early(Scripted):
+        def converse(self, line: socket.socket, session: Session) -> None:
+            line.recv(65_536)
+            line.sendall(OK)
+            line.shutdown(socket.SHUT_WR)
+            time.sleep(0.1)
+
+    request = {
+        "head": "POST / HTTP/1.1\r\nHost: a\r\n\r\n",
+        "body_base64": base64.b64encode(bytes(16_000_000)).decode(),
+    }
+    (tmp_path / "requests.jsonl").write_text(json.dumps({**request, "status": 200, "weight": 1.0}))
+    options = ("--connections", "2", "--duration", "1", "--requests", str(tmp_path / "requests.jsonl"))
+    with Early() as server:
+        assert run(binary, server.endpoint.url("/"), *options)["received"] > 2
+
+
 def test_answers_nobody_asked_for_are_counted(binary: str) -> None:
     with Scripted(lambda _: OK + OK) as server:
         total = run(binary, server.endpoint.url("/x"), "--connections", "2", "--rate", "50", "--duration", "1")

@@ -183,7 +183,8 @@ impl Worker {
     /// The peer has closed or reset the connection.
     fn ended(&mut self, i: u32, time: u64) {
         let connection = &mut self.connections[i as usize];
-        let idle = self.sending && connection.outstanding.is_empty();
+        // In a closed loop no request ever waits for it.
+        let idle = self.sending && !self.closed && connection.outstanding.is_empty();
         if let Some(response) = connection.reader.end() {
             if connection.unasked {
                 self.tally.unasked_responses += 1;
