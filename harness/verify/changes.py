@@ -68,8 +68,9 @@ class ConcurrentChanges:
 
     @property
     def looks(self) -> list[Look]:
-        """At world, where the test type writes it; the last one when the block has ended."""
-        return [Look({name: numbers(text) for name, text in texts.items()}, *when) for texts, *when in self._looks]
+        """At world, where the test type writes it: the first one before the block, the last one when it has ended."""
+        later = ((({name: numbers(text) for name, text in texts.items()}), *when) for texts, *when in self._looks)
+        return [Look(self.first), *(Look(*look) for look in later)]
 
     @property
     def history(self) -> History:

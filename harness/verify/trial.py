@@ -203,11 +203,7 @@ class TrialAudit:
 
     def _written(self, evidence: Evidence, account: Account, changes: ConcurrentChanges) -> None:
         evidence.looks = changes.looks
-        evidence.after = evidence.looks[-1].world
-        evidence.before = changes.first
-        if evidence.whole:
-            evidence.between = changes.first
-        elif evidence.crowd:
+        if evidence.crowd and not evidence.whole:
             evidence.rows_each = account.received * (self.load.queries or 1) / len(evidence.crowd)
             evidence.pairs = self.process.pairs = self.process.pairs + pairs(evidence)
         if self._caches:
@@ -241,7 +237,7 @@ class TrialAudit:
                 sent_at=least + int(entry["sent_ns"]) * NS,
                 received_at=most + int(entry["received_ns"]) * NS,
                 connection=int(entry["connection"]),
-                response=Response("1.1", status, "", headers, body, size, "content-length"),
+                response=Response(status, "", headers, body, size, "content-length"),
             )
         except (ValueError, LookupError, TypeError) as error:
             raise LoadError(f"{place}: not an answer as the generator writes it: {error}") from error

@@ -19,7 +19,7 @@ FRESH_CONNECTIONS = 24  # each asked twice: a broken worker among several is met
 ON_ONE_CONNECTION = 120  # plain requests one after the other: what breaks once in a hundred is met
 CHANGED_ROWS = HIGHEST_ID // 2  # behind a server that has read them
 BEFORE_CHANGE, AFTER_CHANGE = 3, 30  # requests on each of the connections
-LATE_SECONDS = 0.1  # after the last single update, before the table is compared
+LOOKS = 10  # at the tables, each right after a single update
 # A statement is counted when its portal is closed, which may be after its answer was sent.
 STRAGGLING_SECONDS, STRAGGLER_SECONDS = 0.3, 0.02
 
@@ -164,17 +164,21 @@ class Gathering:
 
     def _update(self, view: Tables | None) -> None:
         evidence = self.evidence
-        evidence.before = view.world() if view else None
+        evidence.looks = [Look(view.world())] if view else []
+
+        def look() -> None:
+            if view:
+                begun = time.time()
+                evidence.looks.append(Look(view.world(), begun, time.time()))
+
         with Lane(self._client) as lane:
-            for number, case in enumerate([*[rows(5)] * 10, *self._singles()]):
+            for number, case in enumerate([*[rows(5)] * LOOKS, *self._singles()]):
                 evidence.exchanges += [lane.send(case)] if self._answers() else []
-                if view and number < 10:
-                    begun = time.time()
-                    evidence.looks.append(Look(view.world(), begun, time.time()))
-        time.sleep(LATE_SECONDS)  # rows written late are another check's business than rows never written
-        evidence.between = view.world() if view else None
+                if number < LOOKS:
+                    look()
+        look()
         self._crowd(view)
-        evidence.after = view.world() if view else None
+        look()
 
     def _fortune(self, view: Tables | None) -> None:
         evidence = self.evidence

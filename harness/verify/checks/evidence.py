@@ -104,11 +104,6 @@ class Exchange:
             return tuple(self.parsed)
         return () if self.parsed is UNREADABLE or self.case.count is not None else (self.parsed,)
 
-    @property
-    def objects(self) -> Iterator[dict[str, object]]:
-        """Those that are objects."""
-        return (item for item in self.items if isinstance(item, dict))
-
     @cached_property
     def rows(self) -> tuple[tuple[int, int], ...]:
         """(id, randomNumber) of the row objects that can be read: both keys in any case, whole numbers, in range."""
@@ -125,7 +120,7 @@ def sound_row(item: object) -> tuple[int, int] | None:
     """A row object's id and randomNumber, or None where they cannot be told.
 
     Read as generously as TechEmpower's verification does, so that what is answered is held against the table however it
-    is spelt; the spelling is the shape checks' business.
+    is spelt; the spelling is the business of ``rows-exact``.
     """
     if not isinstance(item, dict):
         return None
@@ -179,11 +174,11 @@ History = Mapping[str, Sequence[Version[int]]]  # of both twins
 
 
 class Look(NamedTuple):
-    """What the tables held at a moment between ``since`` and ``until``, epoch seconds, while updates came."""
+    """What the tables held at a moment between ``since`` and ``until``, epoch seconds; else before all requests."""
 
     world: World
-    since: float
-    until: float
+    since: float = -math.inf
+    until: float = -math.inf
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -302,12 +297,9 @@ class Evidence:
     exchanges: list[Exchange] = field(default_factory=list)  # outside the crowd that is counted
     crowd: list[Exchange] = field(default_factory=list)  # many requests on several connections at once
     declared: Sequence[Exchange] = ()  # beside the declared URL: requests that say what a right answer is
-    before: World | None = None
-    between: World | None = None  # update: after the single requests, before the crowd
-    after: World | None = None
     history: History | None = None  # of the tables that are only read
     cached: Collection[tuple[int, int]] = ()  # rows (id, number) that a cache may still hold
-    looks: list[Look] = field(default_factory=list)  # at what is written: after single requests, while the crowd asked
+    looks: list[Look] = field(default_factory=list)  # at what is written, in order: before all requests to after them
     whole: bool = True  # the crowd is all that was asked
     rows_each: float = 0.0  # that were written for each of the crowd, where it is not
     pairs: Mapping[tuple[float, bool], int] = field(default_factory=dict)  # likewise: values.pairs of the process
