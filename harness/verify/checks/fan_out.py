@@ -63,7 +63,7 @@ def calls_and_sum(exchange: Exchange) -> Iterator[Finding]:
 @each("fan-out.2", FAN_OUT)
 def calls_clamped(exchange: Exchange) -> Iterator[Finding]:
     """As many calls as were asked for; outside 1..100 the nearest bound, and one where there is no number."""
-    answer, due = answered(exchange), clamped(exchange, 1, MOST) or 1
+    answer, due = answered(exchange), clamped(exchange.target, 1, MOST) or 1
     if answer is not None and answer[0] != due:
         yield Finding(f"({exchange.case.name}) wrong number of calls", expected=f"{due}", actual=f"{answer[0]}")
 
