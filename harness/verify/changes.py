@@ -69,8 +69,8 @@ class ConcurrentChanges:
     @property
     def looks(self) -> list[Look]:
         """At world, where the test type writes it: the first one before the block, the last one when it has ended."""
-        later = ((({name: numbers(text) for name, text in texts.items()}), *when) for texts, *when in self._looks)
-        return [Look(self.first), *(Look(*look) for look in later)]
+        later = [Look({name: numbers(text) for name, text in texts.items()}, *when) for texts, *when in self._looks]
+        return [Look(self.first), *later]
 
     @property
     def history(self) -> History:
@@ -98,7 +98,7 @@ class ConcurrentChanges:
                     self._view.restore(self.first)
                 self._view.vacuum()
             if self.fortunes:
-                self._view.change_fortunes(self.fortunes[0].rows)
+                self._view.set_fortunes(self.fortunes[0].rows)
         except psycopg.Error as failed:
             self._failed = self._failed or failed
         if self._failed is not None and error is None:
@@ -126,10 +126,10 @@ class ConcurrentChanges:
 
         The page keeps its length, which load.2 knows; some servers write other characters than ASCII as entities.
         """
-        seeded, now = self.fortunes[0].rows, self.fortunes[-1].rows
+        seeded = self.fortunes[0].rows
         identifier = self._dice.choice([i for i, message in seeded.items() if message.isascii()])
         message = f"{self._dice.choice(BEGINNINGS)} {self._dice.getrandbits(32):x} <b>&amp;"
         message += "." * (len(html.escape(seeded[identifier])) - len(html.escape(message)))
-        back = {i: text for i, text in seeded.items() if now[i] != text}
-        after, (begun, done) = self._view.change_fortunes({**back, identifier: message})
-        supersede(self.fortunes, after, begun, done, CLOCKS_SECONDS)
+        rows = {**seeded, identifier: message}
+        begun, done = self._view.set_fortunes(rows)
+        supersede(self.fortunes, rows, begun, done, CLOCKS_SECONDS)
