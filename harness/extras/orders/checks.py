@@ -2,21 +2,11 @@
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
 
-from harness.extras.orders.model import (
-    Answer,
-    Kind,
-    OrderEvidence,
-    applied,
-    differences,
-    judging,
-    same,
-    told,
-    total,
-    wanted,
-)
-from harness.verify.checks import Check, Finding, shown
+from harness.extras.orders.model import Answer, OrderEvidence, differences, judging, same, told, total, wanted
+from harness.verify.checks import Finding, shown
 
 order_check = partial(judging, OrderEvidence, "order")
 
@@ -81,29 +71,14 @@ def tables_seen(seen: OrderEvidence) -> Iterator[Finding]:
 # ---- what an answered write makes of the tables ----------------------------------------------------------------------
 
 
-def _stored(rule: str, name: str, kind: Kind) -> Check:
-    """A check that the tables do not differ in this way from what a write must make of them."""
-
-    def find(seen: OrderEvidence) -> Iterator[Finding]:
-        for answer in _written(seen):
-            yield from (finding for of, finding in differences(answer, answer.settled) if of == kind)
-
-    find.__name__ = name
-    return order_check(rule, _wrote)(find)
+@order_check("order.7", _wrote)
+def tables_as_answered(seen: OrderEvidence) -> Iterator[Finding]:
+    """What is answered is in the tables, and nothing else has changed."""
+    for answer in _written(seen):
+        yield from answer.differences(answer.settled)
 
 
-STORED = (
-    _stored("order.7", "order_stored", "stored"),
-    _stored("order.8", "order_once", "once"),
-    _stored("order.9", "price_of_the_item", "price"),
-    _stored("order.10", "total_of_the_items", "total"),
-    _stored("order.11", "order_deleted", "deleted"),
-    _stored("order.12", "no_other_order_changed", "other"),
-    _stored("order.13", "orders_loaded", "load"),
-)
-
-
-@order_check("order.14", _wrote)
+@order_check("order.8", _wrote)
 def answer_agrees(seen: OrderEvidence) -> Iterator[Finding]:
     """What a write answers is what the tables hold then."""
     for answer in _written(seen):
@@ -114,28 +89,28 @@ def answer_agrees(seen: OrderEvidence) -> Iterator[Finding]:
             yield Finding(message, expected=told(stored), actual=body(answer))
 
 
-@order_check("order.15", _wrote)
+@order_check("order.9", _wrote)
 def committed_before_answered(seen: OrderEvidence) -> Iterator[Finding]:
     """The answer comes after the commit."""
     for answer in _written(seen):
-        late = next(differences(answer, answer.after), None) if answer.after is not answer.settled else None
-        if late and not any(differences(answer, answer.settled)):
-            message = f"{late[1].message}, when the answer comes; a little later it is"
-            yield Finding(message, expected=late[1].expected, actual=late[1].actual)
-    for held in seen.held:
-        for answer in held.early:
+        late = next(answer.differences(answer.after), None) if answer.after is not answer.settled else None
+        if late and not any(answer.differences(answer.settled)):
+            message = f"{late.message}, when the answer comes; a little later it is"
+            yield Finding(message, expected=late.expected, actual=late.actual)
+    for crowd in seen.crowds:
+        for answer in crowd.early:
             message = f"{answer.call}: answered while its transaction could not commit"
             yield Finding(message, expected="no answer before the commit", actual=f"{answer.status}: {body(answer)}")
-        if held.stuck:
-            yield Finding(held.stuck, expected="no transaction open once all is answered", actual="one is")
+        if crowd.stuck:
+            yield Finding(crowd.stuck, expected="no transaction open once all is answered", actual="one is")
 
 
-@order_check("order.16", lambda seen: any(h.seen for h in seen.held))
+@order_check("order.10", lambda seen: any(crowd.seen for crowd in seen.crowds))
 def one_transaction(seen: OrderEvidence) -> Iterator[Finding]:
     """Order, items and total become visible together."""
-    for held in seen.held:
-        for number, order in (one for state in held.seen for one in state.items()):
-            if held.before.get(number) != order and (order.total != total(order.lines) or not order.lines):
+    for crowd in seen.crowds:
+        for number, order in (one for state in crowd.seen for one in state.items()):
+            if crowd.before.get(number) != order and (order.total != total(order.lines) or not order.lines):
                 message = f"order {number} could be read while only a part of it was written"
                 yield Finding(message, expected="an order whose total is the sum of its items", actual=told(order))
 
@@ -147,7 +122,7 @@ def _reads(seen: OrderEvidence) -> Iterator[Answer]:
     return (a for a in seen.answers if a.before is not None and a.call.reads and a.call.status < 400)
 
 
-@order_check("order.17", lambda seen: any(_reads(seen)))
+@order_check("order.11", lambda seen: any(_reads(seen)))
 def reads_are_current(seen: OrderEvidence) -> Iterator[Finding]:
     """A read answers what was committed before it: nothing is kept between requests."""
     for answer in _reads(seen):
@@ -175,7 +150,7 @@ def _agrees(answer: Answer) -> bool:
     return order is None or same(found, wanted(call, call.order, order))
 
 
-@order_check("order.18", lambda seen: any(_reads(seen)))
+@order_check("order.12", lambda seen: any(_reads(seen)))
 def newest_first(seen: OrderEvidence) -> Iterator[Finding]:
     """The list holds the newest orders, as many as asked for, the highest id first."""
     for answer in _reads(seen):
@@ -191,21 +166,10 @@ def newest_first(seen: OrderEvidence) -> Iterator[Finding]:
 # ---- many at once ----------------------------------------------------------------------------------------------------
 
 
-@order_check("order.19", lambda seen: bool(seen.crowds))
+@order_check("order.13", lambda seen: any(not crowd.stuck for crowd in seen.crowds))
 def orders_in_a_crowd(seen: OrderEvidence) -> Iterator[Finding]:
     """Requests at once have the effect of one after the other."""
     for crowd in seen.crowds:
-        expected = dict(crowd.before)
-        for answer in crowd.answers:
-            call, number = answer.call, answer.call.order or answer.id
-            if not answer.good:
-                actual = f"{answer.status}: {body(answer)}" if answer.status else answer.exchange.error
-                message = f"{call}: not answered as it should be in a crowd"
-                yield Finding(message, expected=f"{call.status}", actual=actual)
-            elif number is not None and (changed := applied(call, expected.get(number), crowd.prices)):
-                expected[number] = changed
-        for number in sorted(expected.keys() | crowd.after.keys()):
-            should, found = expected.get(number), crowd.after.get(number)
-            if should != found:
-                message = f"order {number} is otherwise after a crowd than was answered"
-                yield Finding(message, expected=told(should), actual=told(found))
+        if not crowd.stuck:
+            for found in differences(crowd.answers, crowd.before, crowd.after, crowd.prices):
+                yield replace(found, message=f"{found.message} in a crowd")

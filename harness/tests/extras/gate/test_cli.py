@@ -40,7 +40,7 @@ def test_a_history_is_drawn_request_by_request(tmp_path: Path, capsys: pytest.Ca
     assert cli.main(["history", str(file)]) == Exit.OK
     lines = capsys.readouterr().out.splitlines()
     drawn = lines[lines.index("item:") + 1 : lines.index("item:") + 4]
-    assert drawn[-1].index("|") < drawn[-1].index("o")
+    assert drawn[-1].index("│") < drawn[-1].index("●")
     assert drawn[-1].endswith("x")
     assert "slower: item" in lines[-1]
 
@@ -51,7 +51,7 @@ def test_a_page_says_what_the_session_said_escapes_it_and_needs_nothing_else(tmp
     text = (tmp_path / "page.html").read_text(encoding="utf-8")
     assert "&lt;b&gt;&amp;" in text
     assert '<h1 class="slower">slower: item' in text
-    assert text.count("<svg") == len(result.requests)
+    assert text.count("●") == len(result.requests)
     assert "<script" not in text
     assert "http" not in text.replace("http-equiv", "")
 

@@ -15,7 +15,6 @@ from harness.extras.orders.model import (
     OrderEvidence,
     Orders,
     Prices,
-    differences,
     loaded,
     same,
     wanted,
@@ -47,23 +46,23 @@ CHANGE = CALLS.call("change card", 5, body={"card": "4" * 12})
 
 
 @pytest.mark.parametrize(
-    ("call", "before", "after", "kinds"),
+    ("call", "before", "after", "named"),
     [
-        (CREATE, {}, {6: ASKED}, {"stored", "once"}),
-        (CREATE, {}, {5: order("25.00", card="4", i3=(2, "12.50"))}, {"stored"}),
-        (CREATE, {}, {5: order("12.50", i3=(1, "12.50"))}, {"stored"}),
-        (CREATE, {1: OTHER}, {5: ASKED}, {"other"}),
-        (CHANGE, {5: ASKED}, {5: ASKED}, {"stored"}),
-        (CALLS.call("delete order", 5), {1: OTHER, 5: ASKED}, {5: ASKED}, {"deleted", "other"}),
-        (CALLS.add(5, 4, 3), {5: ASKED}, {5: order("28.00", i3=(2, "12.50"), i4=(3, "1.00"))}, set()),
-        (CALLS.add(5, 4, 3), {5: ASKED}, {5: order("25.00", i3=(2, "12.50"), i4=(3, "1.00"))}, {"total"}),
-        (CALLS.add(5, 4, 3), {5: ASKED}, {5: order("27.00", i3=(2, "12.00"), i4=(3, "1.00"))}, {"price"}),
-        (CALLS.add(5, 4, 3), {5: ASKED}, {5: ASKED, 6: OTHER}, {"stored", "other"}),
-        (CALLS.call("delete item", 5, 3), {5: ASKED}, {5: ASKED}, {"stored"}),
+        (CREATE, {}, {5: ASKED}, []),
+        (CREATE, {}, {6: ASKED}, ["5", "6"]),
+        (CREATE, {}, {5: order("25.00", card="4", i3=(2, "12.50"))}, ["5"]),
+        (CREATE, {1: OTHER}, {5: ASKED}, ["1"]),
+        (CHANGE, {5: ASKED}, {5: ASKED}, ["5"]),
+        (CALLS.call("delete order", 5), {1: OTHER, 5: ASKED}, {5: ASKED}, ["1", "5"]),
+        (CALLS.add(5, 4, 3), {5: ASKED}, {5: order("28.00", i3=(2, "12.50"), i4=(3, "1.00"))}, []),
+        (CALLS.add(5, 4, 3), {5: ASKED}, {5: order("25.00", i3=(2, "12.50"), i4=(3, "1.00"))}, ["5"]),
+        (CALLS.add(5, 4, 3), {5: ASKED}, {5: order("27.00", i3=(2, "12.00"), i4=(3, "1.00"))}, ["5"]),
+        (CALLS.call("delete item", 5, 3), {5: ASKED}, {5: order("0.00")}, []),
     ],
 )
-def test_what_differs_is_told_by_its_kind(call: Call, before: Orders, after: Orders, kinds: set[str]) -> None:
-    assert {kind for kind, _ in differences(answer(call, before), after)} == kinds
+def test_what_differs_is_named(call: Call, before: Orders, after: Orders, named: list[str]) -> None:
+    messages = [finding.message for finding in answer(call, before).differences(after)]
+    assert [message.removeprefix(f"{call}: order ").split()[0] for message in messages] == named
 
 
 def test_another_order_s_document_is_not_what_a_change_may_answer() -> None:
@@ -81,8 +80,11 @@ def test_a_load_of_orders_goes_through_customers_and_items_in_turn() -> None:
     assert (last.customer, tuple(last.lines)) == (1000, (1000,))
     rows = dict(enumerate(reversed([*loaded(3, prices)])))
     call = CALLS.call("load orders", body={"orders": 3})
-    assert list(differences(answer(call, {}, prices), rows)) == []
-    assert [kind for kind, _ in differences(answer(call, {}, prices), {0: rows[0]})] == ["load"]
+    assert list(answer(call, {}, prices).differences(rows)) == []
+    assert len(list(answer(call, {}, prices).differences({0: rows[0]}))) == 2
+    assert [found.message for found in answer(call, {}, prices).differences({**rows, 9: OTHER})] == [
+        f"{call}: order 9 is not as was answered"
+    ]
 
 
 def test_a_document_is_an_order_s_whatever_the_order_of_its_items() -> None:
