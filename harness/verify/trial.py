@@ -185,7 +185,6 @@ class TrialAudit:
         chosen = sorted(random.Random(f"judged {self.seed}").sample(lines, min(len(lines), self._most)))
         evidence = Evidence(
             test_type=self.test_type.checked_as,
-            url=self._target,
             rules=self.server.implementation.rules,
             thorough=False,
             under_load=True,

@@ -62,7 +62,7 @@ def counted(view: Tables, before: Snapshot, due: Due, rows: int) -> Evidence:
         # What was waiting before has been counted since, or waits still and is nothing of what was due.
         waiting = Due.waiting(now.waiting, rows) - Due.waiting(before.waiting, rows)
         counts, different = now.since(before), len(now.counted)
-        evidence = Evidence(test_type=LOAD, url="", due=due - waiting, counts=counts, different=different)
+        evidence = Evidence(test_type=LOAD, due=due - waiting, counts=counts, different=different)
         passes = worst_of(result.outcome for result in judge(evidence)) is Outcome.PASS
         if passes or time.monotonic() > until:
             return evidence
@@ -80,7 +80,6 @@ class Gathering:
         self._plain = rows(20) if self._type.counts_rows else PLAIN  # an ordinary request
         self.evidence = Evidence(
             test_type=self._type.checked_as,
-            url=self._client.url,
             thorough=asking.thorough,
             rules=asking.server.implementation.rules,
         )
@@ -187,7 +186,7 @@ class Gathering:
         if not self._type.counts_rows:
             return [PLAIN] * (ON_ONE_CONNECTION if self._thorough else 3)
         found = list(CLAMPING) if self._thorough else [rows(1), rows(2), rows(20)]
-        url = self.evidence.url
+        url = self._client.url
         if "?" not in url:  # a path such as /updates/: nothing can be left out or repeated
             return [case for case in found if case.name != "absent"]
         if self._thorough:

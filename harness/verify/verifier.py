@@ -74,7 +74,7 @@ class Verifier:
         constant = [kind for kind in kinds if kind.answer in ("message", "greeting")]
         targets = [kind.target(urls[kind.name]) for kind in (constant or kinds)[:2]]
         rules = server.implementation.rules
-        evidence = Evidence(test_type=SERVER, url=targets[0], thorough=thorough, rules=rules)
+        evidence = Evidence(test_type=SERVER, thorough=thorough, rules=rules)
         if not any(kind.requests for kind in kinds):  # else what a service declares is all that is asked of it
             client = Client(server.endpoint, kinds[0], targets[0], self._patience)
             evidence.exchanges = client.ask([PLAIN])
@@ -164,7 +164,7 @@ class Verifier:
         if process.before is None:
             return ()
         use = read_counters(database).since(process.before)
-        return judge(Evidence(test_type=LOAD, url="", use=use, due=process.due))
+        return judge(Evidence(test_type=LOAD, use=use, due=process.due))
 
 
 def _verdict(

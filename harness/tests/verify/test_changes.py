@@ -35,7 +35,7 @@ def objections(server: ReferenceServer, versions: list[Version[str]]) -> list[se
     found = []
     for version in versions:
         page = exchange(server.page(server.order(list(version.rows.items()))))
-        evidence = Evidence(test_type="fortune", url="/", crowd=[page], fortunes=[version])
+        evidence = Evidence(test_type="fortune", crowd=[page], fortunes=[version])
         checks = (check for check in CHECKS.values() if check.rule.startswith("fortune"))
         found.append({check.name for check in checks if list(check.find(evidence))})
     return found

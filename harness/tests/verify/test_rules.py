@@ -14,7 +14,7 @@ TABLE = Version(rows=dict.fromkeys(range(1, 10001), 5))
 
 
 def judged(check: str, rules: Rules, test_type: str, body: str, case: Case, *headers: tuple[str, str]) -> CheckResult:
-    evidence = Evidence(test_type=test_type, url="/x", rules=rules, exchanges=[exchange(body, case, headers)])
+    evidence = Evidence(test_type=test_type, rules=rules, exchanges=[exchange(body, case, headers)])
     evidence.history = {"world": [TABLE]}
     return CHECKS[check].run(evidence)
 
@@ -65,12 +65,12 @@ def test_under_techempower_s_rules_what_it_accepts_warns_and_what_is_missing_or_
 def test_an_odd_number_of_rows_that_nobody_there_tries_may_go_unanswered_or_fail() -> None:
     silent = exchange(response=None, error="nothing came", error_kind="silent")
     for case, outcome in ((FRACTION, Outcome.WARN), (TWO, Outcome.FAIL)):
-        evidence = Evidence(test_type="query", url="/x", rules="techempower", exchanges=[replace(silent, case=case)])
+        evidence = Evidence(test_type="query", rules="techempower", exchanges=[replace(silent, case=case)])
         assert CHECKS["answered"].run(evidence).outcome is outcome
 
 
 def test_one_violation_that_binds_outweighs_others_that_do_not() -> None:
-    evidence = Evidence(test_type="query", url="/x", rules="techempower")
+    evidence = Evidence(test_type="query", rules="techempower")
     evidence.exchanges = [exchange("[]", FRACTION), exchange("[]", TWO)]
     result = CHECKS["count-exact"].run(evidence)
     assert result.outcome is Outcome.FAIL
@@ -83,7 +83,7 @@ def test_a_row_drawn_twice_may_hold_either_of_its_numbers_and_only_warns_under_t
 ) -> None:
     body = '[{"id":1,"randomNumber":2},{"id":1,"randomNumber":3}]'
     asked = exchange(body, Case(name="rows", count=2))
-    evidence = Evidence(test_type="update", url="/x", rules=rules, exchanges=[asked])
+    evidence = Evidence(test_type="update", rules=rules, exchanges=[asked])
     evidence.before = {"world": {1: 9}}
     for stored in (2, 3, 4):
         evidence.between = {"world": {1: stored}}

@@ -290,7 +290,6 @@ class Evidence:
     """All that was seen; fields that were not looked at are empty or None."""
 
     test_type: str
-    url: str
     rules: Rules = "tfb"  # by which it is judged
     thorough: bool = True
     under_load: bool = False  # sampled from a load

@@ -22,7 +22,7 @@ PAGE = (
 
 def objections(page: str, encoding: str = "utf-8", fortunes: Version[str] = FORTUNES) -> set[str]:
     pages = [exchange(page.encode(encoding, "replace"))]
-    evidence = Evidence(test_type="fortune", url="/fortunes", exchanges=pages, fortunes=[fortunes])
+    evidence = Evidence(test_type="fortune", exchanges=pages, fortunes=[fortunes])
     return {
         check.name
         for check in CHECKS.values()

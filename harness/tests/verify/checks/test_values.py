@@ -46,7 +46,6 @@ class Simulated:
         judged = dice.choice(len(answered), SHARE, replace=False)
         return Evidence(
             test_type="update",
-            url="/",
             under_load=True,
             whole=False,
             before={"world": dict(enumerate(first.tolist())), "World": {}},
