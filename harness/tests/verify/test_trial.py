@@ -118,7 +118,7 @@ class TestWithGenerator:
     def test_a_row_that_is_none_of_theirs_is_seen(self, name: str, seeded: DatabaseAddress) -> None:
         with trials(UNDER_LOAD[name].server(seeded), seeded) as running:
             found = [named(running.trial("update", self.few, seconds=1.0)) for _ in range(2)][1]
-        assert found & {"written-before-answered", "update-stored-in-a-crowd"}
+        assert "update-stored" in found
 
     def test_of_a_generator_that_writes_no_answers_the_statements_are_judged(self, seeded: DatabaseAddress) -> None:
         with trials(UNDER_LOAD["serves-memory-when-busy"].server(seeded), seeded) as running:
