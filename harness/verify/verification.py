@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from harness.records.models import CheckResult, Outcome
 from harness.records.models import worst as worst_of
-from harness.verify.changes import change_rows, history_of
+from harness.verify.changes import history_of
 from harness.verify.checks import LOAD
 from harness.verify.checks.asking import Asking, Lane
 from harness.verify.checks.evidence import HIGHEST_ID, Case, Due, Evidence, Look, Version, clamped, odd, supersede
@@ -70,26 +70,18 @@ def counted(view: Tables, before: Snapshot, due: Due, rows: int) -> Evidence:
 
 
 class Gathering:
-    """Gathers the evidence of one test type."""
+    """The evidence of one test type: all is asked, and the tables looked at meanwhile, when this is made."""
 
     def __init__(self, asking: Asking) -> None:
-        self._asking = asking
         self._type = asking.test_type
         self._thorough = asking.thorough
         self._client = asking.plain()
         self._plain = rows(20) if self._type.counts_rows else PLAIN  # an ordinary request
-        self.evidence = Evidence(
-            test_type=self._type.checked_as,
-            thorough=asking.thorough,
-            rules=asking.server.implementation.rules,
-        )
-
-    def gather(self) -> Evidence:
-        """Ask, and look at the tables meanwhile."""
-        database = self._asking.database
+        rules, database = asking.server.implementation.rules, asking.database
+        self.evidence = Evidence(test_type=self._type.checked_as, thorough=asking.thorough, rules=rules)
         if own := GATHERERS.get(self._type.checked_as):
-            own(self._asking, self.evidence)
-            return self.evidence
+            own(asking, self.evidence)
+            return
         with tables(database) if database else nullcontext() as view:
             if self._type.writes_database:
                 self._update(view)
@@ -97,7 +89,6 @@ class Gathering:
                 self._fortune(view)
             else:
                 self._read_only(view)
-        return self.evidence
 
     def size(self, queries: int | None) -> tuple[float, float] | None:
         """The range in which the mean size of responses at a level's query count lies, in bytes on the wire.
@@ -146,7 +137,7 @@ class Gathering:
                         self.evidence.exchanges.append(lane.send(self._plain))
 
             ask(BEFORE_CHANGE)
-            changed = change_rows(view, CHANGED_ROWS, random.Random())
+            changed = view.change(CHANGED_ROWS, random.Random())
             ask(AFTER_CHANGE)
         self.evidence.history = history_of(first, [changed])
         view.restore(first)  # a cache that is filled once is right again
