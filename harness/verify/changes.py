@@ -14,7 +14,7 @@ from typing import Self
 import psycopg
 
 from harness.plan.testtypes import TestType
-from harness.verify.checks.evidence import CLOCKS_SECONDS, HIGHEST_ID, History, Look, Version, World, supersede
+from harness.verify.checks.evidence import CLOCKS_SECONDS, History, Look, Version, World, supersede
 from harness.verify.tables import Changed, Tables, numbers
 
 # While a load is on: few rows at a time, so that the database has little to do, and often, so that an answer that was
@@ -24,11 +24,6 @@ APART_SECONDS = (0.1, 0.4)  # between two changes, or two looks at what is writt
 # Where a changed fortune begins: in eight places of the order, which are the same by code point and by alphabet.
 BEGINNINGS = ("<b>", "<u>", "Accept", "Basic", "Debug", "Errors", "Few", "zero")
 MOST = 12  # changes of rows, or looks, of one load: a longer one has them further apart
-
-
-def change_rows(view: Tables, rows: int, dice: random.Random) -> dict[str, Changed]:
-    """Give so many rows of world other numbers now; needs the administrator."""
-    return view.change(dice.sample(range(1, HIGHEST_ID + 1), rows), step=dice.randrange(1, HIGHEST_ID - 1))
 
 
 def history_of(first: World, changed: Sequence[Mapping[str, Changed]] = (), slack: float = 0.0) -> History:
@@ -60,10 +55,6 @@ class ConcurrentChanges:
         self._looks: list[tuple[dict[str, str], float, float]] = []
         self.first: World = {}  # what world held before, where it is the table of the test type
         self.fortunes: list[Version[str]] = []  # where the test type reads them
-        if test_type.writes_database:
-            self._step = self._look
-        else:
-            self._step = self._change_rows if test_type.has_rows else self._change_fortune
         self._thread = threading.Thread(target=self._run, name="concurrent changes", daemon=True)
 
     @property
@@ -92,7 +83,7 @@ class ConcurrentChanges:
         self._thread.join()
         try:
             if self._type.writes_database:
-                self._look()
+                self._step()
             if self.first and self._view.admin:
                 if self._put_back:
                     self._view.restore(self.first)
@@ -115,11 +106,13 @@ class ConcurrentChanges:
         except psycopg.Error as error:
             self._failed = error
 
-    def _look(self) -> None:
-        self._looks.append(self._view.look())
-
-    def _change_rows(self) -> None:
-        self._changed.append(change_rows(self._view, TRICKLE_ROWS, self._dice))
+    def _step(self) -> None:
+        if self._type.writes_database:
+            self._looks.append(self._view.look())
+        elif self._type.has_rows:
+            self._changed.append(self._view.change(TRICKLE_ROWS, self._dice))
+        else:
+            self._change_fortune()
 
     def _change_fortune(self) -> None:
         """Another one each time, the last one as it was again: it moves, and has to be escaped.

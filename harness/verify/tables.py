@@ -1,8 +1,9 @@
 """Reads and, for one check, plants rows: the harness's own view of the database under the server."""
 
+import random
 import secrets
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cached_property
 from typing import NamedTuple
@@ -12,7 +13,7 @@ from psycopg import sql
 
 from harness.runtime import DatabaseAddress
 from harness.runtime.database import connect
-from harness.verify.checks.evidence import World
+from harness.verify.checks.evidence import HIGHEST_ID, World
 from harness.verify.checks.statement_counts import Snapshot, snapshot, uncounted
 
 WORLDS = ("world", "World")
@@ -109,13 +110,14 @@ class Tables:
             last = now
             time.sleep(STILL_INTERVAL)
 
-    def change(self, ids: Sequence[int], step: int) -> dict[str, Changed]:
-        """Give these rows other numbers, in both twins alike; needs the administrator.
+    def change(self, rows: int, dice: random.Random) -> dict[str, Changed]:
+        """Give so many rows of world other numbers, in both twins alike; needs the administrator.
 
         Returns what each table was given, and when. (The cast counts: ids that come as int2[] are of another type than
         the column, and are compared one by one with each row, for a quarter of a second a table.)
         """
         changed = {}
+        ids, step = dice.sample(range(1, HIGHEST_ID + 1), rows), dice.randrange(1, HIGHEST_ID - 1)
         array = sql.SQL("{}::int[]").format(sql.Literal(f"{{{','.join(map(str, ids))}}}"))
         for name in WORLDS:
             # Locked in the order of ids, as servers that lock rows do: nobody is made to meet a deadlock.

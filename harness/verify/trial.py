@@ -75,14 +75,12 @@ class Process:
 
     def view(self, database: DatabaseAddress) -> Tables:
         """The harness's own view of its database, kept: trials come every few seconds."""
-        if self._view is not None:
-            try:
+        with suppress(psycopg.Error):  # somebody else's PostgreSQL may end a session that idles
+            if self._view is not None:
                 self._view.compare_clocks()
-            except psycopg.Error:  # somebody else's PostgreSQL may end a session that idles
-                self.close()
-                self._view = None
-        if self._view is None:
-            self._view = self._open.enter_context(tables(database))
+                return self._view
+        self.close()
+        self._view = self._open.enter_context(tables(database))
         return self._view
 
     def close(self) -> None:
@@ -190,7 +188,6 @@ class TrialAudit:
         chosen = sorted(random.Random(f"judged {self.seed}").sample(lines, min(len(lines), self._most)))
         evidence = Evidence(
             test_type=self.test_type.checked_as,
-            url=self._target,
             rules=self.server.implementation.rules,
             thorough=False,
             under_load=True,

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from harness.records.models import CheckResult, Outcome
 from harness.records.models import worst as worst_of
-from harness.verify.changes import change_rows, history_of
+from harness.verify.changes import history_of
 from harness.verify.checks import LOAD
 from harness.verify.checks.asking import Asking, Lane
 from harness.verify.checks.evidence import HIGHEST_ID, Case, Due, Evidence, Look, Version, clamped, odd, supersede
@@ -62,7 +62,7 @@ def counted(view: Tables, before: Snapshot, due: Due, rows: int) -> Evidence:
         # What was waiting before has been counted since, or waits still and is nothing of what was due.
         waiting = Due.waiting(now.waiting, rows) - Due.waiting(before.waiting, rows)
         counts, different = now.since(before), len(now.counted)
-        evidence = Evidence(test_type=LOAD, url="", due=due - waiting, counts=counts, different=different)
+        evidence = Evidence(test_type=LOAD, due=due - waiting, counts=counts, different=different)
         passes = worst_of(result.outcome for result in judge(evidence)) is Outcome.PASS
         if passes or time.monotonic() > until:
             return evidence
@@ -70,27 +70,18 @@ def counted(view: Tables, before: Snapshot, due: Due, rows: int) -> Evidence:
 
 
 class Gathering:
-    """Gathers the evidence of one test type."""
+    """The evidence of one test type: all is asked, and the tables looked at meanwhile, when this is made."""
 
     def __init__(self, asking: Asking) -> None:
-        self._asking = asking
         self._type = asking.test_type
         self._thorough = asking.thorough
         self._client = asking.plain()
         self._plain = rows(20) if self._type.counts_rows else PLAIN  # an ordinary request
-        self.evidence = Evidence(
-            test_type=self._type.checked_as,
-            url=self._client.url,
-            thorough=asking.thorough,
-            rules=asking.server.implementation.rules,
-        )
-
-    def gather(self) -> Evidence:
-        """Ask, and look at the tables meanwhile."""
-        database = self._asking.database
+        rules, database = asking.server.implementation.rules, asking.database
+        self.evidence = Evidence(test_type=self._type.checked_as, thorough=asking.thorough, rules=rules)
         if own := GATHERERS.get(self._type.checked_as):
-            own(self._asking, self.evidence)
-            return self.evidence
+            own(asking, self.evidence)
+            return
         with tables(database) if database else nullcontext() as view:
             if self._type.writes_database:
                 self._update(view)
@@ -98,7 +89,6 @@ class Gathering:
                 self._fortune(view)
             else:
                 self._read_only(view)
-        return self.evidence
 
     def size(self, queries: int | None) -> tuple[float, float] | None:
         """The range in which the mean size of responses at a level's query count lies, in bytes on the wire.
@@ -147,7 +137,7 @@ class Gathering:
                         self.evidence.exchanges.append(lane.send(self._plain))
 
             ask(BEFORE_CHANGE)
-            changed = change_rows(view, CHANGED_ROWS, random.Random())
+            changed = view.change(CHANGED_ROWS, random.Random())
             ask(AFTER_CHANGE)
         self.evidence.history = history_of(first, [changed])
         view.restore(first)  # a cache that is filled once is right again
@@ -187,7 +177,7 @@ class Gathering:
         if not self._type.counts_rows:
             return [PLAIN] * (ON_ONE_CONNECTION if self._thorough else 3)
         found = list(CLAMPING) if self._thorough else [rows(1), rows(2), rows(20)]
-        url = self.evidence.url
+        url = self._client.url
         if "?" not in url:  # a path such as /updates/: nothing can be left out or repeated
             return [case for case in found if case.name != "absent"]
         if self._thorough:

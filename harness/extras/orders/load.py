@@ -133,7 +133,7 @@ def seen(answers: Path, database: DatabaseAddress, meanwhile: Watched) -> tuple[
             counts=now.since(meanwhile.begun) if now and meanwhile.begun else None,
             waiting=len(now.waiting) if now else 0,
         )
-    return Evidence(test_type=LOAD, url="", extension=load), len(arrivals)
+    return Evidence(test_type=LOAD, extension=load), len(arrivals)
 
 
 def read(answers: Path) -> Iterator[Arrival]:

@@ -24,7 +24,6 @@ SIGMAS = 6.0  # less than once in 10^8
 MOST_OPENED, MOST_VALUES = 10_000, 100_000  # arrays and objects, and values, of an answer
 CLOCKS_SECONDS = 0.0005  # by which the generator's clock and the harness's are read apart, beyond what was seen of it
 
-UNREADABLE = object()  # in place of a document
 TRIED = frozenset({"empty", "foo", "0", "1", "2", "500"})
 
 
@@ -85,24 +84,19 @@ class Exchange:
         return self.response.get(name) if self.response else None
 
     @cached_property
-    def document(self) -> object:
-        """The JSON document; raises ValueError."""
-        return bounded.parse(self.body, MOST_OPENED, MOST_VALUES)
-
-    @cached_property
     def parsed(self) -> object:
-        """The JSON document, or UNREADABLE."""
+        """The JSON document, or the ValueError that says why there is none."""
         try:
-            return self.document
-        except ValueError:
-            return UNREADABLE
+            return bounded.parse(self.body, MOST_OPENED, MOST_VALUES)
+        except ValueError as error:
+            return error
 
     @cached_property
     def items(self) -> tuple[object, ...]:
         """The row objects of the answer, sound or not, in an array or alone; empty where the body is no document."""
         if isinstance(self.parsed, list):
             return tuple(self.parsed)
-        return () if self.parsed is UNREADABLE or self.case.count is not None else (self.parsed,)
+        return () if isinstance(self.parsed, ValueError) or self.case.count is not None else (self.parsed,)
 
     @cached_property
     def rows(self) -> tuple[tuple[int, int], ...]:
@@ -290,7 +284,6 @@ class Evidence:
     """All that was seen; fields that were not looked at are empty or None."""
 
     test_type: str
-    url: str
     rules: Rules = "tfb"  # by which it is judged
     thorough: bool = True
     under_load: bool = False  # sampled from a load
