@@ -78,16 +78,14 @@ def _profile(info: RunInfo) -> dict[str, object]:
 
 def _require_alike(first: RunInfo, other: RunInfo, name: str) -> None:
     """Raise UsageError when figures of the two are not of one thing."""
-    here, there = _profile(first), _profile(other)
-    if differing := [key for key in here if here[key] != there.get(key)]:
-        raise UsageError(f"{name} was measured by another profile ({differing[0]} differs): repeat it with these flags")
-    if first.reference != other.reference:
-        raise UsageError(f"{name} has another reference, {other.reference} instead of {first.reference}")
-    for what in ("runtime", "loads"):
-        if getattr(first, what) != getattr(other, what):
-            raise UsageError(f"{name} was measured under another {what.rstrip('s')}: repeat it with these flags")
-    if first.revision != other.revision or first.dirty or other.dirty:
-        one, others = (
-            f"{(each.revision or 'no commit')[:12]}{', changed' if each.dirty else ''}" for each in (other, first)
+    facts = [
+        {**_profile(each), **each.model_dump(include={"reference", "runtime", "loads", "revision"})}
+        for each in (first, other)
+    ]
+    differing = [key for key in facts[0] if facts[0][key] != facts[1].get(key)]
+    if first.dirty or other.dirty:
+        differing.append("what is not committed")
+    if differing:
+        raise UsageError(
+            f"{name} was measured otherwise ({', '.join(differing)}): repeat it with the same flags, at one commit"
         )
-        raise UsageError(f"{name} was measured at {one}, others at {others}: bring checkouts to one commit, unchanged")
