@@ -135,7 +135,6 @@ def _sample(
     }
     title = f"{server.implementation.name}, {kind} at {level.label}, {figures['profiler']}"
     (folder / "flame.svg").write_text(flame_graph(stacks, title), encoding="utf-8")
-    (folder / "stacks.txt").write_text(folded(stacks), encoding="utf-8")
     (folder / "sample.json").write_text(json.dumps(figures, indent=2) + "\n", encoding="utf-8")
     return figures
 
@@ -201,11 +200,6 @@ def parse_perf(text: str) -> Stacks:
             kernel = library.startswith(("[kernel", "[guest.kernel"))
             frames.append(f"{symbol} [k]" if kernel else symbol)
     return dict(found)
-
-
-def folded(stacks: Stacks) -> str:
-    """One line a stack, ``outer;inner count``: what other flame graph programs read."""
-    return "".join(f"{';'.join(stack)} {count}\n" for stack, count in sorted(stacks.items()))
 
 
 def flame_graph(stacks: Stacks, title: str) -> str:

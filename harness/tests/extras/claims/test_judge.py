@@ -65,17 +65,6 @@ def test_a_verdict_has_the_stamp_of_its_own_runs_and_what_disturbed_any_of_them(
     assert (found.grade, found.concerns) == ("D", ("small", "hot", "busy"))
 
 
-@pytest.mark.parametrize(
-    ("metric", "expected"),
-    [("memory", 0.5), ("throughput-per-memory", 5.0), ("threads", 0.1), ("cpu-per-request", 0.4)],
-)
-def test_each_metric_has_its_own_ratio(metric: str, expected: float) -> None:
-    small = trials({"a": STEADY["a"]}, server=made.use(rss_peak=1e8, threads=20))
-    large = trials({"b": STEADY["b"]}, server=made.use(rss_peak=2e8, threads=200))
-    found = judged(claim(metric=metric, ratio=expected), run_of([*small, *large]))
-    assert found.statements[0].value == pytest.approx(expected, rel=0.02)
-
-
 def test_the_startup_time_is_of_processes() -> None:
     starts = [
         ProcessRecord(implementation=name, process=i, started_at=0.0, startup_time=seconds + i / 100, status="ok")

@@ -49,15 +49,6 @@ def test_a_claim_is_judged_by_what_is_true(tmp_path: Path, ratio: float, word: s
     assert statement.value == pytest.approx(median(statement.figures_of) / median(statement.figures_to), rel=0.05)
 
 
-def test_both_loads_of_a_server_are_measured_as_often_and_nothing_else_is(tmp_path: Path) -> None:
-    said = claim(of=side("a", 100), to=side("a", 10), order="higher")
-    trials = [trial for trial in run_of(tmp_path, said).trials if trial.purpose == "measure"]
-    visits = {trial.load.label: len([each for each in trials if each.load == trial.load]) for trial in trials}
-    assert {trial.implementation for trial in trials} == {"a"}
-    assert set(visits) == {"c100", "c10"}
-    assert len(set(visits.values())) == 1
-
-
 def test_evidence_accumulates_over_runs_of_the_same_builds_on_the_same_machine(tmp_path: Path) -> None:
     results, said = tmp_path / "results", claim(metric="cpu-per-request", of=side("b"), to=side("a"), ratio=2.5)
     assert evidence(results) is None
