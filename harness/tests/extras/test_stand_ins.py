@@ -48,20 +48,6 @@ def test_what_has_no_toolchain_in_debian_has_no_recipe_and_an_alpine_image_has_a
         assert "COPY --chmod=755 apk /usr/local/bin/" in dockerfile(recipe_for(image), "x")
 
 
-@pytest.mark.parametrize(
-    ("one", "other", "steps"),
-    [
-        ("node:24-slim", "node:20.16-slim", 5),  # all packages: FROM and four steps
-        ("node:24-slim", "ruby:4.0", 4),  # all but the languages themselves
-        ("maven:3-eclipse-temurin-25", "node:20", 3),  # what all of them have
-    ],
-)
-def test_stand_ins_share_the_layers_of_the_packages_that_they_have_in_common(one: str, other: str, steps: int) -> None:
-    made = [dockerfile(recipe_for(image), "1").partition("ARG TAG")[0].split("RUN ") for image in (one, other)]
-    same = [a == b for a, b in zip(*made, strict=False)]
-    assert (same.index(False) if False in same else len(same)) == steps
-
-
 @pytest.mark.parametrize("recipe", MAKE["RECIPES"], ids=lambda recipe: recipe.kind)
 def test_every_package_of_a_recipe_is_installed_once_and_the_label_says_what_it_is(recipe: object) -> None:
     text = dockerfile(replace(recipe, commands=()), "1")  # type: ignore[type-var]
