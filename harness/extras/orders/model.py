@@ -183,19 +183,6 @@ def wanted(call: Call, number: int, order: Order) -> object:
     return documents.get(call.operation, {**head, "items": items})
 
 
-def same(found: object, expected: object) -> bool:
-    """Whether documents are equal, in whatever order items stand."""
-    return _by_item(found) == _by_item(expected)
-
-
-def _by_item(document: object) -> object:
-    items = document.get("items") if isinstance(document, dict) else document
-    if not isinstance(items, list):
-        return document
-    in_order = sorted(items, key=lambda item: str(item.get("itemId")) if isinstance(item, dict) else "")
-    return {**document, "items": in_order} if isinstance(document, dict) else in_order
-
-
 def told(order: Order | None) -> str:
     """An order as a message shows it."""
     if order is None:
