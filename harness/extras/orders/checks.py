@@ -5,6 +5,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
+from itertools import chain
 
 from harness.extras.orders.model import Answer, OrderEvidence, differences, judging, told, total, wanted
 from harness.verify.checks import Finding, shown
@@ -36,19 +37,7 @@ def location_named(seen: OrderEvidence) -> Iterator[Finding]:
                 yield Finding(message, expected=name, actual=value or "no Location")
 
 
-@order_check("order.4", lambda seen: any(a.before is not None for a in seen.answers))
-def refused_changes_nothing(seen: OrderEvidence) -> Iterator[Finding]:
-    """What is refused leaves the tables as they were."""
-    for answer in seen.answers:
-        before, after = answer.before or {}, answer.after
-        if answer.call.status < 400 or (answer.status or 0) < 400 or before == after:
-            continue
-        number = next(n for n in sorted(before.keys() | after.keys()) if before.get(n) != after.get(n))
-        message = f"{answer.call}: was refused, and changed order {number} all the same"
-        yield Finding(message, expected=told(before.get(number)), actual=told(after.get(number)))
-
-
-@order_check("order.5")
+@order_check("order.4")
 def tables_seen(seen: OrderEvidence) -> Iterator[Finding]:
     """The tables can be looked at: without them nothing else is judged."""
     if seen.unseen:
@@ -58,14 +47,20 @@ def tables_seen(seen: OrderEvidence) -> Iterator[Finding]:
 # ---- what an answered write makes of the tables ----------------------------------------------------------------------
 
 
-@order_check("order.6", _wrote)
+def _judged(seen: OrderEvidence) -> Iterator[Answer]:
+    """Those that were carried out, and those that were to be refused and were."""
+    refused = (a for a in seen.answers if a.before is not None and min(a.call.status, a.status or 0) >= 400)
+    return chain(_written(seen), refused)
+
+
+@order_check("order.5", lambda seen: any(_judged(seen)))
 def tables_as_answered(seen: OrderEvidence) -> Iterator[Finding]:
-    """What is answered is in the tables, and nothing else has changed."""
-    for answer in _written(seen):
+    """What is answered is in the tables, and nothing else has changed; nothing at all by what is refused."""
+    for answer in _judged(seen):
         yield from answer.differences(answer.settled)
 
 
-@order_check("order.7", _wrote)
+@order_check("order.6", _wrote)
 def answer_agrees(seen: OrderEvidence) -> Iterator[Finding]:
     """What a write answers is what the tables hold then."""
     for answer in _written(seen):
@@ -76,7 +71,7 @@ def answer_agrees(seen: OrderEvidence) -> Iterator[Finding]:
             yield Finding(message, expected=told(stored), actual=body(answer))
 
 
-@order_check("order.8", _wrote)
+@order_check("order.7", _wrote)
 def committed_before_answered(seen: OrderEvidence) -> Iterator[Finding]:
     """The answer comes after the commit."""
     for answer in _written(seen):
@@ -92,7 +87,7 @@ def committed_before_answered(seen: OrderEvidence) -> Iterator[Finding]:
             yield Finding(crowd.stuck, expected="no transaction open once all is answered", actual="one is")
 
 
-@order_check("order.9", lambda seen: any(crowd.seen for crowd in seen.crowds))
+@order_check("order.8", lambda seen: any(crowd.seen for crowd in seen.crowds))
 def one_transaction(seen: OrderEvidence) -> Iterator[Finding]:
     """Order, items and total become visible together."""
     for crowd in seen.crowds:
@@ -109,7 +104,7 @@ def _reads(seen: OrderEvidence) -> Iterator[Answer]:
     return (a for a in seen.answers if a.before is not None and a.call.reads and a.call.status < 400)
 
 
-@order_check("order.10", lambda seen: any(_reads(seen)))
+@order_check("order.9", lambda seen: any(_reads(seen)))
 def reads_are_current(seen: OrderEvidence) -> Iterator[Finding]:
     """A read answers what was committed before it, a list the newest orders: nothing is kept between requests."""
     for answer in _reads(seen):
@@ -141,7 +136,7 @@ def _due(answer: Answer) -> object:
 # ---- many at once ----------------------------------------------------------------------------------------------------
 
 
-@order_check("order.11", lambda seen: any(not crowd.stuck for crowd in seen.crowds))
+@order_check("order.10", lambda seen: any(not crowd.stuck for crowd in seen.crowds))
 def orders_in_a_crowd(seen: OrderEvidence) -> Iterator[Finding]:
     """Requests at once have the effect of one after the other."""
     for crowd in seen.crowds:

@@ -138,7 +138,7 @@ def _agrees(step: Stepped, number: int, state: Order | None) -> bool:
 load_check = partial(judging, OrderLoad, LOAD)
 
 
-@load_check("order.12")
+@load_check("order.11")
 def load_orders_kept(load: OrderLoad) -> Iterator[Finding]:
     """Each order is as its arrival left it, or gone."""
     for arrival in load.arrivals:
@@ -153,7 +153,7 @@ def load_orders_kept(load: OrderLoad) -> Iterator[Finding]:
             yield Finding(message, expected="an id", actual=shown(arrival.steps[0].body))
 
 
-@load_check("order.13")
+@load_check("order.12")
 def load_orders_apart(load: OrderLoad) -> Iterator[Finding]:
     """No two arrivals have one order."""
     for number, times in Counter(a.order for a in load.arrivals if a.order is not None).items():
@@ -161,7 +161,7 @@ def load_orders_apart(load: OrderLoad) -> Iterator[Finding]:
             yield Finding(f"order {number} was answered to {times} arrivals", expected="1", actual=f"{times}")
 
 
-@load_check("order.14")
+@load_check("order.13")
 def load_no_other_order(load: OrderLoad) -> Iterator[Finding]:
     """No order is there that nobody asked for."""
     named = {arrival.order for arrival in load.arrivals}
@@ -178,7 +178,7 @@ def load_no_other_order(load: OrderLoad) -> Iterator[Finding]:
                 yield Finding(f"order {number} is nobody's", expected="no such order", actual=told(order))
 
 
-@load_check("order.15")
+@load_check("order.14")
 def load_answers_agree(load: OrderLoad) -> Iterator[Finding]:
     """Bodies agree with what the arrival did."""
     for arrival in load.arrivals:

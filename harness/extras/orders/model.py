@@ -214,9 +214,11 @@ def differences(answers: Iterable[Answer], before: Orders, after: Orders, prices
     many = Counter[str]()  # that were made by a load, whose ids nobody is told
     for answer in answers:
         call, number = answer.call, answer.call.order or answer.id
-        if answer.good and call.operation == "load orders":
+        if not answer.good or call.status >= 400:
+            continue
+        if call.operation == "load orders":
             many.update(map(told, loaded(call.document["orders"], prices)))
-        elif answer.good and number is not None:
+        elif number is not None:
             expected[number] = applied(call, expected.get(number), prices)
     for number in sorted(expected.keys() | after.keys()):
         due, there = expected.get(number), after.get(number)

@@ -192,7 +192,7 @@ ROGUES = (
     rogue("no-location", "location-named", "does not say where a new order is", created=lambda self, order: replace(OrderServer.created(self, order), headers=[])),
     rogue("any-quantity", "declared-status", "takes quantities above 100", quantity=lambda self, value: value if type(value) is int and 100 < value < 1000 else OrderServer.quantity(self, value)),
     rogue("problems-as-json", "declared-content-type", "calls problems application/json", problem=lambda self, status, detail: replace(OrderServer.problem(self, status, detail), content_type="application/json")),
-    rogue("refused-order-stays", "refused-changes-nothing", "leaves a refused order there", create=order_stays),
+    rogue("refused-order-stays", "tables-as-answered", "leaves a refused order there", create=order_stays),
     rogue("loses-orders", "tables-as-answered", "answers every tenth order and rolls it back", create=lost),
     rogue("loses-the-last-item", "tables-as-answered", "stores long orders without an item", create=without_the_last),
     rogue("doubles-orders", "tables-as-answered", "makes some orders twice", create=doubled),

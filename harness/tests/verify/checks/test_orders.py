@@ -57,6 +57,7 @@ CHANGE = CALLS.call("change card", 5, body={"card": "4" * 12})
         (CALLS.add(5, 4, 3), {5: ASKED}, {5: order("25.00", i3=(2, "12.50"), i4=(3, "1.00"))}, ["5"]),
         (CALLS.add(5, 4, 3), {5: ASKED}, {5: order("27.00", i3=(2, "12.00"), i4=(3, "1.00"))}, ["5"]),
         (CALLS.call("delete item", 5, 3), {5: ASKED}, {5: order("0.00")}, []),
+        (CALLS.call("delete order", 5, status=404), {5: ASKED}, {}, ["5"]),
     ],
 )
 def test_what_differs_is_named(call: Call, before: Orders, after: Orders, named: list[str]) -> None:
