@@ -12,7 +12,8 @@ from rich.text import Text
 
 from harness.extras.claims.claim import Claim
 from harness.records.claims import WORDS, ClaimVerdict, StatementVerdict, Word
-from harness.report.tables import drawn
+from harness.report.tables import drawn, ratio
+from harness.stats.model import Ratio
 
 TEMPLATE = Path(__file__).with_name("page.md")
 STYLES: Mapping[Word, str] = dict(zip(WORDS, ("green", "yellow", "red", "cyan", "dim"), strict=True))
@@ -53,19 +54,14 @@ def measured(statement: StatementVerdict) -> str:
         return "–"
     if not statement.to:
         return f"{statement.value:,.0f}"
-    ends = "" if statement.low is None or statement.high is None else f" [{_n(statement.low)}, {_n(statement.high)}]"
-    return f"{_n(statement.value)}×{ends}"
-
-
-def _n(value: float) -> str:
-    return f"{value:,.{3 if value < 1 else 2 if value < 100 else 0}f}"
+    return ratio(Ratio(value=statement.value, low=statement.low, high=statement.high))
 
 
 def expected(statement: StatementVerdict) -> str:
     """What was said, and what theory makes of it on these CPUs where that differs."""
     here = statement.expected
     differs = here is not None and abs(float(statement.said.removesuffix("×")) / here - 1) >= 0.01
-    return f"{statement.said}, here {_n(here)}×" if here and differs else statement.said
+    return f"{statement.said}, here {here:.3g}×" if here and differs else statement.said
 
 
 def picture(statement: StatementVerdict) -> str:

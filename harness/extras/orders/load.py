@@ -18,7 +18,7 @@ from string import Template
 from typing import Any
 
 from harness.errors import LoadError
-from harness.extras.orders.model import Call, Order, Orders, Prices, applied, judging, same, told, wanted
+from harness.extras.orders.model import Call, Order, Orders, Prices, applied, judging, told, wanted
 from harness.extras.orders.tables import OrderTables, order_tables
 from harness.plan.orders import USE_CASES, Step
 from harness.records import bounded
@@ -192,13 +192,13 @@ def _agrees(step: Stepped, number: int, state: Order | None) -> bool:
         found = bounded.parse(step.body.encode("utf-8", "surrogatepass"))
     except ValueError:
         return False
-    return state is not None and same(found, wanted(step.call, number, state))
+    return state is not None and found == wanted(step.call, number, state)
 
 
 load_check = partial(judging, OrderLoad, LOAD)
 
 
-@load_check("order.14")
+@load_check("order.11")
 def load_orders_kept(load: OrderLoad) -> Iterator[Finding]:
     """Whenever the tables are looked at, each order is as its arrival's answers left it, or gone."""
     for arrival in load.arrivals:
@@ -218,7 +218,7 @@ def load_orders_kept(load: OrderLoad) -> Iterator[Finding]:
                 yield Finding(message, expected=" or ".join(dict.fromkeys(map(told, states))), actual=told(found))
 
 
-@load_check("order.15")
+@load_check("order.12")
 def load_orders_apart(load: OrderLoad) -> Iterator[Finding]:
     """No two arrivals have one order."""
     for number, times in Counter(a.order for a in load.arrivals if a.order is not None).items():
@@ -226,7 +226,7 @@ def load_orders_apart(load: OrderLoad) -> Iterator[Finding]:
             yield Finding(f"order {number} was answered to {times} arrivals", expected="1", actual=f"{times}")
 
 
-@load_check("order.16")
+@load_check("order.13")
 def load_no_other_order(load: OrderLoad) -> Iterator[Finding]:
     """No order is there that nobody asked for."""
     named = {arrival.order for arrival in load.arrivals}
@@ -243,7 +243,7 @@ def load_no_other_order(load: OrderLoad) -> Iterator[Finding]:
                 yield Finding(f"order {number} is nobody's", expected="no such order", actual=told(order))
 
 
-@load_check("order.17")
+@load_check("order.14")
 def load_answers_agree(load: OrderLoad) -> Iterator[Finding]:
     """Bodies agree with what the arrival did."""
     for arrival in load.arrivals:
@@ -253,7 +253,7 @@ def load_answers_agree(load: OrderLoad) -> Iterator[Finding]:
                 yield Finding(message, expected=told(state), actual=shown(step.body))
 
 
-@load_check("order.18", lambda load: load.counts is not None)
+@load_check("order.15", lambda load: load.counts is not None)
 def load_statements(load: OrderLoad) -> Iterator[Finding]:
     """Orders and prices are read for each request, and each order is inserted for its own."""
     good = Counter(step.call.operation for arrival in load.arrivals for step in arrival.steps if step.good)

@@ -183,19 +183,6 @@ def wanted(call: Call, number: int, order: Order) -> object:
     return documents.get(call.operation, {**head, "items": items})
 
 
-def same(found: object, expected: object) -> bool:
-    """Whether documents are equal, in whatever order items stand."""
-    return _by_item(found) == _by_item(expected)
-
-
-def _by_item(document: object) -> object:
-    items = document.get("items") if isinstance(document, dict) else document
-    if not isinstance(items, list):
-        return document
-    in_order = sorted(items, key=lambda item: str(item.get("itemId")) if isinstance(item, dict) else "")
-    return {**document, "items": in_order} if isinstance(document, dict) else in_order
-
-
 def told(order: Order | None) -> str:
     """An order as a message shows it."""
     if order is None:
@@ -227,9 +214,11 @@ def differences(answers: Iterable[Answer], before: Orders, after: Orders, prices
     many = Counter[str]()  # that were made by a load, whose ids nobody is told
     for answer in answers:
         call, number = answer.call, answer.call.order or answer.id
-        if answer.good and call.operation == "load orders":
+        if not answer.good or call.status >= 400:
+            continue
+        if call.operation == "load orders":
             many.update(map(told, loaded(call.document["orders"], prices)))
-        elif answer.good and number is not None:
+        elif number is not None:
             expected[number] = applied(call, expected.get(number), prices)
     for number in sorted(expected.keys() | after.keys()):
         due, there = expected.get(number), after.get(number)

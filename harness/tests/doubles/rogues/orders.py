@@ -187,12 +187,12 @@ def rogue(name: str, caught_by: str, does: str, **methods: Any) -> Rogue:
 ROGUES = (
     rogue("swallows-cards", "declared-answer", "answers 19 of 20 changes of a card", reply=swallow),
     rogue("vendor-type", "declared-content-type", "calls orders application/vnd.order+json", json=as_vendor_type),
-    rogue("items-backwards", "items-in-order", "answers items by falling ids", shown=with_lines_backwards),
+    rogue("items-backwards", "answer-agrees", "answers items by falling ids", shown=with_lines_backwards),
     rogue("float-money", "declared-json", "answers money as a number", money=lambda _, value: float(value)),
     rogue("no-location", "location-named", "does not say where a new order is", created=lambda self, order: replace(OrderServer.created(self, order), headers=[])),
     rogue("any-quantity", "declared-status", "takes quantities above 100", quantity=lambda self, value: value if type(value) is int and 100 < value < 1000 else OrderServer.quantity(self, value)),
     rogue("problems-as-json", "declared-content-type", "calls problems application/json", problem=lambda self, status, detail: replace(OrderServer.problem(self, status, detail), content_type="application/json")),
-    rogue("refused-order-stays", "refused-changes-nothing", "leaves a refused order there", create=order_stays),
+    rogue("refused-order-stays", "tables-as-answered", "leaves a refused order there", create=order_stays),
     rogue("loses-orders", "tables-as-answered", "answers every tenth order and rolls it back", create=lost),
     rogue("loses-the-last-item", "tables-as-answered", "stores long orders without an item", create=without_the_last),
     rogue("doubles-orders", "tables-as-answered", "makes some orders twice", create=doubled),
@@ -211,5 +211,5 @@ ROGUES = (
     rogue("locks-nothing", "orders-in-a-crowd", "locks no order whose items it changes", lock_order=lambda self, db, order: self.there(db, order)),
     rogue("writes-whole-rows", "orders-in-a-crowd", "writes an old total back with a card", change=whole_row),
     rogue("cached-orders", "reads-are-current", "keeps orders that were read", route=cached_order),
-    rogue("list-of-a-second", "newest-first", "keeps the list for a second", newest=list_of_a_second),
+    rogue("list-of-a-second", "reads-are-current", "keeps the list for a second", newest=list_of_a_second),
 )  # fmt: skip
