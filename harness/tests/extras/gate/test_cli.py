@@ -11,6 +11,7 @@ from harness.extras.gate.cli import Outputs, in_time, show
 from harness.extras.gate.judge import RequestVerdict
 from harness.plan import profile
 from harness.plan.service import ServiceFile
+from harness.stats.model import Ratio
 from harness.tests.extras.gate.test_judge import judged, session
 
 
@@ -47,6 +48,9 @@ def test_a_history_is_drawn_request_by_request(tmp_path: Path, capsys: pytest.Ca
 
 def test_a_page_says_what_the_session_said_escapes_it_and_needs_nothing_else(tmp_path: Path) -> None:
     result = judged(session(np.random.default_rng(1), 1.2)).model_copy(update={"head": "<b>&"})
+    first, *others = result.requests
+    wide = first.model_copy(update={"ratio": Ratio(value=1.0, low=1e-4, high=1e4)})
+    result = result.model_copy(update={"requests": (wide, *others)})
     show(result, Outputs(html=str(tmp_path / "page.html")))
     text = (tmp_path / "page.html").read_text(encoding="utf-8")
     assert "&lt;b&gt;&amp;" in text
