@@ -59,7 +59,6 @@ TASKS = {"quarkus": "quarkusBuild", "micronaut": "shadowJar", "shadow": "shadowJ
 OTHERS = {  # a file -> what it is, and how that is built and started
     "*.csproj": (".NET", "dotnet publish -c Release -o out", "dotnet out/{name}.dll --urls http://127.0.0.1:$PORT"),
     "Gemfile": ("Ruby", "bundle install --quiet", "bundle exec puma -b tcp://127.0.0.1:$PORT"),
-    "composer.json": ("PHP", "composer install --quiet", "php -S 127.0.0.1:$PORT -t public"),
 }
 # Of a compose file: a service that is built here, and the port within its container that a line like "8080:80" names.
 BUILT = re.compile(r"^  ([\w.-]+):\n(?:    .*\n|\n)*?    build:", re.MULTILINE)

@@ -82,7 +82,7 @@ def remarks(result: GateResult) -> list[str]:
 def scale(ratios: Sequence[Ratio | None], margin: float = 0.05) -> tuple[float, float]:
     """From where to where intervals are drawn: all of them, and what counts as the same."""
     known = [bound for found in ratios if found for bound in (found.low, found.high) if bound]
-    return min([1 / (1 + margin), *known]) - 0.02, max([1 + margin, *known]) + 0.02
+    return 0.98 * min([1 / (1 + margin), *known]), 1.02 * max([1 + margin, *known])
 
 
 def picture(found: Ratio | None, margin: float, ends: tuple[float, float]) -> str:

@@ -199,43 +199,23 @@ load_check = partial(judging, OrderLoad, LOAD)
 
 
 @load_check("order.11")
-def load_orders_kept(load: OrderLoad) -> Iterator[Finding]:
-    """Whenever the tables are looked at, each order is as its arrival's answers left it, or gone."""
-    for arrival in load.arrivals:
-        if arrival.order is None and arrival.steps and arrival.steps[0].good:
-            message = f"an order of {arrival.use_case!r} was created without an id"
-            yield Finding(message, expected="an id", actual=shown(arrival.steps[0].body))
-        for look in load.looks if arrival.order is not None else ():
-            answered = sum(step.received <= look.since for step in arrival.steps)
-            if not answered or arrival.order <= look.above:
-                continue
-            # What was asked for next may have been carried out, or not yet.
-            may = [_story(arrival.order, arrival.steps[:number], load.prices)[0] for number in (answered, answered + 1)]
-            states, found = list(chain(*may)), look.orders.get(arrival.order)
-            if found not in states:
-                when = "after the load" if look is load.looks[-1] else "although it was answered before"
-                message = f"order {arrival.order} is not as its answers say {when}"
-                yield Finding(message, expected=" or ".join(dict.fromkeys(map(told, states))), actual=told(found))
-
-
-@load_check("order.12")
-def load_orders_apart(load: OrderLoad) -> Iterator[Finding]:
-    """No two arrivals have one order."""
-    for number, times in Counter(a.order for a in load.arrivals if a.order is not None).items():
-        if times > 1:
-            yield Finding(f"order {number} was answered to {times} arrivals", expected="1", actual=f"{times}")
-
-
-@load_check("order.13")
-def load_no_other_order(load: OrderLoad) -> Iterator[Finding]:
-    """No order is there that nobody asked for."""
-    named = {arrival.order for arrival in load.arrivals}
+def load_as_answered(load: OrderLoad) -> Iterator[Finding]:
+    """Each order is as its answers left it, or gone; it is of one arrival, and none is there that nobody asked for."""
+    named = set[int]()
     # A create that was not answered may have been carried out: its order is told by customer, card and items.
-    unanswered = Counter(
-        told(applied(arrival.steps[0].call, None, load.prices))
-        for arrival in load.arrivals
-        if arrival.order is None and arrival.steps and arrival.steps[0].open
-    )
+    unanswered = Counter[str]()
+    for arrival in load.arrivals:
+        number, created = arrival.order, next(iter(arrival.steps), None)
+        if number is not None:
+            if number in named:
+                yield Finding(f"order {number} was answered to several arrivals", expected="one", actual="more")
+            named.add(number)
+            yield from _seen_otherwise(arrival, number, load)
+        elif created and created.good:
+            message = f"an order of {arrival.use_case!r} was created without an id"
+            yield Finding(message, expected="an id", actual=shown(created.body))
+        elif created and created.open:
+            unanswered[told(applied(created.call, None, load.prices))] += 1
     for number, order in load.after.items():
         if number not in named:
             unanswered[told(order)] -= 1
@@ -243,7 +223,22 @@ def load_no_other_order(load: OrderLoad) -> Iterator[Finding]:
                 yield Finding(f"order {number} is nobody's", expected="no such order", actual=told(order))
 
 
-@load_check("order.14")
+def _seen_otherwise(arrival: Arrival, number: int, load: OrderLoad) -> Iterator[Finding]:
+    """Looks, while the load was on and after it, that found an order otherwise than it had been answered by then."""
+    for look in load.looks:
+        answered = sum(step.received <= look.since for step in arrival.steps)
+        if not answered or number <= look.above:
+            continue
+        # What was asked for next may have been carried out, or not yet.
+        may = [_story(number, arrival.steps[:count], load.prices)[0] for count in (answered, answered + 1)]
+        states, found = list(chain(*may)), look.orders.get(number)
+        if found not in states:
+            when = "after the load" if look is load.looks[-1] else "although it was answered before"
+            message = f"order {number} is not as its answers say {when}"
+            yield Finding(message, expected=" or ".join(dict.fromkeys(map(told, states))), actual=told(found))
+
+
+@load_check("order.12")
 def load_answers_agree(load: OrderLoad) -> Iterator[Finding]:
     """Bodies agree with what the arrival did."""
     for arrival in load.arrivals:
@@ -253,7 +248,7 @@ def load_answers_agree(load: OrderLoad) -> Iterator[Finding]:
                 yield Finding(message, expected=told(state), actual=shown(step.body))
 
 
-@load_check("order.15", lambda load: load.counts is not None)
+@load_check("order.13", lambda load: load.counts is not None)
 def load_statements(load: OrderLoad) -> Iterator[Finding]:
     """Orders and prices are read for each request, and each order is inserted for its own."""
     good = Counter(step.call.operation for arrival in load.arrivals for step in arrival.steps if step.good)
