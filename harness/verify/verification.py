@@ -163,14 +163,13 @@ class Gathering:
 
     def _fortune(self, view: Tables | None) -> None:
         evidence = self.evidence
-        evidence.fortunes = [Version(rows=view.fortunes())] if view else []
+        evidence.fortunes = versions = [Version(rows=view.fortunes())] if view else []
         evidence.exchanges = self._client.ask([PLAIN] * 3)
         self._crowd(view)
         if view and view.admin and self._thorough:
-            versions, now = [Version(rows=view.fortunes())], time.time()
+            now = time.time()
             with view.planted_fortune() as planted:
                 supersede(versions, planted, now, now)
-                evidence.fortunes = versions
                 evidence.exchanges += self._client.ask([PLAIN])
 
     def _singles(self) -> list[Case]:
