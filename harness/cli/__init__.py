@@ -56,8 +56,6 @@ def _told(error: Exception) -> int:
     match error:
         case TfbError():
             return _say(str(error), error.exit_code)
-        case BrokenPipeError():  # `./tfb report | head`: the reader has had enough
-            return Exit.OK
         case OSError():  # a full disk, a file that may not be read: the error names it
             return _say(str(error), Exit.FAILED)
         case MemoryError():

@@ -1,6 +1,5 @@
 """What was asked for, as a run's settings: flags over the profile over defaults; and what is done with them."""
 
-import contextlib
 import json
 import random
 import shlex
@@ -90,9 +89,7 @@ def _benchmark(chosen: Settings) -> int:
         told = "each takes CPU time from the other, and neither's figures count; Ctrl-C here and wait for its end"
         print(f"tfb: warning: still under way: {printable(', '.join(others))}: {told}", file=sys.stderr)
     outcome = measured(chosen)
-    with contextlib.suppress(BrokenPipeError):  # what is done is done, whether or not its reader stays
-        _show(chosen, outcome)
-        sys.stdout.flush()
+    _show(chosen, outcome)
     return outcome.exit_code
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from harness.cli.output import put
-from harness.errors import Exit, UsageError
+from harness.errors import EnvironmentLacksError, Exit
 from harness.paths import REPOSITORY
 from harness.tests.doubles import records
 
@@ -55,5 +55,5 @@ def test_a_file_is_whole_or_as_it_was(tmp_path: Path) -> None:
     put(target, "first")
     put(target, "second")
     assert (target.read_text(), [path.name for path in tmp_path.iterdir()]) == ("second", ["report.html"])
-    with pytest.raises(UsageError, match="No such file or directory"):
+    with pytest.raises(EnvironmentLacksError, match="No such file or directory"):
         put(tmp_path / "none" / "report.html", "x")
