@@ -207,9 +207,6 @@ def _run(stage: Stage, command: Sequence[str], environment: Mapping[str, str]) -
         with interruption.held():  # a stage asks nothing: it has no stdin
             child = subprocess.Popen(command, cwd=stage.cwd, env=environment, stdin=subprocess.DEVNULL)
         status = child.wait()
-    except FileNotFoundError:
-        print(f"{command[0]} is not on this machine: ./tfb doctor", file=sys.stderr)
-        status = 127  # as a shell has it
     except BaseException:
         if child:
             child.terminate()
@@ -247,7 +244,7 @@ def _does(arguments: Sequence[str]) -> bool:
     return subprocess.run(arguments, check=False).returncode == 0
 
 
-def conclude(failed: Sequence[str], not_run: Sequence[tuple[str, str]], unsteady: Sequence[str] = ()) -> Exit:
+def conclude(failed: Sequence[str], not_run: Sequence[tuple[str, str]], unsteady: Sequence[str]) -> Exit:
     """The closing line: what failed, what was not run with what it lacks, and what could not be judged at once."""
     by_reason: dict[str, list[str]] = {}
     for name, reason in not_run:
@@ -258,6 +255,5 @@ def conclude(failed: Sequence[str], not_run: Sequence[tuple[str, str]], unsteady
     parts = parts or ["all passed"]
     parts += [f"{reason}: {', '.join(names)}" for reason, names in by_reason.items() if reason not in missing]
     parts += [f"failed once and passed when tried again: {', '.join(unsteady)}"] if unsteady else []
-    wrong = bool(failed or missing)
-    print(f"tfb check: {'; '.join(parts)}", file=sys.stderr if wrong else sys.stdout, flush=True)
+    print(f"tfb check: {'; '.join(parts)}", flush=True)
     return Exit.FAILED if failed else Exit.ENVIRONMENT if missing else Exit.OK
