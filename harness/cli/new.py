@@ -73,8 +73,6 @@ def command(
 ) -> int:
     """Make frameworks/<Language>/NAME from an implementation that passes: change it into yours."""
     if not name:
-        if not sys.stdin.isatty():
-            raise UsageError("give the name: ./tfb new NAME")
         print("name: ", end="", file=sys.stderr, flush=True)
         name = sys.stdin.readline().strip()
     target, origin = make(Path(frameworks) if frameworks else FRAMEWORKS, name, source, language, blank=blank)

@@ -6,18 +6,12 @@ from typing import Any
 
 from pydantic import ValidationError
 
-# Of pydantic's types of errors, in plain words.
+# Of pydantic's types of errors, where its message names what Python has and a file has not.
 PLAIN = {
     "too_short": "must not be empty",
-    "int_parsing": "must be a whole number",
-    "int_type": "must be a whole number",
-    "string_type": "must be a text in quotes",
     "tuple_type": "must be a list in [ ]",
     "dict_type": "must be an object in { }",
     "model_type": "must be an object in { }",
-    "bool_parsing": "must be true or false",
-    "bool_type": "must be true or false",
-    "missing": "is missing",
 }
 
 MOST_NAMED = 20  # of words that are allowed: a longer list hides the sentence that it stands in
