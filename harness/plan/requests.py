@@ -29,6 +29,7 @@ Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][\w.-]*$", max_length=60)]  # 
 FileName = Annotated[str, Field(min_length=1, max_length=1000)]
 Header = Annotated[str, Field(pattern=r"^[!#$%&'*+.^_`|~0-9A-Za-z-]+$", max_length=200)]
 Scalar = str | int | float | bool
+Whole = Annotated[int, Field(ge=-(2**53), le=2**53)]  # as a drawn float can tell them apart
 HeaderValue = Annotated[str, Field(pattern=r"^[\t\x20-\x7e]*$", max_length=16_384), AfterValidator(str.strip)]
 
 
@@ -39,7 +40,7 @@ class Values(Section):
     """
 
     list: tuple[Scalar, ...] = ()
-    range: tuple[int, int] | None = None  # both included
+    range: tuple[Whole, Whole] | None = None  # both included
     csv: FileName | None = None  # its first line names the columns
     column: str | None = None
     number: bool = False  # its cells are numbers, and not texts

@@ -114,7 +114,7 @@ def test_consent_is_asked_for_and_a_seed_is_drawn_when_none_is_given() -> None:
         ("run --cpuset-cpus 0-4095", "is not among those that may be used here"),
         (f"run --duration {'9' * 5000}", "--duration"),
         ("run --results-name \udcff\udcfe", "argument 3 is not valid utf-8"),
-        ("run --latency-goal p0=0ms --type order", "must be at least 50"),
+        ("run --latency-goal p0=1ms --type order", "'p0=1ms' is not a goal such as p99=10ms: p50 to"),
         ("run expres --dry-run", "unknown name 'expres'; did you mean express"),
         ("run --exclude zzz --dry-run", "--exclude: unknown name 'zzz'; allowed are axum, es4x, "),
         ("run --exclude \x1b[2J --dry-run", "--exclude: unknown name '\\x1b[2J'"),

@@ -101,6 +101,7 @@ def test_a_body_file_is_sent_as_it_is_and_of_a_long_one_there_are_fewer(folder: 
         ({"values": {"id": {}}}, "one of list, range and csv"),
         ({"values": {"id": {"list": [1], "range": [1, 2]}}}, "one of list, range and csv"),
         ({"values": {"id": {"range": [2, 1]}}}, "range 2 to 1 is empty"),
+        ({"values": {"id": {"range": [1, 2**63]}}}, "less than or equal to 9007199254740992"),
         ({"values": {"id": {"csv": "a.csv"}}}, "csv and column belong together"),
         ({"values": {"id": {"range": [1, 2], "number": True}}}, "number says what the cells of a csv file are"),
     ],
