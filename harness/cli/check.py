@@ -26,10 +26,7 @@ from harness.plan.discovery import Selection, scan, select
 WEB = REPOSITORY / "harness" / "dashboard" / "web"
 LINT_IMPORTS = "import sys; from importlinter.cli import lint_imports; sys.exit(lint_imports(no_cache=True))"
 BUILD_PAGE = "from harness.dashboard.build import ensure_built; print(ensure_built().name)"
-FAST = (("node", ">=20.19"), ("npm", ">=0"))  # tools that the fast stages need beside Python
-USUAL = (*FAST, ("chromium", ">=0"))
-# What the tests of several machines use; without them they are skipped, by name.
-ALL = (*USUAL, ("sshd", ">=0"), ("ip", ">=0"), ("cargo", ">=1.85"))
+CONDITIONS = {"node": ">=20.19", "cargo": ">=1.85", "postgres": ">=12"}  # of tools; any version of another will do
 MENDS = {
     "cargo": "apt-get install cargo where it is new enough, otherwise rustup (https://rustup.rs)",
     "chromium": "apt-get install chromium; where that is a snap, npx --prefix harness/dashboard/web playwright-core "
@@ -127,7 +124,9 @@ def stages(extent: Extent) -> tuple[Stage, ...]:
 
 def wanted(extent: Extent) -> tuple[Need, ...]:
     """The tools of a check's stages, and whether they are here."""
-    tools = {"fast": FAST, "usual": USUAL, "all": ALL}[extent]
+    kinds = {kind for stage in stages(extent) for kind in stage.needs} - {ENGINE}
+    kinds |= {"sshd", "ip"} if extent == "all" else set()  # of several machines; their tests say what they lack
+    tools = ((kind, CONDITIONS.get(kind, ">=0")) for kind in sorted(kinds))
     found = tuple(
         Need(kind=kind, condition=condition, wanted_by=(), tool=toolchain.find(kind, condition))
         for kind, condition in tools
