@@ -128,10 +128,6 @@ def test_what_is_no_number_is_named(folder: Path, cell: str) -> None:
     [
         ({"body_file": "none"}, "none: cannot be read: No such file"),
         ({"values": {"id": {"csv": "users.csv", "column": "id"}}}, "no column 'id': it has user, password"),
-        (
-            {"values": {"id": {"csv": "users.csv", "column": "user", "number": True}}},
-            "'user': not all are numbers: 'ann b' is none",
-        ),
         ({"expect": {"json_schema": "bad.json"}}, "json_schema: $.type: 'objekt' is not valid"),
         ({"expect": {"json_schema": "users.csv"}}, "users.csv: not valid JSON"),
         ({"expect": {"json_schema": "body.bin"}}, "body.bin: not "),
