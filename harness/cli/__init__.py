@@ -43,11 +43,8 @@ def guarded(command: Callable[[], int]) -> int:
 
 def _interrupted(error: BaseException) -> str | None:
     """What is said of an interruption; also where something took it for an error of its own on its way here."""
-    seen: BaseException | None = error
-    while seen is not None:
-        if isinstance(seen, KeyboardInterrupt):
-            return "\ntfb: ".join("\n".join(map(str, seen.args)).splitlines()) or INTERRUPTED
-        seen = seen.__cause__ or seen.__context__
+    if isinstance(error, KeyboardInterrupt):
+        return "\ntfb: ".join("\n".join(map(str, error.args)).splitlines()) or INTERRUPTED
     return INTERRUPTED if interruption.requested() else None
 
 

@@ -9,15 +9,13 @@ from functools import cached_property
 from pathlib import Path
 from typing import Literal
 
-from pydantic import ValidationError
-
 from harness.errors import ConfigError, UsageError
 from harness.paths import CONFIG_FILE, FRAMEWORKS, REPOSITORY
 from harness.plan.benchmark_config import BenchmarkConfig, Local, TestEntry, json_schema
 from harness.plan.foreign import tolerate
 from harness.plan.testtypes import TestType
 from harness.plan.testtypes.registry import TEST_TYPES
-from harness.plan.words import explain, suggest
+from harness.plan.words import naming, suggest
 from harness.records import bounded
 from harness.records.models import Build, ImplementationInfo
 
@@ -200,18 +198,11 @@ def read(path: Path) -> tuple[Implementation, ...]:
 
 def _config(path: Path, *, foreign: bool) -> tuple[BenchmarkConfig, list[str], list[str]]:
     """A file with the warnings and problems of a foreign one; raises ConfigError for what cannot be read."""
-    try:
+    with naming(path, json_schema):
         document = bounded.parse(bounded.require_no_nul(bounded.read(path, CONFIG_BYTES)))
         if foreign:
             return tolerate(document, folder=path.parent.name, language=path.parent.parent.name)
         return BenchmarkConfig.model_validate(document), [], []
-    except ValidationError as error:
-        said = "; ".join(explain(error, json_schema()))
-    except OSError as error:
-        said = f"cannot be read: {error.strerror}"
-    except (ConfigError, ValueError) as error:
-        said = str(error)
-    raise ConfigError(f"{path}: {said}")
 
 
 def _implementations(path: Path, config: BenchmarkConfig, *, foreign: bool) -> tuple[Implementation, ...]:

@@ -15,6 +15,7 @@ from pydantic import AfterValidator, Field, JsonValue, model_validator
 
 from harness.errors import ConfigError
 from harness.plan.profile import Section
+from harness.plan.words import naming
 from harness.records import bounded
 
 if TYPE_CHECKING:
@@ -105,10 +106,8 @@ class Expect(Section):
     def read(self, folder: Path) -> "Expect":
         """With the schema that its file holds."""
         if isinstance(self.json_schema, str):
-            try:
-                schema = bounded.parse(_file(folder, self.json_schema))
-            except ValueError as error:
-                raise ConfigError(f"{folder / self.json_schema}: {error}") from error
+            with naming(folder / self.json_schema):
+                schema = bounded.parse(bounded.read(folder / self.json_schema, FILE_BYTES))
             self = self.model_copy(update={"json_schema": schema})  # noqa: PLW0642 - the one that is asked for
         if self.json_schema is not None:
             _ = self.schema_validator  # made once, and kept by all copies
@@ -249,7 +248,5 @@ def _escaped(text: str) -> str:
 
 
 def _file(folder: Path, name: str) -> bytes:
-    try:
+    with naming(folder / name):
         return bounded.read(folder / name, FILE_BYTES)
-    except OSError as error:
-        raise ConfigError(f"{folder / name}: cannot be read: {error.strerror}") from error

@@ -9,6 +9,7 @@ from harness import cli
 from harness.cli.run import resumed, settings
 from harness.cli.verbs import REPLACED, VERBS, asked
 from harness.errors import BuildError, EnvironmentLacksError, Exit, UsageError
+from harness.host import interruption
 from harness.plan.config import Settings
 from harness.tests.doubles import records
 
@@ -191,18 +192,11 @@ def test_each_error_has_its_exit_code_and_one_line(
     assert message.count("\n") == 1
 
 
-def test_an_error_that_an_interruption_turned_into_is_told_as_interruption(capsys: pytest.CaptureFixture[str]) -> None:
-    def interrupted() -> None:
-        raise KeyboardInterrupt
-
-    def serialise() -> int:
-        try:
-            interrupted()
-        except KeyboardInterrupt as error:
-            raise ValueError("cannot serialise: KeyboardInterrupt") from error
-        return 0
-
-    assert cli.guarded(serialise) == Exit.INTERRUPTED
+def test_an_error_that_an_interruption_turned_into_is_told_as_interruption(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(interruption, "requested", lambda: True)
+    assert cli.main(["report", "no-such-run"]) == Exit.INTERRUPTED
     assert capsys.readouterr().err == "tfb: interrupted; everything started is stopped\n"
 
 
