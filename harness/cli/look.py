@@ -27,7 +27,7 @@ Results = Annotated[str | None, Parameter(help="another results folder", metavar
 def listing(
     *names: Names,
     test_lang: Annotated[Texts, Parameter(help="languages: folders of frameworks/", completer=flags.languages)] = (),
-    tag: Annotated[Texts, Parameter(help="with one of these tags", completer=flags.tags)] = (),
+    tag: Annotated[Texts, Parameter(help="with one of these tags")] = (),
     frameworks: Annotated[Texts, Parameter(help="other folders; default: frameworks/")] = (),
     as_json: Annotated[bool, Parameter(name="--json", help="all that the configurations say")] = False,
 ) -> int:
@@ -65,7 +65,8 @@ def list_tests(asked: flags.Flags, tag: str | None) -> int:
     found = scan(*frameworks_folders(asked.frameworks))
     known = [i for i in found.implementations if not i.broken]
     shown = [i for i in known if tag is None or tag.lower() in map(str.lower, i.entry.tags)]
-    print(_as_json(shown) if asked.json else "\n".join(i.name for i in shown))
+    for line in [_as_json(shown)] if asked.json else [i.name for i in shown]:
+        print(line)
     return _problems(found)
 
 

@@ -20,7 +20,6 @@ from harness.tests.scene import script
         ("verify --exclude ex", "express"),
         ("run --type cached", "cached-query"),
         ("run --test-lang Ja", "JavaScript"),
-        ("list --tag co", "core"),
         ("new mine --language G", "Go"),
     ],
 )
