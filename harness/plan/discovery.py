@@ -159,13 +159,13 @@ def scan(*trees: Path) -> Scan:
             if not os.path.lexists(path):
                 continue
             try:
-                config, aside, wrong = _config(path, foreign=not _ours(tree))
+                made, aside, wrong = read(path, foreign=not _ours(tree))
             except ConfigError as error:
                 problems.append(str(error))
                 continue
             warnings += [f"{path}: {warning}" for warning in aside]
             problems += [f"{path}: {problem}" for problem in wrong]
-            for each in _implementations(path, config, foreign=not _ours(tree)):
+            for each in made:
                 implementation = replace(each, name=f"{each.name}@{_label(tree)}") if each.name in before else each
                 if each.name in RESERVED:
                     problems.append(f"{path}: the name {each.name!r} means many implementations: give it another one")
@@ -191,22 +191,18 @@ def _label(tree: Path) -> str:
     return tree.parent.name if tree.name == "frameworks" else tree.name
 
 
-def read(path: Path) -> tuple[Implementation, ...]:
-    """All implementations of a file of ours; raises ConfigError that names the file, the key and what is allowed."""
-    return _implementations(path, _config(path, foreign=False)[0], foreign=False)
+def read(path: Path, *, foreign: bool = False) -> tuple[tuple[Implementation, ...], list[str], list[str]]:
+    """The implementations of a file, and the warnings and problems of a foreign one.
 
-
-def _config(path: Path, *, foreign: bool) -> tuple[BenchmarkConfig, list[str], list[str]]:
-    """A file with the warnings and problems of a foreign one; raises ConfigError for what cannot be read."""
+    Raises ConfigError that names the file, the key and what is allowed.
+    """
     with naming(path, json_schema):
         document = bounded.parse(bounded.require_no_nul(bounded.read(path, CONFIG_BYTES)))
         if foreign:
-            return tolerate(document, folder=path.parent.name, language=path.parent.parent.name)
-        return BenchmarkConfig.model_validate(document), [], []
-
-
-def _implementations(path: Path, config: BenchmarkConfig, *, foreign: bool) -> tuple[Implementation, ...]:
-    return tuple(
+            config, aside, wrong = tolerate(document, folder=path.parent.name, language=path.parent.parent.name)
+        else:
+            config, aside, wrong = BenchmarkConfig.model_validate(document), [], []
+    made = tuple(
         Implementation(
             name=config.framework if variant == "default" else f"{config.framework}-{variant}",
             variant=variant,
@@ -220,6 +216,7 @@ def _implementations(path: Path, config: BenchmarkConfig, *, foreign: bool) -> t
         for tests in config.tests
         for variant, entry in tests.items()
     )
+    return made, aside, wrong
 
 
 ANTIPATTERN = "antipattern"  # tag of what is measured to show its cost

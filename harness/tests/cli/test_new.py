@@ -35,7 +35,7 @@ def test_a_copy_has_the_new_name_and_a_dockerfile_that_is_there(
     folder = made(tmp_path, "mine", *words.split())
     assert folder == tmp_path / source.split("/")[0] / "mine"
     assert (folder / manifest).read_bytes() == (FRAMEWORKS / source / manifest).read_bytes()
-    (implementation,) = read(folder / CONFIG_FILE)
+    ((implementation,), *_) = read(folder / CONFIG_FILE)
     assert (implementation.name, implementation.framework) == ("mine", "mine")
     assert (implementation.dockerfile.name, implementation.dockerfile.is_file()) == ("mine.dockerfile", True)
 
@@ -72,14 +72,14 @@ def test_a_blank_folder_is_whole_but_for_the_code(
     assert capsys.readouterr().out.endswith(
         f"\nNext: ./tfb verify mine --frameworks {tmp_path} --runtime local --watch\n"
     )
-    (implementation,) = read(folder / CONFIG_FILE)
+    ((implementation,), *_) = read(folder / CONFIG_FILE)
     assert (folder.parent.name, implementation.entry.language) == (spelled, spelled)
     assert tuple(implementation.urls) == tuple(kind for kind, known in TEST_TYPES.items() if known.scored)
     assert "USER" in (folder / "mine.dockerfile").read_text()
 
 
 def test_a_copy_is_of_one_variant_under_the_new_name_without_the_tags_of_its_source(tmp_path: Path) -> None:
-    (variant,) = read(made(tmp_path, "mine", "--from", "net-http-chi") / CONFIG_FILE)
+    ((variant,), *_) = read(made(tmp_path, "mine", "--from", "net-http-chi") / CONFIG_FILE)
     assert (variant.dockerfile.name, variant.dockerfile.is_file()) == ("mine.dockerfile", True)
-    (of_core,) = read(made(tmp_path, "other", "--from", "express") / CONFIG_FILE)
+    ((of_core,), *_) = read(made(tmp_path, "other", "--from", "express") / CONFIG_FILE)
     assert (of_core.entry.tags, of_core.core) == ((), False)
