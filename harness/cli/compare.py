@@ -15,7 +15,7 @@ from harness import extras
 from harness.cli.consent import settled
 from harness.cli.flags import RunFlags, Texts, names, results_folder, runs
 from harness.cli.run import measured, settings
-from harness.cli.verbs import Asked, core_unless
+from harness.cli.verbs import Asked
 from harness.errors import Exit, UsageError
 from harness.host import ownership, process
 from harness.paths import INSTALLED, PROGRAM, REPOSITORY
@@ -97,7 +97,7 @@ def command(
     if copy and (len(test) != 1 or test[0] in ("run", "all")):
         raise UsageError("--copy takes one implementation: --test NAME")
     if base or copy:
-        asked = Asked(mode="benchmark", test=core_unless(test, flags), flags=flags)
+        asked = Asked(mode="benchmark", test=test, flags=flags)
         arguments = ("--copy",) if copy else ("--base", str(base))
         chosen = settings(asked, ("compare", *arguments, *test))
         chosen = replace(chosen, consent=settled(chosen))

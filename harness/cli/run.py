@@ -285,7 +285,7 @@ def _require_no_other_flag(now: Asked, then: Asked) -> None:
     for name in {field.name for field in fields(usual)} - WITH_RESUME:
         if getattr(now.flags, name) not in (getattr(usual, name), getattr(then.flags, name, None)):
             other.add(name)
-    if now.test not in ((), ("run",), then.test):
+    if now.test not in ((), then.test):
         other.add("test")
     if other:
         raise UsageError(

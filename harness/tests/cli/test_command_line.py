@@ -24,7 +24,6 @@ def understood(text: str) -> Settings:
 @pytest.mark.parametrize(
     ("verb", "flags"),
     [
-        ("run", "--test run"),
         ("run express axum", "--test express axum"),
         ("run express --profile smoke axum", "--test express axum --profile smoke"),
         ("run --test-lang Go", "--test-lang Go"),
