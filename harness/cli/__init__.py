@@ -31,21 +31,15 @@ def guarded(command: Callable[[], int]) -> int:
         with guarded_streams():
             code = command()
             interruption.check()
-    except BaseException as error:
-        told = _interrupted(error)
-        if told is not None:
-            return _say(told, Exit.INTERRUPTED)
-        if not isinstance(error, Exception):
-            raise
-        return _told(error)
-    return code
-
-
-def _interrupted(error: BaseException) -> str | None:
-    """What is said of an interruption; also where something took it for an error of its own on its way here."""
-    if isinstance(error, KeyboardInterrupt):
-        return "\ntfb: ".join("\n".join(map(str, error.args)).splitlines()) or INTERRUPTED
-    return INTERRUPTED if interruption.requested() else None
+    except KeyboardInterrupt as error:
+        told = "\ntfb: ".join("\n".join(map(str, error.args)).splitlines()) or INTERRUPTED
+    except Exception as error:  # noqa: BLE001 - the one place where an error becomes an exit code
+        if not interruption.requested():
+            return _told(error)
+        told = INTERRUPTED  # which something took for an error of its own
+    else:
+        return code
+    return _say(told, Exit.INTERRUPTED)
 
 
 def _told(error: Exception) -> int:
