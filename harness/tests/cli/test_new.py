@@ -43,8 +43,8 @@ def test_a_copy_has_the_new_name_and_a_dockerfile_that_is_there(
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ("mine --from express --language Go", "--from express is JavaScript, --language says Go: leave one of them"),
-        ("mine --language Elixir", "no implementation in 'Elixir' to begin from"),
+        ("mine --from express --language Go", "nothing in 'Go' to begin from; allowed are JavaScript"),
+        ("mine --language Elixir", "nothing in 'Elixir' to begin from"),
         ("mine --language Pyton", "did you mean Python"),
         ("mine --from expres", "did you mean express"),
         ("Mine --from express", "'Mine' is not a valid name"),
