@@ -14,7 +14,6 @@ from harness.tests.scene import script
 @pytest.mark.parametrize(
     ("line", "offered"),
     [
-        ("ver", "verify"),
         ("run vertx-w", "vertx-web"),
         ("run --profile sta", "standard"),
         ("verify --exclude ex", "express"),
@@ -28,12 +27,13 @@ def test_names_are_offered(line: str, offered: str, capsys: pytest.CaptureFixtur
     assert offered in [record.split("\t")[0] for record in capsys.readouterr().out.splitlines()]
 
 
-def test_bash_completes(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("line", "offered"), [("ver", "verify"), ("run vertx-w", "vertx-web")])
+def test_bash_completes_verbs_and_names(line: str, offered: str, tmp_path: Path) -> None:
     script(tmp_path / "tfb", f'PYTHONPATH={REPOSITORY} exec {sys.executable} -m harness "$@"')
     code = (
-        'eval "$(./tfb --completion bash)"; COMP_WORDS=(./tfb run vertx-w); COMP_CWORD=2; '
-        'COMP_LINE="${COMP_WORDS[*]}"; COMP_POINT=${#COMP_LINE}; '
-        "$(complete -p tfb | sed 's/.*-F \\([^ ]*\\).*/\\1/') tfb vertx-w run; echo \"${COMPREPLY[@]}\""
+        f'eval "$(./tfb --completion bash)"; COMP_WORDS=(./tfb {line}); COMP_CWORD=$((${{#COMP_WORDS[@]}} - 1)); '
+        'COMP_LINE="${COMP_WORDS[*]}"; COMP_POINT=${#COMP_LINE}; word=${COMP_WORDS[COMP_CWORD]}; '
+        '$(complete -p tfb | sed \'s/.*-F \\([^ ]*\\).*/\\1/\') tfb "$word" run; echo "${COMPREPLY[@]}"'
     )
     done = subprocess.run(["bash", "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False)
-    assert (done.stdout.split(), done.stderr) == (["vertx-web"], "")
+    assert (done.stdout.split(), done.stderr) == ([offered], "")
