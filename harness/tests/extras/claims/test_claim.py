@@ -64,7 +64,7 @@ def test_each_talk_s_own_statements_decide_and_context_is_marked() -> None:
 @pytest.mark.parametrize(
     ("old", "new", "complaint"),
     [
-        ('title = "t"', "", "title: is missing"),
+        ('title = "t"', "", "title: Field required"),
         ("ratio =", "ration =", "compare.0.ration: unknown key; did you mean ratio?"),
         ("queries = 20 }\nr", "querries = 20 }\nr", "compare.0.to.querries: unknown key; did you mean queries?"),
         ('"throughput"', '"troughput"', "compare.0.metric: Value error, no metric 'troughput'; did you mean"),
