@@ -66,12 +66,7 @@ def _processes(of: Owner | None) -> Iterator[Leftover]:
 def _end(candidate: psutil.Process) -> None:
     """PostgreSQL by its immediate shutdown, which gives its shared memory back; all others at once."""
     with contextlib.suppress(psutil.NoSuchProcess):
-        if candidate.name() == "postgres":
-            candidate.send_signal(signal.SIGQUIT)
-            with contextlib.suppress(psutil.TimeoutExpired):
-                candidate.wait(process.STOP_SECONDS)
-                return
-        candidate.kill()
+        candidate.send_signal(signal.SIGQUIT if candidate.name() == "postgres" else signal.SIGKILL)
         try:
             candidate.wait(process.STOP_SECONDS)
         except psutil.TimeoutExpired:
@@ -95,17 +90,7 @@ def folders(of: Owner | None = None) -> Iterator[Leftover]:
                 gone = time.time() - folder.stat().st_mtime > 60
             if gone:
                 name = printable(str(folder))
-                yield Leftover(kind="folder", name=name, certain=True, remove=partial(_remove, folder))
-
-
-def _remove(folder: Path) -> None:
-    """The owner's name goes last: what is cut short stays known as somebody's who is dead."""
-    for entry in folder.iterdir():
-        if entry.is_dir() and not entry.is_symlink():
-            shutil.rmtree(entry)
-        elif entry.name != ownership.FILE:
-            entry.unlink()
-    shutil.rmtree(folder)
+                yield Leftover(kind="folder", name=name, certain=True, remove=partial(shutil.rmtree, folder))
 
 
 def main(owner: Owner) -> None:
