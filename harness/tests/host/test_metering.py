@@ -189,25 +189,24 @@ def v2(folder: Path) -> Kernel:
     )
 
 
-def v1(folder: Path, *, shared: bool) -> Kernel:
-    cpu, cpuacct = ("cpu,cpuacct", "cpu,cpuacct") if shared else ("cpu", "cpuacct")
-    controllers = "3:cpu,cpuacct:" if shared else f"3:cpu:/{CONTAINER}\n2:cpuacct:"
+def v1(folder: Path) -> Kernel:
     return Kernel(
         folder,
-        f"5:memory:/{CONTAINER}\n{controllers}/{CONTAINER}\n1:name=systemd:/{CONTAINER}\n0::/{CONTAINER}\n",
+        f"5:memory:/{CONTAINER}\n3:cpu,cpuacct:/{CONTAINER}\n1:name=systemd:/{CONTAINER}\n0::/{CONTAINER}\n",
         {
-            f"{cpuacct}/{CONTAINER}/cgroup.procs": f"{os.getpid()}\n",
-            f"{cpuacct}/{CONTAINER}/cpuacct.usage": "1500000000\n",
-            f"{cpu}/{CONTAINER}/cpu.stat": "nr_periods 10\nnr_throttled 2\nthrottled_time 250000000\n",
+            f"cpuacct/{CONTAINER}/cgroup.procs": f"{os.getpid()}\n",
+            f"cpuacct/{CONTAINER}/cpuacct.usage": "1500000000\n",
+            f"cpu/{CONTAINER}/cpu.stat": "nr_periods 10\nnr_throttled 2\nthrottled_time 250000000\n",
             f"memory/{CONTAINER}/memory.stat": "cache 9000000\nrss 1\nmapped_file 1\n"
             "total_cache 9000000\ntotal_rss 1000000\ntotal_mapped_file 200000\n",
         },
     )
 
 
-@pytest.fixture(params=["v2", "v1", "v1 with cpu and cpuacct in one hierarchy"])
+@pytest.fixture(params=[v2, v1])
 def kernel(request: pytest.FixtureRequest, tmp_path: Path) -> Kernel:
-    return v2(tmp_path) if request.param == "v2" else v1(tmp_path, shared=request.param != "v1")
+    made: Kernel = request.param(tmp_path)
+    return made
 
 
 def test_cpu_throttling_and_memory_are_the_groups_own_in_seconds_and_bytes(kernel: Kernel) -> None:
