@@ -39,20 +39,10 @@ def read(path: Path, most: int) -> bytes:
     return data
 
 
-def text(path: Path, most: int = TEXT_BYTES) -> str:
-    """A file of UTF-8, with or without a byte order mark; raises OSError as ``read``, ValueError for other bytes."""
-    try:
-        return read(path, most).decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise ValueError(f"not UTF-8: {error.reason} at byte {error.start}") from error
-
-
 def toml(path: Path) -> dict[str, Any]:
     """A file of TOML; raises OSError as ``read``, and ValueError that says what is wrong with it."""
-    said = text(path)
-    require_no_nul(said.encode())
     try:
-        return tomllib.loads(said)
+        return tomllib.loads(require_no_nul(read(path, TEXT_BYTES)).decode("utf-8-sig"))
     except RecursionError:
         raise ValueError("not valid TOML: nested too deep") from None
     except ValueError as error:  # also a number of thousands of digits

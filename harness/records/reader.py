@@ -90,9 +90,7 @@ class RunReader:
             progress = self.progress()
             seen = f"; the run was last seen {progress.status}, at: {progress.stage}" if progress else ""
             raise StoreError(f"run.json: not there{seen}") from error
-        except OSError as error:
-            raise StoreError(f"run.json: cannot be read: {error.strerror}") from error
-        except ValueError as error:
+        except (OSError, ValueError) as error:
             raise StoreError(f"run.json: {first_complaint(error)}") from error
         if info.schema_version != SCHEMA_VERSION:
             known = f"this version knows {SCHEMA_VERSION} and shows what it recognises"
@@ -150,7 +148,7 @@ def read_lines(
     except FileNotFoundError:
         return
     except OSError as error:
-        _complain(problems, f"cannot be read: {error.strerror}")
+        _complain(problems, first_complaint(error))
 
 
 def _complain(problems: list[str], message: str) -> None:
@@ -159,8 +157,10 @@ def _complain(problems: list[str], message: str) -> None:
         problems.append(message if len(problems) < MOST_PROBLEMS else "further lines cannot be read, either")
 
 
-def first_complaint(error: ValueError) -> str:
-    """The first complaint in a few words: where, and what."""
+def first_complaint(error: OSError | ValueError) -> str:
+    """The first complaint about a file in a few words: where, and what."""
+    if isinstance(error, OSError):
+        return f"cannot be read: {error.strerror}"
     if not isinstance(error, ValidationError):
         return str(error).splitlines()[0]
     first = error.errors()[0]

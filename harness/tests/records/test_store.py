@@ -86,7 +86,7 @@ def test_an_unreadable_run_json_is_an_error_that_names_it_and_without_one_there_
         with pytest.raises(StoreError, match=rf"^{re.escape(str(path))}: "):
             store.read(written.folder)
     path.unlink()
-    with pytest.raises(StoreError, match="is no run"):
+    with pytest.raises(StoreError, match=rf"^{re.escape(str(path))}: not there"):
         store.read(written.folder)
 
 
@@ -164,11 +164,6 @@ def test_a_live_run_holds_its_lock_and_a_dead_one_does_not(written: RunStore) ->
         with pytest.raises(UsageError, match="still going on in another process"), again:
             pass
     assert not store.is_locked(written.folder)
-    (written.folder / store.LOCK).unlink()
-    (written.folder / store.LOCK).symlink_to(written.folder / "victim")
-    with pytest.raises(StoreError, match=r"\.lock: cannot be locked: .*; it is an empty file"), written.locked():
-        pass
-    assert not (written.folder / "victim").exists()
 
 
 def test_a_run_is_found_by_id_beginning_or_path(tmp_path: Path) -> None:
@@ -191,9 +186,9 @@ def test_what_cannot_be_written_names_the_file(written: RunStore, tmp_path: Path
     with pytest.raises(StoreError, match=r"trials\.jsonl: cannot be written: Is a directory; what was measured"):
         written.add_trial(records.trials()[0])
     (tmp_path / "file").touch()
-    with pytest.raises(StoreError, match=r"cannot be made: .*; free space or choose another folder"):
+    with pytest.raises(StoreError, match=r"cannot be written: .*; free space or choose another folder"):
         RunStore(tmp_path / "file" / "run", started_at=0)
-    with pytest.raises(StoreError, match=r"cannot be made: .*; free space or choose another folder"):
+    with pytest.raises(StoreError, match=r"cannot be written: .*; free space or choose another folder"):
         RunStore.new(tmp_path / "file", started_at=0)
 
 
