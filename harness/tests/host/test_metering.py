@@ -57,11 +57,6 @@ def test_the_cpu_of_a_busy_child_is_counted() -> None:
     assert reading.pids == (pid,)
 
 
-def test_a_process_may_call_itself_by_bytes_that_are_no_text() -> None:
-    pid, reading = reading_of("import ctypes; ctypes.CDLL(None).prctl(15, b'\\xff) Z\\xfe')" + SAYS)
-    assert reading.pids == (pid,)
-
-
 def test_memory_is_that_of_the_tree() -> None:
     _, reading = reading_of("x = bytearray(80_000_000)" + SAYS)
     assert 80e6 < (reading.rss or 0) < 200e6

@@ -106,11 +106,3 @@ def test_a_postgres_without_initdb_is_none(folder: Path) -> None:
     program(folder / "initdb", "")
     found = toolchain.find("postgres")
     assert found.version == (15, 1)
-
-
-def test_what_was_found_is_remembered_until_something_is_installed(folder: Path) -> None:
-    assert toolchain.find("node") is None
-    program(folder / "node", "v20.0.0")
-    assert toolchain.find("node") is None
-    toolchain.forget()
-    assert toolchain.find("node") is not None
