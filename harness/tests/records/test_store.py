@@ -10,7 +10,7 @@ import pytest
 
 from harness.errors import StoreError, UsageError
 from harness.records import reader, store
-from harness.records.models import SCHEMA_VERSION, Outcome, Trial
+from harness.records.models import SCHEMA_VERSION, Outcome
 from harness.records.store import RunStore
 from harness.tests.doubles import records
 
@@ -71,34 +71,27 @@ def test_a_half_or_broken_line_is_a_problem_and_the_rest_is_read(written: RunSto
     assert set(known.problems) == {f"{half}: line 12: cut off", f"{broken}: line 1: implementation: Field required"}
 
 
-def test_a_newer_schema_is_read_as_far_as_it_is_known(written: RunStore) -> None:
+def test_a_newer_schema_is_read_as_far_as_it_is_known_and_such_a_run_does_not_go_on(written: RunStore) -> None:
     path = written.folder / "run.json"
-    path.write_text(json.dumps({**json.loads(path.read_text()), "schema_version": SCHEMA_VERSION + 1, "news": 1}))
+    newer = {**json.loads(path.read_text()), "schema_version": SCHEMA_VERSION + 1, "unheard_of": 1}
+    path.write_text(json.dumps(newer))
     known = store.read(written.folder)
-    assert known.info.run_id == "20260101-000000"
+    assert len(known.trials) == 12
     assert f"run.json: schema version {SCHEMA_VERSION + 1}: this version knows {SCHEMA_VERSION}" in known.problems[0]
+    with pytest.raises(StoreError, match=r"run\.json: schema version .* cannot go on"):
+        store.read_whole(written.folder)
 
 
-def test_an_unreadable_run_json_is_an_error_that_names_it_and_without_one_there_is_no_run(written: RunStore) -> None:
+def test_a_run_json_that_is_not_there_or_cannot_be_read_is_named(written: RunStore) -> None:
     path = written.folder / "run.json"
-    for text in ("", "{", "[]"):
+    damaged = json.dumps({**json.loads(path.read_text()), "seed": "seven"})
+    for text, why in (("", "Invalid JSON"), ("[]", "Input should be an object"), (damaged, "seed: ")):
         path.write_text(text)
-        with pytest.raises(StoreError, match=rf"^{re.escape(str(path))}: "):
+        with pytest.raises(StoreError, match=rf"^{re.escape(str(path))}: {why}"):
             store.read(written.folder)
     path.unlink()
     with pytest.raises(StoreError, match=rf"^{re.escape(str(path))}: not there"):
         store.read(written.folder)
-
-
-def test_a_damaged_key_of_run_json_is_named_and_another_schema_does_not_go_on(written: RunStore) -> None:
-    path = written.folder / "run.json"
-    document = json.loads(path.read_text())
-    path.write_text(json.dumps({**document, "seed": "seven"}))
-    with pytest.raises(StoreError, match=r"run\.json: seed: "):
-        store.read(written.folder)
-    path.write_text(json.dumps({**document, "schema_version": SCHEMA_VERSION + 1}))
-    with pytest.raises(StoreError, match=r"run\.json: schema version .* cannot go on"):
-        store.read_whole(written.folder)
 
 
 def test_a_line_that_is_too_long_is_passed_over_and_a_document_that_is_too_large_is_named(
@@ -114,15 +107,6 @@ def test_a_line_that_is_too_long_is_passed_over_and_a_document_that_is_too_large
     monkeypatch.setattr(reader, "FILE_BYTES", 100)
     with pytest.raises(StoreError, match=r"run\.json: cannot be read: larger than 0\.098 KiB"):
         store.read(written.folder)
-
-
-def test_of_very_many_lines_that_cannot_be_read_the_first_are_named(tmp_path: Path) -> None:
-    path = tmp_path / "trials.jsonl"
-    last, problems = records.trials()[0], list[str]()
-    path.write_text("x\n" * (reader.MOST_PROBLEMS + 50) + last.recorded() + "\n")
-    assert list(reader.read_lines(path, Trial, problems)) == [last]
-    assert problems[-1] == "further lines cannot be read, either"
-    assert len(problems) == reader.MOST_PROBLEMS + 1
 
 
 def test_a_process_is_finished_when_as_many_trials_are_there_as_it_wrote(written: RunStore) -> None:
