@@ -129,16 +129,12 @@ def read_lines(
         with files.open_regular(path) as file:
             file.seek(start)
             while line := file.readline(LINE_BYTES):
-                number, too_long = number + 1, False
-                while len(line) == LINE_BYTES and not line.endswith(b"\n"):  # passed over: no record is so long
-                    line, too_long = file.readline(LINE_BYTES), True
+                number += 1
                 if not line.endswith(b"\n"):
                     if not growing:
-                        _complain(problems, f"line {number}: cut off")
+                        _complain(problems, f"line {number}: cut off, or longer than {LINE_BYTES // 2**20} MiB")
                     return
-                if too_long:
-                    _complain(problems, f"line {number}: longer than {LINE_BYTES // 2**20} MiB")
-                elif all(part in line for part in having) or not (line.startswith(b"{") and line.endswith(b"}\n")):
+                if all(part in line for part in having) or not (line.startswith(b"{") and line.endswith(b"}\n")):
                     try:
                         record = model.model_validate_json(files.require_few(line, LINE_OPENED))
                     except ValueError as error:
