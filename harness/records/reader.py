@@ -26,7 +26,6 @@ from harness.records.models import (
 )
 
 FILE_BYTES = 64 * 2**20  # of a file that is one document
-RANKING_OPENED = 400_000  # arrays and objects of a ranking.json; one of 31 MB has 280,000
 LINE_BYTES = 16 * 2**20  # of one record; a trial with all its windows and its histogram takes some 100 KiB
 LINE_OPENED = 100_000  # arrays and objects in it: 80 MB once read, even when empty; a histogram has some thousand
 MOST_PROBLEMS = 200  # that are named; a file of other bytes has one in each line
@@ -103,12 +102,9 @@ class RunReader:
             self.problems.append(problem)
 
 
-def bounded(path: Path, opened: int = LINE_OPENED) -> bytes:
-    """The bytes of a file that is one document; raises OSError or ValueError for one that is far too large to be one.
-
-    ``opened``: most arrays and objects, each of which takes some hundred bytes once it is read.
-    """
-    return files.require_few(files.read(path, FILE_BYTES), opened)
+def bounded(path: Path) -> bytes:
+    """The bytes of a file that is one document; raises OSError or ValueError for one that is far too large for it."""
+    return files.require_few(files.read(path, FILE_BYTES))
 
 
 def read_lines(
