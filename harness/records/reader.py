@@ -14,7 +14,6 @@ from pydantic import ValidationError
 from harness.errors import StoreError
 from harness.records import bounded as files
 from harness.records.models import (
-    SCHEMA_VERSION,
     Problem,
     ProcessRecord,
     Progress,
@@ -91,9 +90,6 @@ class RunReader:
             raise StoreError(f"run.json: not there{seen}") from error
         except (OSError, ValueError) as error:
             raise StoreError(f"run.json: {first_complaint(error)}") from error
-        if info.schema_version != SCHEMA_VERSION:
-            known = f"this version knows {SCHEMA_VERSION} and shows what it recognises"
-            self._problem("run.json", f"schema version {info.schema_version}: {known}")
         return info.model_copy(update={"run_id": self.id})
 
     def _problem(self, file: str, message: str) -> None:

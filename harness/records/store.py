@@ -16,7 +16,6 @@ from typing import IO, Self, TypeVar
 from harness.errors import StoreError, UsageError
 from harness.records.bounded import open_regular
 from harness.records.models import (
-    SCHEMA_VERSION,
     Machine,
     NoiseFloor,
     ProcessRecord,
@@ -147,14 +146,6 @@ def read(folder: Path) -> RunRecords:
         return RunReader(folder).records()
     except StoreError as error:
         raise StoreError(f"{folder}/{error}") from error
-
-
-def read_whole(folder: Path) -> RunRecords:
-    """As ``read``, for a run that is to go on: raises StoreError for one of another schema."""
-    records = read(folder)
-    if records.info.schema_version != SCHEMA_VERSION:
-        raise StoreError(f"{records.problems[0]}; a run whose settings are not known cannot go on")
-    return records
 
 
 def _lock(file: IO[bytes]) -> bool:
