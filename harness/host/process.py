@@ -223,14 +223,16 @@ def _orphans() -> list[int]:
 
     Every child has a session of its own; what is in this process's session came from elsewhere.
     """
-    found, sessions = [], {}
+    found: list[int] = []
+    orphans = []
     with _starting, contextlib.suppress(OSError):  # some sandboxes have no such file
         children = Path(f"/proc/self/task/{os.getpid()}/children").read_text(encoding="ascii")
         found = [pid for pid in map(int, children.split()) if pid not in _living]
     for pid in found:
         with contextlib.suppress(ProcessLookupError):
-            sessions[pid] = os.getsid(pid)
-    return [pid for pid, session in sessions.items() if session != os.getsid(0)]
+            if os.getsid(pid) != os.getsid(0):
+                orphans.append(pid)
+    return orphans
 
 
 def _whose(pid: int) -> Child | None:
@@ -296,7 +298,7 @@ def start_guardian() -> None:
     with interruption.held(), contextlib.suppress(OSError):
         _guardian.append(
             subprocess.Popen(
-                ["sh", "-c", GUARDIAN, sys.executable, str(ownership.me())],
+                ["sh", "-c", GUARDIAN, sys.executable, ownership.me()],
                 cwd="/",
                 env={**environment, "PYTHONPATH": str(REPOSITORY)},
                 stdin=subprocess.PIPE,
