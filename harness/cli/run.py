@@ -45,7 +45,7 @@ def execute(asked: Asked, arguments: Sequence[str]) -> int:
     chosen = settings(asked, arguments)
     if chosen.resume is not None:
         folder = store.find(chosen.results, chosen.resume) if chosen.resume else newest_interrupted(chosen.results)
-        chosen = resumed(replace(chosen, resume=str(folder)), asked, store.read_whole(folder).info)
+        chosen = resumed(replace(chosen, resume=str(folder)), asked, store.read(folder).info)
     _say_what_else(chosen)
     if not chosen.dry_run:
         chosen = replace(chosen, consent=settled(chosen))

@@ -31,7 +31,7 @@ from harness.dashboard.documents import (
 from harness.errors import StoreError
 from harness.records import bounded as files
 from harness.records.models import Outcome, RunRecords, Trial, Verdict, worst
-from harness.records.reader import RANKING_OPENED, RunReader, bounded, first_complaint, read_lines
+from harness.records.reader import RunReader, bounded, first_complaint, read_lines
 from harness.report import comparison as words
 from harness.report.sentence import sentences, title_of
 from harness.report.tables import is_ranked
@@ -80,7 +80,7 @@ class Run(RunReader):
 
     def _read_ranking(self, model: type[Ranking]) -> Ranking:
         try:
-            found = model.model_validate_json(bounded(self.folder / "ranking.json", RANKING_OPENED))
+            found = model.model_validate_json(bounded(self.folder / "ranking.json"))
             if found.scoring_version == SCORING_VERSION and self.info.status != "running":
                 return found
         except FileNotFoundError:

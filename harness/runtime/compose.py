@@ -15,7 +15,6 @@ from typing import Any
 from harness.errors import EngineFullError, EnvironmentLacksError, StartError, TfbError
 from harness.host import ownership, process
 from harness.host.leftovers import Leftover
-from harness.host.ownership import Owner
 from harness.paths import REPOSITORY
 from harness.plain_text import printable
 
@@ -96,7 +95,7 @@ class Project:
 
     def labels(self, service: str = "") -> tuple[str, ...]:
         """For a container that compose does not start: as it labels the others, those of a service included."""
-        known = {RUN_LABEL: self.run_id, OWNER_LABEL: str(ownership.me())}
+        known = {RUN_LABEL: self.run_id, OWNER_LABEL: ownership.me()}
         if service:
             known |= {"com.docker.compose.project": self.name, "com.docker.compose.service": service}
         return tuple(argument for label in known.items() for argument in ("--label", "=".join(label)))
@@ -119,7 +118,7 @@ class Project:
         if self.bridge:
             files += ["-f", str(FOLDER / "compose.bridge.yaml")]
         command = [client() or "docker", *self.at, "compose", "--ansi", "never", "--project-name", project or self.name]
-        own = {"DOCKER_BUILDKIT": "1", "TFB_RUN": self.run_id, "TFB_OWNER": str(ownership.me())}
+        own = {"DOCKER_BUILDKIT": "1", "TFB_RUN": self.run_id, "TFB_OWNER": ownership.me()}
         environment = {**os.environ, **own, **self.variables, **(more or {})}
         return process.run([*command, *files, *arguments], seconds=seconds, cwd=REPOSITORY, env=environment, log=log)
 
@@ -172,8 +171,7 @@ def leftovers() -> tuple[Leftover, ...]:
         done = docker(*listing, "--filter", f"label={RUN_LABEL}", "--format", row + name)
         for line in done.stdout.splitlines() if done.status == 0 else ():
             identity, mark, run, called = (*line.split("\t"), "", "", "")[:4]
-            owner = Owner.parse(mark)
-            state = owner.state() if owner else "unknown"
+            state = ownership.state(mark)
             if state != "alive" and re.fullmatch(r"[0-9a-f]{12,64}", identity):  # a warning is none
                 name_of = printable(f"{called} of run {run}")
                 remove = partial(_remove, (*removal, identity))

@@ -56,7 +56,7 @@ class UpstreamProcess:
 
 def available() -> bool:
     """Whether it can be built here."""
-    return crates.available(CRATE)
+    return crates.available(CRATE, CRATE)
 
 
 def upstream_for(implementation: Implementation) -> UpstreamProcess | None:

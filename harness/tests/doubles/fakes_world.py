@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from harness.errors import MachineLostError, ServerDiedError
+from harness.host.clock import Clock
 from harness.host.metering import Reading
 from harness.host.sockets import Sockets
 from harness.records.models import CheckResult
@@ -14,7 +15,7 @@ from harness.records.models import CheckResult
 RESPONSE_BYTES = 150.0
 
 
-class FakeClock:
+class FakeClock(Clock):
     """Time that passes when somebody waits."""
 
     def __init__(self) -> None:

@@ -99,7 +99,7 @@ def leftovers(scene: Scene) -> Iterator[Callable[[], tuple[bool, bool]]]:
     process = subprocess.Popen(["sleep", "600"], env={**os.environ, MARK: f"{owner}.1"}, start_new_session=True)
     folder = scene.scratch / "tfb-scratch-postgres-left"
     (folder / "data").mkdir(parents=True)
-    (folder / ownership.FILE).write_text(str(owner), encoding="ascii")
+    (folder / ownership.FILE).write_text(owner, encoding="ascii")
 
     def gone() -> tuple[bool, bool]:
         time.sleep(0.2)
