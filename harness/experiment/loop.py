@@ -75,16 +75,18 @@ class Deadline:
         end = self.began + step.until * self.seconds - len(self.up) * self.stop
         return self.clock.monotonic() + step.seconds + self.overhead > end
 
-    def learn(self, step: Step, took: float) -> None:
-        """What a step took."""
+    def learn(self, step: Step, shown: Shown, took: float) -> None:
+        """What a step took, and who is up after it."""
         match step:
-            case Start():
-                self.up.add(step.process)
-            case Stop():
-                self.up.discard(step.process)
+            case Start(process=process) if isinstance(shown, Done):
+                self.up.add(process)
+            case Stop(process=process):
+                self.up.discard(process)
                 self.stop += NEWEST * (took - self.stop)
-            case Measure():
-                self.overhead += NEWEST * (max(0.0, took - step.seconds) - self.overhead)
+            case Warm(cell=cell) | Measure(cell=cell) if isinstance(shown, Failed) and shown.gone:
+                self.up.discard(cell.process)
+            case Measure(seconds=seconds):
+                self.overhead += NEWEST * (max(0.0, took - seconds) - self.overhead)
 
 
 def carry_out(
@@ -114,7 +116,7 @@ def carry_out(
                 else:
                     began = clock.monotonic()
                     shown = show(step)
-                    deadline.learn(step, clock.monotonic() - began)
+                    deadline.learn(step, shown, clock.monotonic() - began)
                 interruption.check()
             step = design.send(shown)
     except StopIteration:
