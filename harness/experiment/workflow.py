@@ -195,8 +195,6 @@ def measure(bench: Bench) -> None:
         except (DatabaseDiedError, MachineLostError) as error:
             lost = {(process.implementation, process.number) for process in bench.up}
             bench.abandon(error)
-            lost |= bench.lost
-            bench.lost.clear()
             store.set_aside(folder, lost.__contains__)
             names = ", ".join(sorted({name for name, _ in lost}))
             if not left or isinstance(error, MachineLostError):
