@@ -37,6 +37,7 @@ class Progress:
     store: RunStore | None = None
     state: records.Progress = field(default_factory=records.Progress)
     clock: Clock = SYSTEM_CLOCK
+    problems: list[str] = field(default_factory=list)  # that were told
     _began: float | None = None  # when the first thing happened
     _lock: threading.RLock = field(default_factory=threading.RLock)
 
@@ -110,6 +111,7 @@ class Progress:
 
     def problem(self, text: str) -> None:
         """Something failed; the run goes on."""
+        self.problems.append(text)
         self._update(f"! {text}")
 
     def finish(self, status: str) -> None:

@@ -6,7 +6,6 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Literal
 
 from harness.errors import DatabaseDiedError, Exit, MachineLostError, StoreError, UsageError
@@ -25,7 +24,6 @@ from harness.experiment.preparation import (
     opening,
     require_files,
     require_same,
-    require_same_builds,
     within_memory,
 )
 from harness.experiment.progress import Progress
@@ -50,10 +48,7 @@ from harness.verify.verifier import Verifier
 
 logger = logging.getLogger("tfb.workflow")
 
-AGAIN = "; started again"
 REPAIRS = 2  # of a run whose PostgreSQL ended, before that ends it
-
-Finished = frozenset[tuple[str, int]]  # implementation, process
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,16 +83,8 @@ class RunOutcome:
 def benchmark(settings: Settings, progress: Progress, needs: Dependencies | None = None) -> RunOutcome:
     """The whole run. An interruption is recorded, what was measured is kept, and the exception goes on."""
     needs = needs or Dependencies()
-    with opened(settings, progress, needs.clock) as (folder, done):
+    with opened(settings, progress, needs.clock) as folder:
         plan = choose_work(settings)
-        revision = needs.revision()
-        before = None
-        if settings.resume:
-            records = store.read(folder.folder)
-            before = records.info
-            require_same(before, settings, plan, revision)
-            plan = replace(plan, problems=(*plan.problems, *forgotten(records, done)))
-            store.set_aside(folder.folder, lambda process: process not in done)
         clear_leftovers(settings, progress, needs.leftovers())
         machine = needs.machine()
         with progress.preparing("making the runtime ready"):
@@ -106,6 +93,10 @@ def benchmark(settings: Settings, progress: Progress, needs: Dependencies | None
         plan = replace(plan, side_by_side=runtime.side_by_side)
         plan = within_memory(plan, folder.folder.parent, needs.free_memory())
         require_files(plan, needs.open_files())
+        info = describe(settings, plan, machine, runtime, folder, needs.revision())
+        before = store.read(folder.folder) if settings.resume else None
+        if before:
+            require_same(before.info, info)
         expected = predict(plan, settings.seed)
         progress.expected_seconds = expected.seconds
         for problem in filter(None, (*plan.problems, expected.shortage)):
@@ -113,18 +104,18 @@ def benchmark(settings: Settings, progress: Progress, needs: Dependencies | None
         progress.opens(opening(settings, plan, runtime, progress.expected_seconds, needs.clock.time()))
         with progress.preparing("making the load generator ready"):  # before anything is built: it may lack cargo
             generators = {name: make(runtime) for name, make in needs.generators.items()}
-        info = describe(settings, plan, machine, runtime, folder, revision)
         if isinstance(runtime, OverMachines):
             info = runtime.survey(info)
+        if not before:
+            folder.write_info(info)
+        builds = build_all(runtime, plan, progress, folder)
+        info = info.model_copy(update={"implementations": tuple(i.info(builds[i.name]) for i in plan.implementations)})
+        if before:  # only now: what may not go on stays as it was
+            require_same(before.info, info)
+            done = store.finished(before)
+            store.set_aside(folder.folder, lambda process: process not in done)
         folder.write_info(info)
-        info = build_all(runtime, plan, info, progress, folder)
-        if before:
-            try:
-                require_same_builds(before, info)
-            except UsageError:  # what may not go on stays as it was
-                folder.write_info(before)
-                raise
-        plan = plan.of_those([i.name for i in info.implementations if i.build and i.build.status == "ok"])
+        plan = plan.of_those([name for name, build in builds.items() if build.status == "ok"])
         if plan.candidates:
             progress.stage("starting PostgreSQL" if settings.own_database else "starting")
             with open_database(settings, runtime) as database:
@@ -209,12 +200,16 @@ def measure(bench: Bench) -> None:
 
 
 @contextmanager
-def opened(settings: Settings, progress: Progress, clock: Clock) -> Iterator[tuple[RunStore, Finished]]:
-    """The run's folder, locked, with its log, and the processes that it has finished; its end is recorded in it."""
+def opened(settings: Settings, progress: Progress, clock: Clock) -> Iterator[RunStore]:
+    """The run's folder, locked, with its log; its end is recorded in it."""
     if settings.resume is None:
-        folder, done = RunStore.new(settings.results, started_at=clock.time()), Finished()
+        folder = RunStore.new(settings.results, started_at=clock.time())
     else:
-        folder, done = _to_resume(store.find(settings.results, settings.resume))
+        found = store.find(settings.results, settings.resume)
+        info = store.read(found).info
+        if info.status == "complete":
+            raise UsageError(f"run {found.name} is complete: there is nothing to resume")
+        folder = RunStore(found, started_at=info.started_at)
     with ExitStack() as stack:
         stack.callback(folder.discard_if_empty)
         # Every command and event of the harness is in logs/harness.log.
@@ -229,25 +224,10 @@ def opened(settings: Settings, progress: Progress, clock: Clock) -> Iterator[tup
         stack.callback(progress.close)
         progress.store = folder
         try:
-            yield folder, done
+            yield folder
         except BaseException as error:
             give_up(folder, progress, error, clock)
             raise
-
-
-def _to_resume(folder: Path) -> tuple[RunStore, Finished]:
-    records = store.read(folder)
-    done = store.finished(records)
-    if records.info.status == "complete":
-        ended = {(record.implementation, record.process) for record in records.processes if record.status == "ok"}
-        if lost := ended - done:
-            name, process = min(lost)
-            raise StoreError(
-                f"{folder / 'trials.jsonl'}: lacks trials of {len(lost)} finished process(es), the first of them "
-                f"{name} process {process + 1}: the run was complete and is damaged; start a new one"
-            )
-        raise UsageError(f"run {folder.name} is complete: there is nothing to resume")
-    return RunStore(folder, started_at=records.info.started_at), done
 
 
 def clear_leftovers(settings: Settings, progress: Progress, found: Sequence[Leftover]) -> None:
@@ -336,10 +316,3 @@ def failures(records: RunRecords) -> tuple[str, ...]:
 def _failure(process: ProcessRecord) -> str:
     what = process.reason.splitlines()[0] if process.reason else process.status
     return f"{process.implementation} process {process.process + 1}: {what.removeprefix(f'{process.implementation}: ')}"
-
-
-def forgotten(records: RunRecords, done: Finished) -> list[str]:
-    """What kept processes from coming up that are tried again, now and when the run was resumed before."""
-    failed = (each for each in records.processes if each.status == "failed")
-    now = [_failure(each) + AGAIN for each in failed if (each.implementation, each.process) not in done]
-    return [*(said for said in records.info.problems if said.endswith(AGAIN)), *now]
