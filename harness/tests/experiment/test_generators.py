@@ -11,7 +11,7 @@ import pytest
 
 from harness.errors import LoadError
 from harness.experiment.generators import ANSWERS, LoadRun
-from harness.experiment.generators.own import Loadgen, Times, merged_times
+from harness.experiment.generators.own import Loadgen, Times
 from harness.experiment.generators.wrk import Wrk
 from harness.plan.orders import plan
 from harness.records.models import Closed, Errors, Open, Scenario
@@ -212,6 +212,12 @@ def test_several_clients_are_one_load_and_each_is_kept() -> None:
     assert found.latency is not None
     assert found.latency.percentiles["50"] == pytest.approx(0.001)
     assert found.latency.percentiles["90"] == pytest.approx(0.003)
+    whole = Times.model_validate(times((1_000_000, 900), (3_000_000, 500), (20_000_000, 36)))
+    assert [found.latency.mean, found.latency.stdev] == pytest.approx([whole.mean_ns * 1e-9, whole.stdev_ns * 1e-9])
+    assert [whole.quantile(share) for share in (0.5, 900 / 1436, 0.63, 1.0)] == [1_000_000] * 2 + [
+        3_000_000,
+        20_000_000,
+    ]
     assert found.account is not None
     assert found.account.statuses == {"200": 1866, "500": 6, "503": 128}
     assert [(part.duration, part.wait_seconds) for part in found.parts] == [(2.0, 0.01), (2.5, None)]
@@ -219,17 +225,6 @@ def test_several_clients_are_one_load_and_each_is_kept() -> None:
     assert Loadgen().result(RUN, printed(nothing) + printed(nothing)).requests == 0
     with pytest.raises(LoadError, match="different kinds"):
         Loadgen().result(OPEN, printed(total()) + printed(total(**CLOSED)))
-
-
-def test_merged_times_are_those_of_all() -> None:
-    one, two = times((100, 3), (200, 1)), times((200, 2), (500, 4))
-    found = merged_times([Times.model_validate(one), None, Times.model_validate(two)])
-    whole = Times.model_validate(times((100, 3), (200, 3), (500, 4)))
-    assert found is not None
-    assert (found.count, found.distribution_ns, found.max_ns) == (10, whole.distribution_ns, 500)
-    assert [found.mean_ns, found.stdev_ns] == pytest.approx([whole.mean_ns, whole.stdev_ns])
-    assert [whole.quantile(share) for share in (0.3, 0.31, 0.6, 0.61, 1.0)] == [100, 200, 200, 500, 500]
-    assert merged_times([None]) is None
 
 
 OPERATION = {"use_case": "shop", "service": times((1_000_000, 37))}
