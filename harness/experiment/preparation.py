@@ -143,18 +143,6 @@ def opening(settings: Settings, plan: Plan, runtime: Runtime, seconds: float, no
     )
 
 
-def require_files(plan: Plan, allowed: int) -> None:
-    """Raise EnvironmentLacksError when the limit of open files is too low for the most connections of the plan."""
-    most = max(
-        (load.connections for c in plan.candidates for loads in c.test_types.values() for load in loads), default=0
-    )
-    if allowed < most + 1000:
-        raise EnvironmentLacksError(
-            f"{most} connections need about {most + 1000} open files, the hard limit is {allowed}: it would have "
-            f"fewer. Raise it (ulimit -Hn {most + 1000} as root) or leave out levels above {allowed - 1000}"
-        )
-
-
 def describe(
     settings: Settings, plan: Plan, facts: Machine, runtime: Runtime, folder: RunStore, revision: Revision
 ) -> RunInfo:

@@ -22,7 +22,6 @@ from harness.experiment.preparation import (
     describe,
     git_state,
     opening,
-    require_files,
     require_same,
     within_memory,
 )
@@ -38,6 +37,7 @@ from harness.records import store
 from harness.records.models import Machine, Outcome, ProcessRecord, RunRecords
 from harness.records.store import RunStore
 from harness.report import techempower
+from harness.report.tables import counted
 from harness.runtime import Runtime, SharedDatabase
 from harness.runtime.choice import choose
 from harness.runtime.database.external import NoDatabase, external
@@ -60,7 +60,7 @@ class Dependencies:
     verifier: Verifier = field(default_factory=Verifier)
     generators: Mapping[str, Callable[[Runtime], Generator]] = field(default_factory=lambda: GENERATORS)
     machine: Callable[[], Machine] = host.facts
-    open_files: Callable[[], int] = host.raise_nofile
+    open_files: Callable[[], object] = host.raise_nofile  # as many as there may be
     free_memory: Callable[[], float] = host.free_memory
     revision: Callable[[], Revision] = git_state
     leftovers: Callable[[], Sequence[Leftover]] = on_this_machine
@@ -87,12 +87,12 @@ def benchmark(settings: Settings, progress: Progress, needs: Dependencies | None
         plan = choose_work(settings)
         clear_leftovers(settings, progress, needs.leftovers())
         machine = needs.machine()
+        needs.open_files()
         with progress.preparing("making the runtime ready"):
             logs = folder.folder / "logs"
             runtime = needs.choose_runtime(settings, plan.implementations, logs, run_id=folder.run_id)
         plan = replace(plan, side_by_side=runtime.side_by_side)
         plan = within_memory(plan, folder.folder.parent, needs.free_memory())
-        require_files(plan, needs.open_files())
         info = describe(settings, plan, machine, runtime, folder, needs.revision())
         before = store.read(folder.folder) if settings.resume else None
         if before:
@@ -145,25 +145,23 @@ def dry_run(settings: Settings) -> int:
     for problem in filter(None, (*plan.problems, found.shortage)):
         print(f"! {problem}", file=sys.stderr)
     count = plan.profile.processes
+    cells = [
+        {"implementation": candidate.implementation, "test_type": kind, "loads": [load.label for load in loads]}
+        for candidate in plan.candidates
+        for kind, loads in candidate.test_types.items()
+    ]
     if settings.json:
-        cells = [
-            {"implementation": candidate.implementation, "test_type": kind, "loads": [load.label for load in loads]}
-            for candidate in plan.candidates
-            for kind, loads in candidate.test_types.items()
-        ]
         processes = {"minimum": count.minimum, "maximum": count.maximum}
         figures = {"trials": found.trials, "seconds": found.seconds, "measuring_seconds": found.measuring}
         print(json.dumps({"processes": processes, **figures, "cells": cells}))
         return Exit.OK
     for number, group in enumerate(groups(plan, settings.seed), 1):
         print(f"group {number}: {', '.join(candidate.implementation for candidate in group)}")
-    for candidate in plan.candidates:
-        for kind, loads in candidate.test_types.items():
-            print(f"{candidate.implementation}  {kind}  {', '.join(load.label for load in loads)}")
-    span = f"{count.minimum} to {count.maximum}" if count.maximum > count.minimum else f"{count.maximum}"
-    fresh = f"{span} process{'es' * (count.maximum > 1)}"
+    for cell in cells:
+        print(f"{cell['implementation']}  {cell['test_type']}  {', '.join(cell['loads'])}")
+    least = f"{count.minimum} to " if count.maximum > count.minimum else ""
     print(
-        f"{plan.cells} cells, {fresh} of each, {found.trials} trials; about "
+        f"{plan.cells} cells, {least}{counted(count.maximum, 'process')} of each, {found.trials} trials; about "
         f"{whole_seconds(found.seconds)}, {found.measuring / max(1.0, found.seconds):.0%} of it measuring, builds apart"
     )
     return Exit.OK
@@ -270,17 +268,14 @@ def conclude(
 ) -> RunOutcome:
     """Rank what there is and write run.json, ranking.json and TechEmpower's results.json."""
     records = store.read(folder.folder)
-    # What an interrupted run has not measured is no failure of an implementation: it says why it ended, no more.
-    found = (*records.info.problems, *failures(records)) if status == "complete" else ()
-    missed = tuple(dict.fromkeys(found))
-    problems = missed if status == "complete" else (*records.info.problems, reason or status)
-    info = records.info.model_copy(
-        update={
-            "status": "failed" if status == "complete" and missed else status,
-            "completed_at": clock.time(),
-            "problems": problems,
-        }
-    )
+    problems, missed = records.info.problems, tuple[str, ...]()
+    if status == "complete":
+        problems = missed = tuple(dict.fromkeys((*problems, *failures(records))))
+        status = "failed" if missed else status
+    else:  # what it has not measured is no failure of an implementation: it says why it ended, no more
+        problems = (*problems, reason or status)
+    ended = {"status": status, "completed_at": clock.time(), "problems": problems}
+    info = records.info.model_copy(update=ended)
     records = replace(records, info=info)
     try:
         ranking = rank(info, records.trials, records.processes, records.verdicts)
