@@ -97,8 +97,10 @@ def benchmark(settings: Settings, progress: Progress, needs: Dependencies | None
         before = store.read(folder.folder) if settings.resume else None
         if before:
             require_same(before.info, info)
+        done = store.finished(before) if before else frozenset()
+        left = 1 - len(done) / (len(plan.candidates) * plan.profile.processes.maximum)
         expected = predict(plan, settings.seed)
-        progress.expected_seconds = expected.seconds
+        progress.expected_seconds = left * expected.seconds
         for problem in filter(None, (*plan.problems, expected.shortage)):
             progress.problem(problem)
         progress.opens(opening(settings, plan, runtime, progress.expected_seconds, needs.clock.time()))
@@ -112,7 +114,6 @@ def benchmark(settings: Settings, progress: Progress, needs: Dependencies | None
         info = info.model_copy(update={"implementations": tuple(i.info(builds[i.name]) for i in plan.implementations)})
         if before:  # only now: what may not go on stays as it was
             require_same(before.info, info)
-            done = store.finished(before)
             store.set_aside(folder.folder, lambda process: process not in done)
         folder.write_info(info)
         plan = plan.of_those([name for name, build in builds.items() if build.status == "ok"])
@@ -299,12 +300,11 @@ def failures(records: RunRecords) -> tuple[str, ...]:
             found.append(f"{name} {what}")
             continue
         for test_type, loads in (cells.get(name, {}) if cells else records.info.loads).items():
-            if test_type not in implementation.test_types:
-                continue
-            if loads and (name, test_type) in failed:
+            if (name, test_type) in failed:
                 found.append(f"{name} {test_type}: verification failed")
-            missing = [load for load in loads if (name, test_type, load) not in measured]
-            found += [f"{name} {test_type} {load.label}: no valid trial" for load in missing]
+            elif test_type in implementation.test_types:
+                missing = [load for load in loads if (name, test_type, load) not in measured]
+                found += [f"{name} {test_type} {load.label}: no valid trial" for load in missing]
     return (*found, *(_failure(process) for process in records.processes if process.status != "ok"))
 
 

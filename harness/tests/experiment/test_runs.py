@@ -177,6 +177,7 @@ def test_what_does_not_verify_is_not_ranked(
     ranked = {(row.implementation, kind) for kind, table in tables for row in table.headline.rows if row.ranked}
     assert ranked == {(name, kind) for name in "ab" for kind in ("json", "db", "update")} - out
     assert {f"{name} {kind}: verification failed" for name, kind in out} <= set(outcome.failures)
+    assert not any("no valid trial" in failure for failure in outcome.failures)
     assert bool(outcome.failures) is bool(out)
     if when == "fails_before":
         assert {trial.test_type for trial in of(outcome.records.trials, "a")} == {"json", "update"}
@@ -313,6 +314,8 @@ def test_an_interrupted_run_goes_on_where_it_was(tmp_path: Path, after: int) -> 
     assert set(kept) <= {t.id for t in outcome.records.trials}
     ids = Counter(trial.id for trial in outcome.records.trials)
     assert max(ids.values()) == 1
+    expected = [next(line for line in one.display.lines if "expected end" in line)[-30:] for one in (fake, again)]
+    assert (expected[0] != expected[1]) is bool(finished)
 
 
 def test_what_verification_says_of_a_server_that_an_interruption_stopped_is_not_recorded(
