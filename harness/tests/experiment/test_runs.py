@@ -315,7 +315,7 @@ def test_an_interrupted_run_goes_on_where_it_was(tmp_path: Path, after: int) -> 
     ids = Counter(trial.id for trial in outcome.records.trials)
     assert max(ids.values()) == 1
     expected, left = (next(line for line in one.display.lines if "expected end" in line) for one in (fake, again))
-    assert (expected.partition("(")[2] != left.partition("(")[2]) is bool(finished)
+    assert (expected.rpartition("(")[2] != left.rpartition("(")[2]) is bool(finished)
 
 
 def test_what_verification_says_of_a_server_that_an_interruption_stopped_is_not_recorded(
