@@ -31,9 +31,9 @@ class Recorded:
     """What a run has recorded of processes that it finished: their steps are not carried out again."""
 
     def __init__(self, records: RunRecords) -> None:
-        self.processes = frozenset(Process(*key) for key in store.finished(records))
+        self.processes = store.finished(records)
         self._trials = {
-            (Process(t.implementation, t.process), t.test_type, t.load, t.round, t.purpose): t for t in records.trials
+            ((t.implementation, t.process), t.test_type, t.load, t.round, t.purpose): t for t in records.trials
         }
 
     def shown(self, step: Step) -> Shown | None:

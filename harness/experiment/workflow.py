@@ -183,7 +183,7 @@ def measure(bench: Bench) -> None:
             design = DESIGNS[plan.profile.design](plan, seed)
             carry_out(design, bench.carry_out, bench.clock, limit, recorded=recorded, used=used)
         except (DatabaseDiedError, MachineLostError) as error:
-            lost = {(process.implementation, process.number) for process in bench.up}
+            lost = set(bench.up)
             bench.abandon(error)
             store.set_aside(folder, lost.__contains__)
             names = ", ".join(sorted({name for name, _ in lost}))
