@@ -14,7 +14,7 @@ from typing import Self
 import psycopg
 
 from harness.plan.testtypes import TestType
-from harness.verify.checks.evidence import CLOCKS_SECONDS, HIGHEST_ID, History, Look, Version, World, supersede
+from harness.verify.checks.evidence import CLOCKS_SECONDS, History, Look, Version, World, supersede
 from harness.verify.tables import Changed, Tables, numbers
 
 # While a load is on: few rows at a time, so that the database has little to do, and often, so that an answer that was
@@ -24,11 +24,6 @@ APART_SECONDS = (0.1, 0.4)  # between two changes, or two looks at what is writt
 # Where a changed fortune begins: in eight places of the order, which are the same by code point and by alphabet.
 BEGINNINGS = ("<b>", "<u>", "Accept", "Basic", "Debug", "Errors", "Few", "zero")
 MOST = 12  # changes of rows, or looks, of one load: a longer one has them further apart
-
-
-def change_rows(view: Tables, rows: int, dice: random.Random) -> dict[str, Changed]:
-    """Give so many rows of world other numbers now; needs the administrator."""
-    return view.change(dice.sample(range(1, HIGHEST_ID + 1), rows), step=dice.randrange(1, HIGHEST_ID - 1))
 
 
 def history_of(first: World, changed: Sequence[Mapping[str, Changed]] = (), slack: float = 0.0) -> History:
@@ -60,16 +55,13 @@ class ConcurrentChanges:
         self._looks: list[tuple[dict[str, str], float, float]] = []
         self.first: World = {}  # what world held before, where it is the table of the test type
         self.fortunes: list[Version[str]] = []  # where the test type reads them
-        if test_type.writes_database:
-            self._step = self._look
-        else:
-            self._step = self._change_rows if test_type.has_rows else self._change_fortune
         self._thread = threading.Thread(target=self._run, name="concurrent changes", daemon=True)
 
     @property
     def looks(self) -> list[Look]:
-        """At world, where the test type writes it; the last one when the block has ended."""
-        return [Look({name: numbers(text) for name, text in texts.items()}, *when) for texts, *when in self._looks]
+        """At world, where the test type writes it: the first one before the block, the last one when it has ended."""
+        later = [Look({name: numbers(text) for name, text in texts.items()}, *when) for texts, *when in self._looks]
+        return [Look(self.first), *later]
 
     @property
     def history(self) -> History:
@@ -91,13 +83,13 @@ class ConcurrentChanges:
         self._thread.join()
         try:
             if self._type.writes_database:
-                self._look()
+                self._step()
             if self.first and self._view.admin:
                 if self._put_back:
                     self._view.restore(self.first)
                 self._view.vacuum()
             if self.fortunes:
-                self._view.change_fortunes(self.fortunes[0].rows)
+                self._view.set_fortunes(self.fortunes[0].rows)
         except psycopg.Error as failed:
             self._failed = self._failed or failed
         if self._failed is not None and error is None:
@@ -114,21 +106,23 @@ class ConcurrentChanges:
         except psycopg.Error as error:
             self._failed = error
 
-    def _look(self) -> None:
-        self._looks.append(self._view.look())
-
-    def _change_rows(self) -> None:
-        self._changed.append(change_rows(self._view, TRICKLE_ROWS, self._dice))
+    def _step(self) -> None:
+        if self._type.writes_database:
+            self._looks.append(self._view.look())
+        elif self._type.has_rows:
+            self._changed.append(self._view.change(TRICKLE_ROWS, self._dice))
+        else:
+            self._change_fortune()
 
     def _change_fortune(self) -> None:
         """Another one each time, the last one as it was again: it moves, and has to be escaped.
 
         The page keeps its length, which load.2 knows; some servers write other characters than ASCII as entities.
         """
-        seeded, now = self.fortunes[0].rows, self.fortunes[-1].rows
+        seeded = self.fortunes[0].rows
         identifier = self._dice.choice([i for i, message in seeded.items() if message.isascii()])
         message = f"{self._dice.choice(BEGINNINGS)} {self._dice.getrandbits(32):x} <b>&amp;"
         message += "." * (len(html.escape(seeded[identifier])) - len(html.escape(message)))
-        back = {i: text for i, text in seeded.items() if now[i] != text}
-        after, (begun, done) = self._view.change_fortunes({**back, identifier: message})
-        supersede(self.fortunes, after, begun, done, CLOCKS_SECONDS)
+        rows = {**seeded, identifier: message}
+        begun, done = self._view.set_fortunes(rows)
+        supersede(self.fortunes, rows, begun, done, CLOCKS_SECONDS)

@@ -1,18 +1,19 @@
 """Reads and, for one check, plants rows: the harness's own view of the database under the server."""
 
+import random
 import secrets
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cached_property
-from typing import LiteralString, NamedTuple
+from typing import NamedTuple
 
 import psycopg
 from psycopg import sql
 
 from harness.runtime import DatabaseAddress
 from harness.runtime.database import connect
-from harness.verify.checks.evidence import World
+from harness.verify.checks.evidence import HIGHEST_ID, World
 from harness.verify.checks.statement_counts import Snapshot, snapshot, uncounted
 
 WORLDS = ("world", "World")
@@ -109,13 +110,14 @@ class Tables:
             last = now
             time.sleep(STILL_INTERVAL)
 
-    def change(self, ids: Sequence[int], step: int) -> dict[str, Changed]:
-        """Give these rows other numbers, in both twins alike; needs the administrator.
+    def change(self, rows: int, dice: random.Random) -> dict[str, Changed]:
+        """Give so many rows of world other numbers, in both twins alike; needs the administrator.
 
         Returns what each table was given, and when. (The cast counts: ids that come as int2[] are of another type than
         the column, and are compared one by one with each row, for a quarter of a second a table.)
         """
         changed = {}
+        ids, step = dice.sample(range(1, HIGHEST_ID + 1), rows), dice.randrange(1, HIGHEST_ID - 1)
         array = sql.SQL("{}::int[]").format(sql.Literal(f"{{{','.join(map(str, ids))}}}"))
         for name in WORLDS:
             # Locked in the order of ids, as servers that lock rows do: nobody is made to meet a deadlock.
@@ -142,22 +144,19 @@ class Tables:
                 (list(table), list(table.values())),
             )
 
-    def change_fortunes(self, messages: Mapping[int, str]) -> tuple[dict[int, str], tuple[float, float]]:
-        """Give these fortunes other messages, all at once and in both twins; needs the administrator.
+    def set_fortunes(self, rows: Mapping[int, str]) -> tuple[float, float]:
+        """Have both twins hold these messages by id and no other, all at once; needs the administrator.
 
-        Returns all rows, and epoch seconds before and after the change became visible.
+        Returns epoch seconds before and after the change became visible.
         """
-        statement = "UPDATE {table} SET message = {message} WHERE id = {id} AND message <> {message}"
-        times = self._in_both(statement, messages)
-        return self.fortunes(), times
-
-    def _in_both(self, statement: LiteralString, messages: Mapping[int, str]) -> tuple[float, float]:
-        """Run a statement for each of these on both twins of the table of fortunes, in one transaction."""
-        statements = (
-            sql.SQL(statement).format(table=sql.Identifier(name), id=sql.Literal(i), message=sql.Literal(message))
-            for name in FORTUNES
-            for i, message in messages.items()
-        )
+        now = self.fortunes()
+        changed = [(i, message) for i, message in rows.items() if now.get(i) != message]
+        put = sql.SQL("INSERT INTO {} VALUES ({}, {}) ON CONFLICT (id) DO UPDATE SET message = excluded.message")
+        gone = sql.SQL("DELETE FROM {} WHERE id = {}")
+        statements: list[sql.Composed] = []
+        for table in map(sql.Identifier, FORTUNES):
+            statements += (put.format(table, sql.Literal(i), sql.Literal(message)) for i, message in changed)
+            statements += (gone.format(table, sql.Literal(i)) for i in now.keys() - rows.keys())
         return self.committed(*statements)[1]
 
     def vacuum(self) -> None:
@@ -184,13 +183,12 @@ class Tables:
         )
         changed = f"Changed {secrets.token_hex(4)}: any program that runs right is <i>obsolete</i>"
         before = self.fortunes()
+        planted = {**before, 7: changed, 13: message}
         try:
-            self.change_fortunes({7: changed})
-            self._in_both("INSERT INTO {table} (id, message) VALUES ({id}, {message})", {13: message})
-            yield self.fortunes()
+            self.set_fortunes(planted)
+            yield planted
         finally:
-            self._in_both("DELETE FROM {table} WHERE id = {id}", {13: message})
-            self.change_fortunes({7: before[7]})
+            self.set_fortunes(before)
 
 
 def ahead(other: Callable[[], float], looks: int = 8) -> tuple[float, float]:

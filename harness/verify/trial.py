@@ -75,14 +75,12 @@ class Process:
 
     def view(self, database: DatabaseAddress) -> Tables:
         """The harness's own view of its database, kept: trials come every few seconds."""
-        if self._view is not None:
-            try:
+        with suppress(psycopg.Error):  # somebody else's PostgreSQL may end a session that idles
+            if self._view is not None:
                 self._view.compare_clocks()
-            except psycopg.Error:  # somebody else's PostgreSQL may end a session that idles
-                self.close()
-                self._view = None
-        if self._view is None:
-            self._view = self._open.enter_context(tables(database))
+                return self._view
+        self.close()
+        self._view = self._open.enter_context(tables(database))
         return self._view
 
     def close(self) -> None:
@@ -185,7 +183,6 @@ class TrialAudit:
         chosen = sorted(random.Random(f"judged {self.seed}").sample(lines, min(len(lines), self._most)))
         evidence = Evidence(
             test_type=self.test_type.checked_as,
-            url=self._target,
             rules=self.server.implementation.rules,
             thorough=False,
             under_load=True,
@@ -203,11 +200,7 @@ class TrialAudit:
 
     def _written(self, evidence: Evidence, account: Account, changes: ConcurrentChanges) -> None:
         evidence.looks = changes.looks
-        evidence.after = evidence.looks[-1].world
-        evidence.before = changes.first
-        if evidence.whole:
-            evidence.between = changes.first
-        elif evidence.crowd:
+        if evidence.crowd and not evidence.whole:
             evidence.rows_each = account.received * (self.load.queries or 1) / len(evidence.crowd)
             evidence.pairs = self.process.pairs = self.process.pairs + pairs(evidence)
         if self._caches:
@@ -241,7 +234,7 @@ class TrialAudit:
                 sent_at=least + int(entry["sent_ns"]) * NS,
                 received_at=most + int(entry["received_ns"]) * NS,
                 connection=int(entry["connection"]),
-                response=Response("1.1", status, "", headers, body, size, "content-length"),
+                response=Response(status, "", headers, body, size, "content-length"),
             )
         except (ValueError, LookupError, TypeError) as error:
             raise LoadError(f"{place}: not an answer as the generator writes it: {error}") from error

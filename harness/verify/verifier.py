@@ -74,7 +74,7 @@ class Verifier:
         constant = [kind for kind in kinds if kind.answer in ("message", "greeting")]
         targets = [kind.target(urls[kind.name]) for kind in (constant or kinds)[:2]]
         rules = server.implementation.rules
-        evidence = Evidence(test_type=SERVER, url=targets[0], thorough=thorough, rules=rules)
+        evidence = Evidence(test_type=SERVER, thorough=thorough, rules=rules)
         if not any(kind.requests for kind in kinds):  # else what a service declares is all that is asked of it
             client = Client(server.endpoint, kinds[0], targets[0], self._patience)
             evidence.exchanges = client.ask([PLAIN])
@@ -101,27 +101,26 @@ class Verifier:
     ) -> Verdict:
         """One test type, with the sizes of its responses at these loads."""
         began = time.monotonic()
-        gathering, evidence = self._gathered(server, test_type, database, thorough=thorough)
+        gathering = self._gathered(server, test_type, database, thorough=thorough)
         levels = sorted({load.queries for load in loads}, key=lambda queries: queries or 0) or [None]
         sizes = {f"{queries or ''}": gathering.size(queries) for queries in levels}
         known = {level: size for level, size in sizes.items() if size is not None}
-        return _verdict(server, test_type.name, process, evidence, began, known)
+        return _verdict(server, test_type.name, process, gathering.evidence, began, known)
 
     def _gathered(
         self, server: Server, test_type: TestType, database: DatabaseAddress | None, *, thorough: bool
-    ) -> tuple[Gathering, Evidence]:
+    ) -> Gathering:
         read = database if test_type.reads_database else None
         asking = Asking(server=server, test_type=test_type, patience=self._patience, thorough=thorough, database=read)
         gathering = Gathering(asking)
-        evidence = gathering.gather()
         # A cache that is refreshed now and then may hold what changed rows held, until the next time.
         if read and any(kind.cached for kind in server.implementation.test_types.values()):
             process = self._processes.setdefault(read, Process())
             if test_type.cached:
-                evidence.cached = process.recent()
-            elif evidence.history:
-                process.note(evidence.history)
-        return gathering, evidence
+                gathering.evidence.cached = process.recent()
+            elif gathering.evidence.history:
+                process.note(gathering.evidence.history)
+        return gathering
 
     def trial(
         self,
@@ -152,7 +151,7 @@ class Verifier:
         if test_type.writes_database and test_type.has_rows:
             with tables(database) as view:
                 view.settle()  # wrk leaves when its time is up; what it had asked for last is still being written
-        return judge(self._gathered(server, test_type, database, thorough=False)[1])
+        return judge(self._gathered(server, test_type, database, thorough=False).evidence)
 
     def end(self, database: DatabaseAddress) -> tuple[CheckResult, ...]:
         """Of a process that has stopped: whether what it answered under load reached the tables, and what is left.
@@ -164,7 +163,7 @@ class Verifier:
         if process.before is None:
             return ()
         use = read_counters(database).since(process.before)
-        return judge(Evidence(test_type=LOAD, url="", use=use, due=process.due))
+        return judge(Evidence(test_type=LOAD, use=use, due=process.due))
 
 
 def _verdict(

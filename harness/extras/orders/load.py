@@ -74,7 +74,7 @@ def seen(answers: Path, database: DatabaseAddress) -> tuple[Evidence, int]:
     with order_tables(database) as view:
         view.settle()
         load = OrderLoad(arrivals=arrivals, prices=view.prices(), after=view.orders())
-    return Evidence(test_type=LOAD, url="", extension=load), len(arrivals)
+    return Evidence(test_type=LOAD, extension=load), len(arrivals)
 
 
 def read(answers: Path) -> Iterator[Arrival]:

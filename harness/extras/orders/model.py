@@ -8,7 +8,7 @@ from typing import Any, Literal, TypeVar, cast
 
 from harness.plan.requests import Expect
 from harness.verify.checks import Check, Finding, check, shown
-from harness.verify.checks.evidence import UNREADABLE, Case, Evidence, Exchange
+from harness.verify.checks.evidence import Case, Evidence, Exchange
 
 CARD = "4111111111111111"  # of the orders of a load
 SEEDED = 1_000  # customers, and items
@@ -111,7 +111,7 @@ class Answer:
     @property
     def document(self) -> Any:  # noqa: ANN401 - whatever JSON has
         """The JSON document; None where there is none."""
-        return None if self.exchange.parsed is UNREADABLE else self.exchange.parsed
+        return None if isinstance(self.exchange.parsed, ValueError) else self.exchange.parsed
 
     @property
     def fits(self) -> bool:

@@ -49,7 +49,7 @@ def exchange(
     body: bytes | str = b"", case: Case = PLAIN, headers: Iterable[tuple[str, str]] = (), status: int = 200, **more: Any
 ) -> Exchange:
     data = body.encode() if isinstance(body, str) else body
-    response = Response("1.1", status, "", tuple(headers), data, len(data), "content-length")
+    response = Response(status, "", tuple(headers), data, len(data), "content-length")
     usual: dict[str, Any] = {"target": "/", "sent_at": 0.0, "received_at": 0.0, "connection": 0, "response": response}
     return Exchange(case=case, **usual | more)
 

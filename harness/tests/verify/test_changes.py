@@ -7,12 +7,8 @@ import pytest
 from harness.plan.testtypes.registry import TEST_TYPES
 from harness.runtime import DatabaseAddress
 from harness.tests.doubles.reference import ReferenceServer
-from harness.tests.doubles.rogues.busy import OPEN
-from harness.tests.doubles.rogues.gallery import UNDER_LOAD
-from harness.tests.verify.subjects import exchange
 from harness.verify import changes
-from harness.verify.checks.evidence import Evidence, Version
-from harness.verify.checks.registry import CHECKS
+from harness.verify.checks.evidence import Version
 from harness.verify.tables import tables
 
 
@@ -30,17 +26,6 @@ def versions(database: DatabaseAddress, monkeypatch: pytest.MonkeyPatch) -> list
         return load.fortunes
 
 
-def objections(server: ReferenceServer, versions: list[Version[str]]) -> list[set[str]]:
-    """To the page of each version in turn."""
-    found = []
-    for version in versions:
-        page = exchange(server.page(server.order(list(version.rows.items()))))
-        evidence = Evidence(test_type="fortune", url="/", crowd=[page], fortunes=[version])
-        checks = (check for check in CHECKS.values() if check.rule.startswith("fortune"))
-        found.append({check.name for check in checks if list(check.find(evidence))})
-    return found
-
-
 def test_one_fortune_after_another_moves_and_has_to_be_escaped(versions: list[Version[str]]) -> None:
     seeded = versions[0].rows
     changed = [{i: m for i, m in version.rows.items() if m != seeded[i]} for version in versions[1:]]
@@ -55,12 +40,3 @@ def test_pages_keep_their_length(versions: list[Version[str]]) -> None:
     lengths = [len(server.page(server.order(list(version.rows.items())))) for version in versions]
     assert max(lengths) - lengths[0] < 0.01 * lengths[0]
     assert min(lengths) == lengths[0]
-
-
-def test_a_page_that_was_sorted_and_escaped_once_is_seen(versions: list[Version[str]]) -> None:
-    assert objections(ReferenceServer(), versions) == [set()] * len(versions)
-    rogue = UNDER_LOAD["page-with-a-hole"].server()
-    rogue.open_connections = OPEN + 1
-    first, *others = objections(rogue, versions)
-    assert first == set()
-    assert all("fortunes-in-order" in found for found in others)

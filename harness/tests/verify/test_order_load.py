@@ -77,7 +77,7 @@ def objections(tmp_path: Path, answers: tuple[dict[str, object], ...], rows: Ord
     file = tmp_path / "answers.jsonl"
     file.write_text("".join(json.dumps(one) + "\n" for one in answers))
     load = OrderLoad(arrivals=tuple(order_load.read(file)), prices=PRICES, after=rows)
-    results = verification.judge(Evidence(test_type=LOAD, url="", extension=load))
+    results = verification.judge(Evidence(test_type=LOAD, extension=load))
     assert len(results) == 4
     return {result.check for result in results if result.outcome is Outcome.FAIL}
 

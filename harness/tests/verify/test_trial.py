@@ -88,12 +88,6 @@ def named(evidence: Evidence) -> set[str]:
     return {result.check for result in evidence.objections}
 
 
-def caught(rogue: Rogue, running: Trials) -> Iterator[set[str]]:
-    """What objects to a rogue in each of its trials, and to what it leaves behind."""
-    for _ in range(TRIALS):
-        yield named(running.trial(rogue.test_type, seconds=rogue.seconds))
-
-
 class TestWithGenerator:
     pytestmark = WITH_GENERATOR
     few = Closed(connections=16, queries=1)  # all answers can be judged, and each row of the table has to be theirs
@@ -111,14 +105,15 @@ class TestWithGenerator:
     @pytest.mark.parametrize("rogue", UNDER_LOAD.values(), ids=lambda rogue: rogue.name)
     def test_what_waits_for_a_load_is_caught(self, rogue: Rogue, seeded: DatabaseAddress) -> None:
         with trials(rogue.server(seeded), seeded) as running:
-            found = next((names for names in caught(rogue, running) if rogue.caught_by in names), set())
-        assert rogue.caught_by in found | running.left, rogue.does
+            found = (named(running.trial(rogue.test_type, seconds=rogue.seconds)) for _ in range(TRIALS))
+            seen = any(rogue.caught_by in names for names in found)
+        assert seen or rogue.caught_by in running.left, rogue.does
 
     @pytest.mark.parametrize("name", ["rolls-back", "writes-the-same", "writes-late-when-busy"])
     def test_a_row_that_is_none_of_theirs_is_seen(self, name: str, seeded: DatabaseAddress) -> None:
         with trials(UNDER_LOAD[name].server(seeded), seeded) as running:
             found = [named(running.trial("update", self.few, seconds=1.0)) for _ in range(2)][1]
-        assert found & {"written-before-answered", "update-stored-in-a-crowd"}
+        assert "update-stored" in found
 
     def test_of_a_generator_that_writes_no_answers_the_statements_are_judged(self, seeded: DatabaseAddress) -> None:
         with trials(UNDER_LOAD["serves-memory-when-busy"].server(seeded), seeded) as running:

@@ -27,10 +27,6 @@ DECODED_BYTES = 64 << 20  # of a compressed body, at most
 Find = Callable[[Expect, Exchange], Iterator[Finding]]
 
 
-class CodingError(ValueError):
-    """A body cannot be read for its content coding."""
-
-
 def case(asked: Prepared) -> Case:
     """One request of a service."""
     return Case(name=asked.request, asked=asked)
@@ -61,7 +57,10 @@ def _ask(client: Client, table: Sequence[Case], evidence: Evidence) -> None:
 
 
 def right(function: Find) -> Check:
-    """Make a check of a function of what a request expects and what came; messages begin with the request."""
+    """Make a check of a function of what a request expects and what came; messages begin with the request.
+
+    A ValueError of the function says why the body cannot be read.
+    """
 
     def find(evidence: Evidence) -> Iterator[Finding]:
         for asked, exchange in _declared(evidence):
@@ -69,8 +68,8 @@ def right(function: Find) -> Check:
             try:
                 for finding in function(asked.expect, exchange):
                     yield replace(finding, message=f"{begin}: {finding.message}")
-            except CodingError as error:
-                yield Finding(f"{begin}: {error}", expected="gzip, deflate or no Content-Encoding")
+            except ValueError as error:
+                yield Finding(f"{begin}: {error}", expected="a body that can be read", actual=shown(exchange.body))
 
     find.__name__ = getattr(function, "__name__", "")
     return check(RULE, lambda name: name == DECLARED or everywhere(name), lambda evidence: any(_declared(evidence)))(
@@ -134,12 +133,7 @@ def declared_json(expect: Expect, exchange: Exchange) -> Iterator[Finding]:
     """The body is JSON that fits the schema and holds the members that are expected, each with its value."""
     if (expect.subset is None and expect.json_schema is None) or not _comparable(expect, exchange):
         return
-    body = _decoded(exchange)
-    try:
-        document = cast("JsonValue", bounded.parse(body))
-    except ValueError as error:
-        yield Finding(f"{error}", expected="a JSON document", actual=shown(exchange.body))
-        return
+    document = cast("JsonValue", bounded.parse(_decoded(exchange)))
     wrong = next(expect.schema_validator.iter_errors(document), None) if expect.json_schema is not None else None
     if wrong is not None:
         rule = f"{wrong.validator} of the schema: {shown(repr(wrong.validator_value), 80)}"
@@ -154,22 +148,20 @@ def _comparable(expect: Expect, exchange: Exchange) -> bool:
 
 
 def _decoded(exchange: Exchange) -> bytes:
-    """The body without its content codings (RFC 9110 section 8.4.1), gzip or deflate; raises CodingError."""
+    """The body without its content codings (RFC 9110 section 8.4.1), gzip or deflate; raises ValueError."""
     body = exchange.body
     for coding in reversed(",".join(exchange.headers("content-encoding")).lower().replace(" ", "").split(",")):
         if coding in ("", "identity") or not body:
             continue
         if coding not in ("gzip", "x-gzip", "deflate"):
-            raise CodingError(
-                f"Content-Encoding {coding} is not read here: have the request's Accept-Encoding say gzip"
-            )
+            raise ValueError(f"Content-Encoding {coding} is not read here: have the request's Accept-Encoding say gzip")
         reader = zlib.decompressobj(zlib.MAX_WBITS | 32)  # by its beginning gzip's or zlib's
         try:
             body = reader.decompress(body, DECODED_BYTES)
         except zlib.error as error:
-            raise CodingError(f"the body is not what Content-Encoding {coding} says: {error}") from error
+            raise ValueError(f"the body is not what Content-Encoding {coding} says: {error}") from error
         if not reader.eof:
-            raise CodingError(f"the body of Content-Encoding {coding} has no end within {DECODED_BYTES >> 20} MiB")
+            raise ValueError(f"the body of Content-Encoding {coding} has no end within {DECODED_BYTES >> 20} MiB")
     return body
 
 

@@ -63,7 +63,7 @@ def held_up(exchanges: Sequence[Exchange]) -> float:
 
 def asked(exchange: Exchange) -> float:
     """The delay that a target asks for, in seconds: an integer of milliseconds, clamped; anything else is none."""
-    return clamped(exchange, 0, 1000) / 1000
+    return clamped(exchange.target, 0, 1000) / 1000
 
 
 @each("delay.1", DELAY)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from harness.runtime import Upstream
 from harness.verify.checks import Finding, check, each, shown
 from harness.verify.checks.asking import Asking
-from harness.verify.checks.evidence import UNREADABLE, Case, Evidence, Exchange, clamped, odd
+from harness.verify.checks.evidence import Case, Evidence, Exchange, clamped, odd
 
 FAN_OUT = frozenset({"fan-out"})
 MOST = 100
@@ -56,14 +56,14 @@ def answered(exchange: Exchange) -> tuple[int, int] | None:
 @each("fan-out.1", FAN_OUT)
 def calls_and_sum(exchange: Exchange) -> Iterator[Finding]:
     """The answer is an object with the integers ``calls`` and ``sum``."""
-    if exchange.parsed is not UNREADABLE and answered(exchange) is None:  # else json-valid says so
+    if not isinstance(exchange.parsed, ValueError) and answered(exchange) is None:  # else json-valid says so
         yield Finding("not the object of the fan-out test", expected='{"calls":…,"sum":…}', actual=shown(exchange.body))
 
 
 @each("fan-out.2", FAN_OUT)
 def calls_clamped(exchange: Exchange) -> Iterator[Finding]:
     """As many calls as were asked for; outside 1..100 the nearest bound, and one where there is no number."""
-    answer, due = answered(exchange), clamped(exchange, 1, MOST) or 1
+    answer, due = answered(exchange), clamped(exchange.target, 1, MOST) or 1
     if answer is not None and answer[0] != due:
         yield Finding(f"({exchange.case.name}) wrong number of calls", expected=f"{due}", actual=f"{answer[0]}")
 

@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import zip_longest
 
 from selectolax.lexbor import LexborHTMLParser
 
@@ -16,8 +17,7 @@ ADDED = "Additional fortune added at request time."
 # What a page of fortunes may consist of. <meta> carries nothing but a charset or a viewport, and thead, tbody and
 # attributes like class change nothing of what is rendered.
 ELEMENTS = frozenset({"html", "head", "meta", "title", "body", "table", "thead", "tbody", "tr", "th", "td"})
-EXECUTABLE = frozenset({"script", "iframe", "frame", "object", "embed", "applet", "link", "style", "svg", "base"})
-OVERLOOKED = frozenset({"script", "link"})  # by TechEmpower's verification, and all attributes
+OVERLOOKED = frozenset({"script", "link"})  # by TechEmpower's verification, and all attributes that run or load
 _DOCTYPE = re.compile(rb"(?:\s|<!--(?>.*?-->))*+<!doctype\s+html\s*>", re.IGNORECASE | re.DOTALL)
 _HIDING = re.compile(r"display\s*:\s*none|visibility\s*:\s*hidden", re.IGNORECASE)
 
@@ -51,36 +51,28 @@ def fortunes_in_order(evidence: Evidence) -> Iterator[Finding]:
     """One table: a header, then every row of the database and the added one, sorted by message."""
     for exchange in evidence.good:
         page = parse(exchange.body)
-        # Where a clock was set back, no version may be of the time: each of them would be right then.
-        held = [version for version in evidence.fortunes if version.may_answer(exchange)] or evidence.fortunes
-        yield from min((list(_compare(page, version.rows)) for version in held), key=len)
+        held = [version for version in evidence.fortunes if version.may_answer(exchange)]
+        yield from min((list(_compare(page, version.rows)) for version in held), key=len, default=[])
 
 
 @each("fortune.3", FORTUNE)
-def nothing_executable(exchange: Exchange) -> Iterator[Finding]:
-    """No script, no handler, nothing loaded from elsewhere: messages are text, whatever they hold."""
+def nothing_else_on_the_page(exchange: Exchange) -> Iterator[Finding]:
+    """Nothing is shown beside the table, hidden, run or loaded from elsewhere: messages are text."""
     page = parse(exchange.body)
     for name in page.elements:
-        if name in EXECUTABLE:
+        if name not in ELEMENTS:
             message, accepted = f"the page holds a <{name}> element", name in OVERLOOKED
-            yield Finding(message, expected="no such element", actual=f"<{name}>", accepted=accepted)
+            yield Finding(message, expected="a table of fortunes", actual=f"<{name}>", accepted=accepted)
     for element, name, value in page.attributes:
         target = re.sub(r"[\s\x00-\x1f]", "", value).lower()
         refresh = name == "http-equiv" and target == "refresh"
-        if name.startswith("on") or name in {"src", "href", "srcdoc"} or "javascript:" in target or refresh:
-            message, actual = f"the page can run or load something: <{element} {name}>", shown(f'{name}="{value}"', 80)
-            yield Finding(message, expected="no such attribute", actual=actual, accepted=True)
-
-
-@each("fortune.4", FORTUNE)
-def nothing_else_on_the_page(exchange: Exchange) -> Iterator[Finding]:
-    """Beside the table the page shows nothing."""
-    page = parse(exchange.body)
-    extra = [f"<{name}>" for name in page.elements if name not in ELEMENTS | EXECUTABLE]
-    hidden = [f"<{e} {n}>" for e, n, v in page.attributes if n == "hidden" or (n == "style" and _HIDING.search(v))]
-    if extra or hidden or page.loose_text:
-        actual = ", ".join(extra or hidden) or shown(page.loose_text, 80)
-        yield Finding("the page has more than the fortunes", expected="a table of fortunes", actual=actual)
+        runs = name.startswith("on") or name in {"src", "href", "srcdoc"} or "javascript:" in target or refresh
+        if runs or name == "hidden" or (name == "style" and _HIDING.search(value)):
+            message = f"the page runs, loads or hides something: <{element} {name}>"
+            yield Finding(message, expected="no such attribute", actual=shown(f'{name}="{value}"', 80), accepted=runs)
+    if page.loose_text:
+        message, actual = "the page shows more than the fortunes", shown(page.loose_text, 80)
+        yield Finding(message, expected="a table of fortunes", actual=actual)
 
 
 @lru_cache(maxsize=64)  # the thousands of pages of an audit are the same but for a change of the table
@@ -101,26 +93,16 @@ def parse(body: bytes) -> Page:
 
 
 def _compare(page: Page, fortunes: Mapping[int, str]) -> Iterator[Finding]:
-    wanted = [("id", "message")]
-    rows = [*fortunes.items(), (0, ADDED)]
-    wanted += [(f"{identifier}", message) for identifier, message in sorted(rows, key=lambda row: row[1].encode())]
+    """The first row of the table that is another than it should be."""
+    rows = sorted([*fortunes.items(), (0, ADDED)], key=lambda row: row[1].encode())
+    wanted = [("id", "message"), *((f"{identifier}", message) for identifier, message in rows)]
     found = [tuple(cell.strip() for cell in row) for row in page.rows]
-    if found == wanted:
-        return
-    if len(found) != len(wanted):
-        yield Finding(
-            "wrong number of rows in the table",
-            expected=f"a header and {len(wanted) - 1} fortunes",
-            actual=f"{len(found)} rows",
-        )
-        return
-    place = next(index for index, pair in enumerate(zip(found, wanted, strict=True)) if pair[0] != pair[1])
-    same_rows = sorted(found) == sorted(wanted)
-    yield Finding(
-        f"row {place} of the table is wrong" + (": the rows are not sorted by message" if same_rows else ""),
-        expected=" | ".join(wanted[place]),
-        actual=shown(" | ".join(found[place])),
-    )
+    for place, (came, should) in enumerate(zip_longest(found, wanted, fillvalue=("no row",))):
+        if came != should:
+            unsorted = ": the rows are not sorted by message" if sorted(found) == sorted(wanted) else ""
+            actual = shown(" | ".join(came))
+            yield Finding(f"row {place} of the table is wrong{unsorted}", expected=" | ".join(should), actual=actual)
+            return
 
 
 def _loose_text(tree: LexborHTMLParser) -> str:

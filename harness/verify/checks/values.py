@@ -14,9 +14,7 @@ from harness.verify.checks.evidence import (
     Evidence,
     Exchange,
     Look,
-    Table,
     Version,
-    World,
 )
 from harness.verify.checks.randomness import FALSE_ALARM, tails
 
@@ -28,7 +26,7 @@ OLDER = 4  # times that age
 BURST = 2.0  # times as many rows may be written as in the mean, or as the answers around a look tell
 
 
-@check("rows.5", READING_TYPES, lambda evidence: evidence.history is not None)
+@check("rows.3", READING_TYPES, lambda evidence: evidence.history is not None)
 def equals_row(evidence: Evidence) -> Iterator[Finding]:
     """Every id and randomNumber is a row of the table."""
     history = evidence.history
@@ -60,16 +58,9 @@ def _wrong(evidence: Evidence, versions: Sequence[Version[int]]) -> list[tuple[E
 # ---- update ----------------------------------------------------------------------------------------------------------
 
 
-@check("update.1", UPDATE, lambda evidence: evidence.between is not None)
+@check("update.1", UPDATE, lambda evidence: bool(evidence.looks))
 def update_stored(evidence: Evidence) -> Iterator[Finding]:
-    """After single requests the table holds, for every row, the number that was answered last."""
-    answered = {i: numbers for exchange in evidence.exchanges for i, numbers in _given([exchange]).items()}
-    yield from _unstored(answered, _written_twin(evidence, evidence.before, evidence.between)[1])
-
-
-@check("update.2", UPDATE, lambda evidence: bool(evidence.looks))
-def written_before_answered(evidence: Evidence) -> Iterator[Finding]:
-    """The rows are written when the answer comes, not some time later."""
+    """Whenever the table is looked at, each row holds a number that was answered for it last, by then."""
     if not evidence.whole:
         yield from min((list(_lost(evidence, name)) for name in TWINS), key=len)
         yield from _late(evidence.pairs)
@@ -79,29 +70,31 @@ def written_before_answered(evidence: Evidence) -> Iterator[Finding]:
         for identifier, number in exchange.rows:
             writes[identifier].append((exchange.sent_at, exchange.received_at, number))
     slack = CLOCKS_SECONDS if evidence.under_load else 0.0
-    for look in evidence.looks:
-        for row in min((_not_yet(writes, look, table, slack) for table in look.world.values()), key=len, default=[]):
-            message = f"row {row} was not yet written when its answer had come"
-            yield Finding(message, expected="a number that was answered for it last", actual="an earlier one")
+    found = ([one for look in evidence.looks for one in _unstored(writes, look, name, slack)] for name in TWINS)
+    for identifier, may, held in min(found, key=len):
+        yield Finding(
+            f"row {identifier} does not hold what was answered for it last",
+            expected="randomNumber " + " or ".join(map(str, may)),
+            actual=f"{held}",
+        )
 
 
-def _not_yet(
-    writes: Mapping[int, Sequence[tuple[float, float, int]]], look: Look, table: Table, slack: float
-) -> list[int]:
-    """Rows of which a look found an older number than those that had been answered by then.
+def _unstored(
+    writes: Mapping[int, Sequence[tuple[float, float, int]]], look: Look, name: str, slack: float
+) -> Iterator[tuple[int, list[int], int | None]]:
+    """Rows of which a look found an older number than had been answered by then: id, what may be, what is.
 
     ``writes``: sent at, received at and number of each answer, by row. A number is too old when another write of the
     row began after its answer had come, and was itself answered before the look.
     """
-    found = []
+    table = look.world.get(name, {})
     for identifier, answers in writes.items():
         begun = [sent for sent, received, _ in answers if received <= look.since - slack]
         if begun:
             latest = max(begun)
-            may = {n for sent, received, n in answers if received >= latest and sent <= look.until + slack}
+            may = [n for sent, received, n in answers if received >= latest and sent <= look.until + slack]
             if table.get(identifier) not in may:
-                found.append(identifier)
-    return found
+                yield identifier, may, table.get(identifier)
 
 
 def _lost(evidence: Evidence, name: str) -> Iterator[Finding]:
@@ -168,20 +161,14 @@ def _late(found: Mapping[tuple[float, bool], int]) -> Iterator[Finding]:
             )
 
 
-@check("update.3", UPDATE, lambda evidence: evidence.after is not None and evidence.whole and bool(evidence.crowd))
-def update_stored_in_a_crowd(evidence: Evidence) -> Iterator[Finding]:
-    """After many requests at once every row holds a number that was answered for it."""
-    yield from _unstored(_given(evidence.crowd), _written_twin(evidence, evidence.between, evidence.after)[1])
-
-
-@check("update.4", UPDATE, lambda evidence: evidence.whole and None not in (evidence.before, evidence.after))
+@check("update.2", UPDATE, lambda evidence: evidence.whole and bool(evidence.looks))
 def no_other_row_changed(evidence: Evidence) -> Iterator[Finding]:
     """Rows that were not answered are as they were, and none came or went."""
     if any(not e.ok or len(e.rows) != len(e.items) for e in evidence.all):
         return  # what an answer that can't be read has changed is unknown; the check that it fails says so
     answered = {identifier for exchange in evidence.good for identifier, _ in exchange.rows}
-    for name, before in (evidence.before or {}).items():
-        after = (evidence.after or {}).get(name, {})
+    for name, before in evidence.looks[0].world.items():
+        after = evidence.looks[-1].world[name]
         for identifier in (before.keys() | after.keys()) - answered:
             if before.get(identifier) != after.get(identifier):
                 yield Finding(
@@ -191,7 +178,7 @@ def no_other_row_changed(evidence: Evidence) -> Iterator[Finding]:
                 )
 
 
-@each("update.5", UPDATE)
+@each("update.3", UPDATE)
 def one_number_a_row(exchange: Exchange) -> Iterator[Finding]:
     """An answer does not give one row two numbers: the table can hold only one."""
     for identifier, numbers in _given([exchange]).items():
@@ -201,15 +188,14 @@ def one_number_a_row(exchange: Exchange) -> Iterator[Finding]:
             yield Finding(message, expected="each row once, or with the same number", actual=actual)
 
 
-@check("update.6", UPDATE, lambda evidence: evidence.before is not None)
+@check("update.4", UPDATE, lambda evidence: bool(evidence.looks))
 def numbers_change(evidence: Evidence) -> Iterator[Finding]:
     """The new number is a new one: hardly any is what a look just before its request has found, in either twin."""
-    looks = [Look(evidence.before or {}, -math.inf, -math.inf), *evidence.looks]
     kept: list[tuple[int, int]] = []
     answered = 0
     for exchange in evidence.good:
-        earlier = [look for look in looks if look.until < exchange.sent_at - CLOCKS_SECONDS]
-        held = max(earlier, key=lambda look: look.until).world.values()
+        earlier = [look for look in evidence.looks if look.until < exchange.sent_at - CLOCKS_SECONDS]
+        held = earlier[-1].world.values()
         rows = set(exchange.rows)
         answered += len(rows)
         kept += [(i, number) for i, number in rows if any(table.get(i) == number for table in held)]
@@ -218,10 +204,10 @@ def numbers_change(evidence: Evidence) -> Iterator[Finding]:
         yield Finding(message, expected="new random numbers", actual="row {} kept {}".format(*kept[0]))
 
 
-@check("update.7", UPDATE, lambda evidence: evidence.after is not None)
+@check("update.5", UPDATE, lambda evidence: bool(evidence.looks))
 def table_sound(evidence: Evidence) -> Iterator[Finding]:
     """The table has its 10,000 rows, each with a number in range."""
-    for name, table in (evidence.after or {}).items():
+    for name, table in evidence.looks[-1].world.items():
         if table.keys() != set(range(1, HIGHEST_ID + 1)):
             yield Finding(f"{name} does not have the ids 1..{HIGHEST_ID}", actual=f"{len(table)} rows")
         for identifier, number in table.items():
@@ -230,33 +216,10 @@ def table_sound(evidence: Evidence) -> Iterator[Finding]:
                 yield Finding(message, expected=f"1..{HIGHEST_NUMBER}", actual=f"{number}")
 
 
-def _unstored(answered: Mapping[int, Sequence[int]], table: Table) -> Iterator[Finding]:
-    for identifier, numbers in answered.items():
-        if table.get(identifier) not in numbers:
-            expected = "randomNumber " + " or ".join(map(str, numbers))
-            message = f"row {identifier} does not hold what was answered"
-            yield Finding(message, expected=expected, actual=f"{table.get(identifier)}")
-
-
 def _given(exchanges: Iterable[Exchange]) -> dict[int, list[int]]:
-    """id -> the numbers that good answers give the row, in order; several in one answer are update.5's business."""
+    """id -> the numbers that good answers give the row, in order; several in one answer are update.3's business."""
     given: dict[int, list[int]] = defaultdict(list)
     for exchange in exchanges:
         for identifier, number in exchange.rows if exchange.ok else ():
             given[identifier].append(number)
     return given
-
-
-def _written_twin(evidence: Evidence, before: World | None, after: World | None) -> tuple[Table, Table]:
-    """Before and after of the table that the server writes: the one that agrees best with its answers."""
-    if before is None or after is None:
-        return {}, {}
-    last = {identifier: numbers[-1] for identifier, numbers in _given(evidence.all).items()}
-
-    def agreement(name: str) -> tuple[int, int]:
-        held, earlier = after[name], before[name]
-        agreeing = sum(held.get(identifier) == number for identifier, number in last.items())
-        return agreeing, sum(held.get(identifier) != number for identifier, number in earlier.items())
-
-    chosen = max(before.keys() & after.keys(), key=agreement, default=None)
-    return ({}, {}) if chosen is None else (before[chosen], after[chosen])

@@ -109,5 +109,5 @@ ROGUES = (
     under_load("answers-twice", "json", "one-answer-a-request", "answers each request twice", {"encode": twice}),
     under_load("no-content", "json", "status-ok", "answers 204", instead("reply", fast, lambda *_: Reply(status=204))),
     under_load("closes-in-between", "json", "one-answer-a-request", "closes after 25 requests", instead("reply", partial(fast, after=25), close_each)),
-    under_load("rolls-back", "update", "written-before-answered", "rolls its writes back", while_busy({"write": rolled_back})),
+    under_load("rolls-back", "update", "update-stored", "rolls its writes back", while_busy({"write": rolled_back})),
 )  # fmt: skip

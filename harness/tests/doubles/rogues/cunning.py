@@ -4,9 +4,8 @@ Each is honest to whoever asks slowly, and while few are connected.
 """
 
 import html
-import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import psycopg
 
@@ -15,7 +14,7 @@ from harness.tests.doubles.rogues import Change, every, under_load
 from harness.tests.doubles.rogues.busy import When, busy, fast, instead, while_busy
 from harness.tests.doubles.rogues.rows import off_by_one, out_of_memory
 from harness.tests.doubles.rogues.stale import read_ahead
-from harness.tests.doubles.rogues.updates import nothing
+from harness.tests.doubles.rogues.updates import later, nothing
 
 LATE_SECONDS = 0.03
 
@@ -111,29 +110,6 @@ def into_the_twin(self: ReferenceServer, session: Session, connection: Line, row
     )
 
 
-def later(seconds: float) -> Callable[..., None]:
-
-    def write(self: ReferenceServer, session: Session, connection: Line, rows: Rows) -> None:
-        with self.lock:
-            first = "later" not in self.state
-            waiting: list[tuple[float, Rows]] = self.state.setdefault("later", [])
-            waiting.append((time.monotonic() + seconds, rows))
-        if first:
-            threading.Thread(target=_write_later, args=(self, waiting), daemon=True).start()
-
-    return write
-
-
-def _write_later(self: ReferenceServer, waiting: list[tuple[float, Rows]]) -> None:
-    with self.connect() as line:
-        session = Session(number=0)
-        while not self.stopped:
-            if waiting and time.monotonic() > waiting[0][0]:
-                ReferenceServer.write(self, session, line, waiting.pop(0)[1])
-            else:
-                time.sleep(0.001)
-
-
 ROGUES = (
     under_load("another-message", "json", "json-message", "another message of the same size on fast connections", another_greeting(fast)),
     under_load("one-greeting-in-a-hundred", "json", "json-message", "another message one time in a hundred, while many ask", another_greeting(one_in(100))),
@@ -145,7 +121,7 @@ ROGUES = (
     under_load("page-with-a-hole", "fortune", "fortunes-in-order", "puts row 7 into a page that it sorted and escaped once, while many ask", while_busy({"page": page_with_a_hole})),
     under_load("answers-old-numbers-when-busy", "update", "numbers-change", "writes rows as they are and answers them so, while many ask", while_busy({"update": old_numbers})),
     under_load("drops-one-in-twenty", "update", "rows-written", "drops one update in twenty, while many ask", instead("write", one_in(20), nothing)),
-    under_load("writes-the-same", "update", "written-before-answered", "writes the old numbers back, while many ask", while_busy({"write": same_numbers})),
+    under_load("writes-the-same", "update", "update-stored", "writes the old numbers back, while many ask", while_busy({"write": same_numbers})),
     under_load("writes-the-twin", "update", "rows-written", "every fourth connection writes the other table", instead("write", on_every_fourth_connection, into_the_twin)),
-    under_load("writes-late-when-busy", "update", "written-before-answered", "writes 30 ms after the answer, while many ask", while_busy({"write": later(LATE_SECONDS)})),
+    under_load("writes-late-when-busy", "update", "update-stored", "writes 30 ms after the answer, while many ask", while_busy({"write": later(LATE_SECONDS)})),
 )  # fmt: skip

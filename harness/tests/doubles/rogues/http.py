@@ -34,11 +34,6 @@ def bytes_changed(change: Callable[[bytes], bytes]) -> Change:
     return {"encode": encode}
 
 
-def also_chunked(data: bytes) -> bytes:
-    head, _, body = data.partition(b"\r\n\r\n")
-    return head + b"\r\nTransfer-Encoding: chunked\r\n\r\n" + b"%x\r\n%s\r\n0\r\n\r\n" % (len(body), body)
-
-
 def close_each(self: ReferenceServer, session: Session, request: Request) -> Reply:
     reply = ReferenceServer.reply(self, session, request)
     reply.close = True
@@ -97,9 +92,7 @@ ROGUES = (
     Rogue("swallows-requests", "json", "answered", "answers 19 of 20 requests", {"arrange": lambda self, answers: [] if every(self, 20) else answers}),
     Rogue("fails-sometimes", "json", "status-ok", "answers every 20th request with 500", {"reply": lambda self, session, request: Reply(status=500) if every(self, 20) else ReferenceServer.reply(self, session, request)}),
     Rogue("speaks-http-1.0", "http", "message-grammar", "answers as HTTP/1.0", bytes_changed(lambda data: data.replace(b"HTTP/1.1", b"HTTP/1.0", 1))),
-    Rogue("header-without-colon", "http", "message-grammar", "sends a header line without a colon", bytes_changed(lambda data: data.replace(b"\r\n", b"\r\nX-Powered-By rogue\r\n", 1))),
-    Rogue("length-and-chunked", "http", "message-grammar", "declares Content-Length and chunked at once", bytes_changed(also_chunked)),
-    Rogue("ends-bodies-by-closing", "json", "length-declared", "declares no length and closes", {"reply": close_each, "headers": without_length}),
+    Rogue("ends-bodies-by-closing", "json", "length-exact", "declares no length and closes", {"reply": close_each, "headers": without_length}),
     Rogue("length-too-long", "json", "length-exact", "declares two bytes more than it sends", bytes_changed(longer)),
     Rogue("stray-line-end", "json", "length-exact", "sends a line end after the body", bytes_changed(lambda data: data + b"\r\n")),
     Rogue("closes-each-time", "json", "keep-alive", "closes after each response", {"reply": close_each}),

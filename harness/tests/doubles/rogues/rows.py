@@ -8,10 +8,6 @@ from harness.tests.doubles.rogues import Change, Rogue, every
 from harness.tests.doubles.rogues.busy import remembered, while_busy
 
 
-def shape(row: Callable[[int, int], object]) -> Change:
-    return {"row": lambda self, identifier, number: row(identifier, number)}
-
-
 def with_the_last(self: ReferenceServer, session: Session, count: int) -> list[int]:
     """The last row would be seldom drawn."""
     return [ROWS if every(self, 50) else i for i in ReferenceServer.draw(self, session, count)]
@@ -90,12 +86,8 @@ def select_twice(self: ReferenceServer, session: Session, connection: Line, ids:
 
 
 ROGUES = (
-    Rogue("string-ids", "db", "integers", "ids as strings", shape(lambda i, n: {"id": str(i), "randomNumber": n})),
-    Rogue("floats", "db", "integers", "numbers as 7.0", shape(lambda i, n: {"id": i, "randomNumber": float(n)})),
-    Rogue("negatives", "db", "in-range", "negative numbers", shape(lambda i, n: {"id": i, "randomNumber": -n})),
-    Rogue("ids-from-zero", "query", "in-range", "ids 0..9999", {"row": lambda self, identifier, number: {"id": identifier % ROWS, "randomNumber": number}, "draw": with_the_last}),
-    Rogue("keys-in-two-cases", "db", "keys-once", "randomnumber and randomNumber", shape(lambda i, n: {"id": i, "randomnumber": n, "randomNumber": n})),
-    Rogue("lower-case-key", "db", "keys-exact", "randomnumber", shape(lambda i, n: {"id": i, "randomnumber": n})),
+    Rogue("string-ids", "db", "rows-exact", "ids as strings", {"row": lambda self, identifier, number: {"id": str(identifier), "randomNumber": number}}),
+    Rogue("ids-from-zero", "query", "rows-exact", "ids 0..9999", {"row": lambda self, identifier, number: {"id": identifier % ROWS, "randomNumber": number}, "draw": with_the_last}),
     Rogue("array-of-one", "db", "rows-are-objects", "an array for one row", {"row": lambda self, identifier, number: [{"id": identifier, "randomNumber": number}]}),
     Rogue("bare-when-one", "query", "rows-are-objects", "an object for queries=1", {"array": lambda self, rows: self.row(*rows[0]) if len(rows) == 1 else [self.row(*row) for row in rows]}),
     Rogue("no-upper-bound", "query", "count-exact", "501 rows for 501", count_with(lambda t, n: 501 if t == "501" else n)),

@@ -2,6 +2,7 @@
 
 import threading
 import time
+from collections.abc import Callable
 
 from harness.tests.doubles.reference import ROWS, Line, ReferenceServer, Rows, Session
 from harness.tests.doubles.rogues import Rogue
@@ -10,24 +11,27 @@ from harness.tests.doubles.rogues.busy import while_busy
 LATE_SECONDS = 0.02
 
 
-def stale(self: ReferenceServer, session: Session, connection: Line, count: int) -> Rows:
-    old = self.rows(session, connection, sorted(self.draw_different(session, count)))
-    self.write(session, connection, [(i, self.new_number(session, number)) for i, number in old])
-    return old
+def later(seconds: float) -> Callable[..., None]:
+
+    def write(self: ReferenceServer, session: Session, connection: Line, rows: Rows) -> None:
+        with self.lock:
+            first = "later" not in self.state
+            waiting: list[tuple[float, Rows]] = self.state.setdefault("later", [])
+            waiting.append((time.monotonic() + seconds, rows))
+        if first:
+            threading.Thread(target=_write_later, args=(self, waiting), daemon=True).start()
+
+    return write
 
 
-def late(self: ReferenceServer, session: Session, connection: Line, rows: Rows) -> None:
-    """Puts small writes off."""
-    if len(rows) != 5:
-        ReferenceServer.write(self, session, connection, rows)
-        return
-
-    def write() -> None:
-        time.sleep(LATE_SECONDS)
-        with self.connection() as another:
-            ReferenceServer.write(self, session, another, rows)
-
-    threading.Thread(target=write, daemon=True).start()
+def _write_later(self: ReferenceServer, waiting: list[tuple[float, Rows]]) -> None:
+    with self.connect() as line:
+        session = Session(number=0)
+        while not self.stopped:
+            if waiting and time.monotonic() > waiting[0][0]:
+                ReferenceServer.write(self, session, line, waiting.pop(0)[1])
+            else:
+                time.sleep(0.001)
 
 
 def wrong_in_a_crowd(self: ReferenceServer, session: Session, connection: Line, rows: Rows) -> None:
@@ -77,9 +81,8 @@ def nothing(self: ReferenceServer, session: Session, connection: Line, rows: Row
 ROGUES = (
     Rogue("never-writes", "update", "update-stored", "answers without writing", {"write": nothing}),
     Rogue("loses-single-rows", "update", "update-stored", "does not write when asked for one row", {"write": lambda self, session, connection, rows: ReferenceServer.write(self, session, connection, rows if len(rows) > 1 else [])}),
-    Rogue("answers-stale-numbers", "update", "update-stored", "writes, but answers the old numbers", {"update": stale}),
-    Rogue("writes-late", "update", "written-before-answered", "writes after it has answered", {"write": late}),
-    Rogue("races", "update", "update-stored-in-a-crowd", "writes other numbers while others ask", {"write": wrong_in_a_crowd}),
+    Rogue("writes-late", "update", "update-stored", "writes after it has answered", {"write": later(LATE_SECONDS)}),
+    Rogue("races", "update", "update-stored", "writes other numbers while others ask", {"write": wrong_in_a_crowd}),
     Rogue("touches-others", "update", "no-other-row-changed", "also writes a row that was not asked for", {"write": twin_too}),
     Rogue("two-numbers-for-a-row", "update", "one-number-a-row", "answers a row twice, differently", {"update": two_numbers}),
     Rogue("writes-what-it-read", "update", "numbers-change", "keeps the numbers", {"new_number": lambda self, session, old: old}),

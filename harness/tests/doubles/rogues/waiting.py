@@ -38,7 +38,6 @@ ROGUES = (
     rogue("delay-by-default", "delay", "delay-clamped", "waits where nothing is asked", milliseconds=lambda self, text: 500 if text == "foo" else ReferenceServer.milliseconds(self, text)),
     rogue("delay-without-limit", "delay", "delay-clamped", "waits longer than a second", milliseconds=lambda self, text: 2000 if text == "2000" else ReferenceServer.milliseconds(self, text)),
     rogue("waits-in-turn", "delay", "delays-overlap", "lets a few wait at a time", wait=wait_in_turn),
-    rogue("one-call-for-all", "fan-out", "upstream-called", "calls once and multiplies", fan_out_body=lambda self, count: self.encode_json({"calls": count, "sum": count * self.call()})),
     rogue("cached-calls", "fan-out", "upstream-called", "spares some calls", call=cached_call),
     rogue("a-call-too-many", "fan-out", "upstream-called", "calls once more than asked", fan_out_body=extra_call),
     rogue("another-sum", "fan-out", "upstream-called", "adds up wrongly", fan_out_body=lambda self, count: self.encode_json({"calls": count, "sum": sum(self.call() for _ in range(count)) + (count > 1)})),

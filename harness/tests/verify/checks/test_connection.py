@@ -51,7 +51,7 @@ def answered(status: int) -> Wire:
     ],
 )
 def test_what_is_refused_and_how(name: str, check: Check, seen: Wire, outcome: Outcome) -> None:
-    assert check.run(Evidence(test_type="http", url="/", wire={name: seen})).outcome is outcome
+    assert check.run(Evidence(test_type="http", wire={name: seen})).outcome is outcome
 
 
 @pytest.mark.parametrize(

@@ -46,7 +46,7 @@ class Scripted(Client):
 def gathered(late: Late) -> tuple[Evidence, Scripted]:
     script = Scripted(late)
     asking = SimpleNamespace(plain=lambda: script, client=lambda _: script, patience=1.0, thorough=True)
-    evidence = Evidence(test_type="delay", url="/delay?ms=")
+    evidence = Evidence(test_type="delay")
     delay.gather(cast("Asking", asking), evidence)
     return evidence, script
 

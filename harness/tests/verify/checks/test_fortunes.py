@@ -20,9 +20,9 @@ PAGE = (
 )
 
 
-def objections(page: str, encoding: str = "utf-8", fortunes: Version[str] = FORTUNES) -> set[str]:
+def objections(page: str, encoding: str = "utf-8") -> set[str]:
     pages = [exchange(page.encode(encoding, "replace"))]
-    evidence = Evidence(test_type="fortune", url="/fortunes", exchanges=pages, fortunes=[fortunes])
+    evidence = Evidence(test_type="fortune", exchanges=pages, fortunes=[FORTUNES])
     return {
         check.name
         for check in CHECKS.values()
@@ -55,9 +55,9 @@ def test_pages_that_say_the_same_are_the_same(page: str) -> None:
     [
         (PAGE.replace("<td>3</td>", "<td>4</td>"), "fortunes-in-order"),
         (PAGE.replace("<tr><th>id</th><th>message</th></tr>", ""), "fortunes-in-order"),
-        (PAGE.replace("</head>", "<link rel=stylesheet href=/x.css></head>"), "nothing-executable"),
-        (PAGE.replace("<td>3", "<td onclick=x()>3"), "nothing-executable"),
-        (PAGE.replace("<head>", '<head><meta http-equiv="refresh" content="0;url=/x">'), "nothing-executable"),
+        (PAGE.replace("</head>", "<link rel=stylesheet href=/x.css></head>"), "nothing-else-on-the-page"),
+        (PAGE.replace("<td>3", "<td onclick=x()>3"), "nothing-else-on-the-page"),
+        (PAGE.replace("<head>", '<head><meta http-equiv="refresh" content="0;url=/x">'), "nothing-else-on-the-page"),
         (PAGE.replace("</table>", "text in the table</table>"), "nothing-else-on-the-page"),
         (PAGE.replace("<tr><td>1", "<tr hidden><td>1"), "nothing-else-on-the-page"),
         (PAGE.replace("<td>フ", '<td style="display: NONE">フ'), "nothing-else-on-the-page"),
@@ -71,9 +71,3 @@ def test_pages_that_differ_are_told_apart(page: str, check: str) -> None:
 
 def test_a_page_in_another_encoding_is_not_utf_8() -> None:
     assert "page-is-html" in objections(PAGE, "latin-1")
-
-
-def test_a_page_of_a_time_of_which_no_version_is_known_is_still_looked_at() -> None:
-    over = Version(rows=FORTUNES.rows, until=-1.0)
-    assert "fortunes-in-order" not in objections(PAGE, fortunes=over)
-    assert "fortunes-in-order" in objections(PAGE.replace("フ", "?"), fortunes=over)

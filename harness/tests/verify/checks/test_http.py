@@ -44,7 +44,7 @@ AT_NOON = float(calendar.timegm((1994, 11, 6, 12, 0, 0)))
 def test_a_date_is_fresh_when_it_lies_between_request_and_response(
     sent_at: float, received_at: float, under_load: bool, fresh: bool
 ) -> None:
-    evidence = Evidence(test_type="json", url="/", under_load=under_load)
+    evidence = Evidence(test_type="json", under_load=under_load)
     evidence.exchanges = [exchange(headers=[("Date", NOON)], sent_at=sent_at, received_at=received_at)]
     assert (list(date_now.find(evidence)) == []) is fresh
 
@@ -64,10 +64,10 @@ def test_a_date_is_fresh_when_it_lies_between_request_and_response(
     ],
 )
 def test_the_content_type_is_the_test_types(test_type: str, value: str, right: bool) -> None:
-    evidence = Evidence(test_type=test_type, url="/", exchanges=[exchange(headers=[("Content-Type", value)])])
+    evidence = Evidence(test_type=test_type, exchanges=[exchange(headers=[("Content-Type", value)])])
     assert (list(content_type.find(evidence)) == []) is right
 
 
 def test_a_header_that_comes_twice_is_no_content_type() -> None:
     twice = exchange(headers=[("Content-Type", "application/json")] * 2)
-    assert len(list(content_type.find(Evidence(test_type="json", url="/", exchanges=[twice])))) == 1
+    assert len(list(content_type.find(Evidence(test_type="json", exchanges=[twice])))) == 1

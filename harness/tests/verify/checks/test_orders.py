@@ -69,7 +69,7 @@ def test_what_differs_is_told_by_its_kind(call: Call, before: Orders, after: Ord
 def test_another_order_s_document_is_not_what_a_change_may_answer() -> None:
     found = exchange(json.dumps(wanted(CHANGE, 6, OTHER)), CHANGE)
     one = Answer(call=CHANGE, exchange=found, before={5: ASKED}, settled={5: replace(ASKED, card="4" * 12), 6: OTHER})
-    seen = Evidence(test_type="order", url="", extension=OrderEvidence(answers=[one]))
+    seen = Evidence(test_type="order", extension=OrderEvidence(answers=[one]))
     assert [each.outcome for each in judge(seen) if each.check == "answer-agrees"] == [Outcome.FAIL]
 
 

@@ -29,7 +29,7 @@ def crowd(name: str, answers: Sequence[Sequence[int]]) -> Evidence:
         rows = [f'{{"id":{i},"randomNumber":{i % 9999 + 1}}}' for i in ids]
         body = rows[0] if name == "db" else f"[{','.join(rows)}]"
         exchanges.append(exchange(body, case, connection=place % 8))
-    return Evidence(test_type=name, url="/", crowd=exchanges)
+    return Evidence(test_type=name, crowd=exchanges)
 
 
 def objections(evidence: Evidence) -> list[Finding]:

@@ -32,7 +32,7 @@ def failing(evidence: Evidence) -> set[str]:
 def found(test_type: str, answers: int, *counted: Statement) -> set[str]:
     """What objects to these statements behind so many answers, of 20 rows where it has a number of them."""
     due = Due.of(TEST_TYPES[test_type], 20 if TEST_TYPES[test_type].counts_rows else 1, answers)
-    return failing(Evidence(test_type=LOAD, url="", due=due, counts=counted))
+    return failing(Evidence(test_type=LOAD, due=due, counts=counted))
 
 
 def test_a_select_for_each_row_and_for_each_page_is_what_is_due() -> None:
