@@ -203,7 +203,7 @@ class Ranking(Record):
     latency: dict[str, LatencyTable] = Field(default_factory=dict)  # by test type; of a run with loads at given rates
     orders: Orders | None = None  # of a run with the order service
     noise_floor: NoiseFloor | None = None
-    notes: tuple[str, ...] = ()  # "several implementations tied at the generator's ceiling", ...
+    notes: tuple[str, ...] = ()  # "one process of each: ...", ...
 
 
 class Effect(Record):

@@ -259,15 +259,6 @@ def _scores(
 
 def _notes(run: _Run, test_types: Mapping[str, model.TestTypeRanking]) -> Iterator[str]:
     info = run.info
-    for kind, ranking in test_types.items():
-        for table in ranking.tables:
-            cells = {row.implementation: run.at(kind, row.implementation, table.load)[1] for row in table.rows}
-            bound = [name for name, cell in cells.items() if cell and cell.bound]
-            if len(bound) > 1 and table.load:
-                yield (
-                    f"{kind} {table.load.label}: the generator was saturated by {', '.join(bound)}: what they show may "
-                    "be its ceiling, not theirs"
-                )
     if len(info.sets) > 1:
         names = ", ".join(one.name for one in info.sets[:20]) + (", …" if len(info.sets) > 20 else "")
         yield f"{len(info.sets)} deployments ({names}): ratios are within each, and they are the unit of intervals"
