@@ -15,8 +15,9 @@ from rich.text import Text
 from harness.console import SafeConsole
 from harness.records.models import RunInfo
 from harness.report import Report, sentence
-from harness.report.tables import ORDER, Column, Shown, is_ranked, shown
+from harness.report.tables import ORDER, Column, Shown, shown
 from harness.stats.model import Ranking
+from harness.stats.verdicts import is_ranked
 from harness.units import format_seconds
 
 PIPE_WIDTH = 10_000  # of a file or pipe, which has no edge: nothing is left out or folded there

@@ -285,7 +285,7 @@ def _of_factor(
     """One factor: who answers "create order" soonest, and at what cost."""
     cells = {row.implementation: Cell(measured.get((row.implementation, factor), ())) for row in table.rows}
     response = METRICS["response-time-p50"]
-    values = {row.implementation: cells[row.implementation].values(response) for row in table.rows if row.ranked}
+    values = {row.implementation: cells[row.implementation].values(response) for row in table.rows if not row.reason}
     found = Tables({ONLY: values}, deployments_of(info)).standings(info.reference, alpha=alpha, higher=False)
     rows = []
     for row in table.rows:

@@ -6,7 +6,7 @@ from pydantic import Field
 
 from harness.records.models import LatencyGoal, Load, NoiseFloor, Record
 
-SCORING_VERSION = 4
+SCORING_VERSION = 5
 
 
 Quantity = Literal["cpu", "throughput"]
@@ -76,7 +76,7 @@ class Row(Record):
     errors: int = 0  # over all its trials of this table, ranked or not
     flags: tuple[str, ...] = ()  # of gates, and "not warmed up", "provisional", ...
     ranked: bool = True
-    reason: str = ""  # why it is not ranked: "verification failed", "missing", "kept out by its gates: ..."
+    reason: str = ""  # why it has no figure: "verification failed", "missing", "kept out by its gates: ..."
     trials: int = 0
     dropped: int = 0  # trials that a gate kept out
     latency: ClosedLoopLatency | None = None

@@ -93,6 +93,14 @@ def test_what_failed_verification_or_answered_wrongly_under_load_has_no_rank() -
     }
 
 
+def test_a_profile_that_only_checks_that_things_run_shows_figures_and_ranks_nothing() -> None:
+    info, made = played()
+    ranking = ranked(info.model_copy(update={"settings": {"profile": {"ranked": False}}}), made)
+    rows = ranking.test_types["db"].headline.rows
+    assert all(row.throughput and not row.ranked for row in rows)
+    assert ranking.overall == ranking.notes == ()
+
+
 def test_gates_keep_trials_out_and_flag_what_they_warn_of() -> None:
     info, made = played()
     fail = Gate(name="errors", outcome=Outcome.FAIL, value=1.0, threshold=0.0, word="errors")
