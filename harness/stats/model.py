@@ -125,9 +125,6 @@ class RatePoint(Record):
     rate: Annotated[float, Field(alias="requests_per_second_asked")]  # median over processes
     percentiles: Annotated[dict[str, Estimate], Field(alias="percentiles_seconds")]  # from the intended send time
     maximum: Annotated[float | None, Field(alias="maximum_seconds")]  # of all valid loads; grows with their number
-    lag_p99: Annotated[float | None, Field(alias="lag_p99_seconds")]  # of the generator, median over processes
-    processes: int  # whose load passed its gates
-    dropped: int
     flags: tuple[str, ...] = ()
 
 
@@ -161,7 +158,6 @@ class OrderPoint(Record):
     percentiles: Annotated[dict[str, Estimate], Field(alias="percentiles_seconds")]  # from the due time
     answered: int  # of all processes
     failed: int
-    processes: int
 
 
 class OrderRow(Row):

@@ -74,9 +74,8 @@ def test_what_is_remarked_of_all_rows_is_said_once() -> None:
 def test_loads_at_given_rates_have_the_capacity_at_the_goal_and_latency_over_load() -> None:
     points = tuple(
         RatePoint(
-            purpose=purpose, share=share, rate=1000.0, maximum=0.1234, lag_p99=1e-4, processes=2,
+            purpose=purpose, share=share, rate=1000.0, maximum=0.1234, flags=("client late",),
             percentiles={key: made.estimate(0.002) for key in ("50", "90", "99", "99.9")},
-            dropped=0, flags=("client late",),
         )
         for purpose, share in (("share", 0.5), ("common", None))
     )  # fmt: skip
