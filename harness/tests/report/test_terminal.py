@@ -165,4 +165,3 @@ def test_markdown_has_the_same_answer_and_as_many_cells_in_every_line_of_a_table
     for block in text.split("\n\n"):
         lines = [line for line in block.splitlines() if line.startswith("|")]
         assert len({line.count("|") for line in lines}) <= 1
-    assert "| vertx-web | Java | vertx-web |" in text
