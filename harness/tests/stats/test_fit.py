@@ -12,8 +12,8 @@ from harness.studies import coverage
 from harness.studies.worlds import World, draw
 
 
-def compared(values: dict[str, dict[tuple[int, int], float]], deployments: dict[int, int] | None = None) -> fit.Means:
-    return Tables({ONLY: values}, deployments or {}).means()
+def compared(values: dict[str, dict[tuple[int, int], float]]) -> fit.Means:
+    return Tables({ONLY: values}).means()
 
 
 def difference(table: fit.Means, one: str, other: str) -> pairs.Differences:
@@ -73,20 +73,6 @@ def test_a_server_that_missed_a_slow_process_number_is_not_the_faster_for_it() -
     }
     del values["c"][1, 0], values["c"][1, 1]
     assert difference(compared(values), "b", "c").value[0] == pytest.approx(0.0, abs=1e-9)
-
-
-def test_a_deployment_as_a_whole_cancels_and_is_the_unit() -> None:
-    """Deployment 1 is ten times as fast; its four processes are no more than one voice."""
-    generator = np.random.default_rng(3)
-    values: dict[str, dict[tuple[int, int], float]] = {"a": {}, "b": {}}
-    where = {process: process % 2 for process in range(8)}
-    for process, deployment in where.items():
-        favour = 0.2 if deployment else 0.0
-        for name, truth in (("a", 0.0), ("b", 0.1 + favour)):
-            values[name][process, 0] = math.exp(truth + math.log(10) * deployment + generator.normal() * 0.001)
-    merged, plain = compared(values, where), compared(values)
-    assert difference(merged, "b", "a").value[0] == pytest.approx(0.2, abs=0.005)
-    assert difference(merged, "b", "a").half_width(0.95)[0] > 2 * difference(plain, "b", "a").half_width(0.95)[0]
 
 
 DRIFTING = (88.9, 94.8, 101.3, 106.9, 110.3)

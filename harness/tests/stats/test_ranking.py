@@ -201,16 +201,26 @@ def test_one_process_of_each_is_said_with_what_its_intervals_rest_on(rounds: int
     assert (first.throughput.estimate.low is None) == (rounds == 1)
 
 
-def test_ratios_of_a_merged_run_are_within_its_deployments() -> None:
-    info, made = played()
-    faster = [t.model_copy(update={"throughput": t.throughput * (10 if t.process else 1)}) for t in made]
-    sets = tuple(models.MachineSet(name=f"d{p}", machine=MACHINE, processes=(p,)) for p in range(2))
-    ranking = ranked(info.model_copy(update={"sets": sets}), faster)
-    row = next(row for row in ranking.test_types["db"].headline.rows if row.implementation == "vertx")
-    assert row.throughput.to_reference.value == pytest.approx(math.exp(1.5), rel=0.1)
-    low, high = row.throughput.estimate.values
+def test_ratios_of_a_merged_run_are_within_its_deployments_which_are_the_unit() -> None:
+    """The second deployment is ten times as fast, and favours b: its four processes are no more than one voice."""
+    generator = np.random.default_rng(3)
+    sets = [models.MachineSet(name=f"d{d}", machine=MACHINE, processes=tuple(range(d, 8, 2))) for d in range(2)]
+    made = [
+        trial(name, 10.0 ** (3 + p % 2) * math.exp(0.2 * (p % 2) * (name == "b") + generator.normal() * 0.001), p)
+        for name in "ab"
+        for p in range(8)
+    ]
+    info = run_info(["a", "b"], TWO, reference="a")
+    merged, plain = ranked(info.model_copy(update={"sets": tuple(sets)}), made), ranked(info, made)
+    of_merged, of_plain = (
+        next(row.throughput for row in each.test_types["json"].headline.rows if row.implementation == "b")
+        for each in (merged, plain)
+    )
+    assert of_merged.to_reference.value == pytest.approx(math.exp(0.1), rel=0.005)
+    assert math.log(of_merged.to_reference.high) > 2 * math.log(of_plain.to_reference.high)
+    low, high = of_merged.estimate.values
     assert high / low < 1.3
-    assert any("2 deployments" in note for note in ranking.notes)
+    assert any("2 deployments" in note for note in merged.notes)
 
 
 def test_a_run_that_measured_nothing_yet_has_empty_tables() -> None:
