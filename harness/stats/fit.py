@@ -31,6 +31,7 @@ CERTAIN = 100.0  # degrees of freedom of what is assumed, and the most of varian
 LUCK = 0.5  # squared correlation of two tests of one process in what it differs by from others
 HIDDEN = 0.7  # standard errors of the windows' noise in a variance between processes, which chance may have hidden
 OWN = 3  # processes from which a server's own variance counts
+PRETEST = 0.20  # a missed effect of process numbers only widens intervals, so the test may err towards removing it
 
 # What a run teaches of how unlike servers' variances are, taken at a low quantile of a bootstrap over servers: too sure
 # by chance, all of a run's intervals would be too narrow at once.
@@ -63,16 +64,17 @@ class Additive(Spread):
     adjusted: Matrix  # the values without the effects of columns
 
 
-def additive(logs: Matrix) -> Additive:
+def additive(logs: Matrix, *, columns: bool = True) -> Additive:
     """Of rows x columns, NaN where a value is missing; a row alone has no columns to be freed of.
 
-    Of the n - 1 degrees of freedom of a row, columns take their share: one in as many as a column has rows.
+    Of the n - 1 degrees of freedom of a row, columns take their share: one in as many as a column has rows. Without
+    ``columns`` each row has its own mean and variance.
     """
     present = ~np.isnan(logs)
     count = present.sum(axis=1)
     usable = count >= 2
     among = present[usable].sum(axis=0)
-    several = among >= 2
+    several = (among >= 2) & columns
     effect = np.zeros(logs.shape[1])
     with np.errstate(invalid="ignore", divide="ignore"):
         leverage = 1 / count
@@ -93,6 +95,19 @@ def additive(logs: Matrix) -> Additive:
         squares = np.nansum((adjusted - mean[:, None]) ** 2, axis=1)
         variance = np.where(freedom > 0, squares / freedom, np.nan)
     return Additive(mean=mean, variance=variance, freedom=freedom, leverage=leverage, adjusted=adjusted)
+
+
+def _columns_differ(plain: Additive, fitted: Additive) -> bool:
+    """By the F test of the two-way analysis of variance, erring towards removing their effects.
+
+    With few rows the test is not independent of the pairs that it decides about, so that it is for the caller to ask.
+    """
+    alone, together = plain.squares, fitted.squares
+    free = float(plain.freedom.sum()), float(fitted.freedom.sum())
+    if free[1] <= 0 or together <= 0 or free[0] - free[1] < 1:
+        return alone > together
+    share = (alone - together) / (free[0] - free[1]) / (together / free[1])
+    return float(special.fdtrc(free[0] - free[1], free[1], share)) < PRETEST
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -146,6 +161,9 @@ def _of_processes(
 ) -> Fitted:
     """From what is left of each process, and what its windows say of it."""
     between = additive(values)
+    if len(names) >= TEACHERS and not within.freedom.any():
+        plain = additive(values, columns=False)
+        between = between if _columns_differ(plain, between) else plain
     return Fitted(
         names=names, columns=columns, values=values, figures=between.adjusted if merged else values,
         processes=(~np.isnan(values)).sum(axis=1), between=between, within=within,
