@@ -261,7 +261,7 @@ def _goal(title: str, header: str, found: Sequence[GoalRow]) -> Shown:
         rows.rank(),
         rows.column("implementation", lambda row: row.implementation),
         *rows.figure(header, rows.place, show),
-        rows.column("× best", lambda row: ratio(row.capacity and row.capacity.to_best), 2),
+        rows.column("× best", lambda row: ratio(row.capacity.to_best if row.capacity else None), 2),
         rows.column("missed at", lambda row: "–" if row.above is None else show(row.above), 1),
         rows.column("closed loop", lambda row: format_rate(row.closed_loop), 3),
         remarks=_flagged,

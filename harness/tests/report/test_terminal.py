@@ -47,7 +47,7 @@ def test_a_ratio_has_the_digits_that_the_page_gives_it(ends: tuple[float, float,
 
 
 def test_a_profile_that_ranks_nothing_shows_figures_and_no_ranks() -> None:
-    text = shown(made.info(ranked=False), made.ranking())
+    text = shown(made.info(ranked=False), made.ranking(overall=()))
     assert "Profile smoke checks that things run: its figures rank nothing." in text
     tables = text.partition("json, at")[2]
     assert "80,000" in tables
@@ -110,7 +110,8 @@ def test_the_order_service_has_response_time_and_cpu_by_arrival() -> None:
     assert "order ×8, by the response time of create order" in text
     assert {"12.00", "50.00", "900", "300"} <= set(text.split())
     assert "highest factor at which p99 ≤ 100 ms of create order" in text
-    smoke = shown(made.info(("a",), ranked=False), made.ranking(orders=orders.model_copy(update={"goal": None})))
+    orders = orders.model_copy(update={"goal": None})
+    smoke = shown(made.info(("a",), ranked=False), made.ranking(orders=orders, overall=()))
     assert "rank" not in smoke.partition("order ×8")[2].partition("\n·")[0]
 
 
