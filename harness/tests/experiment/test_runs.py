@@ -148,7 +148,7 @@ def test_what_is_objected_to_in_a_trials_own_answers_fails_its_test_type(tmp_pat
     assert {g.name for g in trial.gates if g.outcome is Outcome.FAIL} == {"wrong-answers"}
     assert [v.outcome for v in outcome.records.verdicts if v.test_type == "json"] == [Outcome.FAIL]
     assert "a json: verification failed" in outcome.failures
-    assert not outcome.ranking.test_types["json"].headline.rows[0].ranked
+    assert outcome.ranking.test_types["json"].headline.rows[0].reason == "verification failed: row"
 
 
 def test_what_a_hypervisor_takes_is_told_of_every_trial(tmp_path: Path) -> None:
