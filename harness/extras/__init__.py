@@ -7,7 +7,7 @@ from harness.errors import UsageError
 
 # Verb -> its module, loaded when it is called, and its line of ./tfb --help.
 VERBS: dict[str, tuple[str, str]] = {
-    "claims": ("harness.extras.claims.cli", "what talks claim: list, run (measure and judge), report"),
+    "claims": ("harness.extras.claims.cli", "what talks claim: list with verdicts, run (measure and judge)"),
     "init": ("harness.extras.gate.init", "the tfb.toml of a service of your own"),
     "history": ("harness.extras.gate.history", "verdicts of ./tfb compare that were kept, drawn"),
 }

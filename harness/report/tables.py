@@ -24,6 +24,7 @@ from harness.stats.model import (
 from harness.stats.verdicts import is_ranked
 from harness.units import format_bytes, format_micros, format_rate, format_seconds
 
+COLUMNS = 31  # of a drawing
 ORDER = "order"  # test type of the order service, which has tables of its own
 R = TypeVar("R")
 Percentiles = Mapping[str, Estimate]
@@ -133,6 +134,22 @@ def ratio(value: Ratio | None) -> str:
     if value.low is None or value.high is None or value.low == value.high:
         return f"{_factor(value.value)}×"
     return f"{_factor(value.value)}× [{_factor(value.low)}, {_factor(value.high)}]"
+
+
+def drawn(value: float, low: float, high: float, meant: tuple[float, float], ends: tuple[float, float]) -> str:
+    """An interval of a ratio, ``├─●─┤``, on a logarithmic line with 1 as ``│`` and what is meant as ``░``."""
+    first, last = map(math.log, ends)
+
+    def at(place: float) -> int:
+        share = (math.log(min(max(place, ends[0]), ends[1])) - first) / (last - first)
+        return round(share * (COLUMNS - 1))
+
+    line = ["·"] * COLUMNS
+    for mark, begin, end in (("░", *meant), ("│", 1.0, 1.0), ("─", low, high)):
+        line[at(begin) : at(end) + 1] = mark * (at(end) + 1 - at(begin))
+    line[at(low)], line[at(high)] = "├", "┤"
+    line[at(value)] = "●"
+    return "".join(line)
 
 
 def _factor(value: float) -> str:

@@ -2,7 +2,7 @@
 
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
@@ -24,22 +24,30 @@ from harness.records import claims as recorded
 from harness.records.claims import ClaimsRecord, ClaimVerdict
 from harness.report import terminal
 
-command = App(name="claims", help="What talks claim: list it with the last verdicts, measure and judge it, print it.")
-Results = Annotated[str | None, Parameter(help="another results folder", metavar="DIR")]
+command = App(name="claims", help="What talks claim: list it with the last verdicts, measure and judge it.")
 Names = Annotated[str, Parameter(help="claims; default: all")]
 
 
 @command.default
 def listing(
-    *, json: Annotated[bool, Parameter(help="machine-readable output")] = False, results: Results = None
+    *names: Names,
+    json: Annotated[bool, Parameter(help="machine-readable output")] = False,
+    output: Annotated[Path | None, Parameter(help="write Markdown there, as the page docs/claims.md is")] = None,
+    results: Annotated[str | None, Parameter(help="another results folder", metavar="DIR")] = None,
 ) -> int:
-    """List what talks claim, with the last verdict on each."""
-    known = recorded.latest(results_folder(results))
-    if json:
-        print(ClaimsRecord(verdicts=known).recorded())
+    """List what talks claim, with the last verdict on each; of those that are named every statement."""
+    claims, known = chosen(read(), names), recorded.latest(results_folder(results))
+    if output:
+        put(output, show.page(claims, known))
+    elif json:
+        print(_recorded(claims, known))
     else:
-        show.show(list(read().values()), known, terminal.console(), whole=False)
+        show.show(claims, known, terminal.console(), whole=bool(names))
     return Exit.OK
+
+
+def _recorded(claims: Sequence[Claim], known: Mapping[str, ClaimVerdict]) -> str:
+    return ClaimsRecord(verdicts={each.name: known[each.name] for each in claims if each.name in known}).recorded()
 
 
 @command.command
@@ -65,8 +73,7 @@ def run(*names: Names, flags: RunFlags = RunFlags()) -> int:  # noqa: B008 - fro
     code = _measured(claims, given, flags.time)
     known = recorded.read(given.results).verdicts
     if flags.json:
-        verdicts = {claim.name: known[claim.name] for claim in claims if claim.name in known}
-        print(ClaimsRecord(verdicts=verdicts).recorded())
+        print(_recorded(claims, known))
     else:
         show.show(claims, known, terminal.console(), whole=True)
     return code
@@ -118,19 +125,3 @@ def _judged(claims: Sequence[Claim], given: Settings) -> dict[str, ClaimVerdict]
             verdicts[claim.name] = judge.of_runs(claim, records, [runs[name] for name in sorted(runs)])
     measure.keep(given.results, verdicts.values())
     return verdicts
-
-
-@command.command
-def report(
-    *names: Names,
-    output: Annotated[Path | None, Parameter(help="write Markdown there")] = None,
-    results: Results = None,
-) -> int:
-    """Print the recorded verdicts, every statement; or write them, as the page docs/claims.md is."""
-    claims, known = chosen(read(), names), recorded.latest(results_folder(results))
-    verdicts = {claim.name: known[claim.name] for claim in claims if claim.name in known}
-    if output is None:
-        show.show(claims, verdicts, terminal.console(), whole=True)
-    else:
-        put(output, show.page(claims, verdicts))
-    return Exit.OK

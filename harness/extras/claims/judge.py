@@ -208,16 +208,16 @@ def _cpu_seconds(trial: Trial) -> float:
 
 
 def _of_figures(said: Statement, figures: Sequence[Mapping[str, float]], cpus: int) -> StatementVerdict:
-    starts = [{at: start[name] for at, start in enumerate(figures) if name in start} for name in said.figures]
-    sides = [tuple(each.values()) for each in starts]
+    sides = [tuple(start[name] for start in figures) for name in said.figures]
     if len(sides) == 1:
         count = sum(map(bool, sides[0]))
         finding = of_count(count, said.said, len(sides[0]), "starts")
         if 0 < count < len(sides[0]):
             finding = Finding(word="undecided", reason=finding.reason)
         return _statement(said, cpus, finding, value=float(count), processes=len(sides[0]))
-    measured = ratio_of_values(starts[0], starts[1], CONFIDENCE) if all(side and all(side) for side in sides) else None
-    return _of_two(said, cpus, measured, sides, f"no start printed {' and '.join(said.figures)}")
+    of, to = (dict(enumerate(side)) for side in sides)
+    measured = ratio_of_values(of, to, CONFIDENCE) if all(map(all, sides)) else None
+    return _of_two(said, cpus, measured, sides, "a start printed zero")
 
 
 def _of_two(

@@ -12,6 +12,8 @@ from rich.text import Text
 
 from harness.extras.claims.claim import Claim
 from harness.records.claims import WORDS, ClaimVerdict, StatementVerdict, Word
+from harness.report.tables import drawn, ratio
+from harness.stats.model import Ratio
 
 TEMPLATE = Path(__file__).with_name("page.md")
 STYLES: Mapping[Word, str] = dict(zip(WORDS, ("green", "yellow", "red", "cyan", "dim"), strict=True))
@@ -23,7 +25,6 @@ LEADS: Mapping[Word, str] = {
     "undecided": "It is open",
 }
 NEVER = "not measured yet"
-COLUMNS = 31  # of a picture
 NARROWEST = math.log(1.25)  # that a picture spans
 
 
@@ -53,44 +54,25 @@ def measured(statement: StatementVerdict) -> str:
         return "–"
     if not statement.to:
         return f"{statement.value:,.0f}"
-    ends = "" if statement.low is None or statement.high is None else f" [{_n(statement.low)}, {_n(statement.high)}]"
-    return f"{_n(statement.value)}×{ends}"
-
-
-def _n(value: float) -> str:
-    return f"{value:,.{3 if value < 1 else 2 if value < 100 else 0}f}"
+    return ratio(Ratio(value=statement.value, low=statement.low, high=statement.high))
 
 
 def expected(statement: StatementVerdict) -> str:
     """What was said, and what theory makes of it on these CPUs where that differs."""
     here = statement.expected
     differs = here is not None and abs(float(statement.said.removesuffix("×")) / here - 1) >= 0.01
-    return f"{statement.said}, here {_n(here)}×" if here and differs else statement.said
+    return f"{statement.said}, here {here:.3g}×" if here and differs else statement.said
 
 
 def picture(statement: StatementVerdict) -> str:
-    """The interval on a logarithmic line, ``├─●─┤``, with 1 as ``│`` and what was said as ``░``; empty without one."""
+    """The interval on a line with what was said; empty without one."""
     if statement.value is None or statement.low is None or statement.high is None:
         return ""
-    ends = [end for end in (statement.least, statement.most) if end]
-    logs = [math.log(value) for value in (1.0, statement.low, statement.high, *ends)]
-    span = max(max(logs) - min(logs), NARROWEST)
-    first = (min(logs) + max(logs) - 1.1 * span) / 2
-
-    def at(value: float) -> int:
-        return round((math.log(value) - first) / (1.1 * span) * (COLUMNS - 1))
-
-    line = ["·"] * COLUMNS
-    if ends:
-        begin = at(statement.least) if statement.least else 0
-        end = at(statement.most) if statement.most else COLUMNS - 1
-        line[begin : end + 1] = "░" * (end + 1 - begin)
-    line[at(1.0)] = "│"
-    low, high = at(statement.low), at(statement.high)
-    line[low : high + 1] = "─" * (high + 1 - low)
-    line[low], line[high] = "├", "┤"
-    line[at(statement.value)] = "●"
-    return "".join(line)
+    shown = [1.0, statement.low, statement.high, *(end for end in (statement.least, statement.most) if end)]
+    room = math.exp(1.1 * max(math.log(max(shown) / min(shown)), NARROWEST) / 2)
+    middle = math.sqrt(min(shown) * max(shown))
+    said = statement.least or 0.0, statement.most or math.inf
+    return drawn(statement.value, statement.low, statement.high, said, (middle / room, middle * room))
 
 
 def show(claims: Sequence[Claim], verdicts: Mapping[str, ClaimVerdict], console: Console, *, whole: bool) -> None:

@@ -6,32 +6,20 @@ from pathlib import Path
 
 from harness.errors import UsageError
 from harness.records import store
-from harness.records.models import ImplementationInfo, MachineSet, RunInfo, RunRecords
+from harness.records.models import ImplementationInfo, MachineSet, RunInfo
 from harness.records.store import RunStore
 
 
 def merged(runs: Mapping[str, Path], results: Path) -> Path:
-    """The folder of one run, new among the results, that is made of these. Raises UsageError and StoreError."""
-    if len(runs) < 2:
-        raise UsageError("report RUN RUN … --deployments: name the run of each deployment, each once")
-    made = merge(runs, f"{time.strftime('%Y%m%d-%H%M%S')}-merged")
-    written = RunStore(results / made.info.run_id, started_at=made.info.started_at)
-    for name in filter(lambda name: getattr(made, name), store.LINES):
-        written.write_text(f"{name}.jsonl", "\n".join(each.recorded() for each in getattr(made, name)))
-    written.write_info(made.info)
-    return written.folder
-
-
-def merge(runs: Mapping[str, Path], run_id: str) -> RunRecords:
-    """One run of the runs of several deployments, by name.
+    """The folder of one run, new among the results, that is made of these, by the names of their deployments.
 
     Raises UsageError for runs that cannot be one, and StoreError.
     """
     found = dict(zip(runs, store.numbered([store.read(folder) for folder in runs.values()]), strict=True))
     infos = [records.info for records in found.values()]
+    if len({(each.started_at, each.machine.hostname) for each in infos}) < max(2, len(infos)):
+        raise UsageError("report RUN RUN … --deployments: name the run of each deployment, each once")
     first = infos[0]
-    if len({(each.started_at, each.machine.hostname) for each in infos}) < len(infos):
-        raise UsageError("two of these are one run: name the run of each deployment, each once")
     deployments: list[MachineSet] = []
     problems: list[str] = []
     implementations: dict[str, ImplementationInfo] = {}
@@ -53,7 +41,7 @@ def merge(runs: Mapping[str, Path], run_id: str) -> RunRecords:
     number = {**(rules if isinstance(rules, dict) else {}), "minimum": most, "maximum": most, "looks": ()}
     info = first.model_copy(
         update={
-            "run_id": run_id,
+            "run_id": f"{time.strftime('%Y%m%d-%H%M%S')}-merged",
             "name": f"{len(found)} deployments",
             "status": "complete",
             "started_at": min(records.info.started_at for records in found.values()),
@@ -68,7 +56,12 @@ def merge(runs: Mapping[str, Path], run_id: str) -> RunRecords:
             "sets": tuple(deployments),
         }
     )
-    return store.joined(found.values(), info)
+    made = store.joined(found.values(), info)
+    written = RunStore(results / info.run_id, started_at=info.started_at)
+    for kind in filter(lambda kind: getattr(made, kind), store.LINES):
+        written.write_text(f"{kind}.jsonl", "\n".join(each.recorded() for each in getattr(made, kind)))
+    written.write_info(info)
+    return written.folder
 
 
 def _profile(info: RunInfo) -> dict[str, object]:
@@ -78,16 +71,14 @@ def _profile(info: RunInfo) -> dict[str, object]:
 
 def _require_alike(first: RunInfo, other: RunInfo, name: str) -> None:
     """Raise UsageError when figures of the two are not of one thing."""
-    here, there = _profile(first), _profile(other)
-    if differing := [key for key in here if here[key] != there.get(key)]:
-        raise UsageError(f"{name} was measured by another profile ({differing[0]} differs): repeat it with these flags")
-    if first.reference != other.reference:
-        raise UsageError(f"{name} has another reference, {other.reference} instead of {first.reference}")
-    for what in ("runtime", "loads"):
-        if getattr(first, what) != getattr(other, what):
-            raise UsageError(f"{name} was measured under another {what.rstrip('s')}: repeat it with these flags")
-    if first.revision != other.revision or first.dirty or other.dirty:
-        one, others = (
-            f"{(each.revision or 'no commit')[:12]}{', changed' if each.dirty else ''}" for each in (other, first)
+    facts = [
+        {**_profile(each), **each.model_dump(include={"reference", "runtime", "loads", "revision"})}
+        for each in (first, other)
+    ]
+    differing = [key for key in facts[0] if facts[0][key] != facts[1].get(key)]
+    if first.dirty or other.dirty:
+        differing.append("what is not committed")
+    if differing:
+        raise UsageError(
+            f"{name} was measured otherwise ({', '.join(differing)}): repeat it with the same flags, at one commit"
         )
-        raise UsageError(f"{name} was measured at {one}, others at {others}: bring checkouts to one commit, unchanged")

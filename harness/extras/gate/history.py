@@ -8,11 +8,10 @@ from cyclopts import Parameter
 
 from harness.errors import Exit, UsageError
 from harness.extras.gate.judge import GateResult
-from harness.extras.gate.words import headline, scale, when
+from harness.extras.gate.words import headline, picture, scale, when
 
 FILE = "tfb-history.jsonl"
 SHOWN = 10  # the latest, after a session
-WIDTH = 41  # characters of an interval's drawing
 
 
 def command(
@@ -47,19 +46,9 @@ def lines(found: Sequence[GateResult]) -> Iterator[str]:
 
 
 def drawn(found: Sequence[GateResult], request: str) -> Iterator[str]:
-    """Each session's interval of a request, all to one scale; ``|`` is where both sides cost the same."""
+    """Each session's interval of a request, all to one scale."""
     of = [(result, one.ratio) for result in found for one in result.requests if one.request == request]
-    low, high = scale([ratio for _, ratio in of])
-
-    def place(value: float) -> int:
-        return round((value - low) / (high - low) * (WIDTH - 1))
-
+    ends = scale([ratio for _, ratio in of])
     for result, ratio in of:
-        row = [" "] * WIDTH
-        row[place(1.0)] = "|"
-        if ratio and ratio.low and ratio.high:
-            for at in range(place(ratio.low), place(ratio.high) + 1):
-                row[at] = "-" if row[at] == " " else "+"
-            row[place(ratio.value)] = "o"
-        said = f"{ratio.value:.2f}x" if ratio else "no interval"
-        yield f"  {when(result)}  {result.head:<20.20} {''.join(row)} {said}".rstrip()
+        said = f"{picture(ratio, result.fail_over, ends)} {ratio.value:.2f}x" if ratio else "no interval"
+        yield f"  {when(result)}  {result.head:<20.20} {said}"

@@ -3,7 +3,6 @@
 import json
 import os
 import re
-import tomllib
 from collections.abc import Iterator, Mapping, Set
 from pathlib import Path
 from typing import Annotated
@@ -57,13 +56,9 @@ APPLICATION = re.compile(
 KNOWN_NODE = re.compile(r"(\w+=\S* )*(node|npm|npx|yarn|pnpm|bun|deno)( |$)")  # others are of node_modules/.bin
 LOCKS = {"pnpm-lock.yaml": "pnpm", "yarn.lock": "yarn", "bun.lock": "bun", "bun.lockb": "bun"}
 TASKS = {"quarkus": "quarkusBuild", "micronaut": "shadowJar", "shadow": "shadowJar"}  # of Gradle
-OTHERS = {  # a file -> what it is, how that is built and started, and the language where that compiles late
-    "*.csproj": (".NET", "dotnet publish -c Release -o out", "dotnet out/{name}.dll --urls http://127.0.0.1:$PORT", ""),
-    "Gemfile": ("Ruby", "bundle install --quiet", "bundle exec puma -b tcp://127.0.0.1:$PORT", ""),
-    "build.sbt": ("Scala", "sbt stage", "target/universal/stage/bin/*", "scala"),
-    "composer.json": ("PHP", "composer install --quiet", "php -S 127.0.0.1:$PORT -t public", ""),
-    "deno.json": ("Deno", "", "deno run --allow-all main.ts", ""),
-    "mix.exs": ("Elixir", "mix deps.get && MIX_ENV=prod mix compile", "MIX_ENV=prod mix phx.server", ""),
+OTHERS = {  # a file -> what it is, and how that is built and started
+    "*.csproj": (".NET", "dotnet publish -c Release -o out", "dotnet out/{name}.dll --urls http://127.0.0.1:$PORT"),
+    "Gemfile": ("Ruby", "bundle install --quiet", "bundle exec puma -b tcp://127.0.0.1:$PORT"),
 }
 # Of a compose file: a service that is built here, and the port within its container that a line like "8080:80" names.
 BUILT = re.compile(r"^  ([\w.-]+):\n(?:    .*\n|\n)*?    build:", re.MULTILINE)
@@ -101,7 +96,7 @@ def _look(place: Path) -> tuple[str, str, str]:
     names = {path.name for path in place.iterdir()}
     others = {mark for mark in OTHERS if any(place.glob(mark))}
     if "package.json" in names:
-        scripts = _read(place / "package.json", "scripts")
+        scripts = _scripts(place)
         if "start" in scripts or not (others or names & {"requirements.txt", "pyproject.toml", "go.mod", "manage.py"}):
             return "Node.js", _node(place, scripts), ""
     if found := _python(place, names):
@@ -112,7 +107,8 @@ def _look(place: Path) -> tuple[str, str, str]:
         package = "." if root or not mains else f"./{mains[0].relative_to(place)}"
         return "Go", _command(f"go build -o server {package}", "./server"), ""
     if "Cargo.toml" in names:
-        return "Rust", _command("cargo build --release", f"target/release/{_crate(place)}"), ""
+        crate = re.search(r'^name *= *"([^"]+)"', _text(place / "Cargo.toml"), re.MULTILINE)
+        return "Rust", _command("cargo build --release", f"target/release/{crate[1] if crate else 'server'}"), ""
     if "pom.xml" in names:
         maven = "./mvnw" if "mvnw" in names else "mvn"
         start = _jar("target", "*.jar", _text(place / "pom.xml"))
@@ -123,8 +119,8 @@ def _look(place: Path) -> tuple[str, str, str]:
         jar = "libs/*-all.jar" if task == "shadowJar" else "libs/*.jar"
         return "Gradle", _command(f"./gradlew -q {task}", _jar("build", jar, text)), "java"
     for mark in sorted(others):
-        kind, build, start, language = OTHERS[mark]
-        return kind, _command(build, start.format(name=next(place.glob(mark)).stem)), language
+        kind, build, start = OTHERS[mark]
+        return kind, _command(build, start.format(name=next(place.glob(mark)).stem)), ""
     composes = sorted(names & {"compose.yaml", "compose.yml", "docker-compose.yaml", "docker-compose.yml"})
     if composes and (own := BUILT.search(text := _text(place / composes[0]))):
         port = PUBLISHED.search(text, own.start())
@@ -146,17 +142,6 @@ def _node(place: Path, scripts: Mapping[str, object]) -> str:
     start = str(scripts.get("start", "node server.js"))
     plain = KNOWN_NODE.match(start) and not any(word in start for word in ("&&", ";", '"', "\\"))
     return _command(build, start if plain else f"{tool} run start")
-
-
-def _crate(place: Path) -> str:
-    """The program that cargo makes: a [[bin]], the package, or a member of a workspace that is one."""
-    for file in (place / "Cargo.toml", *sorted(path.parents[1] / "Cargo.toml" for path in place.glob("*/src/main.rs"))):
-        text = _text(file)
-        if named := re.search(r'^\[\[bin\]\]\s(?:[^\[]*\n)?name *= *"([^"]+)"', text, re.MULTILINE):
-            return named[1]
-        if name := _read(file, "package").get("name"):
-            return str(name)
-    return "server"
 
 
 def _command(build: str, start: str) -> str:
@@ -183,10 +168,6 @@ def _python(place: Path, names: Set[str]) -> tuple[str, str] | None:
     also = "" if server in asked else server
     if "uv.lock" in names:
         build = "uv sync --frozen" + (f" && uv pip install -q {also}" if also else "")
-    elif "poetry.lock" in names:
-        build = "POETRY_VIRTUALENVS_IN_PROJECT=true poetry install" + (
-            f" && poetry run pip install {also}" if also else ""
-        )
     else:
         what = "." if wanted == "pyproject.toml" else f"-r {wanted}"
         build = f"python3 -m venv .venv && .venv/bin/pip install -q {what} {also}".rstrip()
@@ -219,24 +200,18 @@ def _text(file: Path) -> str:
     return file.read_text(encoding="utf-8", errors="replace")
 
 
-def _read(file: Path, section: str) -> dict[str, object]:
-    """A section of a JSON or TOML file; nothing where there is none."""
+def _scripts(place: Path) -> dict[str, object]:
+    """Of package.json; nothing where there are none."""
     try:
-        text = file.read_text(encoding="utf-8")
-        found = (json.loads(text) if file.suffix == ".json" else tomllib.loads(text))[section]
-    except (OSError, ValueError, LookupError, TypeError):
+        found = json.loads(_text(place / "package.json"))["scripts"]
+    except (ValueError, LookupError, TypeError):
         return {}
     return found if isinstance(found, dict) else {}
 
 
 def _path(place: Path) -> str:
-    """The first GET without a parameter: of an OpenAPI document, or as programs declare routes; else the root."""
-    for name in ("openapi.json", "swagger.json", "docs/openapi.json"):
-        for path, own in _read(place / name, "paths").items():
-            if "{" not in path and isinstance(own, dict) and "get" in own:
-                return path
-    routes = (route for path in _programs(place) for route in ROUTE.findall(_text(path)))
-    return next(routes, "/")
+    """The first GET without a parameter, as programs declare routes; else the root."""
+    return next((route for path in _programs(place) for route in ROUTE.findall(_text(path))), "/")
 
 
 def _programs(place: Path) -> Iterator[Path]:

@@ -113,7 +113,7 @@ def judge(
         startup_time=ratio((), (HEAD, "", ANY), (BASE, "", ANY), "startup-time", 0.95, records.processes),
         minutes=minutes,
         started_at=info.started_at,
-        notes=(*notes, *_older_leak(_under_load(records))),
+        notes=tuple(notes),
     )
 
 
@@ -285,14 +285,6 @@ def _growth(trials: Sequence[Trial], side: str) -> tuple[float, float] | None:
             peaks[trial.process].append(trial.server.rss_peak)
     found = [(own[0], own[-1] - own[0]) for own in peaks.values() if len(own) > 1]
     return (median(f for f, _ in found), median(g for _, g in found)) if found else None
-
-
-def _older_leak(trials: Sequence[Trial]) -> list[str]:
-    """What base's memory grows by, of which nothing is said against head."""
-    base = _growth(trials, BASE)
-    if not base or base[1] < max(LEAK_BYTES, LEAK_SHARE * base[0]):
-        return []
-    return [f"base's memory grows under load by {base[1] / 1e6:.0f} MB, too: a leak that is older, or a heap"]
 
 
 def _leak(trials: Sequence[Trial]) -> str:

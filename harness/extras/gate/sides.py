@@ -3,6 +3,7 @@
 import os
 import re
 import shutil
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -85,11 +86,10 @@ def _folder(repository: Path, target: str | None, place: Path, notes: list[str])
             more = f" and {len(changed) - 3} more" if changed[3:] else ""
             notes.append(f"head is the working tree with what is not committed: {', '.join(changed[:3])}{more}")
     else:
-        archive = place.with_suffix(".tar")
-        commit = _commit(repository, target)
-        _git(repository, "-C", top, "archive", "--format=tar", "-o", str(archive), commit)
-        shutil.unpack_archive(archive, place)
-        archive.unlink()
+        # An index of its own; git archive would leave out what .gitattributes says is not to be exported.
+        index = {**os.environ, "GIT_INDEX_FILE": f"{place}.index"}
+        _git(repository, "read-tree", _commit(repository, target), env=index)
+        _git(repository, "-C", top, "checkout-index", "--all", f"--prefix={place}/", env=index)
     if not (place / inside).is_dir():
         raise UsageError(f"{target or 'the working tree'} has no folder {inside}")
     return place / inside
@@ -109,18 +109,18 @@ def _commit(repository: Path, revision: str) -> str:
     raise UsageError(f"{revision!r} is no commit of {repository}: {hint}")
 
 
-def _git(repository: Path, *words: str) -> str:
+def _git(repository: Path, *words: str, env: Mapping[str, str] | None = None) -> str:
     if shutil.which("git") is None:
         raise UsageError(f"git is not on this machine: install it, or {TWO_FOLDERS}")
     if not repository.is_dir():
         raise UsageError(f"{repository} is not a folder")
-    done = _run(repository, *words)
+    done = _run(repository, *words, env=env)
     if done.status != 0:
         raise UsageError(f"git {words[0]} in {repository}: {done.stdout.strip()[-300:]}; or {TWO_FOLDERS}")
     return done.stdout
 
 
-def _run(repository: Path, *words: str) -> process.Completed:
+def _run(repository: Path, *words: str, env: Mapping[str, str] | None = None) -> process.Completed:
     # As root in somebody else's clone git would refuse.
     own = ["-c", "safe.directory=*"] if os.geteuid() == 0 else []
-    return process.run(["git", *own, "-C", str(repository), *words], seconds=GIT_SECONDS)
+    return process.run(["git", *own, "-C", str(repository), *words], seconds=GIT_SECONDS, env=env)

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 
 from harness.extras.gate.judge import ALL, GateResult, RequestVerdict
-from harness.report.tables import ratio
+from harness.report.tables import drawn, ratio
 from harness.stats.model import Ratio
 from harness.units import format_micros, format_rate, format_seconds
 
@@ -82,7 +82,14 @@ def remarks(result: GateResult) -> list[str]:
 def scale(ratios: Sequence[Ratio | None], margin: float = 0.05) -> tuple[float, float]:
     """From where to where intervals are drawn: all of them, and what counts as the same."""
     known = [bound for found in ratios if found for bound in (found.low, found.high) if bound]
-    return min([1 / (1 + margin), *known]) - 0.02, max([1 + margin, *known]) + 0.02
+    return 0.98 * min([1 / (1 + margin), *known]), 1.02 * max([1 + margin, *known])
+
+
+def picture(found: Ratio | None, margin: float, ends: tuple[float, float]) -> str:
+    """The interval on a line from one end to the other, with what counts as the same; empty where there is none."""
+    if found is None or not found.low or not found.high:
+        return ""
+    return drawn(found.value, found.low, found.high, (1 / (1 + margin), 1 + margin), ends)
 
 
 def text(result: GateResult) -> str:

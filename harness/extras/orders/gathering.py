@@ -12,7 +12,7 @@ import psycopg
 
 from harness.errors import StartError
 from harness.extras.orders.calls import Calls, refused
-from harness.extras.orders.model import Answer, Call, Crowd, Held, OrderEvidence, Orders, differences
+from harness.extras.orders.model import Answer, Call, Crowd, OrderEvidence, Orders
 from harness.extras.orders.tables import ITEMS, ORDERS, OrderTables, order_tables
 from harness.runtime import NO_DATABASE
 from harness.verify.checks.asking import Asking, Lane
@@ -46,8 +46,9 @@ def gather(asking: Asking, evidence: Evidence) -> None:
         lane = stack.enter_context(Lane(asking.client()))
         with suppress(_NotMadeError):
             _Gathering(asking, seen, lane, view).gather()
+    every = (*seen.answers, *(answer for crowd in seen.crowds for answer in crowd.answers))
     # Of rows that were changed behind the server only those tell what is right.
-    evidence.declared = [a.exchange for a in seen.answers if not a.changed or a.exchange.response is None]
+    evidence.declared = [a.exchange for a in every if not a.changed or a.exchange.response is None]
 
 
 class _Gathering:
@@ -94,7 +95,7 @@ class _Gathering:
         answer = Answer(
             call=call, exchange=exchange, prices=prices, before=before, after=after, settled=after, changed=changed
         )
-        if answer.wrote and any(differences(answer, after)):
+        if answer.wrote and any(answer.differences(after)):
             time.sleep(LATE_SECONDS)
             answer = replace(answer, settled=view.orders())
         self._found.answers.append(answer)
@@ -216,19 +217,15 @@ class _Gathering:
         dealt, before = [list(calls()) for _ in range(CONNECTIONS)], self._view.orders()
         with ThreadPoolExecutor(CONNECTIONS) as pool:
             answers = tuple(answer for part in pool.map(ask, dealt) for answer in part)
-        self._add_crowd(before, answers)
+        self._add(Crowd(answers=answers, before=before))
 
-    def _add_crowd(self, before: Orders, answers: tuple[Answer, ...]) -> None:
-        self._settle()
-        view = self._view
-        self._found.crowds.append(Crowd(answers=answers, prices=view.prices(), before=before, after=view.orders()))
-
-    def _settle(self) -> None:
-        """Wait until nobody is at work any more; sessions are not for everybody to see."""
+    def _add(self, crowd: Crowd) -> None:
+        """Wait until nobody is at work any more, and look at the tables."""
         if self._view.admin:
             self._view.settle(SETTLED_SECONDS)
-        else:
+        else:  # sessions are not for everybody to see
             time.sleep(LATE_SECONDS)
+        self._found.crowds.append(replace(crowd, prices=self._view.prices(), after=self._view.orders()))
 
     def _writes_held(self, parts: Sequence[int]) -> None:
         """Every kind of write while commits are held up."""
@@ -241,10 +238,7 @@ class _Gathering:
             self._calls.call("delete item", shorter, self._made[shorter][0]),
             self._calls.call("load orders", body={"orders": 2}),
         ]
-        held = self._held([calls], parts)
-        self._settle()
-        self._found.answers += held.answers
-        self._found.held.append(held)
+        self._held([calls], parts)
 
     def _overlap(self) -> None:
         """Changes of one order, all begun before any of them can commit; of another a card behind an item."""
@@ -255,15 +249,9 @@ class _Gathering:
             *(self._calls.call("delete item", order, item) for item in self._made[order][:2]),
             self._calls.add(other, items[0], 3),
         ]
-        held = self._held(
-            [first, [self._calls.call("change card", other, body={"card": self._card()})]], (ORDERS, ITEMS)
-        )
-        if held.stuck:
-            self._found.held.append(held)
-        else:
-            self._add_crowd(held.before, held.answers)
+        self._held([first, [self._calls.call("change card", other, body={"card": self._card()})]], (ORDERS, ITEMS))
 
-    def _held(self, turns: Sequence[Sequence[Call]], parts: Sequence[int]) -> Held:
+    def _held(self, turns: Sequence[Sequence[Call]], parts: Sequence[int]) -> None:
         """Calls that are asked, turn by turn, while commits are held up; then the parts of these are let through."""
         view, before = self._view, self._view.orders()
         early: tuple[Answer, ...] = ()
@@ -287,7 +275,7 @@ class _Gathering:
                 answers = tuple(one.result() for one in asked)
             except psycopg.errors.LockNotAvailable as error:
                 stuck = f"the tables are locked although nothing is asked: {str(error).strip()}"
-        return Held(before=before, answers=answers, early=early, seen=tuple(seen), stuck=stuck)
+        self._add(Crowd(answers=answers, before=before, early=early, seen=tuple(seen), stuck=stuck))
 
     def _ask_alone(self, call: Call) -> Answer:
         """On a connection of its own, with the time that commits are held up for."""

@@ -1,13 +1,13 @@
 """Orders as JSON has them and as the tables hold them, what was seen of them, and what a write makes of them."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
-from typing import Any, Literal, TypeVar, cast
+from typing import Any, TypeVar, cast
 
 from harness.plan.requests import Expect
-from harness.verify.checks import Check, Finding, check, shown
+from harness.verify.checks import Check, Finding, check
 from harness.verify.checks.evidence import Case, Evidence, Exchange
 
 CARD = "4111111111111111"  # of the orders of a load
@@ -125,26 +125,23 @@ class Answer:
         number = self.document.get("id") if isinstance(self.document, dict) else None
         return number if type(number) is int else None
 
-
-@dataclass(frozen=True, kw_only=True)
-class Held:
-    """Writes under way while no transaction could commit: who answered all the same, and what became visible."""
-
-    before: Orders
-    answers: tuple[Answer, ...]
-    early: tuple[Answer, ...]  # came while the commit was held
-    seen: tuple[Orders, ...]  # the tables while a part of the commits was let through
-    stuck: str | None = None  # why the tables could not be had: a transaction that is left open
+    def differences(self, state: Orders) -> Iterator[Finding]:
+        """In what the tables are not what this write must have made of those of before."""
+        for found in differences([self], self.before or {}, state, self.prices):
+            yield replace(found, message=f"{self.call}: {found.message}")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Crowd:
-    """Many calls at once, on several connections, and the tables around them."""
+    """Many calls at once, on several connections, and the tables around them; commits may be held up meanwhile."""
 
     answers: tuple[Answer, ...]  # those of a connection in their order
-    prices: Prices
     before: Orders
-    after: Orders
+    prices: Prices = field(default_factory=dict)
+    after: Orders = field(default_factory=dict)  # once nobody is at work any more
+    early: tuple[Answer, ...] = ()  # came while no transaction could commit
+    seen: tuple[Orders, ...] = ()  # the tables while a part of the commits was let through
+    stuck: str | None = None  # why the tables could not be had: a transaction that is left open
 
 
 @dataclass(kw_only=True)
@@ -152,7 +149,6 @@ class OrderEvidence:
     """All that was seen of one order service; what was not looked at is empty."""
 
     answers: list[Answer] = field(default_factory=list)  # one call at a time
-    held: list[Held] = field(default_factory=list)
     crowds: list[Crowd] = field(default_factory=list)
     unseen: str | None = None  # why the database could not be looked at
 
@@ -187,19 +183,6 @@ def wanted(call: Call, number: int, order: Order) -> object:
     return documents.get(call.operation, {**head, "items": items})
 
 
-def same(found: object, expected: object) -> bool:
-    """Whether documents are equal, in whatever order items stand."""
-    return _by_item(found) == _by_item(expected)
-
-
-def _by_item(document: object) -> object:
-    items = document.get("items") if isinstance(document, dict) else document
-    if not isinstance(items, list):
-        return document
-    in_order = sorted(items, key=lambda item: str(item.get("itemId")) if isinstance(item, dict) else "")
-    return {**document, "items": in_order} if isinstance(document, dict) else in_order
-
-
 def told(order: Order | None) -> str:
     """An order as a message shows it."""
     if order is None:
@@ -209,17 +192,6 @@ def told(order: Order | None) -> str:
 
 
 # ---- what a write makes of the tables --------------------------------------------------------------------------------
-
-Kind = Literal["stored", "once", "price", "total", "deleted", "other", "load"]
-Difference = tuple[Kind, Finding]  # one thing in which the tables are not what a write should have made of them
-SAID: Mapping[Kind, str] = {
-    "stored": "order {} is not stored as it was asked for",
-    "once": "order {} was made beside the one that is answered",
-    "price": "an item of order {} has a price that the table item does not hold",
-    "total": "order {}: the total is not the sum of quantity and price of its items",
-    "deleted": "order {} is still there",
-    "other": "order {} changed, which nobody asked for",
-}
 
 
 def applied(call: Call, order: Order | None, prices: Prices) -> Order | None:
@@ -236,41 +208,26 @@ def applied(call: Call, order: Order | None, prices: Prices) -> Order | None:
     return Order(customer=order.customer, card=card, total=total(lines), lines=lines)
 
 
-def differences(answer: Answer, state: Orders) -> Iterator[Difference]:
-    """In what the tables differ from what an answered write must have made of those of before."""
-    call, before, subject = answer.call, answer.before or {}, answer.call.order
+def differences(answers: Iterable[Answer], before: Orders, after: Orders, prices: Prices) -> Iterator[Finding]:
+    """In what the tables are not as these answered writes must have left them, one after the other."""
     expected: dict[int, Order | None] = dict(before)
-    new = state.keys() - before.keys()
-    if call.operation == "load orders":
-        made = Counter(told(state[number]) for number in new)
-        wished = Counter(map(told, loaded(call.document["orders"], answer.prices)))
-        if made != wished:
-            should, found = (
-                shown("; ".join((*one, f"{one.total()} in all"))) for one in (wished - made, made - wished)
-            )
-            yield "load", Finding(f"{call}: other orders were made", expected=should, actual=found)
-        new = set()
-    else:
-        if call.operation == "create order":
-            subject = answer.id or min(new, default=0)
-        expected[subject] = applied(call, before.get(call.order), answer.prices)
-    for number in sorted(expected.keys() | new):
-        due, there = expected.get(number), state.get(number)
-        if due != there:
-            kind = _kind(due, there)
-            if number != subject:
-                kind = "once" if number in new and call.operation == "create order" else "other"
-            message = f"{call}: {SAID[kind].format(number)}"
-            yield kind, Finding(message, expected=told(due), actual=told(there))
-
-
-def _kind(expected: Order | None, found: Order | None) -> Kind:
-    """In what the order that a write is about differs first."""
-    if expected is None:
-        return "deleted"
-    if found is None or found.asked != expected.asked:
-        return "stored"
-    return "total" if found.lines == expected.lines else "price"
+    many = Counter[str]()  # that were made by a load, whose ids nobody is told
+    for answer in answers:
+        call, number = answer.call, answer.call.order or answer.id
+        if not answer.good or call.status >= 400:
+            continue
+        if call.operation == "load orders":
+            many.update(map(told, loaded(call.document["orders"], prices)))
+        elif number is not None:
+            expected[number] = applied(call, expected.get(number), prices)
+    for number in sorted(expected.keys() | after.keys()):
+        due, there = expected.get(number), after.get(number)
+        if number not in expected and many[told(there)] > 0:
+            many[told(there)] -= 1
+        elif due != there:
+            yield Finding(f"order {number} is not as was answered", expected=told(due), actual=told(there))
+    for order, count in (+many).items():
+        yield Finding("orders of a load were not made", expected=order, actual=f"{count} fewer")
 
 
 def loaded(count: int, prices: Prices) -> Iterator[Order]:

@@ -14,16 +14,19 @@ from xml.sax.saxutils import escape
 from zlib import crc32
 
 from harness.errors import EnvironmentLacksError, LoadError, StartError, TfbError, UsageError
+from harness.experiment import bench
 from harness.experiment.generators import LoadRun
 from harness.experiment.generators.registry import GENERATORS
 from harness.experiment.modes import built
+from harness.experiment.observe import Observation, observe
 from harness.experiment.preparation import choose_work
 from harness.experiment.progress import Display, Progress
 from harness.host import ownership, process
+from harness.host.clock import SYSTEM_CLOCK
 from harness.plan.config import Settings
 from harness.plan.discovery import Implementation
 from harness.records.models import Load
-from harness.runtime import Runtime, Server
+from harness.runtime import Database, Runtime, Server
 
 SECONDS = 10.0  # that perf looks
 BESIDE_SECONDS = 2.0  # of load before and after that
@@ -63,7 +66,7 @@ def profile(settings: Settings) -> Mapping[str, object]:
         made.database.restore()
         log, path = made.logs.log(implementation.name, "profile"), implementation.ready_path
         with made.runtime.start(implementation, address, log, ready_path=path) as server:
-            return _sample(settings, made.runtime, server, kind, level)
+            return _sample(settings, made.runtime, made.database, server, kind, level)
 
 
 def _with_names(implementation: Implementation) -> Implementation:
@@ -78,12 +81,14 @@ def _with_names(implementation: Implementation) -> Implementation:
     return replace(implementation, entry=entry)
 
 
-def _sample(settings: Settings, runtime: Runtime, server: Server, kind: str, level: Load) -> Mapping[str, object]:
+def _sample(
+    settings: Settings, runtime: Runtime, database: Database, server: Server, kind: str, level: Load
+) -> Mapping[str, object]:
     test_type = server.implementation.test_types[kind]
     generator = GENERATORS[settings.profile.generator](runtime)
 
-    def load(length: float) -> tuple[int, float]:
-        """Responses and seconds of one closed loop."""
+    def load(length: float) -> Observation:
+        """One closed loop."""
         asked = LoadRun(
             url=server.endpoint.url(test_type.path(server.implementation.urls[kind], level)),
             host=server.endpoint.host,
@@ -94,28 +99,25 @@ def _sample(settings: Settings, runtime: Runtime, server: Server, kind: str, lev
             seed=settings.seed,
         )
         with ownership.scratch("tfb-load-") as folder:
-            arguments, waits = generator.arguments(asked, folder), generator.waits_for_go
-            with runtime.generator(generator.program, arguments, waits_for_go=waits, folder=folder) as running:
-                running.begin()
-                if running.wait(length + 15) is None:
-                    raise LoadError(f"the load generator was not done {length + 15:.0f} s after its start")
-                result = generator.result(asked, running.output())
-        return result.requests - result.errors.status, result.duration
+            words = generator.arguments(asked, folder)
+            return observe(
+                runtime, SYSTEM_CLOCK, server, generator, asked, words, folder,
+                database=database, response_bytes=None, others=(), tell=lambda _: None,
+            )  # fmt: skip
 
     load(8.0)
-    before = server.meter.read()
-    alive = {pid: name for pid in before.pids if (name := _name(pid))}
+    alive = {pid: name for pid in server.meter.read().pids if (name := _name(pid))}
     if not alive:
         raise StartError("the profiler found no process of the server alive")
     with ownership.scratch("tfb-perf-") as scratch, ThreadPoolExecutor(1) as pool:
         loading = pool.submit(load, SECONDS + 2 * BESIDE_SECONDS)
         time.sleep(BESIDE_SECONDS)
         _record(alive, scratch / "perf.data")
-        responses, took = loading.result()
-        after = server.meter.read()  # before the server is asked for the names of its methods
+        seen = loading.result()  # before the server is asked for the names of its methods
         stacks = _stacks(alive, scratch / "perf.data")
     if not stacks:
         raise StartError("the profiler saw nothing: the server used no CPU while it looked")
+    throughput, cpu = bench.figures(seen.result, seen.server.cpu_seconds)
     stamp = time.strftime("%Y%m%d-%H%M%S")
     folder = settings.results / FOLDER / f"{stamp}-{server.implementation.name}-{kind}"
     folder.mkdir(parents=True)
@@ -128,12 +130,11 @@ def _sample(settings: Settings, runtime: Runtime, server: Server, kind: str, lev
         "profiler": f"perf, cpu-clock at {HERTZ} Hz",
         "samples": sum(stacks.values()),
         "kernel_share": round(kernel / sum(stacks.values()), 4),  # of samples whose innermost frame is the kernel's
-        "requests_per_second": responses / took,
-        "cpu_seconds_per_request": (after.cpu_seconds - before.cpu_seconds) / max(1, responses),
+        "requests_per_second": throughput,
+        "cpu_seconds_per_request": cpu,
     }
     title = f"{server.implementation.name}, {kind} at {level.label}, {figures['profiler']}"
     (folder / "flame.svg").write_text(flame_graph(stacks, title), encoding="utf-8")
-    (folder / "stacks.txt").write_text(folded(stacks), encoding="utf-8")
     (folder / "sample.json").write_text(json.dumps(figures, indent=2) + "\n", encoding="utf-8")
     return figures
 
@@ -199,11 +200,6 @@ def parse_perf(text: str) -> Stacks:
             kernel = library.startswith(("[kernel", "[guest.kernel"))
             frames.append(f"{symbol} [k]" if kernel else symbol)
     return dict(found)
-
-
-def folded(stacks: Stacks) -> str:
-    """One line a stack, ``outer;inner count``: what other flame graph programs read."""
-    return "".join(f"{';'.join(stack)} {count}\n" for stack, count in sorted(stacks.items()))
 
 
 def flame_graph(stacks: Stacks, title: str) -> str:

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from html import escape
 from pathlib import Path
+from urllib.parse import quote
 
 from harness.dashboard import saved
 from harness.dashboard.build import ensure_built
@@ -51,16 +52,6 @@ class Site(Record):
     """Everything that the lists are made from."""
 
     rounds: tuple[Round, ...] = ()  # oldest first
-
-    @property
-    def slugs(self) -> dict[str, str]:
-        """Implementation -> its part of an address; it keeps the one that it had first."""
-        found: dict[str, str] = {}
-        for name in dict.fromkeys(name for one in self.rounds for run in one.runs for name in run.facts):
-            base = _slug(name) or "implementation"
-            numbered = (base, *(f"{base}-{number}" for number in range(2, len(found) + 3)))
-            found[name] = next(slug for slug in numbered if slug not in found.values())
-        return dict(sorted(found.items()))
 
 
 def publish(runs: Sequence[Path], output: Path, *, name: str, published_at: float) -> Site:
@@ -145,7 +136,7 @@ def _facts(info: ImplementationInfo) -> str:
 
 
 def _slug(name: str) -> str:
-    """A name as a part of an address; empty for one without a letter or digit."""
+    """A round's name as a part of an address; empty for one without a letter or digit."""
     return re.sub(r"[^a-z0-9._-]+", "-", name.lower()).strip("-.")[:60]
 
 
@@ -165,12 +156,17 @@ def _lists(site: Site, style: str) -> Iterable[tuple[str, str]]:
             )
         rounds += "</ul>"
     yield "index.html", _page("Rounds", rounds, "", style)
-    members = "".join(f'<li><a href="{slug}.html">{escape(name)}</a></li>' for name, slug in site.slugs.items())
-    yield "implementations/index.html", _page("Implementations", f'<ul class="checks">{members}</ul>', "../", style)
     facts = {name: told for one in site.rounds for run in one.runs for name, told in run.facts.items()}
-    for name, slug in site.slugs.items():
-        body = f"<p>{escape(facts[name])}</p>{_history(site, name)}"
-        yield f"implementations/{slug}.html", _page(name, body, "../", style)
+    members = "".join(f'<li><a href="{quote(_address(name))}">{escape(name)}</a></li>' for name in sorted(facts))
+    yield "implementations/index.html", _page("Implementations", f'<ul class="checks">{members}</ul>', "../", style)
+    for name, told in facts.items():
+        body = f"<p>{escape(told)}</p>{_history(site, name)}"
+        yield f"implementations/{_address(name)}", _page(name, body, "../", style)
+
+
+def _address(name: str) -> str:
+    """The file of an implementation's page, whatever characters its name has."""
+    return f"{quote(name, safe='')}.html"
 
 
 def _history(site: Site, name: str) -> str:

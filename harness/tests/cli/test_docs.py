@@ -68,7 +68,7 @@ def test_every_command_and_module_that_a_page_runs_exists(page: str) -> None:
         verb = [each.rstrip(",.:") for each in arguments[:1] if not each.startswith("-") and each != "VERB"]
         assert set(verb) <= set(VERBS), f"./tfb {' '.join(arguments)}"
         if verb == ["claims"]:
-            verb += [each for each in arguments[1:2] if each in ("run", "report")]
+            verb += [each for each in arguments[1:2] if each == "run"]
         known = flags_of(verb) | (flags_of(["run"]) if "--" in arguments else set())
         flags = {each.partition("=")[0].rstrip(",.:") for each in arguments if each.startswith("--")} - {"--"}
         assert flags - known == set(), f"./tfb {' '.join(arguments)}"
@@ -121,7 +121,7 @@ def test_pages_and_profiles_use_the_terms_of_the_field(name: str) -> None:
     assert objections((REPOSITORY / name).read_text(encoding="utf-8")) == []
 
 
-@pytest.mark.parametrize("verb", [*VERBS, "claims run", "claims report"])
+@pytest.mark.parametrize("verb", [*VERBS, "claims run"])
 def test_every_flag_has_a_help_text_in_the_terms_of_the_field(verb: str) -> None:
     command = command_of(verb.split())
     flags = command.assemble_argument_collection()

@@ -21,7 +21,7 @@ LOAD = "load"  # what the database counted around a load, or over a process
 OURS = frozenset(
     (
         *(f"http.{n}" for n in (3, 5, 8, *range(12, 25))),
-        *(f"order.{n}" for n in (1, 2, 3, 4, 6)),
+        *(f"order.{n}" for n in (1, 2, 3, 4)),
         *("delay.2", "delay.3", "fan-out.2", "update.3", "statements.1", "statements.4", "load.5"),
     )
 )

@@ -52,30 +52,20 @@ def test_a_claim_has_the_name_of_its_file_and_its_run_measures_its_cells_alone(t
     assert settings_of([claim], replace(given, profile=exactly), 1.0).profile.processes.minimum == 2
 
 
-def test_each_talk_s_own_statements_decide_and_context_is_marked() -> None:
-    """Whoever adds a statement says whose it is: what a talk gives no figure and no order for is context."""
-    for claim in read().values():
-        assert any(not each.context for each in claim.compare), claim.name
-        for each in claim.compare:
-            if each.metric == "cpu-per-request":
-                assert each.context, f"{claim.name}: {each.name}: no talk speaks of CPU per request"
+def test_cpu_per_request_is_context_since_no_talk_speaks_of_it() -> None:
+    told = {f"{claim.name}: {one.name}": one for claim in read().values() for one in claim.compare}
+    assert [name for name, one in told.items() if one.metric == "cpu-per-request" and not one.context] == []
 
 
 @pytest.mark.parametrize(
     ("old", "new", "complaint"),
     [
-        ('title = "t"', "", "title: Field required"),
         ("ratio =", "ration =", "compare.0.ration: unknown key; did you mean ratio?"),
-        ("queries = 20 }\nr", "querries = 20 }\nr", "compare.0.to.querries: unknown key; did you mean queries?"),
         ('"throughput"', '"troughput"', "compare.0.metric: Value error, no metric 'troughput'; did you mean"),
         ('"query"', '"querry"', "compare.0.of.test_type: Value error, no test type 'querry'; did you mean query"),
-        ("ratio = 2.5", "", "compare.0: Value error, says exactly one of ratio and order"),
         ("ratio = 2.5", 'ratio = 2.5\norder = "higher"', "compare.0: Value error, says exactly one of ratio and order"),
-        ("ratio = 2.5", "ratio = -1", "compare.0.ratio: Input should be greater than 0"),
-        ("ratio = 2.5", "ratio = 2.5\nrounds = { calls = 20, les = 1 }", "compare.0.rounds.les: unknown key"),
         ("ratio = 2.5", 'order = "higher"\nrounds = { calls = 20 }', "rounds go with a ratio"),
         ("ratio = 2.5", "ratio = 2.5\ncontext = true", "compare: all are context, none is the source's own"),
-        ("[[compare]]", "[[compare]", "not valid TOML"),
     ],
 )
 def test_a_broken_file_is_named_with_its_key(tmp_path: Path, old: str, new: str, complaint: str) -> None:

@@ -26,6 +26,9 @@ def test_the_list_has_every_claim_with_its_last_verdict(results: str, capsys: py
     row = next(line for line in lines if line.startswith("multiple-queries"))
     assert "supported" in row
     assert [name for name in read() if not any(line.startswith(name) for line in lines)] == []
+    assert cli.main(["claims", "multiple-queries", "--results", results]) == 0
+    assert "●" in (whole := capsys.readouterr().out)
+    assert "a-thousand-threads" not in whole
 
 
 def test_a_dry_run_shows_the_cells_of_each_claim_and_how_long_it_takes(

@@ -22,8 +22,6 @@ def test_connections_and_threads_are_shared_and_none_is_lost_and_every_client_ha
     own = [part.arguments for part in shares("loadgen", ["--connections", "3", "--threads", "1", URL], 3)]
     assert own == [["--connections", "1", "--threads", "1", URL]] * 3
 
-
-def test_fewer_connections_than_clients_cannot_be_shared() -> None:
     with pytest.raises(LoadError, match="1 connections cannot be shared by 2 clients"):
         shares("wrk", ["-c", "1", "-t", "1"], 2)
 

@@ -98,7 +98,6 @@ BLOWS: dict[str, tuple[Blow, str]] = {
     "the link of a client is down": (lambda lab, _: lab.link("c1", "down"), "machine c1"),
     "an ssh session ends": (kill_session, "the machine app is lost: its ssh session ended"),
     "the server's engine hangs": (lambda lab, _: lab.hang("app"), "machine app has not answered"),
-    "the server's machine is switched off": (lambda lab, _: lab.kill("app"), "the machine app is lost"),
     "the database's engine hangs": (lambda lab, _: lab.hang("db"), "machine db has not answered"),
 }
 

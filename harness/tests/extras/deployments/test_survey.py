@@ -19,16 +19,12 @@ def found(files: dict[str, str | None], load: str = "0.10 0.1 0.1 1/9 9") -> dic
     return {"nofile": 100_000, "cpus": list(range(8)), "load": load, "files": files}
 
 
-def test_a_quiet_machine_with_a_fixed_clock_has_the_best_grade() -> None:
-    known = facts(INFO, found({**FILES, "/sys/class/dmi/id/product_name": None}))
-    assert (known.hostname, known.cpu_model, known.cpus_usable) == ("app", "Fast CPU", tuple(range(8)))
-    assert (known.governor, known.turbo, known.smt, known.virtualised) == ("performance", False, False, None)
-    assert (known.grade, known.concerns) == ("A", ())
-
-
-def test_what_disturbs_it_is_named_as_of_this_machine() -> None:
+def test_a_machine_has_its_grade_by_its_files_and_what_disturbs_it_is_named_as_of_this_one() -> None:
+    quiet = facts(INFO, found({**FILES, "/sys/class/dmi/id/product_name": None}))
+    assert (quiet.hostname, quiet.cpu_model, quiet.cpus_usable) == ("app", "Fast CPU", tuple(range(8)))
+    assert (quiet.governor, quiet.turbo, quiet.smt, quiet.virtualised) == ("performance", False, False, None)
+    assert (quiet.grade, quiet.concerns) == ("A", ())
     guest = FILES | {"/proc/cpuinfo": "model name : Fast CPU\nflags : fpu hypervisor"}
-    known = facts(INFO, found({**guest, "/sys/class/dmi/id/product_name": "KVM"}, load="20.0 1 1"))
-    assert known.virtualised == "KVM"
-    assert known.grade == "D"
-    assert any("load average 20.0" in concern for concern in known.concerns)
+    busy = facts(INFO, found({**guest, "/sys/class/dmi/id/product_name": "KVM"}, load="20.0 1 1"))
+    assert (busy.virtualised, busy.grade) == ("KVM", "D")
+    assert any("load average 20.0" in concern for concern in busy.concerns)

@@ -17,7 +17,8 @@ def shop(tmp_path: Path) -> Path:
     """A service in a folder of a repository, with a file that git ignores."""
     folder = tmp_path / "all" / "shop"
     folder.mkdir(parents=True)
-    for name, text in (("tfb.toml", TOML), (".gitignore", ".env\n"), (".env", "KEY=1\n"), ("../lib", "")):
+    files = {"tfb.toml": TOML, ".gitignore": ".env\n", ".env": "KEY=1\n", "../lib": ""}
+    for name, text in {**files, "../.gitattributes": "lib export-ignore\n"}.items():
         (folder / name).write_text(text, encoding="utf-8")
     as_somebody = ["-c", "user.name=a", "-c", "user.email=a@example.org", "-c", "safe.directory=*"]
     for words in (["init", "-q"], ["add", "-A"], ["commit", "-q", "-m", "a shop"]):

@@ -5,7 +5,7 @@ from xml.etree import ElementTree
 import pytest
 
 from harness import cli
-from harness.extras.profiler import flame_graph, folded, parse_perf
+from harness.extras.profiler import flame_graph, parse_perf
 
 PERF = """node   123/124   7.1:
 \tffffffff81000000 tcp_sendmsg+0x10 ([kernel.kallsyms])
@@ -20,7 +20,6 @@ node 9 123/123 7.2:
 def test_perf_s_stacks_are_turned_around_and_the_kernel_is_marked() -> None:
     stacks = parse_perf(PERF)
     assert stacks == {("node", "handle<T>", "tcp_sendmsg [k]"): 1, ("node 9", "[libc.so.6]"): 1}
-    assert folded(stacks) == "node;handle<T>;tcp_sendmsg [k] 1\nnode 9;[libc.so.6] 1\n"
 
 
 def test_a_frame_is_as_wide_as_its_share_and_its_name_is_escaped() -> None:
