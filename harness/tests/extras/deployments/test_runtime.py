@@ -1,6 +1,7 @@
 """A run over machines on a real engine, which a context of the Docker client names as another machine's."""
 
 import os
+import shutil
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,8 +14,9 @@ from harness.plan.hosts import of_flags
 from harness.runtime import OfSeveral, compose
 from harness.runtime.choice import choose
 from harness.runtime.database import connect
-from harness.tests.runtime.test_containers import built
+from harness.tests.doubles.implementations import implementation
 from harness.tests.runtime.test_docker import settings
+from harness.tests.scene import DOCKERFILE, SERVER
 
 pytestmark = [pytest.mark.docker, pytest.mark.e2e, pytest.mark.timeout(900)]
 
@@ -39,7 +41,10 @@ def runtime(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MachinesRuntim
 
 
 def test_server_database_and_clients_work_together_and_leave_nothing(runtime: MachinesRuntime, tmp_path: Path) -> None:
-    known = built(runtime, tmp_path)
+    shutil.copy(SERVER, tmp_path / "server.pl")
+    (tmp_path / "unit.dockerfile").write_text(DOCKERFILE)
+    known = implementation(tmp_path, "unit", docker_cmd="good", local={"run": ["false"]})
+    assert runtime.build(known, tmp_path / "build.log").status == "ok"
     with runtime.database() as shared, shared.own(known.name) as own:
         with connect(own.address) as connection:
             assert connection.execute(b"SELECT count(*) FROM fortune").fetchone() == (12,)
