@@ -15,13 +15,6 @@ def test_a_generator_that_waits_begins_at_go() -> None:
         assert running.output() == '{"ready":true}\ngo\n'
 
 
-def test_a_generator_without_a_word_begins_by_itself() -> None:
-    with started(["echo", "done"]) as running:
-        running.begin()
-        assert running.wait(10) == 0
-        assert (running.output(), running.command) == ("done\n", ("echo", "done"))
-
-
 def test_one_that_ends_before_it_is_ready_is_an_error_with_what_it_said() -> None:
     with (
         started(["sh", "-c", "printf 'no such option'; exit 2"], waits_for_go=True) as running,
