@@ -25,7 +25,8 @@ LOOKS = (
 
 
 def test_a_server_cannot_enter_the_database_of_another(postgres: EmbeddedDatabase) -> None:
-    with postgres.own("one") as one, postgres.own("two") as two:
+    """Though of their names the same is left where nothing but letters and digits may stand."""
+    with postgres.own("x-1") as one, postgres.own("x_1") as two:
         with connect(one.address) as measured:
             assert measured.execute("UPDATE world SET randomnumber = 7 WHERE id = 1").rowcount == 1
         with pytest.raises(StartError), connect(one.address, name=two.address.name):
