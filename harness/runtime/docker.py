@@ -79,7 +79,7 @@ class DockerRuntime:
         return "bridge" if self.project.bridge else "host"
 
     def build(self, implementation: Implementation, log: Path) -> Build:
-        """Build the image; a failure is in the result, with the log's last lines."""
+        """Build the image; a failure is in the result, with the log's last lines. Raises EngineFullError."""
         recipe, folder, tag = implementation.dockerfile, implementation.folder, image_tag(implementation)
         if not recipe.exists():
             return Build(status="skipped", reason=f"{recipe} does not exist")
@@ -88,7 +88,7 @@ class DockerRuntime:
         where = {"TFB_SERVER_CONTEXT": str(folder), "TFB_SERVER_DOCKERFILE": str(recipe), "TFB_SERVER_IMAGE": tag}
         try:
             self._build(SERVER, tag, log, where, techempower.build_arguments(implementation, self.environment))
-        except TfbError as error:
+        except BuildError as error:
             reason = str(error)
             if techempower.is_upstream(implementation) and NO_REGISTRY.search(reason):
                 reason += f"\nNo registry gives its base image: docker/bootstrap-base --for {folder} makes a stand-in"

@@ -13,7 +13,8 @@ from harness.plan import profile
 from harness.plan.config import Settings
 from harness.plan.hosts import of_flags
 from harness.runtime import choice, compose
-from harness.runtime.docker import image_tag
+from harness.runtime.compose import Project
+from harness.runtime.docker import DockerRuntime, image_tag
 from harness.tests.doubles.implementations import implementation
 from harness.tests.scene import script
 
@@ -78,10 +79,15 @@ def test_ids_are_picked_out_of_warnings_and_a_failed_listing_is_not_an_empty_one
     assert compose.ids("ps") is None
 
 
-def test_a_container_that_a_full_disk_keeps_from_starting_ends_the_run_and_says_what_to_do() -> None:
-    """The next one would not start either; any other failure is its own."""
-    error = compose.not_started("write /x/overlay2/4f: No space left on device")
-    assert isinstance(error, EngineFullError)
-    assert error.exit_code is Exit.ENVIRONMENT
-    assert "make room there (docker builder prune" in str(error)
+def test_a_full_disk_of_the_engine_ends_the_run_and_says_what_to_do(docker: Path, tmp_path: Path) -> None:
+    """The next build or start would not fare better; any other failure is one implementation's."""
+    (tmp_path / "x.dockerfile").touch()
+    runtime = DockerRuntime(project=Project(run_id="x", bridge=False), logs=tmp_path)
+    docker.write_text("echo 'write /x/overlay2/4f: No space left on device'; exit 1")
+    with pytest.raises(EngineFullError, match=r"make room there \(docker builder prune") as error:
+        runtime.build(implementation(tmp_path), tmp_path / "log")
+    assert error.value.exit_code is Exit.ENVIRONMENT
+    assert isinstance(compose.not_started("no space left on device"), EngineFullError)
+    docker.write_text('case "$*" in *build*) echo no such package; exit 1;; *) echo 26.1;; esac')
+    assert runtime.build(implementation(tmp_path), tmp_path / "other.log").status == "failed"
     assert isinstance(compose.not_started("exit status 1"), StartError)
