@@ -1,7 +1,5 @@
 """The main job on real input: the same assertions on the files of a smoke run, on every runtime."""
 
-import statistics
-
 import pytest
 
 from harness.records.models import Closed, Outcome
@@ -64,16 +62,8 @@ def test_windows_add_up_to_the_trial(run: Finished) -> None:
     assert len(without) <= len(run.records.trials) // 10, without
 
 
-def test_the_ranking_has_every_cell_and_shows_medians_of_the_trials(run: Finished) -> None:
+def test_the_ranking_has_every_cell_of_the_four(run: Finished) -> None:
     assert set(run.ranking.test_types) == TEST_TYPES
     for test_type in run.ranking.test_types.values():
         rows = {row.implementation: row for row in test_type.headline.rows}
-        assert rows.keys() >= IMPLEMENTATIONS
-        for name in IMPLEMENTATIONS:
-            trials = [
-                trial.throughput
-                for trial in run.records.trials
-                if (trial.implementation, trial.test_type) == (name, test_type.test_type)
-            ]
-            assert rows[name].ranked, (name, rows[name].reason)
-            assert rows[name].throughput.estimate.median == pytest.approx(statistics.median(trials))
+        assert {name: rows[name].reason for name in IMPLEMENTATIONS if not rows[name].ranked} == {}
