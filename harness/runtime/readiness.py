@@ -16,14 +16,6 @@ READY_SECONDS = 60.0
 INTERVAL, ANSWERED_INTERVAL = 0.01, 0.05  # seconds between questions: asking one that answers is none of its work
 HOPELESS_SECONDS = 3.0  # in which a server that shows why it will not answer uses less than ``IDLE_CPUS``
 IDLE_CPUS = 0.1  # beside what the questions cost
-REDIRECT = "it redirects, perhaps to a login; name a path that answers 200 itself"
-LOGIN = "it wants a login; name a path that needs none"
-REFUSALS = {
-    **dict.fromkeys((301, 302, 303, 307, 308), REDIRECT),
-    **dict.fromkeys((401, 403), LOGIN),
-    404: "is the route there, under the path of benchmark_config.json or tfb.toml?",
-    405: "the route takes another method; name a path that takes GET",
-}
 ASK_SECONDS = 5.0  # for one whole answer, whatever keeps coming
 MOST_BYTES = 64 * 1024  # of an answer
 LOG_BYTES = 1 << 20  # of a log that are searched
@@ -166,8 +158,11 @@ def startup_time(
                 time.sleep(server.implementation.entry.wait_before_sending_requests or 0)
                 return seconds
             last = f"its last answer to {path} was {status} {body[:300].decode(errors='replace')!r}"
-            if status in REFUSALS:
-                wrong = f"{path} is answered with {status}, and the server is idle: {REFUSALS[status]}"
+            if status < 500:
+                wrong = (
+                    f"{path} is answered with {status}, and the server is idle: name a path in benchmark_config.json "
+                    "or tfb.toml that takes GET and answers 200, without a redirect or a login"
+                )
         except ConnectionRefusedError:
             refused = True
         except AnswerError as error:

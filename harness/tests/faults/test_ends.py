@@ -136,7 +136,7 @@ def test_debug_mode_leaves_nothing_behind(scene: Scene) -> None:
     scene.struck(words, lambda: "Ctrl-C stops it" in scene.log(), signals(INT)).ends(130).says("/json")
 
 
-# ---- no room, no rights ----------------------------------------------------------------------------------------------
+# ---- no room ---------------------------------------------------------------------------------------------------------
 
 
 @contextmanager

@@ -66,7 +66,7 @@ def test_a_service_that_has_no_plain_get_is_up_at_an_answer_that_is_no_error_of_
 def test_a_route_that_an_idle_server_does_not_have_is_named_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(readiness, "HOPELESS_SECONDS", 0.2)
     began = time.monotonic()
-    with ReferenceServer() as server, pytest.raises(StartError, match=r"/nothing is answered with 404.*is the route"):
+    with ReferenceServer() as server, pytest.raises(StartError, match=r"/nothing is answered with 404.*name a path"):
         startup_time(up(server.endpoint, cpus=0.0), "/nothing", began)
     assert time.monotonic() - began < 20
 
