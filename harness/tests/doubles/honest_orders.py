@@ -118,7 +118,7 @@ def serializable(self: OrderServer, db: Db, request: Request, path: Sequence[str
 
 def version_read(self: OrderServer, db: Db, order: int) -> None:
     """Optimistic: nothing is locked, and all is tried again when another transaction was quicker."""
-    (self.state[id(db)],) = self.there(db, order, "SELECT xmin::text FROM orders WHERE id = %s")
+    (self.state[f"{id(db)}"],) = self.there(db, order, "SELECT xmin::text FROM orders WHERE id = %s")
 
 
 def added_up_unless_changed(self: OrderServer, db: Db, order: int) -> None:
@@ -126,7 +126,7 @@ def added_up_unless_changed(self: OrderServer, db: Db, order: int) -> None:
         "UPDATE orders SET total = (SELECT coalesce(sum(quantity * price), 0) FROM order_item WHERE order_id = id) "
         "WHERE id = %s AND xmin::text = %s"
     )
-    if not db.execute(text, (order, self.state[id(db)])).rowcount:
+    if not db.execute(text, (order, self.state[f"{id(db)}"])).rowcount:
         raise psycopg.errors.SerializationFailure
 
 
