@@ -6,7 +6,7 @@ import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache, partial
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +36,6 @@ ENGINE_SECONDS = 20.0
 INSTALL = "toolset/provision/docker-engine install && toolset/provision/docker-engine start"
 
 
-@cache
 def engine() -> str:
     """Version of the engine that answers; raises EnvironmentLacksError with the next step when none does."""
     said = ""

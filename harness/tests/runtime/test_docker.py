@@ -2,7 +2,6 @@
 
 import os
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -26,13 +25,11 @@ def settings(**values: Any) -> Settings:
 
 
 @pytest.fixture
-def docker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+def docker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A client of the test's own: what stands in ``code`` is what it does."""
     script(tmp_path / "docker", f". {tmp_path}/code")
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
-    compose.engine.cache_clear()
-    yield tmp_path / "code"
-    compose.engine.cache_clear()
+    return tmp_path / "code"
 
 
 def test_the_image_is_named_after_the_implementation_and_no_other_has_its_name() -> None:
