@@ -20,12 +20,13 @@ class FakeClock(Clock):
 
     def __init__(self) -> None:
         self.now = 1_000.0
+        self.set_at = math.inf  # when somebody sets the time of day to tomorrow
 
     def monotonic(self) -> float:
         return self.now
 
     def time(self) -> float:
-        return 1_700_000_000.0 + self.now
+        return 1_700_000_000.0 + self.now + (86_400 if self.now >= self.set_at else 0)
 
     def sleep(self, seconds: float) -> None:
         self.now += max(0.0, seconds)

@@ -241,6 +241,17 @@ def test_servers_that_do_not_fit_into_memory_are_never_up_together(tmp_path: Pat
     assert {trial.implementation for trial in trials} == set("abc")
 
 
+def test_a_load_in_which_the_clock_is_set_is_measured_again(tmp_path: Path) -> None:
+    """Answers are held against the time of day."""
+    undisturbed = FakeRun(tmp_path / "undisturbed", {"a": Behaviour()}, quick(1, 60.0)).run()
+    fake = FakeRun(tmp_path / "set", {"a": Behaviour()}, quick(1, 60.0))
+    clock = fake.world.clock
+    clock.set_at = clock.now + of(undisturbed.records.trials, "a")[1].started_at - clock.time() + 1.0
+    trials = fake.run().records.trials
+    assert sum("clock was set under a load: measured again" in line for line in fake.display.lines) == 1
+    assert all(trial.rankable and trial.duration < 10 for trial in trials)
+
+
 def test_a_database_that_ends_during_verification_is_no_fault_of_the_server(tmp_path: Path) -> None:
     world = World()
     fake = FakeRun(tmp_path, {"a": Behaviour()}, quick(), world=world)
