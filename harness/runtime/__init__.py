@@ -109,6 +109,7 @@ class UpstreamStats:
 
     calls: int
     sum: int  # of the numbers that it answered
+    delay_seconds: float = 0.0  # before which no call is answered
 
 
 class Upstream(Protocol):

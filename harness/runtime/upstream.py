@@ -28,7 +28,7 @@ class UpstreamProcess:
         """What was counted."""
         self._say("stats")
         line = self._line()
-        return UpstreamStats(calls=line["calls"], sum=line["sum"])
+        return UpstreamStats(calls=line["calls"], sum=line["sum"], delay_seconds=DELAY_MILLISECONDS / 1000)
 
     def _say(self, line: str) -> None:
         stream = self.child.popen.stdin

@@ -4,10 +4,10 @@ The measured role cannot see who else is connected.
 """
 
 import html
-import itertools
 import random
 import threading
 from collections.abc import Mapping, Sequence
+from statistics import fmean
 from types import TracebackType
 from typing import Self
 
@@ -23,7 +23,7 @@ TRICKLE_ROWS = 2_000  # some 13 ms of the database's CPU
 APART_SECONDS = (0.1, 0.4)  # between two changes, or two looks at what is written
 # Where a changed fortune begins: in eight places of the order, which are the same by code point and by alphabet.
 BEGINNINGS = ("<b>", "<u>", "Accept", "Basic", "Debug", "Errors", "Few", "zero")
-MOST = 12  # changes of rows, or looks, of one load: a longer one has them further apart
+MOST = 12  # changes of rows, or looks, of one load on average: a longer one has them further apart
 
 
 def history_of(first: World, changed: Sequence[Mapping[str, Changed]] = (), slack: float = 0.0) -> History:
@@ -47,7 +47,8 @@ class ConcurrentChanges:
         self._type = test_type
         self._view = view
         self._put_back = put_back
-        self._apart = max(1.0, seconds / MOST / APART_SECONDS[1])
+        # A fortune costs nothing to change: of thousands of pages a second the few that are of before have to be seen.
+        self._apart = max(1.0, seconds / MOST / fmean(APART_SECONDS)) if test_type.has_rows else 1.0
         self._dice = random.Random(f"changes {seed}")
         self._over = threading.Event()
         self._failed: psycopg.Error | None = None
@@ -96,12 +97,8 @@ class ConcurrentChanges:
             raise self._failed
 
     def _run(self) -> None:
-        # A fortune costs nothing to change: of thousands of pages a second the few that are of before have to be seen.
-        of_fortunes = not self._type.has_rows
         try:
-            for _ in itertools.count() if of_fortunes else range(MOST):
-                if self._over.wait((1.0 if of_fortunes else self._apart) * self._dice.uniform(*APART_SECONDS)):
-                    break
+            while not self._over.wait(self._apart * self._dice.uniform(*APART_SECONDS)):
                 self._step()
         except psycopg.Error as error:
             self._failed = error

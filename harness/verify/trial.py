@@ -23,7 +23,7 @@ from harness.records import models
 from harness.records.models import CheckResult, Load, Open, Outcome
 from harness.runtime import DatabaseAddress, Server
 from harness.verify.changes import ConcurrentChanges, history_of
-from harness.verify.checks import declared
+from harness.verify.checks import declared, fan_out
 from harness.verify.checks.evidence import Account, Due, Evidence, Exchange, History, Sampling, Version
 from harness.verify.checks.load import DatabaseCounters
 from harness.verify.checks.registry import LOADS
@@ -116,6 +116,8 @@ class TrialAudit:
     seconds: float
     rate: float | None
     seed: int
+    _open: ExitStack = field(default_factory=ExitStack)
+    _watched: object = None  # what a test type whose loads are judged by a module of its own sees of one
     _changes: ConcurrentChanges | None = None
     _view: Tables | None = None
     _counted: Snapshot | None = None  # when it begins
@@ -125,22 +127,26 @@ class TrialAudit:
         # Whether the server keeps rows that it may not refresh: they are right again once the load is over.
         self._caches = any(kind.cached for kind in self.server.implementation.test_types.values())
         self._own = LOADS.get(self.test_type.checked_as)
+        self._upstream = self.server.upstream if self.test_type.calls_upstream else None
         self._target = self.test_type.path(self.server.implementation.urls[self.test_type.name], self.load)
         self._most, self.sampling = sampling(self.test_type, self.load, self.seconds, self.rate)
 
     def __enter__(self) -> Self:
         if self._own:
-            self._own.empty(self.database)
+            self._watched = self._open.enter_context(self._own.watched(self.database))
         elif self.test_type.reads_database:
             self._view = view = self.process.view(self.database)
             if self.test_type.writes_database:
                 view.settle()
             self._counted = view.statements() if self.test_type.counts_statements else None
             if self.test_type.counts_statements and (view.admin or self.test_type.writes_database):
-                self._changes = ConcurrentChanges(
+                changes = ConcurrentChanges(
                     self.test_type, view, seconds=self.seconds, seed=self.seed, put_back=self._caches
                 )
-                self._changes.__enter__()
+                self._changes = self._open.enter_context(changes)
+        if self._upstream:
+            fan_out.at_rest(self._upstream)
+            self._upstream.reset()
         self._offsets = (_offset(), 0.0)
         return self
 
@@ -148,8 +154,7 @@ class TrialAudit:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         self._offsets = (self._offsets[0], _offset())
-        if self._changes:
-            self._changes.__exit__(kind, error, traceback)
+        self._open.__exit__(kind, error, traceback)
 
     def judge(self, *, good: int, failed: int, account: Account | None, answers: Path | None) -> models.Evidence:
         """What the checks object to, once the load is over.
@@ -161,7 +166,7 @@ class TrialAudit:
         results: tuple[CheckResult, ...] = ()
         looked_at = 0
         if self._own and answers:
-            evidence, looked_at = self._own.seen(answers, self.database)
+            evidence, looked_at = self._own.seen(answers, self.database, self._watched)
             results = judge(evidence)
         elif account and answers:
             evidence = self._evidence(account, answers)
@@ -190,7 +195,10 @@ class TrialAudit:
             crowd=[self._exchange(line, f"{answers.name} line {number}") for number, line in chosen],
             whole=account.whole and len(chosen) == len(lines) and account.sent == account.received,
         )
-        if self._view and self.test_type.answer == "page":
+        if self._upstream:
+            fan_out.at_rest(self._upstream)
+            evidence.upstream = self._upstream.stats()
+        elif self._view and self.test_type.answer == "page":
             evidence.fortunes = self._changes.fortunes if self._changes else [Version(rows=self._view.fortunes())]
         elif self._changes and self.test_type.writes_database:
             self._written(evidence, account, self._changes)

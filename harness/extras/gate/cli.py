@@ -74,6 +74,11 @@ def compare(folder: Path, base: str, head: str | None, flags: RunFlags, fail_ove
         of_head = sides.side(folder, head, place / "head", notes)
         file = of_head.file  # head's says what is asked of both
         of_base = sides.side(folder, base, place / "base", notes, file)
+        notes += sides.apart(folder, base, head)
+        if other := [request.name for request in of_base.file.request if request not in file.request]:
+            notes.append(
+                f"head's {service.FILE} has another {', '.join(other)} than base's, or none: it says what is asked"
+            )
         started = of_base.file.model_copy(update={"request": file.request})
         shutil.copytree(place / "base", place / "base-copy", symlinks=True)
         twin = place / "base-copy" / of_base.folder.relative_to(place / "base")

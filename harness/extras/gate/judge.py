@@ -7,7 +7,7 @@ request in at most 5 % of cases.
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from statistics import median
 from typing import Literal
 
@@ -26,6 +26,8 @@ WIDEST = 2.0  # an interval of half and double says that nothing is known yet
 MOST_MINUTES = 240.0  # more than that is no advice
 ERROR = 0.04  # of a session of equal sides that says something of any request; real noise is no normal one
 FLOOR_ERROR = 0.01  # of one that finds base and its copy to differ
+LATER = 1.25  # times as long: less may be the machine's doing, of which response times depend more than CPU does
+ANOTHER_LENGTH = 0.1  # relative: that of answers with other values is about the same
 LEAK_BYTES, LEAK_SHARE = 32e6, 0.5  # of growth within a process, over what base's grows by and over its beginning
 SLOW = "it does not keep up with the rate: lower service.connections"
 ADVICE = {  # what a gate says of a trial, and what to do
@@ -101,6 +103,9 @@ def judge(
     few = {name: _few(records, name, tables.get(name), minutes) for name in shown}
     lasting = ONE_PROCESS if running else ""
     found = tuple(_decide(one, sure.get(name), fail_over, minutes, few[name], lasting) for name, one in shown.items())
+    waited = {name: paired(_at_rate(records, name), "median response time") for name in tables if name != ALL}
+    medians = intervals(waited, 1 - errors[0], 1 - errors[1], luck=0.0)
+    found = tuple(_held_up(one, medians.get(one.request)) for one in found)
     most = max((one for one in found if one.rate), key=lambda one: one.rate or 0.0, default=None)
     order: tuple[Verdict, ...] = ("failed", "slower", "cannot tell", "faster", "the same")
     return GateResult(
@@ -113,7 +118,7 @@ def judge(
         startup_time=ratio((), (HEAD, "", ANY), (BASE, "", ANY), "startup-time", 0.95, records.processes),
         minutes=minutes,
         started_at=info.started_at,
-        notes=tuple(notes),
+        notes=(*notes, *_lengths(records)),
     )
 
 
@@ -214,6 +219,24 @@ def _decide(
     )
 
 
+def _held_up(one: RequestVerdict, median: tuple[Ratio, Ratio] | None) -> RequestVerdict:
+    """Slower where answers come far later, or far fewer at most: what waits, for a database or a lock, costs no CPU."""
+    if one.reason or one.verdict == "slower" or one.metric != "CPU per request":
+        return one
+    update: dict[str, object] = {}
+    if (rate := one.throughput) and rate.low and rate.high and rate.high < 1 / LATER:
+        found = Ratio(value=1 / rate.value, low=1 / rate.high, high=1 / rate.low)
+        update = {"metric": "time per answer of a closed loop", "ratio": found, "noise": None, "values": None}
+    if median and _bounds(median[0])[0] > LATER and _bounds(median[1])[0] <= 1 <= _bounds(median[1])[1]:
+        values = one.p50 and one.p50[:2]
+        update = {"metric": "median response time", "ratio": median[0], "noise": median[1], "values": values}
+    return (
+        one.model_copy(update={**update, "verdict": "slower", "minutes_more": None, "detectable": None})
+        if update
+        else one
+    )
+
+
 def _few(records: RunRecords, name: str, table: Paired | None, minutes: float) -> str:
     """Why a request has no interval worth the name, and what to do."""
     whole = 0 if table is None else round(float(table.rounds.sum()))
@@ -275,6 +298,16 @@ def _ended(records: RunRecords) -> str:
         if line and process.implementation == HEAD and process.process in measured:
             return f"head ended under load: {line.rstrip(':')}"
     return ""
+
+
+def _lengths(records: RunRecords) -> Iterator[str]:
+    """Of which requests head's answers are longer or shorter than base's and its copy's: they may lack something."""
+    for name in records.info.loads:
+        own = [t for t in _at_rate(records, name) if t.requests]
+        known = [[t.bytes / t.requests for t in own if t.implementation == side] for side in SIDES]
+        base, head, copy = (median(sizes) if sizes else 1.0 for sizes in known)
+        if abs(math.log(head / base)) > math.log1p(ANOTHER_LENGTH) + abs(math.log(copy / base)):
+            yield f"{name}: head's answers have {head:.0f} bytes, base's {base:.0f}: do they say the same?"
 
 
 def _growth(trials: Sequence[Trial], side: str) -> tuple[float, float] | None:

@@ -21,8 +21,12 @@ from harness.stats.values import METRICS, WARM
 BASE, HEAD, COPY = "base", "head", "base-copy"  # names of the sides
 SIDES = (BASE, HEAD, COPY)
 ALIKE = 4.0  # degrees of freedom that the requests' common variance is worth beside a request's own (Smyth 2004)
-Metric = Literal["CPU per request", "response time"]
-KEYS: Mapping[Metric, str] = {"CPU per request": "cpu-per-request", "response time": "response-time"}  # of METRICS
+Metric = Literal["CPU per request", "response time", "median response time", "time per answer of a closed loop"]
+KEYS: Mapping[Metric, str] = {  # of METRICS
+    "CPU per request": "cpu-per-request",
+    "response time": "response-time",
+    "median response time": "response-time-p50",
+}
 Values = NDArray[np.float64]
 
 

@@ -95,6 +95,19 @@ def _folder(repository: Path, target: str | None, place: Path, notes: list[str])
     return place / inside
 
 
+def apart(repository: Path, base: str, head: str | None) -> list[str]:
+    """That base has gone on since head parted from it: what was done there then is not head's."""
+    targets = (base, head or "HEAD")
+    if any(target.startswith((FOLDER, *WAYS)) for target in targets):
+        return []
+    first, second = (_commit(repository, target) for target in targets)
+    parted = _run(repository, "merge-base", first, second)
+    if parted.status != 0 or parted.stdout.strip() == first:
+        return []
+    where = parted.stdout.strip()[:12]
+    return [f"{base} has changes that head has not, which count as if head had undone them: --base {where} has none"]
+
+
 def _commit(repository: Path, revision: str) -> str:
     for name in (revision, f"origin/{revision}"):
         found = _run(repository, "rev-parse", "--verify", "--quiet", f"{name}^{{commit}}")

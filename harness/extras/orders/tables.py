@@ -9,6 +9,7 @@ import psycopg
 from harness.extras.orders.model import Line, Order, Orders, Prices
 from harness.runtime import DatabaseAddress
 from harness.runtime.database import connect
+from harness.verify.checks.statement_counts import Snapshot, snapshot, uncounted
 
 ORDERS, ITEMS = 1, 2  # the parts of a transaction whose commit can be held up
 KEY = 0x746662  # of the advisory locks
@@ -43,21 +44,19 @@ class OrderTables:
     def __init__(self, connection: psycopg.Connection, database: DatabaseAddress) -> None:
         self._connection = connection
         self._database = database
-        self._above = 0
+        self.above = 0  # older orders are not looked at
         self.admin = database.admin_user is not None
 
     def leave_old(self) -> None:
         """Look at the newest orders alone from now on: after a load there are too many to be read around each call."""
         query = "SELECT coalesce(min(id), 1) - 1 FROM (SELECT id FROM orders ORDER BY id DESC LIMIT %s) AS newest"
-        (self._above,) = self._connection.execute(query, (NEWEST,)).fetchone() or (0,)
+        (self.above,) = self._connection.execute(query, (NEWEST,)).fetchone() or (0,)
 
     def orders(self) -> Orders:
         """All orders with their items, or the newest, by one statement: one moment."""
         found: dict[int, Order] = {}
         lines: dict[int, dict[int, Line]] = {}
-        for number, customer, card, total, item, quantity, price in self._connection.execute(
-            EVERYTHING, (self._above,)
-        ):
+        for number, customer, card, total, item, quantity, price in self._connection.execute(EVERYTHING, (self.above,)):
             own = lines.setdefault(number, {})
             found[number] = Order(customer=customer, card=card, total=total, lines=own)
             if item is not None:
@@ -88,6 +87,10 @@ class OrderTables:
                 return
             before = now
             time.sleep(LOOK_SECONDS)
+
+    def statements(self) -> Snapshot | None:
+        """What servers' statements came to so far; None where they are not counted."""
+        return snapshot(self._connection) if self.admin and not uncounted(self._connection) else None
 
     def prices(self) -> Prices:
         """Of all items."""

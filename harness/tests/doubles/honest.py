@@ -3,6 +3,7 @@
 An objection to one of them is a defect of verification, as bad as a rogue that passes.
 """
 
+import contextlib
 import json
 import queue
 import socket
@@ -219,6 +220,25 @@ def in_a_transaction(connection: Line, rows: Rows) -> None:
             connection.execute(UPDATE, (number, identifier))
 
 
+def prepared_by_sql(connection: Line, texts: Sequence[str]) -> None:
+    """PREPARE, as of drivers that prepare nothing; what EXECUTE runs is counted as the text of PREPARE."""
+    with contextlib.suppress(psycopg.errors.DuplicatePreparedStatement):
+        for text in texts:
+            connection.execute(text.encode(), prepare=False)
+
+
+def selected_by_execute(self: ReferenceServer, session: Session, connection: Line, ids: Ids) -> Rows:
+    prepared_by_sql(connection, ["PREPARE one (int) AS SELECT id, randomnumber FROM world WHERE id = $1"])
+    return [connection.execute(f"EXECUTE one({i})".encode(), prepare=False).fetchall()[0] for i in ids]
+
+
+def written_by_execute(connection: Line, rows: Rows) -> None:
+    prepared_by_sql(connection, ["PREPARE two(int,int) AS UPDATE world SET randomnumber = $1 WHERE id = $2"])
+    with connection.transaction():
+        for identifier, number in rows:
+            connection.execute(f"EXECUTE two({number}, {identifier})".encode(), prepare=False)
+
+
 def written_again(self: ReferenceServer, session: Session, connection: Line, rows: Rows) -> None:
     """Once from the last row to the first, which meets others that come the other way; who is ended tries again."""
     with self.lock:
@@ -289,6 +309,7 @@ HONEST: tuple[Honest, ...] = (
     one("object-mapper", "selects as Hibernate does, with a lock and a comment", selected("select w1_0.id,w1_0.randomnumber from world w1_0 where w1_0.id=%s for update /* insert */"), "db"),
     one("refreshes-a-cache", "refreshes the cache of cached-query", {"body": refreshed}, "db", "query", "cached-query"),
     one("refreshes-a-cache-seldom", "refreshes the cache of cached-query while other tests are asked", {"body": refreshed_by_others}, "db", "query", "cached-query"),
+    one("prepares-by-sql", "prepares and executes in SQL", {"rows": selected_by_execute, **written(written_by_execute)}, *WORLD),
     # statements that write
     one("writes-in-a-transaction", "writes row by row in one transaction", written(in_a_transaction), "update"),
     one("writes-again", "writes again after a deadlock", {"write": written_again}, "update"),

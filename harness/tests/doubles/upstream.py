@@ -1,6 +1,7 @@
 """An upstream within the test's own process: answers random integers, and counts them."""
 
 import random
+import time
 
 from harness.runtime import UpstreamStats
 from harness.tests.doubles.reference import ReferenceServer, Reply, Request, Session
@@ -9,13 +10,15 @@ from harness.tests.doubles.reference import ReferenceServer, Reply, Request, Ses
 class FakeUpstream(ReferenceServer):
     """Answers on every path."""
 
-    def __init__(self) -> None:
+    def __init__(self, delay_seconds: float = 0.0) -> None:
         super().__init__()
+        self._delay = delay_seconds
         self._dice = random.Random(20260509)
         self._numbers: list[int] = []
         self.status = 200
 
     def reply(self, session: Session, request: Request) -> Reply:
+        time.sleep(self._delay)
         with self.lock:
             self._numbers.append(self._dice.randint(1, 10_000))
             return Reply(status=self.status, body=f"{self._numbers[-1]}".encode())
@@ -30,4 +33,4 @@ class FakeUpstream(ReferenceServer):
 
     def stats(self) -> UpstreamStats:
         with self.lock:
-            return UpstreamStats(calls=len(self._numbers), sum=sum(self._numbers))
+            return UpstreamStats(calls=len(self._numbers), sum=sum(self._numbers), delay_seconds=self._delay)

@@ -10,7 +10,7 @@ import pytest
 
 from harness.errors import LoadError
 from harness.extras.orders import load as order_load
-from harness.extras.orders.load import OrderLoad
+from harness.extras.orders.load import Look, OrderLoad
 from harness.extras.orders.model import Line, Order, Orders
 from harness.extras.orders.tables import order_tables
 from harness.records.models import Outcome
@@ -20,6 +20,7 @@ from harness.runtime.database.state import read_state
 from harness.verify import verification
 from harness.verify.checks import LOAD
 from harness.verify.checks.evidence import Evidence
+from harness.verify.checks.statement_counts import Statement
 
 PRICES = {1: Decimal("10.00"), 2: Decimal("2.50"), 3: Decimal("0.99"), 4: Decimal("1.00")}
 VARIABLES = {"customer": 17, "card": "4000000000000001", "card2": "4000000000000002"} | {
@@ -46,7 +47,9 @@ def step(operation: str, status: int | None, text: str = "") -> dict[str, object
 
 
 def arrival(use_case: str, number: int | None, *steps: Mapping[str, object]) -> dict[str, object]:
-    return {"use_case": use_case, "variables": VARIABLES, "order": number, "steps": list(steps), "complete": True}
+    """Its answers come 10, 20, 30 ns after the load began."""
+    timed = [{**one, "received_ns": 10 * place if one["status"] else None} for place, one in enumerate(steps, 1)]
+    return {"use_case": use_case, "variables": VARIABLES, "order": number, "steps": timed, "complete": True}
 
 
 def created(number: int) -> dict[str, object]:
@@ -73,12 +76,19 @@ HONEST = (
 ROWS: Orders = {5: order(1, 2), 7: NEW_CARD, 8: order(1, 3)}
 
 
-def objections(tmp_path: Path, answers: tuple[dict[str, object], ...], rows: Orders) -> set[str]:
+def objections(
+    tmp_path: Path,
+    answers: tuple[dict[str, object], ...],
+    rows: Orders,
+    *looks: Look,
+    counts: tuple[Statement, ...] | None = None,
+) -> set[str]:
     file = tmp_path / "answers.jsonl"
     file.write_text("".join(json.dumps(one) + "\n" for one in answers))
-    load = OrderLoad(arrivals=tuple(order_load.read(file)), prices=PRICES, after=rows)
+    arrivals = tuple(order_load.read(file))
+    load = OrderLoad(arrivals=arrivals, prices=PRICES, looks=(*looks, Look(orders=rows)), counts=counts)
     results = verification.judge(Evidence(test_type=LOAD, extension=load))
-    assert len(results) == 2
+    assert len(results) == 2 + (counts is not None)
     return {result.check for result in results if result.outcome is Outcome.FAIL}
 
 
@@ -102,6 +112,40 @@ WRONG = {"load-as-answered"}
 def test_rows_that_are_otherwise_are_named(tmp_path: Path, rows: dict[int, Order | None], named: set[str]) -> None:
     changed = {number: found for number, found in {**ROWS, **rows}.items() if found is not None}
     assert objections(tmp_path, HONEST, changed) == named
+
+
+@pytest.mark.parametrize(
+    ("since", "above", "rows", "named"),
+    [
+        (5, 0, {}, set()),  # nothing was answered yet
+        (15, 0, {5: order(1, 2), 7: order(1, 2), 8: order(1, 2)}, set()),  # 6 may be gone: what was asked next
+        (15, 0, {5: order(1, 2), 6: order(1, 2), 7: NEW_CARD, 8: order(1, 2, 3)}, set()),
+        (15, 0, {5: order(1, 2), 7: order(1, 2), 8: order(1, 3)}, WRONG),  # what was asked after that
+        (15, 0, {7: order(1, 2), 8: order(1, 2)}, WRONG),
+        (15, 5, {7: order(1, 2), 8: order(1, 2)}, set()),  # older ones are not looked at
+        (25, 0, {5: order(1, 2), 7: order(1, 2), 8: order(1, 2, 3)}, WRONG),
+    ],
+)
+def test_what_was_answered_before_a_look_is_there_then(
+    tmp_path: Path, since: float, above: int, rows: dict[int, Order], named: set[str]
+) -> None:
+    assert objections(tmp_path, HONEST, ROWS, Look(since=since, above=above, orders=rows)) == named
+
+
+def test_each_order_and_each_price_has_a_statement(tmp_path: Path) -> None:
+    def counts(text: str, calls: int, rows: int = 100) -> Statement:
+        return Statement(text=text, calls=calls, rows=rows, pages=rows)
+
+    prices, reads = "SELECT id, price FROM item WHERE id = ANY($1)", "SELECT o.id FROM orders AS o WHERE id = $1"
+    insert = 'INSERT INTO public."orders" (card) VALUES ($1) RETURNING id'
+    made = {prices: 5, reads: 3, insert: 4}
+    for text, calls in made.items():
+        enough = tuple(counts(other, number) for other, number in made.items())
+        assert objections(tmp_path, HONEST, ROWS, counts=enough) == set()
+        fewer = tuple(counts(other, number - (other == text)) for other, number in made.items())
+        assert objections(tmp_path, HONEST, ROWS, counts=fewer) == {"load-statements"}, text
+        nothing = tuple(counts(other, number, number - (other == text)) for other, number in made.items())
+        assert objections(tmp_path, HONEST, ROWS, counts=nothing) == {"load-statements"}, calls
 
 
 def test_one_order_for_two_arrivals_is_named(tmp_path: Path) -> None:
@@ -150,6 +194,7 @@ def test_prices_rise_before_each_load_so_that_kept_ones_are_seen_and_nothing_is_
 ) -> None:
     with connect(database, admin=True) as admin, order_tables(database) as view:
         state, prices = read_state(admin, database.user), view.prices()
-        order_load.empty(database)
+        with order_load.watched(database):
+            pass
         assert view.prices() == {item: price + Decimal("0.01") for item, price in prices.items()}
         assert read_state(admin, database.user) == state

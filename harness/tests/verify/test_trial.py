@@ -16,12 +16,13 @@ import pytest
 from harness.errors import LoadError
 from harness.plan.testtypes.registry import TEST_TYPES
 from harness.records.models import Closed, Evidence, Load, Outcome, Scenario
-from harness.runtime import DatabaseAddress
+from harness.runtime import DatabaseAddress, Upstream
 from harness.runtime.database.embedded import EmbeddedDatabase
 from harness.tests.doubles.orders import OrderServer
 from harness.tests.doubles.reference import ReferenceServer
 from harness.tests.doubles.rogues import Rogue
 from harness.tests.doubles.rogues.gallery import UNDER_LOAD
+from harness.tests.doubles.upstream import FakeUpstream
 from harness.tests.verify.subjects import as_server
 from harness.tests.verify.trials import WITH_GENERATOR, audited
 from harness.verify.checks.evidence import Account
@@ -29,16 +30,19 @@ from harness.verify.tables import tables
 from harness.verify.trial import TrialAudit
 from harness.verify.verifier import Verifier
 
-TYPES = ("json", "plaintext", "db", "query", "cached-query", "fortune", "update")
+TYPES = ("json", "plaintext", "db", "query", "cached-query", "fortune", "update", "fan-out", "order")
 SINGLE = Closed(connections=1)
 SECONDS = 1.5
 BETWEEN_SECONDS = 0.2  # two trials of a process, which others come between in a run
+DELAY_SECONDS = 0.005  # of the upstream
 TRIALS = 3  # what shows in some of a process's trials only
 
 
-def usual_load(test_type: str) -> Closed:
+def usual_load(test_type: str) -> Closed | Scenario:
     """A load that the server doubles can bear."""
     kind = TEST_TYPES[test_type]
+    if kind.open_loop:
+        return Scenario(factor=8, connections=16)
     return Closed(connections=16, queries=20 if kind.counts_rows else None, depth=16 if kind.sweep == "pipeline" else 1)
 
 
@@ -48,19 +52,21 @@ class Trials:
 
     server: ReferenceServer
     database: DatabaseAddress
+    upstream: Upstream
     verifier: Verifier = field(default_factory=Verifier)
     rate: float | None = None  # requests/s of the last trial
     number: int = 0
     left: set[str] = field(default_factory=set)  # checks that object to what the process has left behind
 
     def trial(
-        self, test_type: str, load: Closed | None = None, *, seconds: float = SECONDS, written: bool = True
+        self, test_type: str, load: Load | None = None, *, seconds: float = SECONDS, written: bool = True
     ) -> Evidence:
         """One trial; not ``written``: by a generator that writes no answers out."""
         if self.number:
             time.sleep(BETWEEN_SECONDS)
         self.number += 1
-        server, kind, load = as_server(self.server), TEST_TYPES[test_type], load or usual_load(test_type)
+        server, kind = as_server(self.server, self.upstream), TEST_TYPES[test_type]
+        load = load or usual_load(test_type)
         looking = self.verifier.trial(
             server, kind, load, self.database, seconds=seconds, rate=self.rate, seed=self.number
         )
@@ -69,12 +75,14 @@ class Trials:
 
 
 @contextmanager
-def trials(server: ReferenceServer, database: DatabaseAddress) -> Iterator[Trials]:
+def trials(double: Rogue | type[ReferenceServer], database: DatabaseAddress) -> Iterator[Trials]:
     """A process with its beginning and its end; the tables are as they were seeded."""
-    running = Trials(server=server, database=database)
-    running.verifier.begin(database)
-    with server:
-        yield running
+    with FakeUpstream(DELAY_SECONDS) as upstream:
+        server = (double.server if isinstance(double, Rogue) else double)(database, upstream.url)
+        running = Trials(server=server, database=database, upstream=upstream)
+        running.verifier.begin(database)
+        with server:
+            yield running
     running.left |= {result.check for result in running.verifier.end(database) if result.outcome is not Outcome.PASS}
 
 
@@ -96,7 +104,7 @@ class TestWithGenerator:
     def test_an_honest_server_passes_and_many_of_its_answers_were_judged_or_all(
         self, name: str, load: Closed | None, seeded: DatabaseAddress
     ) -> None:
-        with trials(ReferenceServer(seeded), seeded) as running:
+        with trials(OrderServer if name == "order" else ReferenceServer, seeded) as running:
             seen = [running.trial(name, load) for _ in range(2)]
         assert [evidence.objections for evidence in seen] == [(), ()]
         assert seen[1].answers >= (seen[1].of if load else min(50, seen[1].of)) > 0
@@ -104,19 +112,19 @@ class TestWithGenerator:
 
     @pytest.mark.parametrize("rogue", UNDER_LOAD.values(), ids=lambda rogue: rogue.name)
     def test_what_waits_for_a_load_is_caught(self, rogue: Rogue, seeded: DatabaseAddress) -> None:
-        with trials(rogue.server(seeded), seeded) as running:
+        with trials(rogue, seeded) as running:
             found = (named(running.trial(rogue.test_type, seconds=rogue.seconds)) for _ in range(TRIALS))
             seen = any(rogue.caught_by in names for names in found)
         assert seen or rogue.caught_by in running.left, rogue.does
 
     @pytest.mark.parametrize("name", ["rolls-back", "writes-the-same", "writes-late-when-busy"])
     def test_a_row_that_is_none_of_theirs_is_seen(self, name: str, seeded: DatabaseAddress) -> None:
-        with trials(UNDER_LOAD[name].server(seeded), seeded) as running:
+        with trials(UNDER_LOAD[name], seeded) as running:
             found = [named(running.trial("update", self.few, seconds=1.0)) for _ in range(2)][1]
         assert "update-stored" in found
 
     def test_of_a_generator_that_writes_no_answers_the_statements_are_judged(self, seeded: DatabaseAddress) -> None:
-        with trials(UNDER_LOAD["serves-memory-when-busy"].server(seeded), seeded) as running:
+        with trials(UNDER_LOAD["serves-memory-when-busy"], seeded) as running:
             evidence = running.trial("db", written=False)
         assert "rows-read" in named(evidence)
         assert evidence.answers == 0

@@ -11,7 +11,7 @@ from harness.experiment.generators import ANSWERS, LoadRun
 from harness.experiment.generators.own import Loadgen
 from harness.host import crates
 from harness.plan.testtypes import TestType
-from harness.records.models import Closed, Evidence, Open
+from harness.records.models import Evidence, Load
 from harness.runtime import Server
 from harness.verify.trial import TrialAudit
 
@@ -25,7 +25,7 @@ WITH_GENERATOR = [
 def audited(
     server: Server,
     kind: TestType,
-    load: Closed | Open,
+    load: Load,
     looking: TrialAudit,
     *,
     seconds: float,

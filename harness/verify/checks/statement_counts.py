@@ -42,6 +42,18 @@ _LISTS = re.compile(
     """,
     re.VERBOSE | re.IGNORECASE,
 )
+_PREPARES = re.compile(r"\Aprepare\s.*?[\s)]as\s+", re.IGNORECASE | re.DOTALL)  # what EXECUTE runs is counted as this
+# Work that the database does on rows: a function, texts that are joined, an order but that of the ids.
+_WORKS = re.compile(
+    r"""
+      \|\|
+    | (?<![\w$:]) (?! (?: select | from | where | and | or | not | in | as | on | by | any | exists | lateral | cast
+                        | coalesce | row | limit | offset | values | copy | materialized ) \b )
+      "?[a-z_]\w*"? \s* \(
+    | (?<![\w$]) order\s+by\s (?! \s* (?: "?\w+"? \. )* "?id"? (?![\w$"]) )
+    """,
+    re.VERBOSE | re.IGNORECASE,
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,7 +72,7 @@ class Statement:
     @property
     def writes(self) -> bool:
         """Does it change rows? Told by its verb; SELECT … FOR UPDATE only locks them."""
-        text = bare(self.text).lstrip("( \t\r\n")
+        text = _PREPARES.sub("", bare(self.text)).lstrip("( \t\r\n")
         word = re.split("[^A-Za-z]", text, maxsplit=1)[0].lower()
         if word == "copy":
             return not _COPIES_OUT.match(text)
@@ -70,6 +82,12 @@ class Statement:
     def takes_list(self) -> bool:
         """May one call find several ids? PostgreSQL 18 writes a list as its first parameter and a comment."""
         return "/*, ... */" in self.text or _LISTS.search(bare(self.text)) is not None
+
+    def takes(self, column: str) -> bool:
+        """Does it find this column, by name or with all others, without any work of the database on it?"""
+        text = _PREPARES.sub("", bare(self.text))
+        named = re.search(rf"\*|(?<![\w$])(?:table|{column})(?![\w$])", text, re.IGNORECASE)
+        return named is not None and not _WORKS.search(text)
 
     @property
     def twin(self) -> bool:

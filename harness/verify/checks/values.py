@@ -190,18 +190,20 @@ def one_number_a_row(exchange: Exchange) -> Iterator[Finding]:
 
 @check("update.4", UPDATE, lambda evidence: bool(evidence.looks))
 def numbers_change(evidence: Evidence) -> Iterator[Finding]:
-    """The new number is a new one: hardly any is what a look just before its request has found, in either twin."""
-    kept: list[tuple[int, int]] = []
+    """The new number is a new one: it differs as it likes from what a look just before its request found in a twin."""
+    steps: Counter[int] = Counter()
     answered = 0
     for exchange in evidence.good:
         earlier = [look for look in evidence.looks if look.until < exchange.sent_at - CLOCKS_SECONDS]
         held = earlier[-1].world.values()
         rows = set(exchange.rows)
         answered += len(rows)
-        kept += [(i, number) for i, number in rows if any(table.get(i) == number for table in held)]
-    if tails(len(kept), answered, len(TWINS) / HIGHEST_NUMBER)[1] < FALSE_ALARM:
-        message = f"{len(kept)} of {answered} rows were answered with the number that they had"
-        yield Finding(message, expected="new random numbers", actual="row {} kept {}".format(*kept[0]))
+        for i, number in rows:
+            steps.update({(number - table[i]) % HIGHEST_NUMBER for table in held if i in table})
+    step, times = max(steps.items(), key=lambda each: each[1], default=(0, 0))
+    if tails(times, answered, len(TWINS) / HIGHEST_NUMBER)[1] * HIGHEST_NUMBER < FALSE_ALARM:
+        message = f"{times} of {answered} rows were answered with the number that they had plus {step}"
+        yield Finding(message, expected="new random numbers")
 
 
 @check("update.5", UPDATE, lambda evidence: bool(evidence.looks))

@@ -15,6 +15,8 @@ pub enum Outcome {
     Answer {
         /// Its status.
         status: u16,
+        /// When its last byte came, in nanoseconds.
+        received: u64,
         /// As much of it as a line holds.
         body: Vec<u8>,
     },
@@ -52,9 +54,9 @@ impl Arrival {
     }
 
     /// Keep an answer for its line.
-    pub fn keep(&mut self, status: u16, body: &[u8]) {
+    pub fn keep(&mut self, status: u16, received: u64, body: &[u8]) {
         let body = body[..body.len().min(BODY_LIMIT)].to_vec();
-        self.outcomes.push(Outcome::Answer { status, body });
+        self.outcomes.push(Outcome::Answer { status, received, body });
     }
 
     /// Its line: a step that has no answer has no status.
@@ -70,9 +72,9 @@ impl Arrival {
             .map(|(step, outcome)| {
                 let operation = &scenario.operations[step.operation].name;
                 let error = match outcome {
-                    Outcome::Answer { status, body } => {
+                    Outcome::Answer { status, received, body } => {
                         let body = String::from_utf8_lossy(body);
-                        return json!({"operation": operation, "status": status, "body": body});
+                        return json!({"operation": operation, "status": status, "received_ns": received, "body": body});
                     }
                     Outcome::Fault(fault) => fault.name(),
                     Outcome::Unfinished => "unfinished",
@@ -106,9 +108,9 @@ mod tests {
     #[test]
     fn a_complete_arrival_holds_all_answers() {
         let mut arrival = Arrival::new(0, 5, vec![json!(7), json!(4711)]);
-        arrival.keep(201, b"{\"id\":4711}");
+        arrival.keep(201, 8, b"{\"id\":4711}");
         arrival.go_on();
-        arrival.keep(200, "\u{e4}".as_bytes());
+        arrival.keep(200, 9, "\u{e4}".as_bytes());
         arrival.go_on();
         let expected = json!({
             "use_case": "shop",
@@ -116,8 +118,8 @@ mod tests {
             "order": 4711,
             "variables": {"item1": 7, "order": 4711},
             "steps": [
-                {"operation": "create order", "status": 201, "body": "{\"id\":4711}"},
-                {"operation": "read order", "status": 200, "body": "\u{e4}"},
+                {"operation": "create order", "status": 201, "received_ns": 8, "body": "{\"id\":4711}"},
+                {"operation": "read order", "status": 200, "received_ns": 9, "body": "\u{e4}"},
             ],
             "complete": true,
         });
@@ -137,7 +139,7 @@ mod tests {
     #[test]
     fn of_a_long_body_a_line_holds_64_kib() {
         let mut arrival = Arrival::new(0, 5, Vec::new());
-        arrival.keep(200, &vec![b'a'; 100_000]);
+        arrival.keep(200, 9, &vec![b'a'; 100_000]);
         assert!(matches!(&arrival.outcomes[0], Outcome::Answer { body, .. } if body.len() == 65_536));
     }
 }

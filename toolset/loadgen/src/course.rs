@@ -91,7 +91,7 @@ impl Course {
         let steps = &self.scenario.use_cases[arrival.use_case].steps;
         let step = &steps[arrival.step];
         if self.keep {
-            arrival.keep(status, &capture.body);
+            arrival.keep(status, times.received, &capture.body);
         }
         let right = status == step.status;
         let fault = if right { Fault::Lacking } else { Fault::Status };

@@ -23,14 +23,14 @@ def busy(server: ReferenceServer) -> bool:
     return server.lasting_connections > LASTING or server.open_connections > OPEN
 
 
-def while_busy(change: Change) -> Change:
+def while_busy(change: Change, base: type[ReferenceServer] = ReferenceServer) -> Change:
     """The same replacements, each in force only while many ask."""
 
     def chosen(cheat: Callable[..., Any] | partialmethod[Any], honest: Callable[..., Any]) -> Callable[..., Any]:
         # Either way it is bound to its server as Python binds a method.
         return lambda self, *args: (cheat if busy(self) else honest).__get__(self)(*args)
 
-    return {name: chosen(cheat, getattr(ReferenceServer, name)) for name, cheat in change.items()}
+    return {name: chosen(cheat, getattr(base, name)) for name, cheat in change.items()}
 
 
 def remembered(self: ReferenceServer, connection: Line) -> dict[int, int]:

@@ -12,7 +12,10 @@ import psycopg
 
 from harness.tests.doubles.orders import Db, Document, New, OrderServer, Prices, RefusedError
 from harness.tests.doubles.reference import Reply, Request, Session
-from harness.tests.doubles.rogues import Rogue, every
+from harness.tests.doubles.rogues import Rogue, every, under_load
+from harness.tests.doubles.rogues.busy import while_busy
+
+LATE_SECONDS = 0.03
 
 
 def swallow(self: OrderServer, session: Session, request: Request) -> Reply:
@@ -133,6 +136,46 @@ def early_commit(self: OrderServer, db: Db, new: New) -> Document:
         threading.Thread(target=commit).start()
 
 
+def behind(self: OrderServer, db: Db, new: New) -> Document:
+    """Takes an id, answers, and writes the order a moment later."""
+    prices = self.priced(db, new)
+    (order,), total = self.one(db, "SELECT nextval('orders_id_seq')", ()), self.total(new, prices)
+
+    def write() -> None:
+        time.sleep(LATE_SECONDS)
+        with self.connect() as another, another.transaction():
+            text = "INSERT INTO orders (id, customer_id, card, total) VALUES (%s, %s, %s, %s)"
+            another.execute(text, (order, new.customer, new.card, total))
+            self.insert_items(another, order, new.wanted, prices)
+
+    writer = self.state[f"{order}"] = threading.Thread(target=write)
+    writer.start()
+    lines = [(item, quantity, prices[item]) for item, quantity in new.wanted]
+    return self.shown(order, new.customer, new.card, total, lines)
+
+
+def once_written(self: OrderServer, db: Db, request: Request, path: Sequence[str]) -> Reply:
+    if path and (writer := self.state.pop(path[0], None)):
+        writer.join()
+    return OrderServer.route(self, db, request, path)
+
+
+def inserted_in_lots(self: OrderServer, db: Db, customer: int, card: str, total: Decimal) -> int:
+    """Inserts as many orders at once as there are ids in a lot, and gives each of them out later."""
+    with self.lock:
+        if not (lot := self.state.setdefault("lot", [])):
+            text = (
+                "INSERT INTO orders (customer_id, card, total) SELECT 1, %s, 0 FROM generate_series(1, 10) RETURNING id"
+            )
+            with self.connect() as another:
+                lot += [number for (number,) in another.execute(text, (card,)).fetchall()]
+        order = lot.pop()
+    db.execute(
+        "UPDATE orders SET customer_id = %s, card = %s, total = %s WHERE id = %s", (customer, card, total, order)
+    )
+    return int(order)
+
+
 def inserted_alone(self: OrderServer, db: Db, customer: int, card: str, total: Decimal) -> int:
     """On a connection of its own, which commits it."""
     with self.connect() as another:
@@ -211,5 +254,8 @@ ROGUES = (
     rogue("locks-nothing", "orders-in-a-crowd", "locks no order whose items it changes", lock_order=lambda self, db, order: self.there(db, order)),
     rogue("writes-whole-rows", "orders-in-a-crowd", "writes an old total back with a card", change=whole_row),
     rogue("cached-orders", "reads-are-current", "keeps orders that were read", route=cached_order),
+    under_load("writes-behind-when-busy", "order", "load-as-answered", "writes an order 30 ms after the answer, while many ask", {"route": once_written, **while_busy({"create": behind}, OrderServer)}, base=OrderServer),
+    under_load("keeps-prices-when-busy", "order", "load-statements", "keeps prices of items, while many ask", while_busy({"prices": cached_prices}, OrderServer), base=OrderServer),
+    under_load("inserts-in-lots-when-busy", "order", "load-statements", "inserts orders ten at a time, while many ask", while_busy({"insert": inserted_in_lots}, OrderServer), base=OrderServer),
     rogue("list-of-a-second", "reads-are-current", "keeps the list for a second", newest=list_of_a_second),
 )  # fmt: skip

@@ -27,6 +27,12 @@ def made_up(self: ReferenceServer, connection: Line) -> list[tuple[int, str]]:
     return list(self.state["fortunes"])
 
 
+def sorted_in_sql(self: ReferenceServer, connection: Line) -> list[tuple[int, str]]:
+    """Has PostgreSQL add the row and sort all of them."""
+    text = "SELECT id, message FROM fortune UNION ALL SELECT 0, %s ORDER BY message"
+    return connection.execute(text, ("Additional fortune added at request time.",)).fetchall()
+
+
 ROGUES = (
     Rogue("no-doctype", "fortune", "page-is-html", "leaves the doctype out", replaced(b"<!DOCTYPE html>", b"")),
     Rogue("sorted-by-id", "fortune", "fortunes-in-order", "sorts by id", {"order": lambda self, fortunes: sorted(ReferenceServer.order(self, fortunes))}),
@@ -36,5 +42,6 @@ ROGUES = (
     Rogue("advertises", "fortune", "nothing-else-on-the-page", "adds a line of text", replaced(b"<table>", b"<p>Rogue 1.0</p><table>")),
     Rogue("escapes-what-it-knows", "fortune", "fortunes-in-order", "escapes the seeded messages only", {"escape": lambda self, message: message.replace("<script>", "&lt;script&gt;").replace("</script>", "&lt;/script&gt;")}),
     Rogue("caches-fortunes", "fortune", "rows-read", "reads the rows every other time", {"fortunes": cached}),
+    Rogue("sorted-in-sql", "fortune", "rows-read", "has the database add and sort", {"fortunes": sorted_in_sql, "order": lambda self, fortunes: fortunes}),
     Rogue("makes-rows-up", "fortune", "rows-read", "reads every fourth time, and makes rows up", {"fortunes": made_up}),
 )  # fmt: skip

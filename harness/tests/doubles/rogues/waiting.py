@@ -1,10 +1,12 @@
 """Rogues of the tests that wait: delay and fan-out."""
 
+import threading
 import time
 from typing import Any
 
 from harness.tests.doubles.reference import ReferenceServer
-from harness.tests.doubles.rogues import Rogue, every
+from harness.tests.doubles.rogues import Rogue, every, under_load
+from harness.tests.doubles.rogues.busy import while_busy
 
 
 def wait_in_turn(self: ReferenceServer, seconds: float) -> None:
@@ -29,6 +31,12 @@ def extra_call(self: ReferenceServer, count: int) -> bytes:
     return ReferenceServer.fan_out_body(self, count)
 
 
+def called_later(self: ReferenceServer, count: int) -> bytes:
+    """Makes the calls behind an answer that it makes up."""
+    threading.Thread(target=lambda: [self.call() for _ in range(count)], daemon=True).start()
+    return self.encode_json({"calls": count, "sum": count * 5000})
+
+
 def rogue(name: str, test_type: str, caught_by: str, does: str, **change: Any) -> Rogue:
     return Rogue(name=name, test_type=test_type, caught_by=caught_by, does=does, change=change)
 
@@ -41,6 +49,8 @@ ROGUES = (
     rogue("cached-calls", "fan-out", "upstream-called", "spares some calls", call=cached_call),
     rogue("a-call-too-many", "fan-out", "upstream-called", "calls once more than asked", fan_out_body=extra_call),
     rogue("another-sum", "fan-out", "upstream-called", "adds up wrongly", fan_out_body=lambda self, count: self.encode_json({"calls": count, "sum": sum(self.call() for _ in range(count)) + (count > 1)})),
+    under_load("makes-sums-up-when-busy", "fan-out", "upstream-called", "makes sums up, while many ask", while_busy({"fan_out_body": lambda self, count: self.encode_json({"calls": count, "sum": count * 5000})})),
+    under_load("calls-later-when-busy", "fan-out", "upstream-called", "answers before its calls are, while many ask", while_busy({"fan_out_body": called_later})),
     rogue("sum-alone", "fan-out", "calls-and-sum", "leaves calls out", fan_out_body=lambda self, count: self.encode_json({"sum": sum(self.call() for _ in range(count))})),
     rogue("calls-without-limit", "fan-out", "calls-clamped", "makes 101 calls", calls=lambda self, text: 101 if text == "101" else ReferenceServer.calls(self, text)),
 )  # fmt: skip

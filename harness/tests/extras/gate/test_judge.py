@@ -11,7 +11,7 @@ import pytest
 from harness.extras.gate.judge import ALL, GateResult, decided, judge
 from harness.extras.gate.paired import BASE, COPY, HEAD
 from harness.plan.profile import Processes
-from harness.records.models import CheckResult, Closed, Gate, Open, Outcome, RunRecords, Trial
+from harness.records.models import CheckResult, Closed, Gate, Latency, Open, Outcome, RunRecords, Trial
 from harness.stats.model import Ratio
 from harness.studies.worlds import World, draw
 from harness.tests.doubles.records import process, verdict
@@ -179,6 +179,47 @@ def test_a_request_without_cpu_of_its_own_is_judged_by_response_time_and_added_t
         records = changed(records, side, costs_nothing)
     found = {one.request: one.metric for one in judged(records).requests}
     assert found == {"items": "CPU per request", "item": "CPU per request", "order": "response time"}
+
+
+def answering_in(seconds: float, spread: float = 0.2) -> Callable[[Trial], dict[str, Any]]:
+    """With this median response time, which varies from trial to trial."""
+    dice = np.random.default_rng(round(1e6 * seconds))
+
+    def change(_: Trial) -> dict[str, Any]:
+        time = seconds * float(np.exp(dice.normal(0.0, spread)))
+        more = {"mean": time, "stdev": 0.0, "min": time, "max": time, "percentiles": {"50": time}}
+        return {"latency": Latency(basis="open-loop, intended send time", **more)}
+
+    return change
+
+
+@pytest.mark.parametrize(("seconds", "said"), [(0.002, "the same"), (0.0021, "the same"), (0.02, "slower")])
+def test_a_change_that_waits_is_slower_although_it_costs_no_cpu(seconds: float, said: str) -> None:
+    records = session(np.random.default_rng(3), 1.0, noise=0.01)
+    for side, time in ((BASE, 0.002), (HEAD, seconds), (COPY, 0.0020001)):
+        records = changed(records, side, answering_in(time))
+    found = judged(records)
+    assert found.verdict == said
+    assert found.requests[0].metric == ("median response time" if said == "slower" else "CPU per request")
+
+
+@pytest.mark.parametrize(("share", "said"), [(1.0, "the same"), (0.3, "slower")])
+def test_a_change_that_answers_far_fewer_at_most_is_slower(share: float, said: str) -> None:
+    records, dice = session(np.random.default_rng(3), 1.0, noise=0.01), np.random.default_rng(4)
+    closed = [
+        trial(side, rate * float(np.exp(dice.normal(0.0, 0.05))), start, test_type="item", load=Closed(connections=32))
+        for side, rate in ((BASE, 900.0), (HEAD, share * 900.0), (COPY, 900.0))
+        for start in range(5)
+    ]
+    found = {one.request: one for one in judged(replace(records, trials=[*records.trials, *closed])).requests}
+    assert (found["item"].verdict, found["items"].verdict) == (said, "the same")
+
+
+def test_answers_that_have_become_shorter_are_said() -> None:
+    records = session(np.random.default_rng(3), 1.0, noise=0.01)
+    shorter = changed(records, HEAD, lambda t: {"bytes": t.bytes // 2} if t.test_type == "item" else {})
+    assert judged(records).notes == ()
+    assert [note.partition(":")[0] for note in judged(shorter).notes] == ["item"]
 
 
 def test_what_a_session_finds_is_more_than_what_it_calls_the_same() -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from harness.errors import UsageError
-from harness.extras.gate.sides import side
+from harness.extras.gate.sides import apart, side
 
 TOML = '[service]\nstart = "./shop"\nfiles = [".env"]\n[[request]]\nname = "a"\npath = "/"\n'
 
@@ -20,10 +20,14 @@ def shop(tmp_path: Path) -> Path:
     files = {"tfb.toml": TOML, ".gitignore": ".env\n", ".env": "KEY=1\n", "../lib": ""}
     for name, text in {**files, "../.gitattributes": "lib export-ignore\n"}.items():
         (folder / name).write_text(text, encoding="utf-8")
-    as_somebody = ["-c", "user.name=a", "-c", "user.email=a@example.org", "-c", "safe.directory=*"]
     for words in (["init", "-q"], ["add", "-A"], ["commit", "-q", "-m", "a shop"]):
-        subprocess.run(["git", *as_somebody, "-C", folder.parent, *words], check=True)
+        git(folder, *words)
     return folder
+
+
+def git(folder: Path, *words: str) -> None:
+    as_somebody = ["-c", "user.name=a", "-c", "user.email=a@example.org", "-c", "safe.directory=*"]
+    subprocess.run(["git", *as_somebody, "-C", folder.parent, *words], check=True)
 
 
 def test_a_side_has_the_whole_repository_and_the_files_that_git_lacks(shop: Path, tmp_path: Path) -> None:
@@ -43,6 +47,16 @@ def test_a_side_has_the_whole_repository_and_the_files_that_git_lacks(shop: Path
     assert (kept.folder / ".env").is_file()
     with pytest.raises(UsageError, match=r"service\.files: .*\.env cannot be copied"):
         side(shop, "HEAD", tmp_path / "lacking", notes)
+
+
+def test_a_base_that_has_gone_on_since_head_parted_from_it_is_said(shop: Path) -> None:
+    git(shop, "branch", "head")
+    assert apart(shop, "HEAD", None) == apart(shop, "HEAD", "head") == []
+    git(shop, "commit", "-q", "--allow-empty", "-m", "a quicker shop")
+    assert apart(shop, "head", None) == apart(shop, f"dir:{shop}", "head") == []
+    (note,) = apart(shop, "HEAD", "head")
+    assert "--base" in note
+    assert apart(shop, note.partition("--base ")[2].split()[0], "head") == []
 
 
 def test_a_base_without_a_file_of_its_own_is_as_head_says(shop: Path, tmp_path: Path) -> None:

@@ -22,6 +22,7 @@ READS = (
     "VALUES (1)",
     "COPY (SELECT id FROM world WHERE id = ANY('{1,2}')) TO STDOUT",
     "COPY world TO STDOUT",
+    'PREPARE "update" (integer) AS SELECT * FROM world WHERE id = $1',
     "",
 )
 WRITES = (
@@ -33,6 +34,7 @@ WRITES = (
     "INSERT INTO world VALUES (1) ON CONFLICT DO UPDATE SET x = 1",
     "MERGE INTO world USING w ON true WHEN MATCHED THEN DO NOTHING",
     "COPY world FROM STDIN",
+    "PREPARE q(int,int)AS UPDATE world SET randomnumber = $1 WHERE id = $2",
 )
 
 
@@ -77,3 +79,22 @@ def test_a_table_is_named_outside_of_comments_and_strings(text: str, named: bool
 )
 def test_a_select_of_one_id_is_told_from_one_that_may_find_several(text: str, takes: bool) -> None:
     assert statement(text).takes_list == takes
+
+
+@pytest.mark.parametrize(
+    ("text", "takes"),
+    [
+        ("select f1_0.id,f1_0.message from fortune f1_0", True),
+        ('SELECT "Fortune".* FROM "Fortune" WHERE (id > CAST($1 AS int)) ORDER BY "Fortune"."id" LIMIT $2', True),
+        ("PREPARE all_of (int) AS SELECT message::varchar(2048) FROM fortune", True),
+        ("TABLE fortune", True),
+        ("SELECT xmin, id FROM fortune", False),
+        ("SELECT md5(message) FROM fortune", False),
+        ('SELECT pg_catalog."concat" ($1, message) FROM fortune', False),
+        ("SELECT $1 || message FROM fortune", False),
+        ("SELECT id, message AS m FROM fortune ORDER BY m", False),
+        ("SELECT id, message FROM fortune ORDER BY 2", False),
+    ],
+)
+def test_a_column_that_is_found_as_it_is_is_told_from_what_the_database_makes_of_it(text: str, takes: bool) -> None:
+    assert statement(text).takes("message") is takes

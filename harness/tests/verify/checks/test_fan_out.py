@@ -1,0 +1,38 @@
+"""Calls of the upstream against what answers say of them, all of them or a share of a load's."""
+
+from dataclasses import fields
+from typing import Any
+
+import pytest
+
+from harness.runtime import UpstreamStats
+from harness.tests.verify.subjects import exchange
+from harness.verify.checks.evidence import Account, Evidence
+from harness.verify.checks.fan_out import upstream_called
+
+
+def judged(made: UpstreamStats, *sums: int, answers: int | None = None, took: float = 0.006) -> bool:
+    """Whether these answers of 20 calls each pass; of so many in a load that there were."""
+    counts: dict[str, Any] = {one.name: 0 for one in fields(Account)}
+    account = Account(**counts | {"successes": answers, "statuses": {}}) if answers else None
+    crowd = [exchange(f'{{"calls":20,"sum":{total}}}', target="/x?calls=20", received_at=took) for total in sums]
+    evidence = Evidence(test_type="fan-out", crowd=crowd, account=account, whole=answers is None, upstream=made)
+    return not list(upstream_called.find(evidence))
+
+
+@pytest.mark.parametrize(
+    ("calls", "total", "passes"), [(40, 300, True), (39, 300, False), (41, 300, False), (40, 301, False)]
+)
+def test_of_all_answers_calls_and_sums_are_those_that_were_made(calls: int, total: int, passes: bool) -> None:
+    assert judged(UpstreamStats(calls=calls, sum=total), 100, 200) is passes
+
+
+@pytest.mark.parametrize(("calls", "passes"), [(100, True), (140, True), (99, False)])
+def test_of_a_share_as_many_calls_were_made_at_least_as_all_answers_take(calls: int, passes: bool) -> None:
+    assert judged(UpstreamStats(calls=calls, sum=900), 100, 200, answers=5) is passes
+
+
+@pytest.mark.parametrize(("took", "passes"), [(0.0052, True), (0.0041, True), (0.003, False)])
+def test_no_answer_comes_before_a_call_can_have_been_answered(took: float, passes: bool) -> None:
+    made = UpstreamStats(calls=20, sum=100, delay_seconds=0.005)
+    assert judged(made, 100, took=took) is passes
