@@ -30,7 +30,7 @@ T = TypeVar("T")
 
 
 def steadily(judge: Callable[P, T]) -> Callable[P, T]:
-    """Makes a judgement, or a load, again during which somebody has set the machine's clock.
+    """Makes a judgement again during which somebody has set the machine's clock.
 
     Answers are held against the time of day (Date, the order of changes): a clock that jumps is no server's fault.
     """
@@ -43,7 +43,7 @@ def steadily(judge: Callable[P, T]) -> Callable[P, T]:
             jump = time_of_day(SYSTEM_CLOCK) - before
             if abs(jump) < JUMP_SECONDS:
                 return found
-            logger.warning("the machine's clock was set by %+.1f s meanwhile: done again", jump)
+            logger.warning("the machine's clock was set by %+.1f s meanwhile: verified again", jump)
         return judge(*args, **kwargs)
 
     return steady
