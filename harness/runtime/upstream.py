@@ -8,6 +8,7 @@ from harness.host import crates, process
 from harness.plan.discovery import Implementation
 from harness.runtime import UpstreamStats
 
+DELAY_MILLISECONDS = 5
 CRATE = "upstream"
 
 
@@ -15,7 +16,11 @@ class UpstreamProcess:
     """Answers until this process ends, which stops all that it has started."""
 
     def __init__(self) -> None:
-        command = [str(crates.upstream())]  # on a free port of the loopback address, 5 ms an answer
+        command = [
+            str(crates.upstream()),
+            "--delay-ms",
+            f"{DELAY_MILLISECONDS}",
+        ]  # on a free port of the loopback address
         self.child = process.Child(command, stdin=process.PIPE, stdout=process.PIPE, stderr=process.DEVNULL)
         self.url = f"http://127.0.0.1:{self._line()['port']}/value"  # what UPSTREAM_URL holds
 
