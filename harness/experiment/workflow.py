@@ -3,7 +3,7 @@
 import json
 import logging
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from typing import Literal
@@ -48,6 +48,7 @@ from harness.verify.verifier import Verifier
 
 logger = logging.getLogger("tfb.workflow")
 
+AGAIN = "; started again"
 REPAIRS = 2  # of a run whose PostgreSQL ended, before that ends it
 
 
@@ -93,11 +94,13 @@ def benchmark(settings: Settings, progress: Progress, needs: Dependencies | None
             runtime = needs.choose_runtime(settings, plan.implementations, logs, run_id=folder.run_id)
         plan = replace(plan, side_by_side=runtime.side_by_side)
         plan = within_memory(plan, folder.folder.parent, needs.free_memory())
-        info = describe(settings, plan, machine, runtime, folder, needs.revision())
         before = store.read(folder.folder) if settings.resume else None
+        done = store.finished(before) if before else frozenset()
+        if before:
+            plan = replace(plan, problems=(*plan.problems, *forgotten(before, done)))
+        info = describe(settings, plan, machine, runtime, folder, needs.revision())
         if before:
             require_same(before.info, info)
-        done = store.finished(before) if before else frozenset()
         left = 1 - len(done) / (len(plan.candidates) * plan.profile.processes.maximum)
         expected = predict(plan, settings.seed)
         progress.expected_seconds = left * expected.seconds
@@ -306,6 +309,13 @@ def failures(records: RunRecords) -> tuple[str, ...]:
                 missing = [load for load in loads if (name, test_type, load) not in measured]
                 found += [f"{name} {test_type} {load.label}: no valid trial" for load in missing]
     return (*found, *(_failure(process) for process in records.processes if process.status != "ok"))
+
+
+def forgotten(records: RunRecords, done: Collection[tuple[str, int]]) -> tuple[str, ...]:
+    """What kept processes from coming up that are started again, now and when the run was resumed before."""
+    failed = (each for each in records.processes if each.status == "failed")
+    now = (f"{_failure(each)}{AGAIN}" for each in failed if (each.implementation, each.process) not in done)
+    return (*(said for said in records.info.problems if said.endswith(AGAIN)), *now)
 
 
 def _failure(process: ProcessRecord) -> str:
