@@ -7,12 +7,12 @@ layout and compilation, and more of them never make up for another process (Kali
 merged from several deployments these are the unit: each may favour a server.
 
 A process's variance is expected to be its windows' share plus one variance between processes for the whole run, which
-few processes draw towards an assumed one. From three processes on a server's own variance counts as well (Smyth 2004,
-Stat. Appl. Genet. Mol. Biol. 3).
+few processes draw towards an assumed one. From three processes on a server's own variance counts as well, as much as
+the run shows that servers differ (Smyth 2004, Stat. Appl. Genet. Mol. Biol. 3).
 """
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -32,8 +32,14 @@ LUCK = 0.5  # squared correlation of two tests of one process in what it differs
 HIDDEN = 0.7  # standard errors of the windows' noise in a variance between processes, which chance may have hidden
 OWN = 3  # processes from which a server's own variance counts
 PRETEST = 0.20  # a missed effect of process numbers only widens intervals, so the test may err towards removing it
-ALIKE = 6.0  # d0: degrees of freedom that the run's variance is worth beside a server's own; Round 1 shows 3 to 10
-FEW = 4  # servers of a table: fewer do not say alone how much windows vary, or whether process numbers differ
+
+# What a run teaches of how unlike servers' variances are, taken at a low quantile of a bootstrap over servers: too sure
+# by chance, all of a run's intervals would be too narrow at once.
+TEACHERS = 4  # servers; fewer teach nothing
+UNTAUGHT = 4.0  # degrees of freedom of the run's variance beside a server's own, where nothing was learned
+RESAMPLES, CAUTION = 200, 0.10
+OUTLIER = 0.001  # over all rows of a table: a variance as far above the others' speaks for itself
+SMALLEST = 1e-5  # of the typical variance: equal figures have a variance of 0, and no logarithm of it
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -155,7 +161,7 @@ def _of_processes(
 ) -> Fitted:
     """From what is left of each process, and what its windows say of it."""
     between = additive(values)
-    if len(names) >= FEW and not within.freedom.any():
+    if len(names) >= TEACHERS and not within.freedom.any():
         plain = additive(values, columns=False)
         between = between if _columns_differ(plain, between) else plain
     return Fitted(
@@ -173,20 +179,34 @@ class Prior:
 
     between: float  # variance between processes, freed of its windows' noise
     between_freedom: float
+    likeness: float  # degrees of freedom that an expected variance is worth beside a server's own; infinite: all alike
+    windows: float  # the same of a window's variance beside its table's
     window: float  # variance of a window of any table; its rows say that alone where they are enough
     window_freedom: float
-    windows: float = ALIKE  # degrees of freedom that this is worth beside a row's own
 
 
 def prior(tables: Sequence[Fitted]) -> Prior:
-    """Of a run: one variance between processes, and one of windows."""
+    """Of a run: one variance between processes, and how far servers keep to what is expected of them."""
     nested = [table for table in tables if table.within.freedom.any()]
     free = sum(float(table.within.freedom.sum()) for table in nested)
     squares = sum(table.within.squares for table in nested)
-    window = squares / free if free else np.nan
-    known = Prior(between=ASSUMED**2, between_freedom=CERTAIN, window=window, window_freedom=free)
+    known = Prior(
+        between=ASSUMED**2, between_freedom=CERTAIN, likeness=np.inf,
+        windows=_likeness([(table.names, table.within.variance, table.within.freedom) for table in nested]),
+        window=squares / free if free else np.nan, window_freedom=free,
+    )  # fmt: skip
     between, freedom = _between(nested, known)
-    return replace(known, between=between, between_freedom=freedom)
+    known = replace(known, between=between, between_freedom=freedom)
+    with np.errstate(invalid="ignore", divide="ignore"):  # equal figures have no variance
+        own = [
+            (
+                table.names,
+                table.between.variance / expected(table, known)[0],
+                np.where(table.processes >= OWN, table.between.freedom, 0.0),
+            )
+            for table in tables
+        ]
+    return replace(known, likeness=_likeness(own))
 
 
 def windows(table: Fitted, known: Prior) -> Moderated:
@@ -198,14 +218,17 @@ def windows(table: Fitted, known: Prior) -> Moderated:
     own = np.where(free > 0, table.within.variance, 0.0)
     total = float(free.sum())
     location = float((own * free).sum()) / total if total else np.nan
-    if len(table.names) < FEW:
+    if len(table.names) < TEACHERS:
         location, total = known.window, known.window_freedom
+    if np.isinf(known.windows) or not total:
+        return np.full(len(free), location), np.full(len(free), total)
     return _drawn(own, free, known.windows, location, total)
 
 
-def _drawn(own: Matrix, freedom: Matrix, alike: float, location: Matrix | float, most: Matrix | float) -> Moderated:
+def _drawn(own: Matrix, freedom: Matrix, likeness: float, location: Matrix | float, most: Matrix | float) -> Moderated:
     """Variances drawn towards what is expected of them, with their degrees of freedom (Smyth 2004)."""
-    return (alike * location + freedom * own) / (alike + freedom), np.minimum(alike + freedom, most)
+    towards = UNTAUGHT if np.isnan(likeness) else likeness
+    return (towards * location + freedom * own) / (towards + freedom), np.minimum(towards + freedom, most)
 
 
 def _between(tables: Sequence[Fitted], known: Prior) -> tuple[float, float]:
@@ -248,8 +271,10 @@ def expected(table: Fitted, known: Prior) -> tuple[Matrix, Matrix]:
             joint = total**2 / (from_windows**2 / free + known.between**2 / known.between_freedom)
         return total, np.where(np.isfinite(total), joint, 0.0)
     own = table.between
-    freedom = float(own.freedom.sum())
-    return np.full(rows, own.squares / freedom if freedom > 0 else np.nan), np.full(rows, freedom)
+    use = (own.freedom > 0) & ~outliers(own.variance, own.freedom)
+    freedom = float(own.freedom[use].sum())
+    pooled = float((own.variance[use] * own.freedom[use]).sum()) / freedom if freedom > 0 else np.nan
+    return np.full(rows, pooled), np.full(rows, freedom)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -294,16 +319,21 @@ def half_width(squared_error: Matrix, freedom: Matrix, confidence: float) -> Mat
 def means(table: Fitted, known: Prior) -> Means:
     """Each row's variance drawn towards the expected one; never less than its windows leave uncertain."""
     location, free = expected(table, known)
-    seen = table.between
-    own = (table.processes >= OWN) & (seen.freedom > 0) & (len(table.names) > 2)  # what two differ by is of neither
-    drawn, joint = _drawn(np.where(own, seen.variance, 0.0), seen.freedom, ALIKE, location, free)
-    variance, freedom = np.where(own, drawn, location), np.where(own, joint, free)
+    likeness = np.inf if len(table.names) == 2 else known.likeness
+    seen, own = table.between, (table.processes >= OWN) & (table.between.freedom > 0)
+    variance, freedom = location, free if np.isnan(likeness) else np.minimum(likeness, free)
+    if own.any() and not np.isinf(likeness):
+        weight, told = np.where(own, seen.freedom, 0.0), np.where(own, seen.variance, 0.0)
+        alone = own & outliers(told / np.where(location > 0, location, 1.0), weight)
+        mixed, joint = _drawn(told, weight, likeness, location, free)
+        variance = np.where(alone, told, np.where(own, mixed, location))
+        freedom = np.where(alone, weight, np.where(own, joint, freedom))
     floor = np.nan_to_num(windows(table, known)[0] * table.within.leverage)
     error = np.maximum(variance, floor) * seen.leverage
     good = np.isfinite(error) & (freedom > 0)
     return Means(
         names=table.names, mean=seen.mean, squared_error=np.where(good, error, np.nan),
-        freedom=np.where(good, freedom, 0.0), moderated=bool(own.any()),
+        freedom=np.where(good, freedom, 0.0), moderated=bool(own.any()) and not np.isinf(likeness),
     )  # fmt: skip
 
 
@@ -328,3 +358,73 @@ def together(tables: Sequence[Fitted], names: Sequence[str], known: Prior) -> Me
     joint = _of_processes(names, columns, values, within)
     between = known.between * (LUCK**0.5 + (1 - LUCK**0.5) * share)
     return replace(means(joint, replace(known, between=between, windows=0.0)), mean=mean)
+
+
+def _likeness(tables: Sequence[tuple[Sequence[str], Matrix, Matrix]]) -> float:
+    """d0: how far rows' variances scatter about those of their tables, beyond what chance adds (Smyth 2004).
+
+    Of tables with (names, variances, degrees of freedom); those of too few servers teach what they do together.
+    """
+    together = [np.concatenate(each) for each in zip(*tables, strict=True)] if tables else []
+    if together and max(len(names) for names, _, _ in tables) < TEACHERS:
+        tables = [(range(len(together[0])), together[1], together[2])]  # type: ignore[list-item]
+    squares: list[Matrix] = []
+    chance: list[Matrix] = []
+    names: list[Hashable] = []
+    for own, variance, freedom in tables:
+        kept = (freedom > 0) & np.isfinite(variance) & ~outliers(variance, freedom)
+        if kept.sum() < TEACHERS:
+            continue
+        score = _scores(variance[kept], freedom[kept])
+        squares.append((score - score.mean()) ** 2 * len(score) / (len(score) - 1))
+        chance.append(special.polygamma(1, freedom[kept] / 2))
+        names.extend(np.asarray(own)[kept].tolist())
+    if not names:
+        return np.nan
+    seen, by_chance = np.concatenate(squares), np.concatenate(chance)
+    _, cluster = np.unique(np.asarray(names), return_inverse=True)
+    sums = np.stack([np.bincount(cluster, each) for each in (seen, by_chance, np.ones_like(seen))], axis=1)
+    drawn = np.random.default_rng(len(seen)).multinomial(len(sums), np.full(len(sums), 1 / len(sums)), size=RESAMPLES)
+    total = drawn @ sums
+    # Few rows may look alike by chance: the variance of a variance of so many scores, were all true ones the same.
+    least = by_chance.mean() * np.sqrt(2 / max(len(seen) - 1, 1))
+    freedoms = _freedom_of(np.maximum((total[:, 0] - total[:, 1]) / total[:, 2], least))
+    return float(np.quantile(freedoms, CAUTION, method="lower"))
+
+
+def _scores(variance: Matrix, freedom: Matrix) -> Matrix:
+    """Log variances, freed of what the chance of their degrees of freedom adds on average."""
+    typical = float(np.median(variance[variance > 0])) if (variance > 0).any() else 1.0
+    kept = np.maximum(variance, SMALLEST * typical)
+    return np.asarray(np.log(kept) - special.digamma(freedom / 2) + np.log(freedom / 2))
+
+
+LOG_FREEDOM = np.linspace(-7, 22, 29_000)
+LOG_TRIGAMMA = np.log(special.polygamma(1, np.exp(LOG_FREEDOM) / 2))
+
+
+def _freedom_of(excess: Matrix) -> Matrix:
+    """d0 with trigamma(d0 / 2) = excess (Smyth 2004, appendix), between points a thousandth apart."""
+    return np.where(
+        excess <= 1e-9, np.inf, np.exp(np.interp(-np.log(np.maximum(excess, 1e-9)), -LOG_TRIGAMMA, LOG_FREEDOM))
+    )
+
+
+def outliers(variance: Matrix, freedom: Matrix) -> NDArray[np.bool_]:
+    """Rows whose variance is far above the others': F against a provisional prior from median and quartiles.
+
+    They speak for themselves and teach nothing (after Phipson et al. 2016, Ann. Appl. Stat. 10).
+    """
+    kept = (freedom > 0) & np.isfinite(variance) & (variance > 0)
+    found = np.zeros(len(kept), dtype=bool)
+    count = int(kept.sum())
+    if count < 2 * TEACHERS:
+        return found
+    free = freedom[kept]
+    score = _scores(variance[kept], free)
+    low, middle, high = np.quantile(score, (0.25, 0.5, 0.75))
+    excess = ((high - low) / 1.349) ** 2 - float(special.polygamma(1, free / 2).mean())
+    weight = min(float(_freedom_of(np.asarray([excess]))[0]), 1e6)
+    scale = np.exp(middle - special.digamma(weight / 2) + np.log(weight / 2))
+    found[np.flatnonzero(kept)] = special.fdtrc(free, weight, variance[kept] / scale) < OUTLIER / count
+    return found
