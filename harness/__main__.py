@@ -7,8 +7,6 @@ from typing import Any
 from harness.errors import Exit
 from harness.host import interruption
 
-interruption.hear_from_the_start()
-
 
 def open_streams() -> None:
     """Open what the parent has closed of stdin, stdout and stderr: the next file would take its place."""

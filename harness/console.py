@@ -1,7 +1,5 @@
 """The console on which everything is shown: what a server or a file wrote cannot move its cursor."""
 
-import errno
-import os
 from collections.abc import Iterable
 from typing import Any
 
@@ -17,10 +15,6 @@ class SafeConsole(Console):
     def __init__(self, **options: Any) -> None:  # noqa: ANN401 - rich's own options
         # Names and messages hold brackets and colons that are no markup: what is styled says so with rich's Text.
         super().__init__(**{"markup": False, "emoji": False, **options})
-
-    def on_broken_pipe(self) -> None:
-        """The reader has left: an error as any other of a stream, where rich would end the program."""
-        raise BrokenPipeError(errno.EPIPE, os.strerror(errno.EPIPE))
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
         """What rich renders, with the active characters of texts escaped."""

@@ -38,10 +38,6 @@ class EnvironmentLacksError(TfbError):
     exit_code = Exit.ENVIRONMENT
 
 
-class OutputError(EnvironmentLacksError):
-    """The place that results are written to takes no more: names it; what was measured is kept."""
-
-
 class BuildError(TfbError):
     """An implementation's build failed or timed out: carries the last lines and the path of its log."""
 

@@ -31,24 +31,15 @@ def guarded(command: Callable[[], int]) -> int:
         with guarded_streams():
             code = command()
             interruption.check()
-    except BaseException as error:
-        told = _interrupted(error)
-        if told is not None:
-            return _say(told, Exit.INTERRUPTED)
-        if not isinstance(error, Exception):
-            raise
-        return _told(error)
-    return code
-
-
-def _interrupted(error: BaseException) -> str | None:
-    """What is said of an interruption; also where something took it for an error of its own on its way here."""
-    seen: BaseException | None = error
-    while seen is not None:
-        if isinstance(seen, KeyboardInterrupt):
-            return "\ntfb: ".join("\n".join(map(str, seen.args)).splitlines()) or INTERRUPTED
-        seen = seen.__cause__ or seen.__context__
-    return INTERRUPTED if interruption.requested() else None
+    except KeyboardInterrupt as error:
+        told = "\ntfb: ".join("\n".join(map(str, error.args)).splitlines()) or INTERRUPTED
+    except Exception as error:  # noqa: BLE001 - the one place where an error becomes an exit code
+        if not interruption.requested():
+            return _told(error)
+        told = INTERRUPTED  # which something took for an error of its own
+    else:
+        return code
+    return _say(told, Exit.INTERRUPTED)
 
 
 def _told(error: Exception) -> int:
@@ -56,8 +47,6 @@ def _told(error: Exception) -> int:
     match error:
         case TfbError():
             return _say(str(error), error.exit_code)
-        case BrokenPipeError():  # `./tfb report | head`: the reader has had enough
-            return Exit.OK
         case OSError():  # a full disk, a file that may not be read: the error names it
             return _say(str(error), Exit.FAILED)
         case MemoryError():

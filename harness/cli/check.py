@@ -26,10 +26,7 @@ from harness.plan.discovery import Selection, scan, select
 WEB = REPOSITORY / "harness" / "dashboard" / "web"
 LINT_IMPORTS = "import sys; from importlinter.cli import lint_imports; sys.exit(lint_imports(no_cache=True))"
 BUILD_PAGE = "from harness.dashboard.build import ensure_built; print(ensure_built().name)"
-FAST = (("node", ">=20.19"), ("npm", ">=0"))  # tools that the fast stages need beside Python
-USUAL = (*FAST, ("chromium", ">=0"))
-# What the tests of several machines use; without them they are skipped, by name.
-ALL = (*USUAL, ("sshd", ">=0"), ("ip", ">=0"), ("cargo", ">=1.85"))
+CONDITIONS = {"node": ">=20.19", "cargo": ">=1.85", "postgres": ">=12"}  # of tools; any version of another will do
 MENDS = {
     "cargo": "apt-get install cargo where it is new enough, otherwise rustup (https://rustup.rs)",
     "chromium": "apt-get install chromium; where that is a snap, npx --prefix harness/dashboard/web playwright-core "
@@ -127,7 +124,9 @@ def stages(extent: Extent) -> tuple[Stage, ...]:
 
 def wanted(extent: Extent) -> tuple[Need, ...]:
     """The tools of a check's stages, and whether they are here."""
-    tools = {"fast": FAST, "usual": USUAL, "all": ALL}[extent]
+    kinds = {kind for stage in stages(extent) for kind in stage.needs} - {ENGINE}
+    kinds |= {"sshd", "ip"} if extent == "all" else set()  # of several machines; their tests say what they lack
+    tools = ((kind, CONDITIONS.get(kind, ">=0")) for kind in sorted(kinds))
     found = tuple(
         Need(kind=kind, condition=condition, wanted_by=(), tool=toolchain.find(kind, condition))
         for kind, condition in tools
@@ -207,9 +206,6 @@ def _run(stage: Stage, command: Sequence[str], environment: Mapping[str, str]) -
         with interruption.held():  # a stage asks nothing: it has no stdin
             child = subprocess.Popen(command, cwd=stage.cwd, env=environment, stdin=subprocess.DEVNULL)
         status = child.wait()
-    except FileNotFoundError:
-        print(f"{command[0]} is not on this machine: ./tfb doctor", file=sys.stderr)
-        status = 127  # as a shell has it
     except BaseException:
         if child:
             child.terminate()
@@ -247,7 +243,7 @@ def _does(arguments: Sequence[str]) -> bool:
     return subprocess.run(arguments, check=False).returncode == 0
 
 
-def conclude(failed: Sequence[str], not_run: Sequence[tuple[str, str]], unsteady: Sequence[str] = ()) -> Exit:
+def conclude(failed: Sequence[str], not_run: Sequence[tuple[str, str]], unsteady: Sequence[str]) -> Exit:
     """The closing line: what failed, what was not run with what it lacks, and what could not be judged at once."""
     by_reason: dict[str, list[str]] = {}
     for name, reason in not_run:
@@ -258,6 +254,5 @@ def conclude(failed: Sequence[str], not_run: Sequence[tuple[str, str]], unsteady
     parts = parts or ["all passed"]
     parts += [f"{reason}: {', '.join(names)}" for reason, names in by_reason.items() if reason not in missing]
     parts += [f"failed once and passed when tried again: {', '.join(unsteady)}"] if unsteady else []
-    wrong = bool(failed or missing)
-    print(f"tfb check: {'; '.join(parts)}", file=sys.stderr if wrong else sys.stdout, flush=True)
+    print(f"tfb check: {'; '.join(parts)}", flush=True)
     return Exit.FAILED if failed else Exit.ENVIRONMENT if missing else Exit.OK

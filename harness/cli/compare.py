@@ -15,7 +15,7 @@ from harness import extras
 from harness.cli.consent import settled
 from harness.cli.flags import RunFlags, Texts, names, results_folder, runs
 from harness.cli.run import measured, settings
-from harness.cli.verbs import Asked, core_unless
+from harness.cli.verbs import Asked
 from harness.errors import Exit, UsageError
 from harness.host import ownership, process
 from harness.paths import INSTALLED, PROGRAM, REPOSITORY
@@ -87,19 +87,21 @@ def command(
         outputs = gate.Outputs(json=flags.json, markdown=markdown, history=history, html=html, strict=strict)
         code: int = gate.compare(folder, base, head, flags, fail_over / 100, outputs)
         return code
-    if base and not test and not copy and (INSTALLED or head or markdown or history or html or strict):
-        raise UsageError(f"{folder / FILE}: not there; {PROGRAM} init writes one, --service DIR names another folder")
+    if head or markdown or history or html or strict or (base and INSTALLED):
+        raise UsageError(
+            f"a service is compared with --base REV, where its {FILE} is ({PROGRAM} init writes one) or by --service"
+        )
     results = results_folder(flags.results)
+    if len(run) != (0 if base or copy else 2) or (base and copy):
+        raise UsageError("compare takes two runs, or --base REV, or --copy")
     if copy and (len(test) != 1 or test[0] in ("run", "all")):
         raise UsageError("--copy takes one implementation: --test NAME")
     if base or copy:
-        asked = Asked(mode="benchmark", test=core_unless(test, flags), flags=flags)
+        asked = Asked(mode="benchmark", test=test, flags=flags)
         arguments = ("--copy",) if copy else ("--base", str(base))
         chosen = settings(asked, ("compare", *arguments, *test))
         chosen = replace(chosen, consent=settled(chosen))
         a, b = _of_copies(chosen) if copy else _of_commits(chosen, str(base))
-    elif len(run) != 2:
-        raise UsageError("compare takes two runs, or --base REV, or --copy")
     elif run[0].endswith(".json") and Path(run[0]).is_file():  # runs are folders
         return beside_round(Path(run[0]), store.find(results, run[1]), as_json=flags.json)
     else:

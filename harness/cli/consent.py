@@ -27,21 +27,18 @@ def settled(settings: Settings) -> Consent:
 
     Asks at most once, and nobody where no terminal is: there root consents by starting it, and nobody else.
     """
-    if settings.consent == "yes":
-        return "yes"
     if settings.consent == "ask" and os.environ.get(CONSENTED):
         _remember()
         return "yes"
-    if not _at_a_terminal():
-        return "yes" if settings.consent == "ask" and os.geteuid() == 0 else "no"
+    if settings.consent == "yes" or not _at_a_terminal():
+        return "yes" if agreed(settings.consent, "") else "no"
     local = is_local(settings)
     as_root = local and os.geteuid() == 0 and not (state_folder() / ANSWER).exists()
     wishes = [*_wishes(settings, local=local)] if settings.consent == "ask" else []
     if as_root:
         wishes.append("build implementations as root, here and from now on")
-    listed = "\n".join(("This run would", *(f"  - {wish}" for wish in wishes), "Go on with all of it?"))
-    question = listed if wishes[1:] else f"This run would {''.join(wishes)}. Go on?"
-    given = bool(wishes) and _ask(question, default=not as_root)
+    question = "\n".join(("This run would", *(f"  - {wish}" for wish in wishes), "Go on?"))
+    given = bool(wishes) and agreed("ask", question, default=not as_root)
     if as_root and not given:
         raise EnvironmentLacksError(
             "builds would run as root: start ./tfb as an ordinary user, use --runtime docker, or consent with --yes"
@@ -58,11 +55,13 @@ def _remember() -> None:
     answer.write_text("Builds of implementations may run as root on this machine. Remove this file to be asked.\n")
 
 
-def agreed(consent: Consent, question: str) -> bool:
-    """Ask on a terminal; without one root consents and nobody else."""
-    if consent != "ask":
-        return consent == "yes"
-    return _ask(question, default=True) if _at_a_terminal() else os.geteuid() == 0
+def agreed(consent: Consent, question: str, *, default: bool = True) -> bool:
+    """As the flags say, else ask on a terminal; without one root consents by starting it, and nobody else."""
+    if consent != "ask" or not _at_a_terminal():
+        return consent == "yes" or (consent == "ask" and os.geteuid() == 0)
+    print(f"{question} [{'Y/n' if default else 'y/N'}] ", end="", file=sys.stderr, flush=True)
+    answer = sys.stdin.readline().strip().lower()
+    return answer in ("y", "yes") or (default and not answer)
 
 
 def _at_a_terminal() -> bool:
@@ -98,9 +97,3 @@ def _may_install() -> bool:
         return True
     sudo = shutil.which("sudo")
     return sudo is not None and subprocess.run([sudo, "-n", "true"], check=False, capture_output=True).returncode == 0
-
-
-def _ask(question: str, *, default: bool) -> bool:
-    print(f"{question} [{'Y/n' if default else 'y/N'}] ", end="", file=sys.stderr, flush=True)
-    answer = sys.stdin.readline().strip().lower()
-    return answer in ("y", "yes") or (default and not answer)

@@ -6,7 +6,7 @@ Loads no model: help and a key press wait for it.
 import contextlib
 import re
 import socket
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -29,28 +29,20 @@ WHAT, HOW, WHERE, OUTPUT = (
 # ---- what a shell completes ------------------------------------------------------------------------------------------
 
 
-def _entries() -> Iterator[tuple[str, Any]]:
-    """Name and entry of every implementation; a broken configuration is told by every other command."""
+def names(*_: object) -> list[str]:
+    """Implementations, and the names of many; a broken configuration is told by every other command."""
+    found = ["all", "run"]
     for path in sorted(FRAMEWORKS.glob(f"*/*/{CONFIG_FILE}")):
         with contextlib.suppress(OSError, ValueError, AttributeError, KeyError, TypeError):
             document: Any = bounded.parse(bounded.read(path, 1 << 20))
-            for variant, entry in ((v, e) for tests in document["tests"] for v, e in tests.items()):
-                yield document["framework"] + ("" if variant == "default" else f"-{variant}"), entry
-
-
-def names(*_: object) -> list[str]:
-    """Implementations, and the names of many."""
-    return ["all", "run", *(name for name, _ in _entries())]
+            variants = [variant for tests in document["tests"] for variant in tests]
+            found += [document["framework"] + ("" if each == "default" else f"-{each}") for each in variants]
+    return found
 
 
 def languages(*_: object) -> list[str]:
     """The folders of frameworks/."""
     return sorted({path.parent.name for path in FRAMEWORKS.glob("*/*")})
-
-
-def tags(*_: object) -> list[str]:
-    """All tags."""
-    return sorted({str(tag) for _, entry in _entries() for tag in (entry.get("tags") or [])})
 
 
 def runs(*_: object) -> list[str]:
@@ -161,7 +153,7 @@ class Flags(Machines):
 
     test_dir: Annotated[Texts, _flag(WHAT, "folders: Java, Java/vertx-web", "DIR")] = ()
     test_lang: Annotated[Texts, _flag(WHAT, "languages: folders of frameworks/", "LANG", completer=languages)] = ()
-    tag: Annotated[Texts, _flag(WHAT, "with one of these tags", "TAG", completer=tags)] = ()
+    tag: Annotated[Texts, _flag(WHAT, "with one of these tags", "TAG")] = ()
     exclude: Annotated[Texts, _flag(WHAT, "leave these out", "NAME", completer=names)] = ()
     type: Annotated[
         Texts,

@@ -27,7 +27,7 @@ Results = Annotated[str | None, Parameter(help="another results folder", metavar
 def listing(
     *names: Names,
     test_lang: Annotated[Texts, Parameter(help="languages: folders of frameworks/", completer=flags.languages)] = (),
-    tag: Annotated[Texts, Parameter(help="with one of these tags", completer=flags.tags)] = (),
+    tag: Annotated[Texts, Parameter(help="with one of these tags")] = (),
     frameworks: Annotated[Texts, Parameter(help="other folders; default: frameworks/")] = (),
     as_json: Annotated[bool, Parameter(name="--json", help="all that the configurations say")] = False,
 ) -> int:
@@ -38,15 +38,15 @@ def listing(
     if as_json:
         print(_as_json(shown))
     else:
-        _print_list([(i.name, "/".join(i.folder.parts[-2:]), " ".join((*i.urls, _limit(i))).rstrip()) for i in shown])
+        _print_list([(i.name, "/".join(i.folder.parts[-2:]), " ".join((*i.urls, *_limit(i)))) for i in shown])
     return _problems(found)
 
 
-def _limit(implementation: Implementation) -> str:
+def _limit(implementation: Implementation) -> Sequence[str]:
     """What it takes to run it, in parentheses."""
     if implementation.lacking:
-        return f"({implementation.entry.database}: not run here)"
-    return "" if implementation.local else "(Docker)"
+        return (f"({implementation.entry.database}: not run here)",)
+    return () if implementation.local else ("(Docker)",)
 
 
 def _print_list(rows: Sequence[tuple[str, str, str]]) -> None:
@@ -55,10 +55,9 @@ def _print_list(rows: Sequence[tuple[str, str, str]]) -> None:
 
     lines = [("implementation", "folder", "test types"), *rows]
     first, second = (max(len(line[column]) for line in lines) for column in (0, 1))
-    width = terminal.console().width
+    console = terminal.console()
     for name, folder, test_types in lines:
-        line = f"{name:<{first}}  {folder:<{second}}  {test_types}"
-        print(line if len(line) <= width else f"{line[: width - 1]}…")
+        console.print(f"{name:<{first}}  {folder:<{second}}  {test_types}", no_wrap=True, overflow="ellipsis")
 
 
 def list_tests(asked: flags.Flags, tag: str | None) -> int:
@@ -66,7 +65,8 @@ def list_tests(asked: flags.Flags, tag: str | None) -> int:
     found = scan(*frameworks_folders(asked.frameworks))
     known = [i for i in found.implementations if not i.broken]
     shown = [i for i in known if tag is None or tag.lower() in map(str.lower, i.entry.tags)]
-    print(_as_json(shown) if asked.json else "\n".join(i.name for i in shown))
+    for line in [_as_json(shown)] if asked.json else [i.name for i in shown]:
+        print(line)
     return _problems(found)
 
 
@@ -108,36 +108,30 @@ def report(
         folders = [extras.part("deployments").merged(dict(zip(run, folders, strict=False)), place)]
         print(f"{len(run)} deployments are one run: {folders[0]}", file=sys.stderr)
     if site:
-        return _publish(folders, site, round)
+        now = time.time()
+        name = round or time.strftime("%Y-%m-%d", time.gmtime(now))
+        extras.part("site").publish(folders, site, name=name, published_at=now)
+        print(site / "index.html")
+        return Exit.OK
     if len(folders) > 1 or round:
         raise UsageError("report is of one run; of several: --deployments, or pages by --site DIR --round NAME")
     if format not in EXPORTERS:
         raise UsageError(f"--format: no format {format!r}; {suggest(format, EXPORTERS)}")
     (folder,) = folders
     records = store.read(folder)
-    target = output or (folder / "report.html" if html else None)
-    out = io.StringIO() if target else sys.stdout
     if html:
-        out.write(saved.of_run(folder))
+        page = output or folder / "report.html"
+        put(page, saved.of_run(folder))
+        print(page)
     else:
         ranking = rank(records.info, records.trials, records.processes, records.verdicts)
+        out = io.StringIO() if output else sys.stdout
         EXPORTERS[format](Report(records=records, ranking=ranking, every_load=levels), out)
-    if target and isinstance(out, io.StringIO):
-        put(target, out.getvalue())
-        if html:
-            print(target)
+        if output and isinstance(out, io.StringIO):
+            put(output, out.getvalue())
     for problem in records.problems:
         print(f"tfb: {printable(problem)}", file=sys.stderr)
     return Exit.FAILED if records.problems else Exit.OK
-
-
-def _publish(folders: Sequence[Path], site: Path, name: str | None) -> Exit:
-    """Add a round to the pages, and print the one to open."""
-    now = time.time()
-    name = name or time.strftime("%Y-%m-%d", time.gmtime(now))
-    extras.part("site").publish(folders, site, name=name, published_at=now)
-    print(site / "index.html")
-    return Exit.OK
 
 
 def dashboard(

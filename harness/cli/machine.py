@@ -55,8 +55,6 @@ def doctor(
         show_facts(facts)
         console = terminal.console()
         console.print(f"\nDocker runtime: {docker}\n")
-        for concern in facts.concerns or ("nothing would disturb a measurement, as far as can be seen",):
-            console.print(f"· {concern}")
         for problem in found.problems:
             console.print(f"! {problem}", style="red")
         for leftover in left:
@@ -82,28 +80,13 @@ def show_tools(needs: Sequence[Need]) -> None:
 
 
 def show_facts(facts: Machine) -> None:
-    """What a reader of its figures would want to know of the machine."""
-    switch = {None: "unknown", True: "on", False: "off"}
-    cpus = ",".join(map(str, facts.cpus_usable))
-    load = "unknown" if facts.load_average is None else f"{facts.load_average:.1f}"
-    pressure = "unknown" if facts.pressure_cpu is None else f"{facts.pressure_cpu:.1f} %"
-    steal = "unknown" if facts.steal_share is None else f"{facts.steal_share:.1%}"
-    table = Table(
-        box=None, padding=(0, 2), title=f"\nMachine, grade {facts.grade}", title_justify="left", show_header=False
-    )
-    for name, value in (
-        ("CPU", facts.cpu_model),
-        ("CPUs that may be used", f"{cpus} ({len(facts.cpus_usable)} of {facts.cpus_online})"),
-        ("memory", format_bytes(facts.memory_bytes)),
-        ("system", f"{facts.os}, kernel {facts.kernel}"),
-        ("governor, turbo, SMT", f"{facts.governor or 'unknown'}, {switch[facts.turbo]}, {switch[facts.smt]}"),
-        ("virtualised", facts.virtualised or "no sign of it"),
-        ("open files", f"{facts.nofile_soft}, at most {facts.nofile_hard}"),
-        ("load, CPU pressure, steal", f"{load}, {pressure}, {steal}"),
-        ("CPU quota", str(facts.cpu_quota or "none")),
-    ):
-        table.add_row(name, value)
-    terminal.console().print(table)
+    """Which machine it is, and what would disturb a measurement on it."""
+    cpus = f"{len(facts.cpus_usable)} of {facts.cpus_online} CPUs ({','.join(map(str, facts.cpus_usable))})"
+    memory, system = format_bytes(facts.memory_bytes), f"{facts.os}, kernel {facts.kernel}"
+    console = terminal.console()
+    console.print(f"\nMachine, grade {facts.grade}: {facts.cpu_model}, {cpus}, {memory}, {system}")
+    for concern in facts.concerns or ("nothing would disturb a measurement, as far as can be seen",):
+        console.print(f"· {concern}")
 
 
 def clean(
@@ -121,25 +104,30 @@ def clean(
     if (hosts := hosts_of(machines)).elsewhere:
         status: int = extras.part("machines").clean(hosts, dry_run=dry_run)
         return status
-    kept_left = _remove_leftovers(dry_run=dry_run, consent="yes" if yes else "ask")
-    if leftovers:
-        return Exit.FAILED if kept_left else Exit.OK
+    kept = _remove_leftovers(dry_run=dry_run, consent="yes" if yes else "ask")
+    if not leftovers:
+        kept |= _remove_images(dry_run=dry_run)
+    return Exit.FAILED if kept else Exit.OK
+
+
+def _remove_images(*, dry_run: bool) -> bool:
+    """Name the images of runs, and remove them; whether one stays that should not."""
     try:
         compose.engine()
     except EnvironmentLacksError:
         print("images were not looked at: no container engine answers; ./tfb doctor says why")
-        return Exit.FAILED if kept_left else Exit.OK
+        return False
     found = compose.images()
     for image in found:
         print(f"{format_bytes(image['Size']):>9}  {compose.image_name(image)}")
     if dry_run or not found:
         print(f"{len(found)} images; layers that they share are counted with each")
-        return Exit.OK
+        return False
     kept = compose.remove_images([name for image in found for name in image["RepoTags"] or [image["Id"]]])
     for name, reason in kept:
         print(f"stays: {name}: {reason}")
     print(f"removed {len(found) - len(kept)} of {len(found)} images")
-    return Exit.FAILED if kept or kept_left else Exit.OK
+    return bool(kept)
 
 
 def _remove_leftovers(*, dry_run: bool, consent: Consent) -> bool:

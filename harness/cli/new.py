@@ -73,8 +73,6 @@ def command(
 ) -> int:
     """Make frameworks/<Language>/NAME from an implementation that passes: change it into yours."""
     if not name:
-        if not sys.stdin.isatty():
-            raise UsageError("give the name: ./tfb new NAME")
         print("name: ", end="", file=sys.stderr, flush=True)
         name = sys.stdin.readline().strip()
     target, origin = make(Path(frameworks) if frameworks else FRAMEWORKS, name, source, language, blank=blank)
@@ -134,23 +132,16 @@ def make(
 
 def _source(known: dict[str, Implementation], source: str | None, language: str | None) -> Implementation:
     """The one to begin from: of a language the default, a core one, or the one of most test types without a tag."""
-    if source is None and language is None:
-        source = DEFAULT
-    if source:
-        if source not in known:
-            raise UsageError(f"--from: unknown name {source!r}; {suggest(source, known)}")
-        begun = known[source]
-        if language and language.lower() != begun.folder.parent.name.lower():
-            raise UsageError(
-                f"--from {source} is {begun.folder.parent.name}, --language says {language}: leave one of them out"
-            )
-        return begun
-    mains = [i for i in known.values() if i.variant == "default"]
-    begins = [i for i in mains if i.folder.parent.name.lower() == str(language).lower()]
+    source = source or (None if language else DEFAULT)
+    if source and source not in known:
+        raise UsageError(f"--from: unknown name {source!r}; {suggest(source, known)}")
+    begins = [known[source]] if source else [i for i in known.values() if i.variant == "default"]
+    languages = {i.folder.parent.name for i in begins}
+    if language:
+        begins = [i for i in begins if i.folder.parent.name.lower() == language.lower()]
     if not begins:
         raise UsageError(
-            f"--language: no implementation in {language!r} to begin from; "
-            f"{suggest(str(language), {i.folder.parent.name for i in mains})}. For a language that is not here yet: "
-            "--blank"
+            f"--language: nothing in {language!r} to begin from; {suggest(str(language), languages)}\n"
+            "For a language that is not here yet: --blank"
         )
     return min(begins, key=lambda i: (i.name != DEFAULT, not i.core, bool(i.entry.tags), -len(i.urls), i.name))

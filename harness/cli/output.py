@@ -1,98 +1,78 @@
 """Where results go, stdout or a file: a place that takes nothing more is an error with the machine's exit code."""
 
 import contextlib
-import errno
 import io
-import os
-import stat
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
-from harness.errors import OutputError, UsageError
+from harness.errors import EnvironmentLacksError
 
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer as Buffer
 
-WRONG_PLACE = (errno.ENOENT, errno.ENOTDIR, errno.EISDIR)  # the command line names it
-
 
 class _Stream(io.FileIO):
-    """stdout or stderr. What stdout does not take is told once, and what comes later goes nowhere, as at Python's end.
+    """stdout or stderr, which take all as far as the writer can tell: no run is given up because nobody hears of it."""
 
-    A run is not given up because nobody hears of it: stderr takes all, as far as the caller can tell.
-    """
-
-    essential = False
-    broken = False
+    errors: list[OSError]  # the first one
 
     def write(self, data: "Buffer", /) -> int:
-        """All of it; raises BrokenPipeError where the reader has left, OutputError where the place is full or shut."""
         size = memoryview(data).nbytes
-        if self.broken:
-            return size
         try:
             return super().write(data) or size
         except OSError as error:
-            if not self.essential:
-                return size
-            self.broken = True
-            if isinstance(error, BrokenPipeError):
-                raise
-            raise OutputError(f"stdout: {_reason(error)}") from error
+            self.errors[:] = self.errors or [error]
+            return size
 
 
 @contextlib.contextmanager
 def guarded_streams() -> Iterator[None]:
-    """Both streams as the block sees them; stdout is flushed at its end, with the same errors."""
+    """Both streams as the block sees them; raises EnvironmentLacksError at its end where stdout was full or closed."""
+    errors: list[OSError] = []
     before = sys.stdout, sys.stderr
-    sys.stdout, sys.stderr = _stream(sys.stdout, essential=True), _stream(sys.stderr, essential=False)
+    sys.stdout, sys.stderr = _stream(sys.stdout, errors), _stream(sys.stderr, [])
     try:
         yield
-        sys.stdout.flush()
     finally:
-        with contextlib.suppress(OSError, OutputError):
-            sys.stdout.flush()
-        if sys.stdout is not before[0]:
-            sys.stdout.detach()  # type: ignore[attr-defined] # a TextIOWrapper of ours
+        sys.stdout.flush()
         sys.stdout, sys.stderr = before
+    if errors and not isinstance(errors[0], BrokenPipeError):  # `./tfb report | head`: the reader has had enough
+        raise _lacking("stdout", errors[0]) from errors[0]
 
 
-def _stream(stream: TextIO, *, essential: bool) -> TextIO:
-    """The stream with its errors told or swallowed; one that is no file, as a test's, stays what it is."""
+def _stream(stream: TextIO, errors: list[OSError]) -> TextIO:
+    """The stream with its errors gathered; one that is no file, as a test's, stays what it is."""
     try:
-        number = stream.fileno()
+        raw = _Stream(stream.fileno(), "w", closefd=False)
     except (OSError, ValueError):
         return stream
+    raw.errors = errors
     stream.flush()
-    raw = _Stream(number, "w", closefd=False)
-    raw.essential = essential
+    # What the terminal's encoding lacks is spelled out.
     return io.TextIOWrapper(
         io.BufferedWriter(raw),
         encoding=stream.encoding,
-        errors="backslashreplace",  # what the terminal's encoding lacks is spelled out
-        line_buffering=not essential or stream.isatty(),
+        errors="backslashreplace",
+        line_buffering=stream is sys.stderr or stream.isatty(),
     )
 
 
 def put(target: Path, text: str) -> None:
-    """Write a file whole or not at all, a device or pipe as it is. Raises OutputError; UsageError: no such folder."""
+    """Write a file whole or not at all, a device or pipe as it is; raises EnvironmentLacksError."""
     part = target.with_name(f".{target.name}.part")
     try:
-        if target.exists() and not stat.S_ISREG(target.stat().st_mode):
-            with target.open("w", encoding="utf-8") as file:
-                file.write(text)
-            return
-        part.write_text(text, encoding="utf-8")
-        part.replace(target)
+        if target.exists() and not target.is_file():
+            target.write_text(text, encoding="utf-8")
+        else:
+            part.write_text(text, encoding="utf-8")
+            part.replace(target)
     except OSError as error:
         with contextlib.suppress(OSError):
-            part.unlink(missing_ok=True)
-        if error.errno in WRONG_PLACE:
-            raise UsageError(f"{target}: cannot be written: {os.strerror(error.errno or 0)}") from error
-        raise OutputError(f"{target}: {_reason(error)}") from error
+            part.unlink()
+        raise _lacking(str(target), error) from error
 
 
-def _reason(error: OSError) -> str:
-    return f"cannot be written: {error.strerror}; what runs have measured is kept"
+def _lacking(place: str, error: OSError) -> EnvironmentLacksError:
+    return EnvironmentLacksError(f"{place}: cannot be written: {error.strerror}; what runs have measured is kept")

@@ -1,6 +1,5 @@
 """What was asked for, as a run's settings: flags over the profile over defaults; and what is done with them."""
 
-import contextlib
 import json
 import random
 import shlex
@@ -18,7 +17,7 @@ from harness.cli.verbs import Asked, is_run
 from harness.cli.verbs import asked as asked_by
 from harness.errors import Exit, StoreError, UsageError
 from harness.host import interruption, machine
-from harness.paths import RESULTS
+from harness.paths import PROGRAM, RESULTS
 from harness.plain_text import printable
 from harness.plan import hosts
 from harness.plan import profile as profiles
@@ -46,7 +45,7 @@ def execute(asked: Asked, arguments: Sequence[str]) -> int:
     chosen = settings(asked, arguments)
     if chosen.resume is not None:
         folder = store.find(chosen.results, chosen.resume) if chosen.resume else newest_interrupted(chosen.results)
-        chosen = resumed(replace(chosen, resume=str(folder)), asked, store.read_whole(folder).info)
+        chosen = resumed(replace(chosen, resume=str(folder)), asked, store.read(folder).info)
     _say_what_else(chosen)
     if not chosen.dry_run:
         chosen = replace(chosen, consent=settled(chosen))
@@ -55,7 +54,9 @@ def execute(asked: Asked, arguments: Sequence[str]) -> int:
     if chosen.dry_run:
         return workflow.dry_run(chosen)
     if getattr(asked.flags, "profiler", False):
-        return _flame_graph(chosen)
+        figures = extras.part("profiler").profile(chosen)
+        print(json.dumps(figures) if chosen.json else "\n".join(f"{key:<24}{value}" for key, value in figures.items()))
+        return Exit.OK
     match chosen.mode:
         case "verify":
             return modes.verify(chosen)
@@ -63,13 +64,6 @@ def execute(asked: Asked, arguments: Sequence[str]) -> int:
             return modes.debug(chosen)
         case "benchmark":
             return _benchmark(chosen)
-
-
-def _flame_graph(chosen: Settings) -> int:
-    """A flame graph, and what the load measured meanwhile."""
-    figures = extras.part("profiler").profile(chosen)
-    print(json.dumps(figures) if chosen.json else "\n".join(f"{key:<24}{value}" for key, value in figures.items()))
-    return Exit.OK
 
 
 def newest_interrupted(results: Path) -> Path:
@@ -90,9 +84,7 @@ def _benchmark(chosen: Settings) -> int:
         told = "each takes CPU time from the other, and neither's figures count; Ctrl-C here and wait for its end"
         print(f"tfb: warning: still under way: {printable(', '.join(others))}: {told}", file=sys.stderr)
     outcome = measured(chosen)
-    with contextlib.suppress(BrokenPipeError):  # what is done is done, whether or not its reader stays
-        _show(chosen, outcome)
-        sys.stdout.flush()
+    _show(chosen, outcome)
     return outcome.exit_code
 
 
@@ -133,12 +125,10 @@ def _show(chosen: Settings, outcome: "RunOutcome") -> None:
         return
     console = terminal.console()
     terminal.show(outcome.records.info, outcome.ranking, console)
-    folder = (chosen.results / outcome.records.info.run_id).resolve()
-    shown = folder.relative_to(Path.cwd()) if folder.is_relative_to(Path.cwd()) else folder
-    elsewhere = _elsewhere(chosen.results)
+    run_id, elsewhere = outcome.records.info.run_id, _elsewhere(chosen.results)
     console.print(
-        f"\nFiles: {shown}/\nAgain: ./tfb report {folder.name}{elsewhere}\nIn a browser: ./tfb dashboard{elsewhere}",
-        highlight=False,
+        f"\nFiles: {chosen.results / run_id}/\nAgain: {PROGRAM} report {run_id}{elsewhere}\n"
+        f"In a browser: {PROGRAM} dashboard{elsewhere}",
         soft_wrap=True,
     )
 
@@ -295,7 +285,7 @@ def _require_no_other_flag(now: Asked, then: Asked) -> None:
     for name in {field.name for field in fields(usual)} - WITH_RESUME:
         if getattr(now.flags, name) not in (getattr(usual, name), getattr(then.flags, name, None)):
             other.add(name)
-    if now.test not in ((), ("run",), then.test):
+    if now.test not in ((), then.test):
         other.add("test")
     if other:
         raise UsageError(

@@ -109,24 +109,19 @@ class _Alone(RunFlags, VerifyFlags):
     completion: Literal["bash", "zsh", "fish"] | None = None
 
 
-def core_unless(names: Texts, flags: Flags) -> Texts:
-    """The names; without any the core ones, unless a folder, a language or a tag selects others."""
-    return names or (() if flags.test_dir or flags.test_lang or flags.tag else ("run",))
-
-
 def run(*names: Names, flags: RunFlags = RunFlags()) -> Asked:  # noqa: B008 - frozen
     """Build, verify, measure and rank implementations; --dry-run shows the plan."""
-    return Asked(mode="benchmark", test=core_unless(names, flags), flags=flags)
+    return Asked(mode="benchmark", test=names, flags=flags)
 
 
 def verify(*names: Names, flags: VerifyFlags = VerifyFlags()) -> Asked:  # noqa: B008 - frozen
     """Check every answer thoroughly, without load: what was expected, what came, and the rule that says so."""
-    return Asked(mode="verify", test=core_unless(names, flags), flags=flags)
+    return Asked(mode="verify", test=names, flags=flags)
 
 
 def debug(*names: Names, flags: Flags = Flags()) -> Asked:  # noqa: B008 - frozen
     """Start one implementation with its database, print addresses and its log, and stay until Ctrl-C."""
-    return Asked(mode="debug", test=core_unless(names, flags), flags=flags)
+    return Asked(mode="debug", test=names, flags=flags)
 
 
 def flags_alone(*, flags: _Alone = _Alone()) -> Asked | int:

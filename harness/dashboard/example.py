@@ -9,7 +9,6 @@ import json
 import re
 import shutil
 import sys
-import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -76,10 +75,7 @@ def public(value: Any, key: str = "") -> Any:  # noqa: ANN401 - JSON, whatever i
 
 if __name__ == "__main__":
     run = Run(Path(sys.argv[1]).resolve())
-    place = RESULTS / PUBLISHED
-    with tempfile.TemporaryDirectory(dir=place) as name:
-        write(run, Path(name) / run.id)
-        for path in place.iterdir():
-            if path.is_dir() and path.name != Path(name).name:
-                shutil.rmtree(path)
-        (Path(name) / run.id).rename(place / run.id)
+    write(run, RESULTS / PUBLISHED / run.id)
+    for other in (RESULTS / PUBLISHED).iterdir():
+        if other.is_dir() and other.name != run.id:
+            shutil.rmtree(other)

@@ -8,7 +8,6 @@ from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 from statistics import median
-from typing import TypeVar
 
 from pydantic import ConfigDict, Field
 
@@ -31,11 +30,10 @@ from harness.dashboard.documents import (
 from harness.errors import StoreError
 from harness.records import bounded as files
 from harness.records.models import Outcome, RunRecords, Trial, Verdict, worst
-from harness.records.reader import RANKING_OPENED, RunReader, bounded, first_complaint, read_lines
+from harness.records.reader import RunReader, bounded, first_complaint, read_lines
 from harness.report import comparison as words
 from harness.report.sentence import sentences, title_of
-from harness.report.tables import is_ranked
-from harness.stats.model import SCORING_VERSION, OrderTable, Ranking, Table, TestTypeRanking
+from harness.stats.model import SCORING_VERSION, Ranking, Table, TestTypeRanking
 
 LOG_BYTES = 512 * 1024  # of a log's end that are shown
 NAME = re.compile(r"[\w][\w.+-]*")  # of a run's folder: no separator, no leading dot
@@ -49,7 +47,6 @@ TAIL_BYTES = 1 << 20  # of trials.jsonl, in which the last trials are looked for
 LAST_TRIALS = 8  # that a page shows of a run in progress
 
 FileState = tuple[int, int]
-AnyTable = TypeVar("AnyTable", Table, OrderTable)
 
 
 class HeadlineTest(TestTypeRanking):
@@ -75,12 +72,8 @@ class Run(RunReader):
 
     def ranking(self, model: type[Ranking] = Ranking) -> Ranking:
         """ranking.json where it is of the run's end and by today's rules; else ranked here from the trials."""
-        found = self._read_ranking(model)
-        return found if is_ranked(self.info) else unranked(found)
-
-    def _read_ranking(self, model: type[Ranking]) -> Ranking:
         try:
-            found = model.model_validate_json(bounded(self.folder / "ranking.json", RANKING_OPENED))
+            found = model.model_validate_json(bounded(self.folder / "ranking.json"))
             if found.scoring_version == SCORING_VERSION and self.info.status != "running":
                 return found
         except FileNotFoundError:
@@ -263,21 +256,6 @@ def _cell_latency(trials: Sequence[Trial]) -> CellLatency:
         maximum=max(each.max for _, each, _ in seen),
         trials=len(seen),
     )
-
-
-def unranked(ranking: Ranking) -> Ranking:
-    """Of a profile that only checks that things run: figures without places, and no score."""
-
-    def table(found: AnyTable) -> AnyTable:
-        rows = (row.model_copy(update={"ranked": False}) for row in found.rows)
-        return found.model_copy(update={"rows": tuple(rows)})
-
-    kinds = {
-        kind: test.model_copy(update={"headline": table(test.headline), "tables": tuple(map(table, test.tables))})
-        for kind, test in ranking.test_types.items()
-    }
-    orders = ranking.orders and ranking.orders.model_copy(update={"tables": tuple(map(table, ranking.orders.tables))})
-    return ranking.model_copy(update={"test_types": kinds, "overall": (), "orders": orders})
 
 
 def _summaries(verdicts: Iterable[Verdict]) -> tuple[VerdictSummary, ...]:

@@ -3,7 +3,7 @@
 import random
 import statistics
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol, runtime_checkable
@@ -13,12 +13,11 @@ import psycopg
 from harness.errors import DatabaseDiedError, LoadError, MachineLostError, ServerDiedError, StoreError, TfbError
 from harness.experiment import gates, steps
 from harness.experiment.generators import ANSWERS, Generator, LoadResult, LoadRun
-from harness.experiment.observe import Observation, busiest, observe, readings
+from harness.experiment.observe import Observation, cpus_used, observe, readings
 from harness.experiment.progress import Progress
 from harness.experiment.steps import Cell, Process, Shown, Step
 from harness.host import interruption, ownership
 from harness.host.clock import JUMP_SECONDS, JUMPS, Clock, time_of_day
-from harness.host.metering import Reading
 from harness.plan.config import Settings, divided_cpus
 from harness.plan.discovery import Implementation
 from harness.plan.plan import Plan
@@ -43,7 +42,7 @@ from harness.verify.verifier import Verifier
 RECORDED = (TfbError, psycopg.Error)  # a failed process, after which the run goes on
 ENDS_ALL = (StoreError, MachineLostError, DatabaseDiedError)  # no other process would fare better
 QUIET_SHARE = 0.05  # of a CPU: a server without a load that uses more is still at work on an earlier one
-BUSY_LOOKS = {False: 1, True: 3}  # in a row that find it busy; a JIT runtime's compilers may be at work at first
+BUSY_LOOKS = 3  # in a row that find a server busy while it has no load: compilers may be at work at first
 
 
 @runtime_checkable
@@ -63,7 +62,6 @@ class Running:
 
     process: Process
     implementation: Implementation
-    jit: bool
     log: Path
     began: float  # epoch seconds
     stack: ExitStack = field(default_factory=ExitStack)
@@ -79,17 +77,15 @@ class Running:
     idle_cpu_seconds: float = 0.0
     busy_looks: int = 0
 
-    def disturbs(self, before: Reading | None, after: Reading | None) -> bool:
-        """Whether it uses a CPU although it should have been idle, as between these readings."""
-        if before and after:
-            self.idle_seconds += after.at - before.at
-            self.idle_cpu_seconds += after.cpu_seconds - before.cpu_seconds
+    def disturbs(self, cpus: float, seconds: float) -> bool:
+        """Whether it keeps using a CPU although it is idle, as it was now for so many seconds."""
+        self.idle_seconds += seconds
+        self.idle_cpu_seconds += cpus * seconds
         if self.idle_seconds >= 5.0:  # after fewer seconds of idleness it is not judged
             busy = self.idle_cpu_seconds / self.idle_seconds > gates.IDLE_CPUS
             self.idle_seconds = self.idle_cpu_seconds = 0.0
             self.busy_looks = self.busy_looks + 1 if busy else 0
-            return self.busy_looks >= BUSY_LOOKS[self.jit]
-        return False
+        return self.busy_looks >= BUSY_LOOKS
 
 
 @dataclass(kw_only=True)
@@ -107,7 +103,6 @@ class Bench:
     store: RunStore
     progress: Progress
     up: dict[Process, Running] = field(default_factory=dict)
-    lost: set[tuple[str, int]] = field(default_factory=set)  # processes that PostgreSQL's or a machine's end took
     _loads: int = 0
     _latest: dict[Cell, Trial] = field(default_factory=dict)  # the trial before this one
 
@@ -124,71 +119,99 @@ class Bench:
         self.generator_cpus = min(clients, default=len(others or usable))
 
     def carry_out(self, step: Step) -> Shown:
-        """One step. Raises what ends the run, or what all processes that are up have lost."""
+        """One step. Raises what ends the run, or what all processes that are up have lost: they stay up."""
         match step:
-            case steps.Start():
-                return self._start(step.process)
+            case steps.Start(process=process):
+                self.up[process] = self._running(process)
+                return self._guarded(process, self._start)
             case steps.Warm():
                 return self._guarded(step.cell.process, lambda running: self._warm(running, step))
             case steps.Measure():
                 return self._guarded(step.cell.process, lambda running: self._measure(running, step))
+            case steps.Stop():
+                return self._guarded(step.process, self._stop)
             case steps.Rest():
                 self._rest(step)
-            case steps.Stop():
-                if not isinstance(self._guarded(step.process, self._verify_again), steps.Failed):
-                    self._end(self.up.pop(step.process), None)
         return steps.Done()
 
     def abandon(self, error: BaseException) -> None:
         """End all at once; a second error changes nothing about the first."""
         while self.up:
             _, running = self.up.popitem()
-            try:
-                self._end(running, error)
-            except BaseException:  # noqa: BLE001, S112 - the first one is raised by whoever called
-                continue
+            with suppress(BaseException):
+                self._close(running, error)
+                self._record(running, interrupted=True)
 
     # ---- processes ---------------------------------------------------------------------------------------------------
 
-    def _start(self, process: Process) -> Shown:
-        name, first = process.implementation, process.number == 0
-        running = Running(
+    def _guarded(self, process: Process, carry_out: Callable[[Running], Shown]) -> Shown:
+        """A step of one process; an error that is its own ends it, and its record says how."""
+        running = self.up[process]
+        try:
+            return carry_out(running)
+        except Exception as raised:
+            interruption.check()  # it stops servers and generators, and what they raise then is its doing
+            if not isinstance(raised, RECORDED) or isinstance(raised, ENDS_ALL):
+                raise
+            error = raised
+        if isinstance(error, LoadError):
+            try:
+                running.server.meter.require_alive()
+            except ServerDiedError as death:
+                error = death
+            else:
+                self._look_around()
+                self._fail(running, str(error))
+                return steps.Failed()
+        self._close(running, error)
+        self._look_around()
+        self._fail(running, str(error) if isinstance(error, TfbError) else f"PostgreSQL: {str(error).strip()}")
+        self._record(running)
+        del self.up[process]
+        return steps.Failed(gone=running.startup_time is not None)
+
+    def _look_around(self) -> None:
+        """Raise where the run is interrupted, PostgreSQL has ended or a machine is gone: no server is to blame then."""
+        interruption.check()
+        if how := self.database.crash_reason():
+            raise DatabaseDiedError(how)
+        if self.elsewhere:
+            self.elsewhere.require_machines()
+
+    def _running(self, process: Process) -> Running:
+        name = process.implementation
+        return Running(
             process=process,
             implementation=next(each for each in self.plan.implementations if each.name == name),
-            jit=self.plan.candidate(name).jit,
             log=self.store.log(name, f"p{process.number}"),
             began=self.clock.time(),
         )
-        self.progress.process(name, process.number)
-        try:
-            if self.database.divisible:
-                own = self.database.own(f"{name}-{process.number}", empty=running.implementation.is_service)
-                running.database = running.stack.enter_context(own)
-            else:
-                self.database.restore()
-                running.database = self.database
-            address, path = running.database.address, running.implementation.ready_path
-            if not running.implementation.is_service:
-                self.verifier.begin(address)
-            # Once the server has stopped.
-            running.stack.push(lambda kind, *_: None if kind else self._hold_to_account(running))
-            running.server = running.stack.enter_context(
-                self.runtime.start(running.implementation, address, running.log, ready_path=path)
-            )
-            running.startup_time = running.server.startup_time
-            self.progress.verifying("http")
-            verdict = self.verifier.connection(running.server, process=process.number, thorough=first)
-            if verdict.outcome is Outcome.FAIL:
-                self._look_around()
-            self.store.add_verdict(verdict)
-            running.http = tuple(result for result in verdict.results if result.outcome is Outcome.FAIL)
-        except BaseException as raised:  # noqa: BLE001 - recorded, then raised again where it is not the process's own
-            error = cause(raised)
-            self._end(running, error)
-            self._after(process, error)
-            return steps.Failed()
-        self.up[process] = running
-        return self._guarded(process, self._verify)
+
+    def _start(self, running: Running) -> Shown:
+        process, implementation = running.process, running.implementation
+        self.progress.process(implementation.name, process.number)
+        if self.database.divisible:
+            own = self.database.own(f"{implementation.name}-{process.number}", empty=implementation.is_service)
+            running.database = running.stack.enter_context(own)
+        else:
+            self.database.restore()
+            running.database = self.database
+        address, path = running.database.address, implementation.ready_path
+        if not implementation.is_service:
+            self.verifier.begin(address)
+        # Once the server has stopped.
+        running.stack.push(lambda kind, *_: None if kind else self._hold_to_account(running))
+        running.server = running.stack.enter_context(
+            self.runtime.start(implementation, address, running.log, ready_path=path)
+        )
+        running.startup_time = running.server.startup_time
+        self.progress.verifying("http")
+        verdict = self.verifier.connection(running.server, process=process.number, thorough=process.number == 0)
+        if verdict.outcome is Outcome.FAIL:
+            self._look_around()
+        self.store.add_verdict(verdict)
+        running.http = tuple(result for result in verdict.results if result.outcome is Outcome.FAIL)
+        return self._verify(running)
 
     def _verify(self, running: Running) -> Shown:
         process, address = running.process, running.database.address
@@ -210,7 +233,7 @@ class Bench:
         good = (kind for kind, verdict in running.verdicts.items() if verdict.outcome is not Outcome.FAIL)
         return steps.Done(test_types=frozenset(good))
 
-    def _verify_again(self, running: Running) -> Shown:
+    def _stop(self, running: Running) -> Shown:
         self._look_around()  # sessions may have been lost under a load of which no server said so
         for kind, verdict in list(running.verdicts.items()):
             if verdict.outcome is not Outcome.FAIL:
@@ -218,73 +241,28 @@ class Bench:
                 asked = running.implementation.test_types[kind]
                 found = self.verifier.after_load(running.server, asked, running.database.address)
                 self._object(running, kind, found, "after the load")
+        running.stack.close()
+        self._record(running)
+        del self.up[running.process]
         return steps.Done()
 
-    def _guarded(self, process: Process, carry_out: Callable[[Running], Shown]) -> Shown:
-        """A step on a process that is up; an error that is its own ends it, and its record says how."""
-        running = self.up[process]
-        try:
-            return carry_out(running)
-        except BaseException as raised:  # noqa: BLE001 - recorded, then raised again where it is not the process's own
-            error = cause(raised)
-        if isinstance(error, LoadError):
-            try:
-                running.server.meter.require_alive()
-            except ServerDiedError as death:
-                error = death
-            else:
-                self._look_around()
-                self._fail(running, str(error))
-                return steps.Failed()
-        del self.up[process]
-        self._end(running, error)
-        return self._after(process, error)
+    def _close(self, running: Running, error: BaseException) -> None:
+        """Stop a process after an error, which counts: what fails on the way does not."""
+        with suppress(Exception):
+            running.stack.__exit__(type(error), error, error.__traceback__)
 
-    def _after(self, process: Process, error: BaseException) -> Shown:
-        """What follows from an error that has ended a process."""
-        key = (process.implementation, process.number)
-        if isinstance(error, DatabaseDiedError | MachineLostError):
-            self.lost.add(key)
-        if not isinstance(error, RECORDED) or isinstance(error, ENDS_ALL):
-            raise error
-        try:
-            self._look_around()
-        except (DatabaseDiedError, MachineLostError):
-            self.lost.add(key)
-            raise
-        return steps.Failed(gone=True)
-
-    def _look_around(self) -> None:
-        """Raise where the run is interrupted, PostgreSQL has ended or a machine is gone: no server is to blame then."""
-        interruption.check()
-        if how := self.database.crash_reason():
-            raise DatabaseDiedError(how)
-        if self.elsewhere:
-            self.elsewhere.require_machines()
-
-    def _end(self, running: Running, error: BaseException | None) -> None:
-        """Stop the process and write its record."""
-        first = error
-        try:
-            running.stack.__exit__(type(error) if error else None, error, error.__traceback__ if error else None)
-        except BaseException as second:  # noqa: BLE001 - found while it was stopped; recorded, then raised below
-            first = error or second
-        own = isinstance(first, RECORDED) and not isinstance(first, StoreError)
-        if own:
-            self._fail(running, str(first) if isinstance(first, TfbError) else f"PostgreSQL: {str(first).strip()}")
+    def _record(self, running: Running, *, interrupted: bool = False) -> None:
         self.store.add_process(
             ProcessRecord(
                 implementation=running.process.implementation,
                 process=running.process.number,
                 started_at=running.began,
                 startup_time=running.startup_time,
-                status="interrupted" if first and not own else "failed" if running.reasons else "ok",
+                status="interrupted" if interrupted else "failed" if running.reasons else "ok",
                 reason="\n".join(running.reasons).replace(f"{self.store.folder}/", ""),  # a report may be mailed
                 log=str(running.log.relative_to(self.store.folder)),
             )
         )
-        if first is not None and first is not error:
-            self._after(running.process, first)
 
     # ---- verdicts ----------------------------------------------------------------------------------------------------
 
@@ -335,11 +313,9 @@ class Bench:
         return self.generator if isinstance(load, Closed) or self.generator.name == "loadgen" else self.witness
 
     def _measure(self, running: Running, step: steps.Measure) -> Shown:
-        cell = step.cell
+        cell, began = step.cell, self.clock.monotonic()
         generator = self.witness if step.purpose == "witness" else self._main(cell.load)
         self.progress.load(cell, "measure")
-        others = [other for other in self.up.values() if other is not running]
-        began, before = self.clock.monotonic(), readings([other.server.meter for other in others])
         for _ in range(1 + JUMPS):
             set_at = time_of_day(self.clock)
             seen, evidence = self._load(running, cell, step.seconds, generator)
@@ -357,11 +333,12 @@ class Bench:
             flags = ", ".join(gate.word for gate in trial.gates if gate.outcome is Outcome.FAIL)
             running.reasons.append(f"{cell.test_type} {cell.load.label}: {flags}")
         running.rates[cell.test_type, cell.load] = trial.requests / trial.duration
-        busy = set()
-        for other, earlier, later in zip(others, before, readings([o.server.meter for o in others]), strict=True):
-            idle = began - other.loaded_at >= 3.0  # until then compilers and collectors may finish what its load left
-            if other.disturbs(earlier if idle else None, later if idle else None):
-                busy.add(other.process)
+        busy = {
+            other.process
+            for other, cpus in zip(self._others(running), seen.idle_cpus, strict=True)
+            # Until then compilers and collectors may finish what its load left.
+            if cpus is not None and began - other.loaded_at >= 3.0 and other.disturbs(cpus, trial.duration)
+        }
         self._restore_after(running, cell.test_type)
         return steps.Measured(trial=trial, busy=frozenset(busy))
 
@@ -433,9 +410,13 @@ class Bench:
             folder if sampling or kind.requests or scenario else None,
             database=running.database,
             response_bytes=statistics.fmean(sizes) if sizes else None,
-            others=[other.server.meter for other in self.up.values() if other is not running],
+            others=[other.server.meter for other in self._others(running)],
             tell=self.progress.second,
         )
+
+    def _others(self, running: Running) -> list[Running]:
+        """Those that are up beside it, and should be idle."""
+        return [other for other in self.up.values() if other is not running]
 
     def _threads(self, load: Load) -> int:
         return max(1, min(load.connections, self.generator_cpus))
@@ -503,17 +484,8 @@ class Bench:
         while self.clock.monotonic() < until:
             self.clock.sleep(0.25)
             before, after = after, readings(meters)
-            if (busiest(before, after) or 0.0) <= QUIET_SHARE:
+            if all((cpus or 0.0) <= QUIET_SHARE for cpus in cpus_used(before, after)):
                 return
-
-
-def cause(error: BaseException) -> BaseException:
-    """Why something failed: an interruption stops servers and generators, and what they raise then is its doing."""
-    try:
-        interruption.check()
-    except KeyboardInterrupt as asked:
-        return asked
-    return error
 
 
 def figures(result: LoadResult, cpu_seconds: float) -> tuple[float, float | None]:

@@ -317,7 +317,7 @@ def _rates(up: Up) -> Design:
                 [
                     trial
                     for trial in up.trials
-                    if Process(trial.implementation, trial.process) == cell.process
+                    if (trial.implementation, trial.process) == cell.process
                     and trial.test_type == cell.test_type
                     and (arrivals or trial.purpose != "measure")
                 ],

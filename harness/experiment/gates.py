@@ -32,12 +32,12 @@ class Expected:
 
 @dataclass(frozen=True)
 class Finding:
-    """A gate before its outcome: ``breached`` None means that it could not be judged."""
+    """A gate before its outcome; ``value`` None: it could not be judged."""
 
-    breached: bool | None
+    breached: bool
     value: float | None
-    threshold: float | None
-    flag: str
+    threshold: float
+    flag: str = ""
     few: bool = False  # so few that it warns where it would fail
 
 
@@ -67,7 +67,7 @@ def _above(
         if not when(trial):
             return None
         value = figure(trial)
-        return Finding(None if value is None else value > limit, value, limit, flag)
+        return Finding(value is not None and value > limit, value, limit, flag)
 
     return rule
 
@@ -145,7 +145,7 @@ def _response_size(trial: Trial, expected: Expected) -> Finding | None:
     if isinstance(trial.load, Scenario):
         return None
     if expected.response_bytes is None or trial.requests == 0:
-        return Finding(None, None, limit, "")
+        return Finding(False, None, limit)
     smallest, largest = expected.response_bytes
     size = trial.bytes / trial.requests
     under_way = trial.load.connections * trial.load.depth / trial.requests
@@ -159,7 +159,7 @@ def _connections(trial: Trial, expected: Expected) -> Finding | None:
     if not _closed(trial) or expected.may_close:
         return None
     asked, seen = asked_connections(trial), trial.connections
-    return Finding(None if seen is None else seen < asked, seen, float(asked), "connections")
+    return Finding(seen is not None and seen < asked, seen, float(asked), "connections")
 
 
 def _overrun(trial: Trial, _: Expected) -> Finding | None:
@@ -181,7 +181,7 @@ def _littles_law(trial: Trial, _: Expected) -> Finding | None:
     if not _closed(trial):
         return None
     if trial.latency is None or trial.duration <= 0 or not trial.requests or asked_connections(trial) == 0:
-        return Finding(None, None, limit, "")
+        return Finding(False, None, limit)
     deviation = trial.requests / trial.duration * trial.latency.mean / asked_connections(trial) - 1
     allowed = limit + trial.latency.mean / trial.duration
     return Finding(abs(deviation) > allowed, deviation, allowed, "Little's law")
@@ -196,7 +196,7 @@ def _delayed_ack(trial: Trial, expected: Expected) -> Finding | None:
     if not _closed(trial):
         return None
     if trial.duration <= 0 or expected.server_cpus <= 0 or asked_connections(trial) == 0:
-        return Finding(None, None, limit, "")
+        return Finding(False, None, limit)
     signature = asked_connections(trial) * trial.load.depth / DELAYED_ACK_SECONDS
     deviation = trial.requests / trial.duration / signature - 1
     idle = trial.server.cpu_seconds / (trial.duration * expected.server_cpus) < 1 / 2
@@ -210,7 +210,7 @@ def _witness(trial: Trial, expected: Expected) -> Finding | None:
     if beside is None:
         return None
     if not trial.cpu_per_request or not beside.cpu_per_request:
-        return Finding(None, None, limit, "")
+        return Finding(False, None, limit)
     error = WINDOW_SPREAD * math.sqrt(1 / max(1.0, trial.duration) + 1 / max(1.0, beside.duration))
     sigmas = abs(math.log(trial.cpu_per_request / beside.cpu_per_request)) / error
     return Finding(sigmas > limit, sigmas, limit, "the two generators disagree")
@@ -247,7 +247,7 @@ def _generator_lag(trial: Trial, expected: Expected) -> Finding | None:
         return None
     lag, latency = trial.lag_p99, trial.latency
     if lag is None or latency is None or not latency.percentiles.get("99"):
-        return Finding(None, None, rules.lag_share, "")
+        return Finding(False, None, rules.lag_share)
     share = lag / latency.percentiles["99"]
     breached = share > rules.lag_share and lag > LEAST_LAG_SECONDS
     few = trial.sent_late is not None and trial.sent_late <= by_chance(0.01 * (trial.due or 0))
@@ -265,7 +265,7 @@ def _clients_apart(trial: Trial, _: Expected) -> Finding | None:
     if not trial.clients:
         return None
     share, limit = overlap(trial.clients), 0.95
-    return Finding(None if share is None else share < limit, share, limit, "clients apart")
+    return Finding(share is not None and share < limit, share, limit, "clients apart")
 
 
 RULES: Mapping[str, Rule] = {

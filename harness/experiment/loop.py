@@ -23,18 +23,17 @@ from harness.host.clock import Clock
 from harness.records import store
 from harness.records.models import RunRecords
 
-OVERHEAD_SECONDS = 0.8  # of a load beyond its own seconds, until measured
-STOP_SECONDS = 4.0  # of a process's last checks and its end, until measured
-NEWEST = 0.2  # with which the latest one counts in what is learned
+OVERHEAD_SECONDS = 0.8  # of a load beyond its own seconds
+STOP_SECONDS = 4.0  # of a process's last checks and its end
 
 
 class Recorded:
     """What a run has recorded of processes that it finished: their steps are not carried out again."""
 
     def __init__(self, records: RunRecords) -> None:
-        self.processes = frozenset(Process(*key) for key in store.finished(records))
+        self.processes = store.finished(records)
         self._trials = {
-            (Process(t.implementation, t.process), t.test_type, t.load, t.round, t.purpose): t for t in records.trials
+            ((t.implementation, t.process), t.test_type, t.load, t.round, t.purpose): t for t in records.trials
         }
 
     def shown(self, step: Step) -> Shown | None:
@@ -64,27 +63,24 @@ class Deadline:
     clock: Clock
     seconds: float | None  # None: no limit
     began: float
-    overhead: float = OVERHEAD_SECONDS
-    stop: float = STOP_SECONDS
     up: set[Process] = field(default_factory=set)
 
     def passed(self, step: Step) -> bool:
         """Whether a load would end too late: what is up has to be stopped in the same time."""
         if self.seconds is None or not isinstance(step, Warm | Measure) or step.until > 1:
             return False
-        end = self.began + step.until * self.seconds - len(self.up) * self.stop
-        return self.clock.monotonic() + step.seconds + self.overhead > end
+        end = self.began + step.until * self.seconds - len(self.up) * STOP_SECONDS
+        return self.clock.monotonic() + step.seconds + OVERHEAD_SECONDS > end
 
-    def learn(self, step: Step, took: float) -> None:
-        """What a step took."""
+    def note(self, step: Step, shown: Shown) -> None:
+        """Who is up after a step."""
         match step:
-            case Start():
-                self.up.add(step.process)
-            case Stop():
-                self.up.discard(step.process)
-                self.stop += NEWEST * (took - self.stop)
-            case Measure():
-                self.overhead += NEWEST * (max(0.0, took - step.seconds) - self.overhead)
+            case Start(process=process) if isinstance(shown, Done):
+                self.up.add(process)
+            case Warm(cell=cell) | Measure(cell=cell) if isinstance(shown, Failed) and shown.gone:
+                self.up.discard(cell.process)
+            case Stop(process=process):
+                self.up.discard(process)
 
 
 def carry_out(
@@ -112,9 +108,8 @@ def carry_out(
                 if deadline.passed(step):
                     shown = Late()
                 else:
-                    began = clock.monotonic()
                     shown = show(step)
-                    deadline.learn(step, clock.monotonic() - began)
+                    deadline.note(step, shown)
                 interruption.check()
             step = design.send(shown)
     except StopIteration:

@@ -7,7 +7,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import psycopg
@@ -15,14 +15,15 @@ from rich.text import Text
 
 from harness.console import SafeConsole
 from harness.errors import Exit, ServerDiedError, TfbError, UsageError
-from harness.experiment.preparation import choose_work
-from harness.experiment.progress import beats, still
+from harness.experiment.preparation import build_all, choose_work
+from harness.experiment.progress import Display, Progress
 from harness.experiment.workflow import open_database
 from harness.paths import REPOSITORY
 from harness.plan.config import Settings
 from harness.plan.discovery import Implementation
 from harness.plan.plan import Plan
 from harness.records.models import Load, Outcome, Verdict
+from harness.records.store import RunStore
 from harness.report import terminal
 from harness.report.verdicts import FORMATS, REQUIREMENTS, Verified, place
 from harness.runtime import Database, Runtime
@@ -41,59 +42,52 @@ def verify(settings: Settings) -> int:
     plan = choose_work(settings)
     as_text = settings.verdict_format == "text"
     console = terminal.console(sys.stdout if as_text else sys.stderr)
-    problems: list[str] = []
+    progress = Progress(Display(quiet=settings.quiet))
     for problem in plan.problems:
-        _tell_problem(problem, problems, console)
-    with built(settings, plan, console, problems) as (runtime, database, first, logs):
-        ready = first
+        progress.problem(problem)
+    with built(settings, plan, progress) as made:
+        ready = made.ready
         while True:
             verdicts: list[Verdict] = []
             for implementation in ready:
-                began, kinds = time.monotonic(), plan.candidate(implementation.name).test_types
-                found, failures = _verdicts(implementation, kinds, runtime, database, logs)
+                began, before = time.monotonic(), len(progress.problems)
+                found = _verdicts(implementation, plan.candidate(implementation.name).test_types, made, progress)
                 verdicts += found
                 told = [v for v in found if as_text and not (settings.quiet and v.outcome is Outcome.PASS)]
                 for verdict in told:
                     show(verdict, console)
-                for failure in failures:
-                    _tell_problem(failure, problems, console)
                 if told:
-                    failed = failures or any(verdict.outcome is Outcome.FAIL for verdict in found)
+                    failed = len(progress.problems) > before or any(v.outcome is Outcome.FAIL for v in found)
                     ended = "failed verification" if failed else "verified"
                     took = format_seconds(time.monotonic() - began)
                     console.print(f"{implementation.name}: {ended}; its start and the checks took {took}\n")
             if not settings.watch:
                 break
-            plan = _changed(settings, plan, console)
-            ready = _build_all(runtime, plan, console, problems, logs)
+            plan = _changed(settings, plan, progress)
+            ready = _build(made.runtime, plan, progress, made.logs)
     if write := FORMATS.get(settings.verdict_format):
         folders = {i.name: i.info().folder for i in plan.implementations}
-        print(write(Verified(verdicts=verdicts, problems=problems, folders=folders)), end="")
-    fine = not problems and all(verdict.outcome is not Outcome.FAIL for verdict in verdicts)
+        print(write(Verified(verdicts=verdicts, problems=progress.problems, folders=folders)), end="")
+    fine = not progress.problems and all(verdict.outcome is not Outcome.FAIL for verdict in verdicts)
     return Exit.OK if fine else Exit.FAILED
 
 
 def _verdicts(
-    implementation: Implementation,
-    kinds: Mapping[str, Sequence[Load]],
-    runtime: Runtime,
-    database: Database,
-    logs: Path,
-) -> tuple[list[Verdict], list[str]]:
-    """A verdict of HTTP and one of each test type, and why there are no others.
+    implementation: Implementation, kinds: Mapping[str, Sequence[Load]], made: "Built", progress: Progress
+) -> list[Verdict]:
+    """A verdict of HTTP and one of each test type; why there are no others is told.
 
     After the end of a server a fresh one is started for the test types that are left, so that one request too much
     costs one verdict.
     """
     verdicts: list[Verdict] = []
-    problems: list[str] = []
-    left, address = [SERVER, *kinds], database.address
-    log, path = logs / implementation.name / "verify.log", implementation.ready_path
+    left, address = [SERVER, *kinds], made.database.address
+    log, path = made.logs.log(implementation.name, "verify"), implementation.ready_path
     verifier = Verifier()
     try:
         while left:
-            database.restore()
-            with runtime.start(implementation, address, log, ready_path=path) as server:
+            made.database.restore()
+            with made.runtime.start(implementation, address, log, ready_path=path) as server:
                 try:
                     while left:
                         name = left.pop(0)
@@ -106,29 +100,24 @@ def _verdicts(
                             )
                         server.meter.require_alive()
                 except ServerDiedError as error:
-                    problems.append(f"while {name} was verified: {error}")
+                    progress.problem(f"while {name} was verified: {error}")
     except (TfbError, psycopg.Error) as error:
-        problems.append(str(error) if isinstance(error, TfbError) else f"PostgreSQL: {str(error).strip()}")
-    return verdicts, problems
+        progress.problem(str(error) if isinstance(error, TfbError) else f"PostgreSQL: {str(error).strip()}")
+    return verdicts
 
 
-def _tell_problem(problem: str, problems: list[str], console: SafeConsole) -> None:
-    problems.append(problem)
-    console.print(Text(f"! {problem}", "red"))
-
-
-def _changed(settings: Settings, plan: Plan, console: SafeConsole) -> Plan:
+def _changed(settings: Settings, plan: Plan, progress: Progress) -> Plan:
     """The selection once a file of it has changed, until Ctrl-C."""
     while True:
         folders = {i.folder for i in plan.implementations}
-        console.print(f"watching {', '.join(sorted(map(str, folders)))}; Ctrl-C ends", style="dim")
+        progress.note(f"watching {', '.join(sorted(map(str, folders)))}; Ctrl-C ends")
         files = wait_for_change(folders, time.sleep)
         names = ", ".join(path.name for path in files[:5]) + (" …" if len(files) > 5 else "")
-        console.print(f"changed: {names}", style="bold")
+        progress.note(f"changed: {names}")
         try:
             return choose_work(settings)
         except TfbError as error:  # half an edit of a configuration
-            console.print(Text(f"! {error}", "red"))
+            progress.problem(str(error))
 
 
 def wait_for_change(folders: Iterable[Path], sleep: Callable[[float], None]) -> list[Path]:
@@ -185,12 +174,12 @@ def debug(settings: Settings) -> int:
         raise UsageError(f"debug starts one implementation, the selection has {names}: name one")
     implementation = plan.implementations[0]
     fixed = replace(settings, server_port=settings.server_port or implementation.entry.port)
-    console = SafeConsole()
-    with built(fixed, plan, console, []) as (runtime, database, ready, logs):
-        if not ready:
+    console, progress = SafeConsole(), Progress(Display(quiet=settings.quiet))
+    with built(fixed, plan, progress) as made:
+        if not made.ready:
             return Exit.FAILED
-        log, address = logs / implementation.name / "debug.log", database.address
-        with runtime.start(implementation, address, log, ready_path=implementation.ready_path) as server:
+        log, address = made.logs.log(implementation.name, "debug"), made.database.address
+        with made.runtime.start(implementation, address, log, ready_path=implementation.ready_path) as server:
             for name, url in implementation.urls.items():
                 console.print(f"{name:<13}{server.endpoint.url(url)}", soft_wrap=True)
             console.print(
@@ -207,60 +196,41 @@ def debug(settings: Settings) -> int:
                     time.sleep(0.2)
 
 
+@dataclass(frozen=True, kw_only=True)
+class Built:
+    """What servers are started on; ``ready`` are the implementations that could be built."""
+
+    runtime: Runtime
+    database: Database
+    ready: Sequence[Implementation]
+    logs: RunStore
+
+
 @contextmanager
-def built(
-    settings: Settings, plan: Plan, console: SafeConsole, problems: list[str]
-) -> Iterator[tuple[Runtime, Database, list[Implementation], Path]]:
+def built(settings: Settings, plan: Plan, progress: Progress) -> Iterator[Built]:
     """Build the selection and open the database; logs go to a scratch folder that stays when something failed."""
-    logs = Path(tempfile.mkdtemp(prefix="tfb-logs-"))
-    before, keep = len(problems), False
+    logs = RunStore(Path(tempfile.mkdtemp(prefix="tfb-logs-")), started_at=time.time())
+    before, keep = len(progress.problems), False
     try:
-        with _going_on("making the runtime ready"):
-            runtime = choose(settings, plan.implementations, logs, run_id=logs.name.replace("_", "-"))
-        if settings.runtime == "auto" and not settings.quiet:
-            print(f"{runtime.name} runtime (auto; --runtime docker or local chooses)", file=sys.stderr)
-        ready = _build_all(runtime, plan, console, problems, logs)
+        with progress.preparing("making the runtime ready"):
+            run_id = logs.run_id.replace("_", "-")
+            runtime = choose(settings, plan.implementations, logs.folder / "logs", run_id=run_id)
+        if settings.runtime == "auto":
+            progress.note(f"{runtime.name} runtime (auto; --runtime docker or local chooses)")
+        ready = _build(runtime, plan, progress, logs)
         with ExitStack() as stack:
-            with _going_on("starting PostgreSQL"):
+            with progress.preparing("starting PostgreSQL" if settings.own_database else "starting"):
                 database = stack.enter_context(open_database(settings, runtime))
-            yield runtime, database, ready, logs
-        keep = len(problems) > before
+            yield Built(runtime=runtime, database=database, ready=ready, logs=logs)
+        keep = len(progress.problems) > before
     except TfbError:
-        keep = any(logs.rglob("*.log"))  # its message names one
+        keep = any(logs.folder.rglob("*.log"))  # its message names one
         raise
     finally:
         if not keep:
-            shutil.rmtree(logs, ignore_errors=True)
+            shutil.rmtree(logs.folder, ignore_errors=True)
 
 
-def _build_all(
-    runtime: Runtime, plan: Plan, console: SafeConsole, problems: list[str], logs: Path
-) -> list[Implementation]:
-    """Those that could be built; what a build is at is told on stderr."""
-    ready = []
-    for implementation in plan.implementations:
-        log = logs / implementation.name / "build.log"
-        log.parent.mkdir(exist_ok=True)
-        with _going_on(f"building {implementation.name}", log):
-            build = runtime.build(implementation, log)
-        if build.status == "ok":
-            ready.append(implementation)
-        else:
-            _tell_problem(f"{implementation.name} {build.status}: {build.reason}", problems, console)
-    return ready
-
-
-@contextmanager
-def _going_on(what: str, log: Path | None = None) -> Iterator[None]:
-    """A line on stderr every few seconds, on a terminal one that changes, while something shows nothing itself."""
-    console = SafeConsole(stderr=True, highlight=False)
-
-    def tell(seconds: float) -> None:
-        text = Text(f"{what}: {still(seconds, log)}")
-        if console.is_terminal:
-            status.update(text)
-        else:
-            console.print(text, soft_wrap=True)
-
-    with console.status(Text(what)) as status, beats(tell):
-        yield
+def _build(runtime: Runtime, plan: Plan, progress: Progress, logs: RunStore) -> Sequence[Implementation]:
+    builds = build_all(runtime, plan, progress, logs)
+    return [i for i in plan.implementations if builds[i.name].status == "ok"]

@@ -26,6 +26,7 @@ class Observation(Watched):
     """A load as the generator and the harness saw it."""
 
     result: LoadResult
+    idle_cpus: tuple[float | None, ...] = ()  # that each of the other servers used
 
 
 def observe(
@@ -76,7 +77,8 @@ def observe(
     later = server.meter.identity()
     server.meter.require_alive()
     result = generator.result(run, text)
-    idle = busiest(idle_before, readings(others))
+    idle = cpus_used(idle_before, readings(others))
+    known = [cpus for cpus in idle if cpus is not None]
     return Observation(
         started_at=started_at,
         command=command,
@@ -88,7 +90,8 @@ def observe(
         ),
         steal_share=_steal_share(steal_before, server.meter.steal_ticks()),
         connections=series.most_connections(),
-        idle_cpu_share=None if idle is None else round(idle, 5),
+        idle_cpus=tuple(idle),
+        idle_cpu_share=round(max(known), 5) if known else None,
         restarted=later != identity,
         responses_per_request=series.responses_per_request(result),
         clients=_clients(begun, result),
@@ -260,16 +263,14 @@ def readings(meters: Sequence[Meter]) -> list[Reading | None]:
     return found
 
 
-def busiest(before: Sequence[Reading | None], after: Sequence[Reading | None]) -> float | None:
-    """CPUs that the busiest of these used between the readings."""
-    return max(
-        (
-            (later.cpu_seconds - earlier.cpu_seconds) / (later.at - earlier.at)
-            for earlier, later in zip(before, after, strict=True)
-            if earlier and later and later.at > earlier.at
-        ),
-        default=None,
-    )
+def cpus_used(before: Sequence[Reading | None], after: Sequence[Reading | None]) -> list[float | None]:
+    """By each between two readings; None where that is not known."""
+    return [
+        (later.cpu_seconds - earlier.cpu_seconds) / (later.at - earlier.at)
+        if earlier and later and later.at > earlier.at
+        else None
+        for earlier, later in zip(before, after, strict=True)
+    ]
 
 
 def _steal_share(before: Sequence[float] | None, after: Sequence[float] | None) -> float | None:

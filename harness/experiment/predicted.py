@@ -7,6 +7,7 @@ from harness.experiment import steps
 from harness.experiment.designs import DESIGNS
 from harness.experiment.loop import OVERHEAD_SECONDS, carry_out
 from harness.experiment.steps import Process, Shown, Step
+from harness.host.clock import Clock
 from harness.plan.plan import Plan
 from harness.records.models import Errors, ServerUse, Trial, Window
 from harness.report.tables import counted
@@ -17,7 +18,7 @@ RATE = 5_000.0  # requests per second that a server is taken to answer
 
 
 @dataclass
-class Prediction:
+class Prediction(Clock):
     """What a run comes to. Answers each of its steps with what it is expected to show, and is the clock that passes."""
 
     plan: Plan

@@ -4,7 +4,7 @@ import contextlib
 import platform
 import re
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,7 +17,7 @@ from harness.plan.discovery import Implementation, Scan, scan, select
 from harness.plan.plan import Candidate, Plan
 from harness.plan.words import suggest
 from harness.records import store
-from harness.records.models import Load, Machine, RunInfo
+from harness.records.models import Build, Load, Machine, RunInfo
 from harness.records.store import RunStore
 from harness.report.tables import counted
 from harness.runtime import Runtime, upstream
@@ -115,21 +115,18 @@ def within_memory(plan: Plan, results: Path, free_memory: float) -> Plan:
     return replace(plan, sizes=sizes, room=MEMORY_SHARE * free_memory)
 
 
-def build_all(runtime: Runtime, plan: Plan, info: RunInfo, progress: Progress, folder: RunStore) -> RunInfo:
-    """Build every implementation; how that went is in the record."""
+def build_all(runtime: Runtime, plan: Plan, progress: Progress, folder: RunStore) -> dict[str, Build]:
+    """Build every implementation, and tell which could not be; how that went, by name."""
     builds = {}
     for implementation in plan.implementations:
         log = folder.log(implementation.name, "build")
         with progress.building(implementation.name, log):
             build = runtime.build(implementation, log)
-        builds[implementation.name] = build.model_copy(
-            update={"reason": build.reason.replace(f"{folder.folder}/", "")}  # a report may be mailed
-        )
         if build.status != "ok":
             progress.problem(f"{implementation.name} {build.status}: {build.reason}")
-    info = info.model_copy(update={"implementations": tuple(i.info(builds[i.name]) for i in plan.implementations)})
-    folder.write_info(info)
-    return info
+        reason = build.reason.replace(f"{folder.folder}/", "")  # a report may be mailed
+        builds[implementation.name] = build.model_copy(update={"reason": reason})
+    return builds
 
 
 def opening(settings: Settings, plan: Plan, runtime: Runtime, seconds: float, now: float) -> str:
@@ -144,18 +141,6 @@ def opening(settings: Settings, plan: Plan, runtime: Runtime, seconds: float, no
         f"{count}, {place}, profile {settings.profile.name}, seed {settings.seed}; "
         f"expected end {end} ({whole_seconds(seconds)}, builds apart)"
     )
-
-
-def require_files(plan: Plan, allowed: int) -> None:
-    """Raise EnvironmentLacksError when the limit of open files is too low for the most connections of the plan."""
-    most = max(
-        (load.connections for c in plan.candidates for loads in c.test_types.values() for load in loads), default=0
-    )
-    if allowed < most + 1000:
-        raise EnvironmentLacksError(
-            f"{most} connections need about {most + 1000} open files, the hard limit is {allowed}: it would have "
-            f"fewer. Raise it (ulimit -Hn {most + 1000} as root) or leave out levels above {allowed - 1000}"
-        )
 
 
 def describe(
@@ -237,60 +222,39 @@ def git_state() -> Revision:
 # ---- what has to be as it was for a run to go on ---------------------------------------------------------------------
 
 
-def require_same(info: RunInfo, settings: Settings, plan: Plan, revision: Revision) -> None:
-    """Raise UsageError that names what changed since the run began: commit, profile, or an implementation's entry."""
-    changed = []
-    if info.revision and revision[0] and info.revision != revision[0]:
-        changed.append(f"it was begun at commit {info.revision[:12]}, and this is {revision[0][:12]}")
-    profile = settings.profile.model_dump(mode="json")
-    for key, (old, new) in sorted(_differences(info.settings.get("profile", profile), profile).items()):
-        changed.append(f"profile {info.profile}: {key} was {old!r:.60}, and is {new!r:.60}")
-    now = {implementation.name: implementation.digest for implementation in plan.implementations}
-    for known in info.implementations:
-        if known.name not in now:
-            changed.append(f"{known.name} is no longer there")
-        elif known.digest and known.digest != now[known.name]:
-            changed.append(f"benchmark_config.json says something else of {known.name}")
-    if added := now.keys() - {known.name for known in info.implementations}:
-        changed.append(f"{', '.join(sorted(added))} came later")
-    _refuse(info, changed)
+def require_same(before: RunInfo, now: RunInfo) -> None:
+    """Raise UsageError that names what changed since the run began; what either does not know is no change.
 
-
-def require_same_builds(before: RunInfo, info: RunInfo) -> None:
-    """Raise UsageError that names what programs and images have become since the run began: tools, images.
-
-    What only one of the two knows came with a later version, or was not built then, and is no change.
+    Before the builds these are commit, profile, tools and entries of benchmark_config.json; then images, too.
     """
-    changed = _changes("", before.tools, info.tools)
-    builds = {known.name: known.build for known in before.implementations}
-    for known in info.implementations:
-        if (old := builds.get(known.name)) and (new := known.build) and old.status == new.status == "ok":
-            changed += _changes(f"{known.name}: ", old.tools, new.tools)
-            changed += _changes(f"{known.name}: ", {"its image": old.image_digest}, {"its image": new.image_digest})
-    _refuse(before, changed)
-
-
-def _refuse(info: RunInfo, changed: Sequence[str]) -> None:
+    names, others = ({known.name for known in info.implementations} for info in (before, now))
+    changed = [f"{name} is in only one of them" for name in sorted(names ^ others)]
+    old, new = _identity(before), _identity(now)
+    changed += [
+        f"{key} was {old[key]!r:.60}, and is {new[key]!r:.60}"
+        for key in sorted(old.keys() & new.keys())
+        if old[key] != new[key]
+    ]
     if changed:
         raise UsageError(
-            f"run {info.run_id} cannot go on, it would mix two different things: {'; '.join(changed)}. Bring that back "
-            "as it was, or start a new run"
+            f"run {before.run_id} cannot go on, it would mix two different things: {'; '.join(changed)}. "
+            "Bring that back as it was, or start a new run"
         )
 
 
-def _differences(before: object, now: object, key: str = "") -> dict[str, tuple[object, object]]:
-    """Keys of two documents that differ; one that only one of them has came with a later version, and is no change."""
-    if isinstance(before, dict) and isinstance(now, dict):
-        found: dict[str, tuple[object, object]] = {}
-        for name in before.keys() & now.keys():
-            found |= _differences(before[name], now[name], f"{key}.{name}".lstrip("."))
-        return found
-    return {} if before == now else {key: (before, now)}
+def _identity(info: RunInfo) -> dict[str, object]:
+    """What makes the figures of a run those of one thing, by name, as far as it is known."""
+    found: dict[str, object] = {"commit": info.revision, **info.tools}
+    for known in info.implementations:
+        found[f"{known.name}: benchmark_config.json"] = known.digest
+        if known.build and known.build.status == "ok":
+            found |= {f"{known.name}: {tool}": version for tool, version in known.build.tools.items()}
+            found[f"{known.name}: image"] = known.build.image_digest
+    return {name: value for name, value in found.items() if value} | _flat("profile", info.settings.get("profile"))
 
 
-def _changes(of: str, before: Mapping[str, str | None], now: Mapping[str, str | None]) -> list[str]:
-    return [
-        f"{of}{name} was {before[name]:.30}, and is {now[name]:.30}"
-        for name in sorted(before.keys() & now.keys())
-        if before[name] and now[name] and before[name] != now[name]
-    ]
+def _flat(name: str, value: object) -> dict[str, object]:
+    """The leaves of a document, by path."""
+    if not isinstance(value, dict):
+        return {name: value}
+    return {path: leaf for key, one in value.items() for path, leaf in _flat(f"{name}.{key}", one).items()}

@@ -37,6 +37,7 @@ class Progress:
     store: RunStore | None = None
     state: records.Progress = field(default_factory=records.Progress)
     clock: Clock = SYSTEM_CLOCK
+    problems: list[str] = field(default_factory=list)  # that were told
     _began: float | None = None  # when the first thing happened
     _lock: threading.RLock = field(default_factory=threading.RLock)
 
@@ -60,7 +61,12 @@ class Progress:
         """A build: what its log says meanwhile is shown, and its time is none of the measurement's."""
         began = self.elapsed
         self.stage("building", f"building {implementation}; its log: {log}")
-        with beats(lambda seconds: self.note(f"building {implementation}: {still(seconds, log)}")):
+
+        def go_on(seconds: float) -> None:
+            said = process.tail(log, 1).strip()[:100]
+            self.note(f"building {implementation}: {whole_seconds(seconds)}{f', {said}' if said else ''}")
+
+        with beats(go_on):
             yield
         took = self.elapsed - began
         if self.expected_seconds:
@@ -110,6 +116,7 @@ class Progress:
 
     def problem(self, text: str) -> None:
         """Something failed; the run goes on."""
+        self.problems.append(text)
         self._update(f"! {text}")
 
     def finish(self, status: str) -> None:
@@ -226,9 +233,3 @@ def beats(tell: Callable[[float], None], every: float = 5.0) -> Iterator[None]:
     finally:
         over.set()
         thread.join()
-
-
-def still(seconds: float, log: Path | None) -> str:
-    """``25 s, compiling core`` with the log's last line, where it has one."""
-    last = process.tail(log, 1).strip()[:100] if log else ""
-    return ", ".join(filter(None, (whole_seconds(seconds), last)))

@@ -2,14 +2,13 @@
 
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from harness.records.models import Load, Purpose, Trial, WarmUp, Window
 
 
-@dataclass(frozen=True, order=True)
-class Process:
-    """One fresh start of an implementation on fresh database state."""
+class Process(NamedTuple):
+    """One fresh start of an implementation on fresh database state; as the records' keys."""
 
     implementation: str
     number: int  # from 0

@@ -3,10 +3,9 @@
 import json
 import logging
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Literal
 
 from harness.errors import DatabaseDiedError, Exit, MachineLostError, StoreError, UsageError
@@ -23,9 +22,7 @@ from harness.experiment.preparation import (
     describe,
     git_state,
     opening,
-    require_files,
     require_same,
-    require_same_builds,
     within_memory,
 )
 from harness.experiment.progress import Progress
@@ -40,6 +37,7 @@ from harness.records import store
 from harness.records.models import Machine, Outcome, ProcessRecord, RunRecords
 from harness.records.store import RunStore
 from harness.report import techempower
+from harness.report.tables import counted
 from harness.runtime import Runtime, SharedDatabase
 from harness.runtime.choice import choose
 from harness.runtime.database.external import NoDatabase, external
@@ -53,8 +51,6 @@ logger = logging.getLogger("tfb.workflow")
 AGAIN = "; started again"
 REPAIRS = 2  # of a run whose PostgreSQL ended, before that ends it
 
-Finished = frozenset[tuple[str, int]]  # implementation, process
-
 
 @dataclass(frozen=True, kw_only=True)
 class Dependencies:
@@ -65,7 +61,7 @@ class Dependencies:
     verifier: Verifier = field(default_factory=Verifier)
     generators: Mapping[str, Callable[[Runtime], Generator]] = field(default_factory=lambda: GENERATORS)
     machine: Callable[[], Machine] = host.facts
-    open_files: Callable[[], int] = host.raise_nofile
+    open_files: Callable[[], object] = host.raise_nofile  # as many as there may be
     free_memory: Callable[[], float] = host.free_memory
     revision: Callable[[], Revision] = git_state
     leftovers: Callable[[], Sequence[Leftover]] = on_this_machine
@@ -88,43 +84,42 @@ class RunOutcome:
 def benchmark(settings: Settings, progress: Progress, needs: Dependencies | None = None) -> RunOutcome:
     """The whole run. An interruption is recorded, what was measured is kept, and the exception goes on."""
     needs = needs or Dependencies()
-    with opened(settings, progress, needs.clock) as (folder, done):
+    with opened(settings, progress, needs.clock) as folder:
         plan = choose_work(settings)
-        revision = needs.revision()
-        before = None
-        if settings.resume:
-            records = store.read(folder.folder)
-            before = records.info
-            require_same(before, settings, plan, revision)
-            plan = replace(plan, problems=(*plan.problems, *forgotten(records, done)))
-            store.set_aside(folder.folder, lambda process: process not in done)
         clear_leftovers(settings, progress, needs.leftovers())
         machine = needs.machine()
+        needs.open_files()
         with progress.preparing("making the runtime ready"):
             logs = folder.folder / "logs"
             runtime = needs.choose_runtime(settings, plan.implementations, logs, run_id=folder.run_id)
         plan = replace(plan, side_by_side=runtime.side_by_side)
         plan = within_memory(plan, folder.folder.parent, needs.free_memory())
-        require_files(plan, needs.open_files())
+        before = store.read(folder.folder) if settings.resume else None
+        done = store.finished(before) if before else frozenset()
+        if before:
+            plan = replace(plan, problems=(*plan.problems, *forgotten(before, done)))
+        info = describe(settings, plan, machine, runtime, folder, needs.revision())
+        if before:
+            require_same(before.info, info)
+        left = 1 - len(done) / (len(plan.candidates) * plan.profile.processes.maximum)
         expected = predict(plan, settings.seed)
-        progress.expected_seconds = expected.seconds
+        progress.expected_seconds = left * expected.seconds
         for problem in filter(None, (*plan.problems, expected.shortage)):
             progress.problem(problem)
         progress.opens(opening(settings, plan, runtime, progress.expected_seconds, needs.clock.time()))
         with progress.preparing("making the load generator ready"):  # before anything is built: it may lack cargo
             generators = {name: make(runtime) for name, make in needs.generators.items()}
-        info = describe(settings, plan, machine, runtime, folder, revision)
         if isinstance(runtime, OverMachines):
             info = runtime.survey(info)
+        if not before:
+            folder.write_info(info)
+        builds = build_all(runtime, plan, progress, folder)
+        info = info.model_copy(update={"implementations": tuple(i.info(builds[i.name]) for i in plan.implementations)})
+        if before:  # only now: what may not go on stays as it was
+            require_same(before.info, info)
+            store.set_aside(folder.folder, lambda process: process not in done)
         folder.write_info(info)
-        info = build_all(runtime, plan, info, progress, folder)
-        if before:
-            try:
-                require_same_builds(before, info)
-            except UsageError:  # what may not go on stays as it was
-                folder.write_info(before)
-                raise
-        plan = plan.of_those([i.name for i in info.implementations if i.build and i.build.status == "ok"])
+        plan = plan.of_those([name for name, build in builds.items() if build.status == "ok"])
         if plan.candidates:
             progress.stage("starting PostgreSQL" if settings.own_database else "starting")
             with open_database(settings, runtime) as database:
@@ -154,25 +149,23 @@ def dry_run(settings: Settings) -> int:
     for problem in filter(None, (*plan.problems, found.shortage)):
         print(f"! {problem}", file=sys.stderr)
     count = plan.profile.processes
+    cells = [
+        {"implementation": candidate.implementation, "test_type": kind, "loads": [load.label for load in loads]}
+        for candidate in plan.candidates
+        for kind, loads in candidate.test_types.items()
+    ]
     if settings.json:
-        cells = [
-            {"implementation": candidate.implementation, "test_type": kind, "loads": [load.label for load in loads]}
-            for candidate in plan.candidates
-            for kind, loads in candidate.test_types.items()
-        ]
         processes = {"minimum": count.minimum, "maximum": count.maximum}
         figures = {"trials": found.trials, "seconds": found.seconds, "measuring_seconds": found.measuring}
         print(json.dumps({"processes": processes, **figures, "cells": cells}))
         return Exit.OK
     for number, group in enumerate(groups(plan, settings.seed), 1):
         print(f"group {number}: {', '.join(candidate.implementation for candidate in group)}")
-    for candidate in plan.candidates:
-        for kind, loads in candidate.test_types.items():
-            print(f"{candidate.implementation}  {kind}  {', '.join(load.label for load in loads)}")
-    span = f"{count.minimum} to {count.maximum}" if count.maximum > count.minimum else f"{count.maximum}"
-    fresh = f"{span} process{'es' * (count.maximum > 1)}"
+    for cell in cells:
+        print(f"{cell['implementation']}  {cell['test_type']}  {', '.join(cell['loads'])}")
+    least = f"{count.minimum} to " if count.maximum > count.minimum else ""
     print(
-        f"{plan.cells} cells, {fresh} of each, {found.trials} trials; about "
+        f"{plan.cells} cells, {least}{counted(count.maximum, 'process')} of each, {found.trials} trials; about "
         f"{whole_seconds(found.seconds)}, {found.measuring / max(1.0, found.seconds):.0%} of it measuring, builds apart"
     )
     return Exit.OK
@@ -193,10 +186,8 @@ def measure(bench: Bench) -> None:
             design = DESIGNS[plan.profile.design](plan, seed)
             carry_out(design, bench.carry_out, bench.clock, limit, recorded=recorded, used=used)
         except (DatabaseDiedError, MachineLostError) as error:
-            lost = {(process.implementation, process.number) for process in bench.up}
+            lost = set(bench.up)
             bench.abandon(error)
-            lost |= bench.lost
-            bench.lost.clear()
             store.set_aside(folder, lost.__contains__)
             names = ", ".join(sorted({name for name, _ in lost}))
             if not left or isinstance(error, MachineLostError):
@@ -211,12 +202,16 @@ def measure(bench: Bench) -> None:
 
 
 @contextmanager
-def opened(settings: Settings, progress: Progress, clock: Clock) -> Iterator[tuple[RunStore, Finished]]:
-    """The run's folder, locked, with its log, and the processes that it has finished; its end is recorded in it."""
+def opened(settings: Settings, progress: Progress, clock: Clock) -> Iterator[RunStore]:
+    """The run's folder, locked, with its log; its end is recorded in it."""
     if settings.resume is None:
-        folder, done = RunStore.new(settings.results, started_at=clock.time()), Finished()
+        folder = RunStore.new(settings.results, started_at=clock.time())
     else:
-        folder, done = _to_resume(store.find(settings.results, settings.resume))
+        found = store.find(settings.results, settings.resume)
+        info = store.read(found).info
+        if info.status == "complete":
+            raise UsageError(f"run {found.name} is complete: there is nothing to resume")
+        folder = RunStore(found, started_at=info.started_at)
     with ExitStack() as stack:
         stack.callback(folder.discard_if_empty)
         # Every command and event of the harness is in logs/harness.log.
@@ -231,25 +226,10 @@ def opened(settings: Settings, progress: Progress, clock: Clock) -> Iterator[tup
         stack.callback(progress.close)
         progress.store = folder
         try:
-            yield folder, done
+            yield folder
         except BaseException as error:
             give_up(folder, progress, error, clock)
             raise
-
-
-def _to_resume(folder: Path) -> tuple[RunStore, Finished]:
-    records = store.read(folder)
-    done = store.finished(records)
-    if records.info.status == "complete":
-        ended = {(record.implementation, record.process) for record in records.processes if record.status == "ok"}
-        if lost := ended - done:
-            name, process = min(lost)
-            raise StoreError(
-                f"{folder / 'trials.jsonl'}: lacks trials of {len(lost)} finished process(es), the first of them "
-                f"{name} process {process + 1}: the run was complete and is damaged; start a new one"
-            )
-        raise UsageError(f"run {folder.name} is complete: there is nothing to resume")
-    return RunStore(folder, started_at=records.info.started_at), done
 
 
 def clear_leftovers(settings: Settings, progress: Progress, found: Sequence[Leftover]) -> None:
@@ -292,17 +272,14 @@ def conclude(
 ) -> RunOutcome:
     """Rank what there is and write run.json, ranking.json and TechEmpower's results.json."""
     records = store.read(folder.folder)
-    # What an interrupted run has not measured is no failure of an implementation: it says why it ended, no more.
-    found = (*records.info.problems, *failures(records)) if status == "complete" else ()
-    missed = tuple(dict.fromkeys(found))
-    problems = missed if status == "complete" else (*records.info.problems, reason or status)
-    info = records.info.model_copy(
-        update={
-            "status": "failed" if status == "complete" and missed else status,
-            "completed_at": clock.time(),
-            "problems": problems,
-        }
-    )
+    problems, missed = records.info.problems, tuple[str, ...]()
+    if status == "complete":
+        problems = missed = tuple(dict.fromkeys((*problems, *failures(records))))
+        status = "failed" if missed else status
+    else:  # what it has not measured is no failure of an implementation: it says why it ended, no more
+        problems = (*problems, reason or status)
+    ended = {"status": status, "completed_at": clock.time(), "problems": problems}
+    info = records.info.model_copy(update=ended)
     records = replace(records, info=info)
     try:
         ranking = rank(info, records.trials, records.processes, records.verdicts)
@@ -326,22 +303,21 @@ def failures(records: RunRecords) -> tuple[str, ...]:
             found.append(f"{name} {what}")
             continue
         for test_type, loads in (cells.get(name, {}) if cells else records.info.loads).items():
-            if test_type not in implementation.test_types:
-                continue
-            if loads and (name, test_type) in failed:
+            if (name, test_type) in failed:
                 found.append(f"{name} {test_type}: verification failed")
-            missing = [load for load in loads if (name, test_type, load) not in measured]
-            found += [f"{name} {test_type} {load.label}: no valid trial" for load in missing]
+            elif test_type in implementation.test_types:
+                missing = [load for load in loads if (name, test_type, load) not in measured]
+                found += [f"{name} {test_type} {load.label}: no valid trial" for load in missing]
     return (*found, *(_failure(process) for process in records.processes if process.status != "ok"))
+
+
+def forgotten(records: RunRecords, done: Collection[tuple[str, int]]) -> tuple[str, ...]:
+    """What kept processes from coming up that are started again, now and when the run was resumed before."""
+    failed = (each for each in records.processes if each.status == "failed")
+    now = (f"{_failure(each)}{AGAIN}" for each in failed if (each.implementation, each.process) not in done)
+    return (*(said for said in records.info.problems if said.endswith(AGAIN)), *now)
 
 
 def _failure(process: ProcessRecord) -> str:
     what = process.reason.splitlines()[0] if process.reason else process.status
     return f"{process.implementation} process {process.process + 1}: {what.removeprefix(f'{process.implementation}: ')}"
-
-
-def forgotten(records: RunRecords, done: Finished) -> list[str]:
-    """What kept processes from coming up that are tried again, now and when the run was resumed before."""
-    failed = (each for each in records.processes if each.status == "failed")
-    now = [_failure(each) + AGAIN for each in failed if (each.implementation, each.process) not in done]
-    return [*(said for said in records.info.problems if said.endswith(AGAIN)), *now]

@@ -1,7 +1,6 @@
 """The clock of a run: what measures and waits asks it, so that tests can pass hours in no time."""
 
 import time
-from typing import Protocol
 
 from harness.host import interruption
 
@@ -9,8 +8,8 @@ JUMP_SECONDS = 0.25  # a clock that is only steered moves by less than a thousan
 JUMPS = 3  # after which what was done while somebody set the clock is taken as it comes
 
 
-class Clock(Protocol):
-    """Time as a run sees it, in seconds; as it stands here, the machine's own."""
+class Clock:
+    """Time as a run sees it, in seconds: the machine's own."""
 
     def monotonic(self) -> float:
         """Seconds since some moment; never goes back."""
@@ -30,8 +29,4 @@ def time_of_day(clock: Clock) -> float:
     return clock.time() - clock.monotonic()
 
 
-class SystemClock(Clock):
-    """The machine's own."""
-
-
-SYSTEM_CLOCK = SystemClock()
+SYSTEM_CLOCK = Clock()

@@ -46,10 +46,9 @@ def built(crate: str, binary: str) -> Path | None:
     return next((place / binary for place in places if (place / binary).is_file()), None)
 
 
-def available(crate: str) -> bool:
+def available(crate: str, binary: str) -> bool:
     """Whether ``program`` has what it takes: it is built already, or there is cargo to build it."""
-    made = state_folder() / "cargo" / crate / digest(TOOLSET / crate)
-    return made.is_dir() or shutil.which("cargo") is not None
+    return built(crate, binary) is not None or shutil.which("cargo") is not None
 
 
 def digest(source: Path, patterns: Sequence[str] = SOURCES) -> str:

@@ -1,21 +1,17 @@
 """Signals that ask for an end: one KeyboardInterrupt, held back while a child is being started; then a deadline.
 
 After the first signal further ones change nothing: everything is being stopped already. What runs is asked to stop at
-once and killed a little later, so that nobody waits for the answer of a server that will not give one. An interrupt
-that was swallowed on its way (Python drops what is raised in a destructor or a weak reference's callback, and some
-libraries what is raised in theirs) is then raised again.
+once and killed a little later, so that nobody waits for the answer of a server that will not give one.
 
 A run is ``deferred``: a signal stops what was started, and is raised by ``check`` between two steps, or by ``sleep``:
 no library sees it halfway. What does not come to such a place in ``PATIENCE_SECONDS`` twice over is interrupted.
 """
 
-import os
 import signal
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from types import FrameType
 
 PATIENCE_SECONDS = 3.0  # between asking and killing
@@ -27,27 +23,11 @@ _pending = False
 _since: float | None = None
 
 
-def hear_from_the_start() -> None:
-    """Before anything is loaded: SIGINT ends the process, also one that came while Python itself was starting.
-
-    ``./tfb`` starts Python with SIGINT blocked: its own start answers one with a traceback and the exit status 1.
-    """
-
-    def end(_number: int, _frame: FrameType | None) -> None:
-        with suppress(OSError):
-            os.write(2, b"tfb: interrupted; nothing was started\n")
-        os._exit(130)
-
-    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
-        signal.signal(signal.SIGINT, end)
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
-
-
 def install(ask: Callable[[], None], kill: Callable[[], None]) -> None:
     """Turn the signals into KeyboardInterrupt; those that the parent had us ignore (nohup) stay ignored."""
 
     def handle(_number: int, _frame: FrameType | None) -> None:
-        global _since  # noqa: PLW0603 - signals are the process's own
+        global _since, _pending  # noqa: PLW0603 - signals are the process's own
         # Further signals are ignored for so long: by then everything has stopped.
         if _since is not None and time.monotonic() - _since < 10.0:
             return
@@ -55,35 +35,21 @@ def install(ask: Callable[[], None], kill: Callable[[], None]) -> None:
         signal.signal(signal.SIGALRM, overdue)
         signal.setitimer(signal.ITIMER_REAL, PATIENCE_SECONDS)
         ask()
-        _interrupt()
+        if not _held:
+            raise KeyboardInterrupt
+        _pending = True
 
     def overdue(_number: int, _frame: FrameType | None) -> None:
         kill()
-        if not _unwinding():
+        if _pending:
             signal.setitimer(signal.ITIMER_REAL, PATIENCE_SECONDS)
-            waited = time.monotonic() - (_since or 0.0)
-            _interrupt(anyway=_held == _deferred and waited > 1.5 * PATIENCE_SECONDS)
+            if time.monotonic() - (_since or 0.0) > 1.5 * PATIENCE_SECONDS:
+                check()
 
     for number in SIGNALS:
         if signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, handle)
-
-
-def _interrupt(*, anyway: bool = False) -> None:
-    """Raise, or have it raised once nothing holds it back."""
-    global _pending  # noqa: PLW0603
-    if _held and not anyway:
-        _pending = True
-    else:
-        raise KeyboardInterrupt
-
-
-def _unwinding() -> bool:
-    """Whether what a signal has stopped for a moment is the answer to an interrupt: a ``finally`` that it passes."""
-    error = sys.exc_info()[1]
-    while error is not None and not isinstance(error, KeyboardInterrupt):
-        error = error.__context__
-    return error is not None
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})  # one that came while Python started is heard now
 
 
 def closing() -> None:
@@ -123,9 +89,6 @@ def held() -> Iterator[None]:
 def deferred() -> Iterator[None]:
     """Hold an interrupt back until ``check``, ``sleep`` or the end of the block."""
     global _deferred  # noqa: PLW0603
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
     _deferred += 1
     try:
         with held():

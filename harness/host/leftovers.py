@@ -18,7 +18,6 @@ from pathlib import Path
 import psutil
 
 from harness.host import ownership, process
-from harness.host.ownership import Owner
 from harness.plain_text import printable
 
 ROUNDS = 10  # of looking for what was being started meanwhile
@@ -39,7 +38,7 @@ class Leftover:
 
 def on_this_machine() -> tuple[Leftover, ...]:
     """Of anybody who is dead. Processes first: they use the folders."""
-    return (*_processes(None), *folders())
+    return (*_processes(), *folders())
 
 
 def remove(found: Sequence[Leftover]) -> tuple[str, ...]:
@@ -53,12 +52,12 @@ def remove(found: Sequence[Leftover]) -> tuple[str, ...]:
     return tuple(kept)
 
 
-def _processes(of: Owner | None) -> Iterator[Leftover]:
+def _processes(of: str | None = None) -> Iterator[Leftover]:
     for candidate in psutil.process_iter():
         with contextlib.suppress(psutil.Error, OSError):
-            owner = Owner.parse(candidate.environ().get(process.MARK, "").rpartition(".")[0])
-            mine = owner and (owner == of if of else owner.state() == "dead")
-            if mine and candidate.status() != psutil.STATUS_ZOMBIE:
+            owner = candidate.environ().get(process.MARK, "").rpartition(".")[0]
+            gone = owner == of if of else ownership.state(owner) == "dead"
+            if gone and candidate.status() != psutil.STATUS_ZOMBIE:
                 name = printable(f"{candidate.name()} (pid {candidate.pid})")
                 yield Leftover(kind="process", name=name, certain=True, remove=partial(_end, candidate))
 
@@ -66,12 +65,7 @@ def _processes(of: Owner | None) -> Iterator[Leftover]:
 def _end(candidate: psutil.Process) -> None:
     """PostgreSQL by its immediate shutdown, which gives its shared memory back; all others at once."""
     with contextlib.suppress(psutil.NoSuchProcess):
-        if candidate.name() == "postgres":
-            candidate.send_signal(signal.SIGQUIT)
-            with contextlib.suppress(psutil.TimeoutExpired):
-                candidate.wait(process.STOP_SECONDS)
-                return
-        candidate.kill()
+        candidate.send_signal(signal.SIGQUIT if candidate.name() == "postgres" else signal.SIGKILL)
         try:
             candidate.wait(process.STOP_SECONDS)
         except psutil.TimeoutExpired:
@@ -79,7 +73,7 @@ def _end(candidate: psutil.Process) -> None:
                 raise
 
 
-def folders(of: Owner | None = None) -> Iterator[Leftover]:
+def folders(of: str | None = None) -> Iterator[Leftover]:
     """Scratch folders of a dead owner, and those that nobody owns: cut short as they were made or removed."""
     for folder in sorted(Path(tempfile.gettempdir()).glob(f"{ownership.PREFIX}*")):
         with contextlib.suppress(OSError):
@@ -89,26 +83,17 @@ def folders(of: Owner | None = None) -> Iterator[Leftover]:
             if of:
                 gone = owner == of
             elif owner:  # this machine's folders: whoever made one before it was started again is dead, too
-                gone = owner.state() == "dead" or owner.boot != ownership.me().boot
+                earlier = ownership.boot_of(owner) != ownership.boot_of(ownership.me())
+                gone = earlier or ownership.state(owner) == "dead"
             else:
                 # Its maker may not yet have written its name into it.
                 gone = time.time() - folder.stat().st_mtime > 60
             if gone:
                 name = printable(str(folder))
-                yield Leftover(kind="folder", name=name, certain=True, remove=partial(_remove, folder))
+                yield Leftover(kind="folder", name=name, certain=True, remove=partial(shutil.rmtree, folder))
 
 
-def _remove(folder: Path) -> None:
-    """The owner's name goes last: what is cut short stays known as somebody's who is dead."""
-    for entry in folder.iterdir():
-        if entry.is_dir() and not entry.is_symlink():
-            shutil.rmtree(entry)
-        elif entry.name != ownership.FILE:
-            entry.unlink()
-    shutil.rmtree(folder)
-
-
-def main(owner: Owner) -> None:
+def main(owner: str) -> None:
     """End its processes until none is left, then remove its folders."""
     for _ in range(ROUNDS):
         if not (found := list(_processes(owner))):
@@ -117,5 +102,5 @@ def main(owner: Owner) -> None:
     remove(list(folders(owner)))
 
 
-if __name__ == "__main__" and (named := Owner.parse(sys.argv[1])):
-    main(named)
+if __name__ == "__main__":
+    main(sys.argv[1])

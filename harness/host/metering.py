@@ -139,11 +139,9 @@ class CgroupMeter:
         self._unified = "cpuacct" not in groups  # v2 has one folder, v1 one for each controller
         if self._unified:
             self._cpu = self._accounts = self._memory = root / groups[""]
-        else:  # cpu and cpuacct share a hierarchy on many systems, not always with links
-            mounted = {name: name if (root / name).exists() else "cpu,cpuacct" for name in ("cpu", "cpuacct")}
-            self._cpu = root / mounted["cpu"] / groups["cpu"]
-            self._accounts = root / mounted["cpuacct"] / groups["cpuacct"]
-            self._memory = root / "memory" / groups["memory"]
+        else:
+            folders = (root / name / groups[name] for name in ("cpu", "cpuacct", "memory"))
+            self._cpu, self._accounts, self._memory = folders
         self._threads = _Threads()
 
     def read(self) -> Reading:

@@ -4,51 +4,41 @@ import os
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Literal, Self
+from typing import Literal
 
 State = Literal["alive", "dead", "unknown"]
 PREFIX = "tfb-scratch-"  # of the names of all scratch folders
 FILE = "owner"  # in a scratch folder: its maker
 
 
-@dataclass(frozen=True, kw_only=True)
-class Owner:
-    """A process, as it is written down: ``pid.start.namespace.boot``."""
+def me() -> str:
+    """This process, as it is written down: ``pid.start.namespace.boot``."""
+    return f"{os.getpid()}.{start_of(os.getpid()) or '0'}.{_place()}"
 
-    pid: int
-    start: str  # ticks since the boot
-    namespace: str  # of pids
-    boot: str
 
-    def __str__(self) -> str:
-        return f"{self.pid}.{self.start}.{self.namespace}.{self.boot}"
+def state(owner: str) -> State:
+    """Whether a process lives; unknown of another machine or container, whose processes are not seen from here."""
+    pid, start, place = (*owner.split(".", 2), "", "")[:3]
+    if place != _place() or not pid.isdecimal() or len(pid) > 9:
+        return "unknown"
+    return "alive" if start_of(int(pid)) == start else "dead"
 
-    @classmethod
-    def parse(cls, text: str) -> Self | None:
-        """The owner in a text, or None where there is none."""
-        parts = text.strip().split(".")
-        if len(parts) != 4 or not parts[0].isdecimal() or len(parts[0]) > 9:
-            return None
-        return cls(pid=int(parts[0]), start=parts[1], namespace=parts[2], boot=parts[3])
 
-    def state(self) -> State:
-        """Whether it lives; unknown of another machine or container, whose processes are not seen from here."""
-        if (self.boot, self.namespace) != _place():
-            return "unknown"
-        return "alive" if start_of(self.pid) == self.start else "dead"
+def boot_of(owner: str) -> str:
+    """The boot in which a process lives or has lived."""
+    return owner.rpartition(".")[2]
 
 
 @cache
-def _place() -> tuple[str, str]:
-    """Boot and pid namespace."""
+def _place() -> str:
+    """Pid namespace and boot."""
     try:
         boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()[:8]
-        return boot, str(Path("/proc/self/ns/pid").stat().st_ino)
+        return f"{Path('/proc/self/ns/pid').stat().st_ino}.{boot}"
     except OSError:
-        return "0", "0"
+        return "0.0"
 
 
 @contextmanager
@@ -56,23 +46,17 @@ def scratch(kind: str) -> Iterator[Path]:
     """A folder of this process's own while it is needed; with its mark, so that a killed run's is told and removed."""
     with tempfile.TemporaryDirectory(prefix=f"{PREFIX}{kind}-", ignore_cleanup_errors=True) as name:
         folder = Path(name)
-        (folder / FILE).write_text(str(me()), encoding="ascii")
+        (folder / FILE).write_text(me(), encoding="ascii")
         yield folder
 
 
-def of_folder(folder: Path) -> Owner | None:
-    """Who made a scratch folder; None where nobody has written that down."""
+def of_folder(folder: Path) -> str:
+    """Who made a scratch folder; empty where nobody has written that down."""
     try:
         with (folder / FILE).open(encoding="ascii", errors="replace") as file:
-            return Owner.parse(file.read(200))
+            return file.read(200).strip()
     except OSError:
-        return None
-
-
-def me() -> Owner:
-    """This process."""
-    boot, namespace = _place()
-    return Owner(pid=os.getpid(), start=start_of(os.getpid()) or "0", namespace=namespace, boot=boot)
+        return ""
 
 
 def start_of(pid: int) -> str | None:

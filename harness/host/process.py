@@ -31,9 +31,8 @@ logger = logging.getLogger("tfb.process")
 STOP_SECONDS = 5.0  # what an implementation has to stop after SIGTERM
 DEVNULL, PIPE = subprocess.DEVNULL, subprocess.PIPE
 MARK = "TFB_CHILD"  # environment variable by which a daemon is known as a descendant of one child
-OUTPUT_BYTES = 16 << 20  # of a command that are kept
-LOG_BYTES = 20 << 20  # of a program's log, as Docker keeps of a container's
-LOOK_SECONDS = 1.0  # between looks at the log of a command
+LOG_BYTES = 20 << 20  # of a program's log, as Docker keeps of a container's; of a command's output, too
+LOOK_SECONDS = 1.0  # between looks at the output of a command
 # A shell that waits, which takes a twentieth of Python's memory. ``bye`` is an orderly end; an end of file without it
 # is our death. cgroup.kill needs a hierarchy that a user may write to, and the parent-death signal reaches children
 # alone and goes off when a mere thread ends.
@@ -42,7 +41,6 @@ _PR_SET_CHILD_SUBREAPER = 36
 _numbers = itertools.count(1)
 _starting = threading.Lock()  # a child of one thread is not yet among the living: it is no orphan for another
 _living: dict[int, "Child"] = {}  # started and not yet stopped, by pid
-_claimed: dict[int, int] = {}  # pid of a process that left its tree -> pid of the child whose work it is
 _guardian: list["subprocess.Popen[bytes]"] = []  # at most one
 
 
@@ -95,10 +93,9 @@ class Child:
         logger.info("start: %s", shlex.join(command))
         self.command = tuple(command)
         self.first = signal.SIGTERM  # what asks it to stop
-        self.number = next(_numbers)
         # Not later than it is born, in the kernel's ticks since the boot; one that has ended has no start to read.
         self.born = int(time.clock_gettime(time.CLOCK_BOOTTIME) * os.sysconf("SC_CLK_TCK"))
-        self.mark = f"{ownership.me()}.{self.number}"
+        self.mark = f"{ownership.me()}.{next(_numbers)}"
         environment = os.environ if env is None else env
         _require_program(command[0], cwd, environment.get("PATH"))
         if account and account.rights:
@@ -146,19 +143,8 @@ class Child:
             self.popen.send_signal(signal.SIGINT)
 
     def adopted(self) -> list[int]:
-        """Processes that left the tree and became children of the harness: they are still this child's work.
-
-        Told by the mark in their environment; one that has wiped it off is put down to the child that was started last
-        before it, since that is when servers make daemons of themselves.
-        """
-        for pid in _orphans():
-            if pid not in _claimed:
-                mark, born = _mark_of(pid), int(ownership.start_of(pid) or 0)
-                before = [child for child in _living.values() if child.born <= born]
-                last = max(before, key=lambda child: child.number, default=None)
-                owner = next((child for child in _living.values() if child.mark == mark), last)
-                _claimed[pid] = owner.pid if owner else 0
-        return [pid for pid, owner in _claimed.items() if owner == self.pid and Path(f"/proc/{pid}").exists()]
+        """Processes that left the tree and became children of the harness: they are still this child's work."""
+        return [pid for pid in _orphans() if _whose(pid) is self]
 
     def ask(self) -> None:
         """Ask it to stop, without waiting."""
@@ -194,8 +180,7 @@ class Child:
         # Killing a daemon hands us its children: look again, but not for ever.
         for _ in range(10):
             _kill(tree)
-            alive = [pid for pid in self.adopted() if ownership.start_of(pid)]
-            tree = [process for pid in alive for process in _tree(pid)]
+            tree = [process for pid in self.adopted() for process in _tree(pid)]
             if not tree:
                 break
             logger.warning("%d processes outlived their parents: killed", len(tree))
@@ -234,27 +219,33 @@ def _require_program(program: str, cwd: Path | None, path: str | None) -> None:
 
 
 def _orphans() -> list[int]:
-    """Children of this process that it did not start: adopted from descendants that died.
+    """Children of this process that it did not start: adopted from descendants that died, by its main thread.
 
     Every child has a session of its own; what is in this process's session came from elsewhere.
     """
-    found = []
-    with _starting:
-        for thread in os.listdir("/proc/self/task"):  # noqa: PTH208 - hot
-            with contextlib.suppress(OSError), open(f"/proc/self/task/{thread}/children") as children:  # noqa: PTH123
-                found += [int(pid) for pid in children.read().split() if int(pid) not in _living]
-    sessions = {}
+    found: list[int] = []
+    orphans = []
+    with _starting, contextlib.suppress(OSError):  # some sandboxes have no such file
+        children = Path(f"/proc/self/task/{os.getpid()}/children").read_text(encoding="ascii")
+        found = [pid for pid in map(int, children.split()) if pid not in _living]
     for pid in found:
         with contextlib.suppress(ProcessLookupError):
-            sessions[pid] = os.getsid(pid)
-    return [pid for pid, session in sessions.items() if session != os.getsid(0)]
+            if os.getsid(pid) != os.getsid(0):
+                orphans.append(pid)
+    return orphans
 
 
-def _mark_of(pid: int) -> str | None:
-    """The mark in a process's environment, or None where it has none or may not be read."""
-    with contextlib.suppress(psutil.Error, OSError):
-        return psutil.Process(pid).environ().get(MARK)
-    return None
+def _whose(pid: int) -> Child | None:
+    """The child whose work an orphan is, by the mark in its environment.
+
+    One that has wiped it off is put down to the child that was started last before it, since that is when servers make
+    daemons of themselves.
+    """
+    mark, born = None, int(ownership.start_of(pid) or 0)
+    with contextlib.suppress(psutil.Error, OSError):  # it has ended, or is another user's
+        mark = psutil.Process(pid).environ().get(MARK)
+    latest_first = reversed(list(_living.values()))
+    return next((each for each in latest_first if (each.mark == mark if mark else each.born <= born)), None)
 
 
 @contextlib.contextmanager
@@ -307,7 +298,7 @@ def start_guardian() -> None:
     with interruption.held(), contextlib.suppress(OSError):
         _guardian.append(
             subprocess.Popen(
-                ["sh", "-c", GUARDIAN, sys.executable, str(ownership.me())],
+                ["sh", "-c", GUARDIAN, sys.executable, ownership.me()],
                 cwd="/",
                 env={**environment, "PYTHONPATH": str(REPOSITORY)},
                 stdin=subprocess.PIPE,
@@ -334,40 +325,21 @@ def run(
     """
     until = time.monotonic() + seconds
     with contextlib.ExitStack() as stack:
-        if log is None:
-            read, write = os.pipe()
-            reader = stack.enter_context(os.fdopen(read, "rb"))
-            stdout: IO[bytes] = os.fdopen(write, "wb")
-        else:
-            stdout = stack.enter_context(log.open("ab"))
-            stdout.write(f"$ {shlex.join(command)}\n".encode())
-            stdout.flush()
-        child = Child(command, cwd=cwd, env=env, stdout=stdout, account=account)
+        path = log or stack.enter_context(ownership.scratch("output")) / "output"
+        output = stack.enter_context(path.open("ab"))
+        if log:
+            output.write(f"$ {shlex.join(command)}\n".encode())
+            output.flush()
+        child = Child(command, cwd=cwd, env=env, stdout=output, account=account)
         stack.enter_context(running(child, grace=2.0))
-        output = b""
-        if log is None:
-            stdout.close()
-            output = _read(reader, until)
         while (status := child.wait(min(LOOK_SECONDS, until - time.monotonic()))) is None:
-            if log is not None:
-                bound(log)
+            bound(path)
             interruption.check()
             if time.monotonic() > until:
                 where = f"; its output is in {log}" if log else ""
                 raise CommandTimeoutError(f"{shlex.join(command)}: still running after {seconds:.0f} s, stopped{where}")
         interruption.check()
-    return Completed(status=status, stdout=output.decode(errors="replace"))
-
-
-def _read(reader: IO[bytes], until: float) -> bytes:
-    """All output until the end of file or the deadline; its beginning, of more than anybody reads."""
-    kept = b""
-    while (left := until - time.monotonic()) > 0 and select.select([reader], [], [], left)[0]:
-        part = os.read(reader.fileno(), 1 << 16)
-        if not part:
-            break
-        kept += part if len(kept) < OUTPUT_BYTES else b""
-    return kept
+        return Completed(status=status, stdout="" if log else path.read_bytes().decode(errors="replace"))
 
 
 def bound(log: Path) -> None:

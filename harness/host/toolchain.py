@@ -16,19 +16,15 @@ from harness.host import process
 JVM_FOLDERS = ("/usr/lib/jvm", "/opt/java", "/opt/jdk", "/usr/java")
 POSTGRES_FOLDERS = ("/usr/lib/postgresql", "/usr/pgsql")
 VERSION_FORMS = ("--version", "version", "-V", "-version")  # how programs are asked for their version, commonest first
-# Where the name of a tool is not that of its program.
-PROGRAMS = {"maven": "mvn", "rust": "rustc", "python": "python3", "c++": "g++"}
+PROGRAMS = {"maven": "mvn"}  # where the name of a tool is not that of its program
 # The Debian packages that bring a tool whose name is not theirs; whether the distribution has them is apt's to say.
 PACKAGES = {
     "java": ("openjdk-{}-jdk-headless",),
     "node": ("nodejs", "npm"),
     "go": ("golang-go",),
-    "rust": ("rustc", "cargo"),
-    "python": ("python3", "python3-venv"),
     "python3": ("python3", "python3-venv"),
     "postgres": ("postgresql",),
     "php": ("php-cli",),
-    "c++": ("g++",),
     "sshd": ("openssh-server",),
     "ip": ("iproute2",),
 }
@@ -91,19 +87,16 @@ def packages(kind: str, condition: str) -> tuple[str, ...]:
 
 
 def version_in(text: str, name: str = "") -> tuple[int, ...] | None:
-    """The version in what a program printed; Java's old ``1.8`` counts as 8.
+    """The version in what a program printed.
 
     The first dotted number after the tool's own name, else the first dotted one, else the first: ``Erlang/OTP 27
     Elixir 1.18.2`` is 1.18.2 of elixir, ``This is perl 5, version 36 (v5.36.0)`` is 5.36.0 of perl.
     """
-    text = re.sub(r"\x1b\[[\d;]*m", "", text)  # Maven colours its version
     named = rf"(?<![\w.]){re.escape(name)}(?![a-z]).*?(\d+(?:\.\d+)+)"
     dotted = r"(\d+(?:\.\d+)+)"
     match = (name and re.search(named, text, re.IGNORECASE)) or re.search(dotted, text) or re.search(r"(\d+)", text)
-    if not match:
-        return None
-    parts = tuple(int(part[:9]) for part in match[1].split("."))  # no version has a number of more digits
-    return parts[1:] if parts[0] == 1 and len(parts) > 1 and name in ("", "java") and parts[1] >= 5 else parts
+    # No version has a number of more digits.
+    return tuple(int(part[:9]) for part in match[1].split(".")) if match else None
 
 
 def _asked(program: Path | str, form: str) -> process.Completed | None:
@@ -163,9 +156,9 @@ def _postgres() -> Iterator[Tool]:
 
 def _chromium() -> Iterator[Tool]:
     """Chromium or Chrome: the one that TFB_CHROMIUM names, one of the system, or one that Playwright has fetched."""
-    named = [os.environ["TFB_CHROMIUM"]] if os.environ.get("TFB_CHROMIUM") else []
+    named = os.environ.get("TFB_CHROMIUM", "")
     fetched = glob(os.path.expanduser("~/.cache/ms-playwright/chromium-*/chrome-linux*/chrome"))  # noqa: PTH111, PTH207
-    for name in (*named, "chromium", "chromium-browser", "google-chrome", *fetched):
+    for name in (named, "chromium", "chromium-browser", "google-chrome", *fetched):
         path = shutil.which(name)
         version = _version_of(path) if path else None
         if path and version:  # Ubuntu's chromium-browser without a snap prints an advice and no version

@@ -81,15 +81,11 @@ class Settings:
 
 def parse_goal(text: str) -> LatencyGoal:
     """``p99=10ms``, ``p99.9=500us``, ``p50=1s``; raises UsageError that says what is wrong."""
-    found = GOAL.fullmatch(text.strip().lower())
-    if not found:
-        raise UsageError(f"--latency-goal: {text!r} is not a goal such as p99=10ms (units: us, ms, s)")
-    percentile, seconds = float(found["percentile"]), float(found["time"]) * UNITS[found["unit"]]
-    if not 50 <= percentile < 100:
-        raise UsageError(f"--latency-goal: the percentile of {text!r} must be at least 50 and below 100")
-    if seconds <= 0:
-        raise UsageError(f"--latency-goal: the time of {text!r} must be above 0")
-    return LatencyGoal(percentile=percentile, seconds=seconds)
+    if found := GOAL.fullmatch(text.strip().lower()):
+        percentile, seconds = float(found["percentile"]), float(found["time"]) * UNITS[found["unit"]]
+        if 50 <= percentile < 100 and seconds > 0:
+            return LatencyGoal(percentile=percentile, seconds=seconds)
+    raise UsageError(f"--latency-goal: {text!r} is not a goal such as p99=10ms: p50 to below p100, in us, ms or s")
 
 
 def parse_cpus(text: str | None, usable: tuple[int, ...]) -> tuple[int, ...] | None:

@@ -9,15 +9,13 @@ from functools import cached_property
 from pathlib import Path
 from typing import Literal
 
-from pydantic import ValidationError
-
 from harness.errors import ConfigError, UsageError
 from harness.paths import CONFIG_FILE, FRAMEWORKS, REPOSITORY
 from harness.plan.benchmark_config import BenchmarkConfig, Local, TestEntry, json_schema
 from harness.plan.foreign import tolerate
 from harness.plan.testtypes import TestType
 from harness.plan.testtypes.registry import TEST_TYPES
-from harness.plan.words import explain, suggest
+from harness.plan.words import naming, suggest
 from harness.records import bounded
 from harness.records.models import Build, ImplementationInfo
 
@@ -161,13 +159,13 @@ def scan(*trees: Path) -> Scan:
             if not os.path.lexists(path):
                 continue
             try:
-                config, aside, wrong = _config(path, foreign=not _ours(tree))
+                made, aside, wrong = read(path, foreign=not _ours(tree))
             except ConfigError as error:
                 problems.append(str(error))
                 continue
             warnings += [f"{path}: {warning}" for warning in aside]
             problems += [f"{path}: {problem}" for problem in wrong]
-            for each in _implementations(path, config, foreign=not _ours(tree)):
+            for each in made:
                 implementation = replace(each, name=f"{each.name}@{_label(tree)}") if each.name in before else each
                 if each.name in RESERVED:
                     problems.append(f"{path}: the name {each.name!r} means many implementations: give it another one")
@@ -193,29 +191,18 @@ def _label(tree: Path) -> str:
     return tree.parent.name if tree.name == "frameworks" else tree.name
 
 
-def read(path: Path) -> tuple[Implementation, ...]:
-    """All implementations of a file of ours; raises ConfigError that names the file, the key and what is allowed."""
-    return _implementations(path, _config(path, foreign=False)[0], foreign=False)
+def read(path: Path, *, foreign: bool = False) -> tuple[tuple[Implementation, ...], list[str], list[str]]:
+    """The implementations of a file, and the warnings and problems of a foreign one.
 
-
-def _config(path: Path, *, foreign: bool) -> tuple[BenchmarkConfig, list[str], list[str]]:
-    """A file with the warnings and problems of a foreign one; raises ConfigError for what cannot be read."""
-    try:
+    Raises ConfigError that names the file, the key and what is allowed.
+    """
+    with naming(path, json_schema):
         document = bounded.parse(bounded.require_no_nul(bounded.read(path, CONFIG_BYTES)))
         if foreign:
-            return tolerate(document, folder=path.parent.name, language=path.parent.parent.name)
-        return BenchmarkConfig.model_validate(document), [], []
-    except ValidationError as error:
-        said = "; ".join(explain(error, json_schema()))
-    except OSError as error:
-        said = f"cannot be read: {error.strerror}"
-    except (ConfigError, ValueError) as error:
-        said = str(error)
-    raise ConfigError(f"{path}: {said}")
-
-
-def _implementations(path: Path, config: BenchmarkConfig, *, foreign: bool) -> tuple[Implementation, ...]:
-    return tuple(
+            config, aside, wrong = tolerate(document, folder=path.parent.name, language=path.parent.parent.name)
+        else:
+            config, aside, wrong = BenchmarkConfig.model_validate(document), [], []
+    made = tuple(
         Implementation(
             name=config.framework if variant == "default" else f"{config.framework}-{variant}",
             variant=variant,
@@ -229,6 +216,7 @@ def _implementations(path: Path, config: BenchmarkConfig, *, foreign: bool) -> t
         for tests in config.tests
         for variant, entry in tests.items()
     )
+    return made, aside, wrong
 
 
 ANTIPATTERN = "antipattern"  # tag of what is measured to show its cost

@@ -53,42 +53,35 @@ def tolerate(document: object, *, folder: str, language: str) -> tuple[Benchmark
 def _leniently(model: type[Model], raw: object, usual: Mapping[str, str]) -> tuple[Model, list[str]]:
     """What a model makes of an object, and what was set aside of that; raises ConfigError for too little.
 
-    ``usual``: what is taken of keys that have to be there and are not.
+    ``usual``: what is taken of keys that have to be there and are not, or hold nothing of use.
     """
     if not isinstance(raw, dict):
         raise ConfigError(f"should be an object (found {raw!r:.40})")
-    entry: dict[str, object] = {**dict.fromkeys(usual), **{str(key): value for key, value in raw.items()}}
-    warnings: list[str] = []
+    entry: dict[str, object] = {**usual, **{str(key): value for key, value in raw.items()}}
+    warnings: dict[str, str] = {}
     while True:
         try:
-            return model.model_validate(entry, context=ANY_DATABASE), warnings
+            return model.model_validate(entry, context=ANY_DATABASE), list(warnings.values())
         except ValidationError as error:
-            aside = _set_aside(entry, error, usual)
-            if not aside:
+            before = len(warnings)
+            for violation in error.errors():
+                location = [str(part) for part in violation["loc"]] or ["urls"]  # the model's own gathering of them
+                key = location[-1] if location[0] == "urls" else location[0]
+                said = PLAIN.get(violation["type"], violation["msg"]).removeprefix("Value error, ")
+                if key == "local":
+                    raise ConfigError(
+                        f"{'.'.join(location)}: {said} (found {violation['input']!r:.60}); a local block is ours, none "
+                        "of it is set aside"
+                    ) from error
+                if key not in entry or key in warnings:
+                    continue
+                found = entry.pop(key)
+                if violation["type"] == "extra_forbidden":
+                    near = suggest(key, keys_of(json_schema()) - {key})
+                    warnings[key] = f"{key}: unknown key, set aside" + (f"; {near}" if near.endswith("?") else "")
+                else:
+                    instead = f"taken to be {usual[key]!r}" if key in usual else "set aside"
+                    warnings[key] = f"{key}: {said} (found {found!r:.40}), {instead}"
+            if len(warnings) == before:
                 raise ConfigError("; ".join(v["msg"].removeprefix("Value error, ") for v in error.errors())) from error
-            warnings += aside
-
-
-def _set_aside(entry: dict[str, object], error: ValidationError, usual: Mapping[str, str]) -> list[str]:
-    """Take out the keys that a validation objected to, a warning each; raises ConfigError for the local block."""
-    warnings: dict[str, str] = {}
-    for violation in error.errors():
-        location = [str(part) for part in violation["loc"]] or ["urls"]  # the model's own gathering of them
-        key = location[-1] if location[0] == "urls" else location[0]
-        said = PLAIN.get(violation["type"], violation["msg"]).removeprefix("Value error, ")
-        if key == "local":
-            raise ConfigError(
-                f"{'.'.join(location)}: {said} (found {violation['input']!r:.60}); a local block is ours, none of it "
-                "is set aside"
-            )
-        if key in entry and key not in warnings and (key, entry[key]) not in usual.items():
-            if violation["type"] == "extra_forbidden":
-                near = suggest(key, keys_of(json_schema()) - {key})
-                warnings[key] = f"{key}: unknown key, set aside" + (f"; {near}" if near.endswith("?") else "")
-            else:
-                instead = f"taken to be {usual[key]!r}" if key in usual else "set aside"
-                warnings[key] = f"{key}: {said} (found {entry[key]!r:.40}), {instead}"
-    for key in warnings:
-        del entry[key]
-    entry |= {key: value for key, value in usual.items() if key in warnings}
-    return list(warnings.values())
+            entry = {**usual, **entry}

@@ -71,10 +71,9 @@ def parse(text: str, flag: str) -> Host:
         return HERE
     if match := CONTEXT.fullmatch(text):
         return Host(text=text, by="context", name=match["name"], address=match["address"])
-    if match := SSH.fullmatch(text):
+    match = SSH.fullmatch(text)
+    if match and 0 < int(match["port"] or 22) < 1 << 16:
         port = int(match["port"]) if match["port"] else None
-        if port is not None and not 0 < port < 1 << 16:
-            raise UsageError(f"{flag} {text}: {port} is not a port: 1 to 65535")
         return Host(text=text, by="ssh", name=match["login"], port=port, address=match["address"])
     raise UsageError(f"{flag} {text}: is not [user@]name[:port][=address] or context:NAME[=address]")
 

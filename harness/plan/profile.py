@@ -3,12 +3,11 @@
 from pathlib import Path
 from typing import Annotated, Literal, Self, TypeVar
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
-from harness.errors import ConfigError
 from harness.paths import PROFILES
 from harness.plain_text import require_printable
-from harness.plan.words import explain
+from harness.plan.words import naming
 from harness.records import bounded
 from harness.records.models import LatencyGoal
 
@@ -127,8 +126,6 @@ def names() -> tuple[str, ...]:
 
 def load(name: str) -> Profile:
     """The profile of this name, or of a path to a TOML file of one's own."""
-    if "\0" in name or ("/" in name and not name.endswith(".toml")):
-        raise ConfigError(f"no profile {name!r}: a name, or a path ending in .toml")
     path = Path(name) if name.endswith(".toml") else PROFILES / f"{name}.toml"
     absent = f"no profile {name!r}: there are {', '.join(names())}, or give a path ending in .toml"
     return read_toml(path, Profile, absent, name=path.stem)
@@ -139,12 +136,5 @@ Model = TypeVar("Model", bound=BaseModel)
 
 def read_toml(path: Path, model: type[Model], absent: str = "", **usual: object) -> Model:
     """A file as its model reads it; raises ConfigError that names file and key, ``absent`` where there is no file."""
-    try:
+    with naming(path, model.model_json_schema, absent):
         return model.model_validate({**usual, **bounded.toml(path)})
-    except OSError as error:
-        gone = isinstance(error, FileNotFoundError | NotADirectoryError)
-        raise ConfigError(absent if absent and gone else f"{path}: cannot be read: {error.strerror}") from error
-    except ValidationError as error:
-        raise ConfigError(f"{path}: {'; '.join(explain(error, model.model_json_schema()))}") from error
-    except ValueError as error:
-        raise ConfigError(f"{path}: {error}") from error

@@ -15,6 +15,7 @@ from pydantic import AfterValidator, Field, JsonValue, model_validator
 
 from harness.errors import ConfigError
 from harness.plan.profile import Section
+from harness.plan.words import naming
 from harness.records import bounded
 
 if TYPE_CHECKING:
@@ -29,6 +30,7 @@ Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][\w.-]*$", max_length=60)]  # 
 FileName = Annotated[str, Field(min_length=1, max_length=1000)]
 Header = Annotated[str, Field(pattern=r"^[!#$%&'*+.^_`|~0-9A-Za-z-]+$", max_length=200)]
 Scalar = str | int | float | bool
+Whole = Annotated[int, Field(ge=-(2**53), le=2**53)]  # as a drawn float can tell them apart
 HeaderValue = Annotated[str, Field(pattern=r"^[\t\x20-\x7e]*$", max_length=16_384), AfterValidator(str.strip)]
 
 
@@ -39,7 +41,7 @@ class Values(Section):
     """
 
     list: tuple[Scalar, ...] = ()
-    range: tuple[int, int] | None = None  # both included
+    range: tuple[Whole, Whole] | None = None  # both included
     csv: FileName | None = None  # its first line names the columns
     column: str | None = None
     number: bool = False  # its cells are numbers, and not texts
@@ -104,10 +106,8 @@ class Expect(Section):
     def read(self, folder: Path) -> "Expect":
         """With the schema that its file holds."""
         if isinstance(self.json_schema, str):
-            try:
-                schema = bounded.parse(_file(folder, self.json_schema))
-            except ValueError as error:
-                raise ConfigError(f"{folder / self.json_schema}: {error}") from error
+            with naming(folder / self.json_schema):
+                schema = bounded.parse(bounded.read(folder / self.json_schema, FILE_BYTES))
             self = self.model_copy(update={"json_schema": schema})  # noqa: PLW0642 - the one that is asked for
         if self.json_schema is not None:
             _ = self.schema_validator  # made once, and kept by all copies
@@ -248,7 +248,5 @@ def _escaped(text: str) -> str:
 
 
 def _file(folder: Path, name: str) -> bytes:
-    try:
+    with naming(folder / name):
         return bounded.read(folder / name, FILE_BYTES)
-    except OSError as error:
-        raise ConfigError(f"{folder / name}: cannot be read: {error.strerror}") from error

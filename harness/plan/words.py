@@ -1,23 +1,21 @@
 """Words of messages: the nearest known one for one that is not known, and what a violation is in plain ones."""
 
 import difflib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
 
-# Of pydantic's types of errors, in plain words.
+from harness.errors import ConfigError
+
+# Of pydantic's types of errors, where its message names what Python has and a file has not.
 PLAIN = {
     "too_short": "must not be empty",
-    "int_parsing": "must be a whole number",
-    "int_type": "must be a whole number",
-    "string_type": "must be a text in quotes",
     "tuple_type": "must be a list in [ ]",
     "dict_type": "must be an object in { }",
     "model_type": "must be an object in { }",
-    "bool_parsing": "must be true or false",
-    "bool_type": "must be true or false",
-    "missing": "is missing",
 }
 
 MOST_NAMED = 20  # of words that are allowed: a longer list hides the sentence that it stands in
@@ -28,6 +26,20 @@ def keys_of(schema: Mapping[str, Any]) -> set[str]:
     """The keys of a file, at whatever place of it, by its JSON Schema."""
     parts = (schema, *schema.get("$defs", {}).values())
     return {key for part in parts for key in part.get("properties", {})}
+
+
+@contextmanager
+def naming(path: Path, schema: Callable[[], Mapping[str, Any]] = dict, absent: str = "") -> Iterator[None]:
+    """What is wrong with a file, as a ConfigError that names it; ``absent`` where it is not there."""
+    try:
+        yield
+    except OSError as error:
+        gone = isinstance(error, FileNotFoundError | NotADirectoryError)
+        raise ConfigError(absent if absent and gone else f"{path}: cannot be read: {error.strerror}") from error
+    except ValidationError as error:
+        raise ConfigError(f"{path}: {'; '.join(explain(error, schema()))}") from error
+    except (ConfigError, ValueError) as error:
+        raise ConfigError(f"{path}: {error}") from error
 
 
 def explain(error: ValidationError, schema: Mapping[str, Any]) -> Iterator[str]:

@@ -7,12 +7,10 @@ from pydantic import Field
 
 from harness.errors import StoreError
 from harness.paths import RESULTS
-from harness.records import bounded
 from harness.records.models import Record
-from harness.records.reader import first_complaint
+from harness.records.reader import bounded, first_complaint
 
 FILE = "claims.json"
-FILE_BYTES = 16 << 20
 SCHEMA_VERSION = 2
 PUBLISHED = RESULTS / "rounds" / "1"  # verdicts that ship with the project
 
@@ -84,14 +82,11 @@ def read(results: Path) -> ClaimsRecord:
     """What is recorded; empty without a file. Raises StoreError for one that cannot be read at all."""
     path = results / FILE
     try:
-        return ClaimsRecord.model_validate_json(bounded.text(path, FILE_BYTES))
+        return ClaimsRecord.model_validate_json(bounded(path))
     except FileNotFoundError:
         return ClaimsRecord()
-    except OSError as error:
-        why = f"cannot be read: {error.strerror}"
-    except ValueError as error:
-        why = first_complaint(error)
-    raise StoreError(f"{path}: {why}; move it away to begin anew")
+    except (OSError, ValueError) as error:
+        raise StoreError(f"{path}: {first_complaint(error)}; move it away to begin anew") from error
 
 
 def latest(results: Path) -> dict[str, ClaimVerdict]:

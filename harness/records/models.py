@@ -1,7 +1,7 @@
 """The records of a run: what is written to results/<run-id>/ and read by rank, report and dashboard.
 
-All numbers are SI floats (seconds, bytes, requests per second). An unknown is ``None``, never 0 or -1. The models
-ignore keys that they do not know, so that an older reader shows what it can of a newer file.
+All numbers are SI floats (seconds, bytes, requests per second). An unknown is ``None``, never 0 or -1. Keys that a
+model does not know are ignored; a run of another schema is refused.
 
 In files a figure is called with its unit, its alias; the page's documents call it as the field here is called.
 """
@@ -484,7 +484,7 @@ class MachineLink(Record):
 class RunInfo(Record):
     """run.json: what was asked, where, with what, and how it ended."""
 
-    schema_version: int = SCHEMA_VERSION
+    schema_version: int = Field(default=SCHEMA_VERSION, ge=SCHEMA_VERSION, le=SCHEMA_VERSION)
     run_id: str
     name: str
     environment: str

@@ -14,7 +14,6 @@ from pydantic import ValidationError
 from harness.errors import StoreError
 from harness.records import bounded as files
 from harness.records.models import (
-    SCHEMA_VERSION,
     Problem,
     ProcessRecord,
     Progress,
@@ -26,7 +25,6 @@ from harness.records.models import (
 )
 
 FILE_BYTES = 64 * 2**20  # of a file that is one document
-RANKING_OPENED = 400_000  # arrays and objects of a ranking.json; one of 31 MB has 280,000
 LINE_BYTES = 16 * 2**20  # of one record; a trial with all its windows and its histogram takes some 100 KiB
 LINE_OPENED = 100_000  # arrays and objects in it: 80 MB once read, even when empty; a histogram has some thousand
 MOST_PROBLEMS = 200  # that are named; a file of other bytes has one in each line
@@ -90,13 +88,8 @@ class RunReader:
             progress = self.progress()
             seen = f"; the run was last seen {progress.status}, at: {progress.stage}" if progress else ""
             raise StoreError(f"run.json: not there{seen}") from error
-        except OSError as error:
-            raise StoreError(f"run.json: cannot be read: {error.strerror}") from error
-        except ValueError as error:
+        except (OSError, ValueError) as error:
             raise StoreError(f"run.json: {first_complaint(error)}") from error
-        if info.schema_version != SCHEMA_VERSION:
-            known = f"this version knows {SCHEMA_VERSION} and shows what it recognises"
-            self._problem("run.json", f"schema version {info.schema_version}: {known}")
         return info.model_copy(update={"run_id": self.id})
 
     def _problem(self, file: str, message: str) -> None:
@@ -105,12 +98,9 @@ class RunReader:
             self.problems.append(problem)
 
 
-def bounded(path: Path, opened: int = LINE_OPENED) -> bytes:
-    """The bytes of a file that is one document; raises OSError or ValueError for one that is far too large to be one.
-
-    ``opened``: most arrays and objects, each of which takes some hundred bytes once it is read.
-    """
-    return files.require_few(files.read(path, FILE_BYTES), opened)
+def bounded(path: Path) -> bytes:
+    """The bytes of a file that is one document; raises OSError or ValueError for one that is far too large for it."""
+    return files.require_few(files.read(path, FILE_BYTES))
 
 
 def read_lines(
@@ -131,16 +121,12 @@ def read_lines(
         with files.open_regular(path) as file:
             file.seek(start)
             while line := file.readline(LINE_BYTES):
-                number, too_long = number + 1, False
-                while len(line) == LINE_BYTES and not line.endswith(b"\n"):  # passed over: no record is so long
-                    line, too_long = file.readline(LINE_BYTES), True
+                number += 1
                 if not line.endswith(b"\n"):
                     if not growing:
-                        _complain(problems, f"line {number}: cut off")
+                        _complain(problems, f"line {number}: cut off, or longer than {LINE_BYTES // 2**20} MiB")
                     return
-                if too_long:
-                    _complain(problems, f"line {number}: longer than {LINE_BYTES // 2**20} MiB")
-                elif all(part in line for part in having) or not (line.startswith(b"{") and line.endswith(b"}\n")):
+                if all(part in line for part in having) or not (line.startswith(b"{") and line.endswith(b"}\n")):
                     try:
                         record = model.model_validate_json(files.require_few(line, LINE_OPENED))
                     except ValueError as error:
@@ -150,7 +136,7 @@ def read_lines(
     except FileNotFoundError:
         return
     except OSError as error:
-        _complain(problems, f"cannot be read: {error.strerror}")
+        _complain(problems, first_complaint(error))
 
 
 def _complain(problems: list[str], message: str) -> None:
@@ -159,8 +145,10 @@ def _complain(problems: list[str], message: str) -> None:
         problems.append(message if len(problems) < MOST_PROBLEMS else "further lines cannot be read, either")
 
 
-def first_complaint(error: ValueError) -> str:
-    """The first complaint in a few words: where, and what."""
+def first_complaint(error: OSError | ValueError) -> str:
+    """The first complaint about a file in a few words: where, and what."""
+    if isinstance(error, OSError):
+        return f"cannot be read: {error.strerror}"
     if not isinstance(error, ValidationError):
         return str(error).splitlines()[0]
     first = error.errors()[0]

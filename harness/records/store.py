@@ -7,7 +7,8 @@ import os
 import shutil
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import IO, Self, TypeVar
@@ -15,7 +16,6 @@ from typing import IO, Self, TypeVar
 from harness.errors import StoreError, UsageError
 from harness.records.bounded import open_regular
 from harness.records.models import (
-    SCHEMA_VERSION,
     Machine,
     NoiseFloor,
     ProcessRecord,
@@ -30,20 +30,17 @@ from harness.records.reader import LINE_BYTES, RunReader, bounded
 LOCK = ".lock"
 LINES = ("trials", "processes", "verdicts")  # .jsonl, whose records belong to a process each
 KEPT = "what was measured before is kept: --resume continues"
+ROOM = "free space or choose another folder"
 OfProcess = TypeVar("OfProcess", Trial, ProcessRecord, Verdict)
 
 
 @contextmanager
-def _written(path: Path, what: str = "written", step: str = KEPT) -> Iterator[None]:
+def _written(path: Path, step: str = KEPT) -> Iterator[None]:
     """An OSError of the block as a StoreError that names the file or folder, and the next step."""
     try:
         yield
     except OSError as error:
-        raise StoreError(f"{path}: cannot be {what}: {error.strerror}; {step}") from error
-
-
-def _made(folder: Path) -> AbstractContextManager[None]:
-    return _written(folder, "made", "free space or choose another folder")
+        raise StoreError(f"{path}: cannot be written: {error.strerror}; {step}") from error
 
 
 class RunStore:
@@ -54,7 +51,7 @@ class RunStore:
         self.run_id = folder.name
         self.started_at = started_at  # epoch seconds
         self._trials: Counter[tuple[str, int]] = Counter()  # that this object has written, by process
-        with _made(folder):
+        with _written(folder, ROOM):
             (folder / "logs").mkdir(parents=True, exist_ok=True)
 
     @classmethod
@@ -62,7 +59,7 @@ class RunStore:
         """A folder of its own, called by the time; of runs that start in the same second each gets another."""
         name = datetime.fromtimestamp(started_at).strftime("%Y%m%d-%H%M%S")
         folder = results / name
-        with _made(folder):
+        with _written(folder, ROOM):
             results.mkdir(parents=True, exist_ok=True)
             for number in itertools.count(2):
                 try:
@@ -80,13 +77,9 @@ class RunStore:
     @contextmanager
     def locked(self) -> Iterator[None]:
         """Hold the folder's lock, which the kernel releases however this process ends."""
-        path, how = (
-            self.folder / LOCK,
-            os.O_RDONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK,
-        )  # not what a link leads to
-        with _written(path, "locked", "it is an empty file: remove what is there"):
-            descriptor = os.open(path, how, 0o666)
-        with os.fdopen(descriptor, "rb") as file:
+        with _written(self.folder / LOCK):
+            file = (self.folder / LOCK).open("ab")
+        with file:
             if not _lock(file):
                 raise UsageError(f"run {self.run_id} is still going on in another process")
             yield
@@ -149,20 +142,10 @@ class RunStore:
 
 def read(folder: Path) -> RunRecords:
     """Read a run by the one reader; what cannot be read is in ``problems``. Raises StoreError without a run.json."""
-    if not (folder / "run.json").exists():
-        raise StoreError(f"{folder / 'run.json'}: not there; {folder} is no run")
     try:
         return RunReader(folder).records()
     except StoreError as error:
         raise StoreError(f"{folder}/{error}") from error
-
-
-def read_whole(folder: Path) -> RunRecords:
-    """As ``read``, for a run that is to go on: raises StoreError for one of another schema."""
-    records = read(folder)
-    if records.info.schema_version != SCHEMA_VERSION:
-        raise StoreError(f"{records.problems[0]}; a run whose settings are not known cannot go on")
-    return records
 
 
 def _lock(file: IO[bytes]) -> bool:
@@ -187,12 +170,11 @@ def numbered(runs: Iterable[RunRecords]) -> list[RunRecords]:
     found: list[RunRecords] = []
     before = 0
     for records in runs:
-        moved = RunRecords(
-            info=records.info,
+        moved = replace(
+            records,
             trials=[_after(before, each) for each in records.trials],
             processes=[_after(before, each) for each in records.processes],
             verdicts=[_after(before, each) for each in records.verdicts],
-            problems=records.problems,
         )
         found.append(moved)
         before = max((number + 1 for number in numbers(moved)), default=before)

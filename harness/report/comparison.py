@@ -26,11 +26,6 @@ def verdict(cell: CellComparison, margin: float) -> Verdict:
     return next(word for word in order if word in found)
 
 
-def _one_is_open(cell: CellComparison, margin: float) -> bool:
-    """Whether what cannot be told is one of the two figures alone."""
-    return "same" in (of_effect(cell.cpu_per_request, margin), of_effect(cell.throughput, margin))
-
-
 def sentences(comparison: Comparison) -> tuple[str, ...]:
     """``B over A, 24 cells: slower in 2, cannot tell in 6, the same within 5 % in 16``, and what an open one means."""
     margin = f"{comparison.fail_over * 100:.3g} %"
@@ -39,15 +34,12 @@ def sentences(comparison: Comparison) -> tuple[str, ...]:
     found = [f"{names.get(word, word)} in {counts[word]}" for word in ORDER if counts[word]]
     said = ", ".join(found) or "cannot tell, they have no cell in common"
     first = f"{comparison.run_b} over {comparison.run_a}, {counted(len(comparison.cells), 'cell')}: {said}"
-    still_open = [cell for cell in comparison.cells if verdict(cell, comparison.fail_over) == "cannot tell"]
-    if not still_open:
+    if not counts["cannot tell"]:
         return (first,)
-    half = sum(_one_is_open(cell, comparison.fail_over) for cell in still_open)
-    alone = f", in {half} of them in one of the two figures alone" if half else ""
     return (
         first,
-        f"Cannot tell is not the same: in {counted(len(still_open), 'cell')} a difference of more than {margin} "
-        f"may be there{alone}. More processes, or a quieter machine, would tell.",
+        f"Cannot tell is not the same: in {counted(counts['cannot tell'], 'cell')} a difference of more than {margin} "
+        "may be there. More processes, or a quieter machine, would tell.",
     )
 
 

@@ -4,22 +4,15 @@ from collections.abc import Iterable
 from typing import TextIO
 
 from harness.report import Report, sentence
-from harness.report.tables import Rows, Shown, shown
+from harness.report.tables import Shown, shown
 from harness.report.terminal import footnotes, heading
 
 
 def export(report: Report, out: TextIO) -> None:
     """The whole report, with the tables of every load."""
     info, ranking = report.records.info, report.ranking
-    rows = Rows(info.implementations)
-    sizes = rows.table(
-        "implementations",
-        rows.column("implementation", lambda each: each.name),
-        rows.column("language", lambda each: each.language),
-        rows.column("framework", lambda each: each.framework),
-    )
     parts = ["\n\n".join(heading(info).plain.split("\n")), str(sentence.answer(info, ranking))]
-    parts += [section(each) for each in (*shown(info, ranking, every_load=True), sizes)]
+    parts += [section(each) for each in shown(info, ranking, every_load=True)]
     parts.append(_list((*ranking.notes, *footnotes(info, ranking), *info.problems)))
     out.write("\n\n".join(part for part in parts if part) + "\n")
 

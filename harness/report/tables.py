@@ -21,6 +21,7 @@ from harness.stats.model import (
     Standing,
     Table,
 )
+from harness.stats.verdicts import is_ranked
 from harness.units import format_bytes, format_micros, format_rate, format_seconds
 
 COLUMNS = 31  # of a drawing
@@ -117,12 +118,6 @@ def counted(number: int, thing: str) -> str:
     return f"{number:,} {thing}{'' if number == 1 else 'es' if thing.endswith('s') else 's'}"
 
 
-def is_ranked(info: RunInfo) -> bool:
-    """Whether the run's profile measures well enough to rank by: ``smoke`` only checks that things run."""
-    profile = info.settings.get("profile")
-    return not (isinstance(profile, dict) and profile.get("ranked") is False)
-
-
 def interval(estimate: Estimate | None, scale: float = 1.0) -> str:
     """``[low, high]``, or an en dash where it is not known."""
     if estimate is None or estimate.low is None or estimate.high is None:
@@ -165,8 +160,8 @@ def _factor(value: float) -> str:
 
 
 def standing(row: Row, quantity: Quantity) -> Standing | None:
-    """Of a row in one of the two figures; None where it is not ranked."""
-    return (row.cpu_per_request if quantity == "cpu" else row.throughput) if row.ranked else None
+    """Of a row in one of the two figures."""
+    return row.cpu_per_request if quantity == "cpu" else row.throughput
 
 
 def by_place(rows: Iterable[R], read: Callable[[R], Standing | None]) -> list[R]:
@@ -198,7 +193,7 @@ def _remarks(rows: Iterable[tuple[str, Iterable[str]]]) -> tuple[str, ...]:
 
 def _flagged(row: Row | GoalRow) -> tuple[str, list[str]]:
     """What a reader must know of a row, the gravest first."""
-    return row.implementation, [*([] if row.ranked else [row.reason or "not ranked"]), *row.flags]
+    return row.implementation, [*([row.reason] if row.reason else []), *row.flags]
 
 
 def shown(info: RunInfo, ranking: Ranking, *, every_load: bool) -> Iterator[Shown]:
@@ -217,7 +212,7 @@ def shown(info: RunInfo, ranking: Ranking, *, every_load: bool) -> Iterator[Show
             yield _order_table(title, of_factor.rows, ranked=is_ranked(info))
         if orders.goal and orders.capacities:
             yield _goal(f"order, highest factor at which {orders.goal.label} of {CREATE}", "factor", orders.capacities)
-    if ranking.overall and is_ranked(info):
+    if ranking.overall:
         yield _overall(ranking)
 
 
@@ -245,7 +240,7 @@ def of_table(info: RunInfo, ranking: Ranking, table: Table, *, startup: bool = F
         return ratio(found.to_reference if found else None)
 
     def remarks(row: Row) -> tuple[str, list[str]]:
-        dropped = [f"{row.dropped} of {row.trials} trials kept out"] if row.dropped and row.ranked else []
+        dropped = [f"{row.dropped} of {row.trials} trials kept out"] if row.dropped and not row.reason else []
         return row.implementation, [*_flagged(row)[1], *dropped]
 
     def latency(row: Row) -> Percentiles:
@@ -273,7 +268,7 @@ def of_table(info: RunInfo, ranking: Ranking, table: Table, *, startup: bool = F
 
 def _goal(title: str, header: str, found: Sequence[GoalRow]) -> Shown:
     """Capacities at a goal, of loads at given rates or of factors of the order service."""
-    rows = Rows(found, lambda row: row.capacity if row.ranked else None)
+    rows = Rows(found, lambda row: row.capacity)
 
     def show(value: float) -> str:
         return f"{value:,.0f}" if value >= 100 else f"{value:.1f}"
@@ -283,7 +278,7 @@ def _goal(title: str, header: str, found: Sequence[GoalRow]) -> Shown:
         rows.rank(),
         rows.column("implementation", lambda row: row.implementation),
         *rows.figure(header, rows.place, show),
-        rows.column("× best", lambda row: ratio(row.capacity.to_best if row.capacity and row.ranked else None), 2),
+        rows.column("× best", lambda row: ratio(row.capacity.to_best if row.capacity else None), 2),
         rows.column("missed at", lambda row: "–" if row.above is None else show(row.above), 1),
         rows.column("closed loop", lambda row: format_rate(row.closed_loop), 3),
         remarks=_flagged,
@@ -308,7 +303,7 @@ def _points(table: LatencyTable) -> Shown:
 
 def _order_table(title: str, found: Sequence[OrderRow], *, ranked: bool) -> Shown:
     def response(row: OrderRow) -> Standing | None:
-        return row.response if row.ranked else None
+        return row.response
 
     rows = Rows(found, response if ranked else _no_place)
 

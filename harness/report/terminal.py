@@ -15,8 +15,9 @@ from rich.text import Text
 from harness.console import SafeConsole
 from harness.records.models import RunInfo
 from harness.report import Report, sentence
-from harness.report.tables import ORDER, Column, Shown, is_ranked, shown
+from harness.report.tables import ORDER, Column, Shown, shown
 from harness.stats.model import Ranking
+from harness.stats.verdicts import is_ranked
 from harness.units import format_seconds
 
 PIPE_WIDTH = 10_000  # of a file or pipe, which has no edge: nothing is left out or folded there
@@ -145,17 +146,13 @@ def print_table(table: Shown, console: SafeConsole) -> None:
 def fitting(columns: Sequence[Column], width: int) -> list[Column]:
     """Those that there is room for: the least important go first, and of the others the names are folded."""
     kept = list(columns)
-    while _width(kept, WANTED_NAME) > width and (droppable := [column for column in kept if column.order]):
-        least = max(column.order for column in droppable)
+    while _width(kept) > width and (least := max(column.order for column in kept)):
         kept = [column for column in kept if column.order != least]
     return kept
 
 
-def _width(columns: Sequence[Column], name: int) -> int:
-    """That a table takes whose names take at most so much."""
-    widths = [min(_longest(each), name if each.header == "implementation" else PIPE_WIDTH) for each in columns]
-    return sum(widths) + GAP * (len(columns) - 1)
-
-
-def _longest(column: Column) -> int:
-    return max(map(cell_len, (column.header, *column.cells)))
+def _width(columns: Sequence[Column]) -> int:
+    """That a table takes, its names folded as far as is wanted."""
+    longest = [max(map(cell_len, (each.header, *each.cells))) for each in columns]
+    most = [WANTED_NAME if each.header == "implementation" else PIPE_WIDTH for each in columns]
+    return sum(map(min, longest, most)) + GAP * (len(columns) - 1)

@@ -110,21 +110,16 @@ def containers(
         force_rm=settings.force_rm,
         environment=settings.results_environment,
         alone=bool(theirs),
-        debug=settings.mode == "debug",
         database_host=database.host if database else None,
     )
     if prepare:
         # Last of all, whatever happened and wherever: also when an interruption cut short the removal itself.
         atexit.register(runtime.close)
-        clear_containers(settings)
+        # Containers and networks whose harness was killed would be measured beside.
+        found = [leftover for leftover in compose.leftovers() if leftover.certain]
+        if found and settings.consent == "yes":
+            logger.warning("removed what a killed run had left: %s", ", ".join(map(str, found)))
+            for kept in leftovers.remove(found):
+                logger.warning("could not be removed: %s", kept)
         runtime.prepare()
     return runtime
-
-
-def clear_containers(settings: Settings) -> None:
-    """Remove, with consent, containers and networks whose harness was killed: they would be measured beside."""
-    found = [leftover for leftover in compose.leftovers() if leftover.certain]
-    if found and settings.consent == "yes":
-        logger.warning("removed what a killed run had left: %s", ", ".join(map(str, found)))
-        for kept in leftovers.remove(found):
-            logger.warning("could not be removed: %s", kept)

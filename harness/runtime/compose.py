@@ -1,21 +1,18 @@
 """The one door to Docker: the client with compose v2, the project's compose files and their variables."""
 
-import contextlib
 import json
 import logging
 import os
 import re
-import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache, partial
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from harness.errors import EngineFullError, EnvironmentLacksError, StartError, TfbError
 from harness.host import ownership, process
 from harness.host.leftovers import Leftover
-from harness.host.ownership import Owner
 from harness.paths import REPOSITORY
 from harness.plain_text import printable
 
@@ -38,37 +35,26 @@ ENGINE_SECONDS = 20.0
 INSTALL = "toolset/provision/docker-engine install && toolset/provision/docker-engine start"
 
 
-@cache
-def client() -> str | None:
-    """The Docker client of this machine, if it has compose v2."""
-    path = shutil.which("docker")
-    with contextlib.suppress(process.CommandTimeoutError, EnvironmentLacksError):
-        if path and process.run([path, "compose", "version", "--short"], seconds=ENGINE_SECONDS).status == 0:
-            return path
-    return None
-
-
 def engine() -> str:
     """Version of the engine that answers; raises EnvironmentLacksError with the next step when none does."""
-    program = client()
-    if program is None:
-        raise EnvironmentLacksError(f"no Docker client with compose v2 is on this machine; on Debian: {INSTALL}")
-    try:
-        done = process.run([program, "version", "--format", "{{.Server.Version}}"], seconds=ENGINE_SECONDS)
-        status, said = done.status, done.stdout.strip()
-    except process.CommandTimeoutError as error:
-        status, said = 1, f"{error}: it hangs, restart it"
-    if status != 0:
-        raise EnvironmentLacksError(
-            f"no Docker engine answers this user ({said[-200:]}): start it (on Debian: {INSTALL}), join its group "
-            "(usermod -aG docker $USER), or use --runtime local"
-        )
+    said = ""
+    for question in (("compose", "version", "--short"), ("version", "--format", "{{.Server.Version}}")):
+        try:
+            done = docker(*question, seconds=ENGINE_SECONDS)
+            status, said = done.status, done.stdout.strip()
+        except TfbError as error:  # it hangs, or there is no client
+            status, said = 1, str(error)
+        if status != 0:
+            raise EnvironmentLacksError(
+                f"no Docker engine with compose v2 answers this user ({said[-200:]}): start it, or start it again (on "
+                f"Debian: {INSTALL}), join its group (usermod -aG docker $USER), or use --runtime local"
+            )
     return said
 
 
 def docker(*arguments: str, seconds: float = 30.0, at: Sequence[str] = ()) -> process.Completed:
     """Run a plain docker command; ``at``: docker's arguments for another engine than this machine's."""
-    return process.run([client() or "docker", *at, *arguments], seconds=seconds)
+    return process.run(["docker", *at, *arguments], seconds=seconds)
 
 
 def inspect(kind: str, name: str, at: Sequence[str] = ()) -> dict[str, Any] | None:
@@ -96,7 +82,7 @@ class Project:
 
     def labels(self, service: str = "") -> tuple[str, ...]:
         """For a container that compose does not start: as it labels the others, those of a service included."""
-        known = {RUN_LABEL: self.run_id, OWNER_LABEL: str(ownership.me())}
+        known = {RUN_LABEL: self.run_id, OWNER_LABEL: ownership.me()}
         if service:
             known |= {"com.docker.compose.project": self.name, "com.docker.compose.service": service}
         return tuple(argument for label in known.items() for argument in ("--label", "=".join(label)))
@@ -118,8 +104,8 @@ class Project:
         files = ["-f", str(FOLDER / "compose.yaml")]
         if self.bridge:
             files += ["-f", str(FOLDER / "compose.bridge.yaml")]
-        command = [client() or "docker", *self.at, "compose", "--ansi", "never", "--project-name", project or self.name]
-        own = {"DOCKER_BUILDKIT": "1", "TFB_RUN": self.run_id, "TFB_OWNER": str(ownership.me())}
+        command = ["docker", *self.at, "compose", "--ansi", "never", "--project-name", project or self.name]
+        own = {"DOCKER_BUILDKIT": "1", "TFB_RUN": self.run_id, "TFB_OWNER": ownership.me()}
         environment = {**os.environ, **own, **self.variables, **(more or {})}
         return process.run([*command, *files, *arguments], seconds=seconds, cwd=REPOSITORY, env=environment, log=log)
 
@@ -172,8 +158,7 @@ def leftovers() -> tuple[Leftover, ...]:
         done = docker(*listing, "--filter", f"label={RUN_LABEL}", "--format", row + name)
         for line in done.stdout.splitlines() if done.status == 0 else ():
             identity, mark, run, called = (*line.split("\t"), "", "", "")[:4]
-            owner = Owner.parse(mark)
-            state = owner.state() if owner else "unknown"
+            state = ownership.state(mark)
             if state != "alive" and re.fullmatch(r"[0-9a-f]{12,64}", identity):  # a warning is none
                 name_of = printable(f"{called} of run {run}")
                 remove = partial(_remove, (*removal, identity))

@@ -10,7 +10,7 @@ from harness.host import process
 from harness.host.metering import CgroupMeter, Reading
 from harness.host.ownership import start_of
 from harness.runtime import Program
-from harness.runtime.compose import client, docker, inspect
+from harness.runtime.compose import docker, inspect
 from harness.runtime.readiness import crash_reason
 
 SETTLE_SECONDS = 5.0  # what the engine has to notice that a process is gone
@@ -32,7 +32,7 @@ class Container(Program):
         self.log = log
         log.parent.mkdir(parents=True, exist_ok=True)
         with log.open("ab") as output:
-            self._follower = process.Child([client() or "docker", "logs", "--follow", container], stdout=output)
+            self._follower = process.Child(["docker", "logs", "--follow", container], stdout=output)
         with ExitStack() as stack:
             stack.callback(self._follower.stop)
             state = (inspect("container", container) or {}).get("State", {})
@@ -105,10 +105,7 @@ def ended(container: str, at: Sequence[str] = ()) -> str:
     if state["OOMKilled"]:
         reached = f"it reached its limit of {limit / 2**20:.0f} MiB (--test-container-memory)"
         return f"out of memory: {reached if limit else 'the machine has no more'}"
-    return f"{exit_of(state['ExitCode'])} {state['Error']}".strip()
-
-
-def exit_of(code: int) -> str:
-    """An exit status as a container's engine gives it."""
-    how = f"exit status {code}"
-    return f"{process.describe_status(SIGNALLED - code)} ({how})" if code > SIGNALLED else how
+    how = f"exit status {state['ExitCode']}"
+    if state["ExitCode"] > SIGNALLED:
+        how = f"{process.describe_status(SIGNALLED - state['ExitCode'])} ({how})"
+    return f"{how} {state['Error']}".strip()

@@ -1,5 +1,6 @@
 """The Docker runtime: the shared PostgreSQL, implementations and load generators, each in its container."""
 
+import hashlib
 import logging
 import os
 import re
@@ -25,7 +26,6 @@ from harness.runtime.compose import (
     UP_SECONDS,
     WRK,
     Project,
-    client,
     digest,
     docker,
     engine,
@@ -62,7 +62,6 @@ class DockerRuntime:
     force_rm: bool = False
     environment: str = ""  # what the builds of upstream folders are told of where the results come from
     alone: bool = False  # one server at a time: an upstream folder among them knows one database and one name for it
-    debug: bool = False  # servers answer on this machine's loopback address, too
     database_host: str | None = None  # a PostgreSQL that exists
     name: str = "docker"
     accounts: dict[str, str] = field(default_factory=dict, init=False)  # as their images say
@@ -80,7 +79,7 @@ class DockerRuntime:
         return "bridge" if self.project.bridge else "host"
 
     def build(self, implementation: Implementation, log: Path) -> Build:
-        """Build the image; a failure is in the result, with the log's last lines."""
+        """Build the image; a failure is in the result, with the log's last lines. Raises EngineFullError."""
         recipe, folder, tag = implementation.dockerfile, implementation.folder, image_tag(implementation)
         if not recipe.exists():
             return Build(status="skipped", reason=f"{recipe} does not exist")
@@ -89,7 +88,7 @@ class DockerRuntime:
         where = {"TFB_SERVER_CONTEXT": str(folder), "TFB_SERVER_DOCKERFILE": str(recipe), "TFB_SERVER_IMAGE": tag}
         try:
             self._build(SERVER, tag, log, where, techempower.build_arguments(implementation, self.environment))
-        except TfbError as error:
+        except BuildError as error:
             reason = str(error)
             if techempower.is_upstream(implementation) and NO_REGISTRY.search(reason):
                 reason += f"\nNo registry gives its base image: docker/bootstrap-base --for {folder} makes a stand-in"
@@ -234,7 +233,6 @@ class DockerRuntime:
             labels=self.project.labels(SERVER),
             limits=self.project.variables,
             database_host=self.database_host,
-            published=self.server_port if self.debug else None,
         )
         done = docker(*arguments, seconds=UP_SECONDS)
         if done.status != 0:
@@ -262,7 +260,7 @@ class DockerRuntime:
         # `docker run` alone hands signals on and waits for the result: `docker compose run` leaves wrk running,
         # `docker start --attach` ends without its output.
         command = [
-            *(client() or "docker", "run", "--rm", "--init", "--pull", "never", "--network", "host"),
+            *("docker", "run", "--rm", "--init", "--pull", "never", "--network", "host"),
             *(("--interactive",) if waits_for_go else ()),
             *(("--volume", f"{folder}:{folder}", "--user", f"{os.getuid()}:{os.getgid()}") if folder else ()),
             *self.project.labels(),
@@ -308,5 +306,7 @@ def is_stand_in(image: str) -> bool:
 
 
 def image_tag(implementation: Implementation) -> str:
-    """The image of an implementation; a name may hold characters that a tag may not."""
-    return f"tfb/{re.sub(r'[^a-z0-9._-]+', '-', implementation.name.lower()).strip('-._')}"
+    """The image of an implementation; a name that holds what a tag may not has one that no other has."""
+    name = implementation.name
+    tag = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-") or "x"
+    return f"tfb/{tag}" if tag == name else f"tfb/{tag}-{hashlib.sha256(name.encode()).hexdigest()[:8]}"

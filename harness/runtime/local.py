@@ -4,7 +4,7 @@ import contextlib
 import shlex
 import socket
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -71,12 +71,19 @@ class LocalProgram(ProcessTreeMeter, Program):
         where = ", ".join(map(str, sorted(ports)))
         return f"it listens on port {where} and not on {port}, which PORT in its environment names"
 
-    def _listening(self) -> dict[int, set[int]]:
+    def _listening(self) -> set[int]:
+        """Ports on which its processes accept connections."""
         try:
-            return listening(self.read().pids)
+            pids = self.read().pids
         except ServerDiedError:
             self.require_alive()  # knows the exit status and the last lines
             raise
+        found = set()
+        for pid in pids:
+            with contextlib.suppress(psutil.Error):  # it is gone, or belongs to another user
+                connections = psutil.Process(pid).net_connections("tcp")
+                found |= {each.laddr.port for each in connections if each.laddr and each.status == psutil.CONN_LISTEN}
+        return found
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -154,7 +161,7 @@ class LocalRuntime:
         if self.server_port:
             require_free(port)
         chosen = provision.tools_for(implementation)
-        environment = toolchain.environment(chosen.values()) | contract(database, "127.0.0.1", port) | local.env
+        environment = toolchain.environment(chosen.values()) | contract(database, port) | local.env
         if upstream := upstream_for(implementation):
             environment["UPSTREAM_URL"] = upstream.url
         log.parent.mkdir(parents=True, exist_ok=True)
@@ -206,10 +213,10 @@ class LocalRuntime:
         return {kind: ".".join(map(str, tool.version)) for kind, tool in found.items() if tool}
 
 
-def contract(database: DatabaseAddress, host: str, port: int) -> dict[str, str]:
+def contract(database: DatabaseAddress, port: int) -> dict[str, str]:
     """The environment that every implementation reads."""
     return {
-        "HOST": host,
+        "HOST": "127.0.0.1",
         "PORT": str(port),
         "DBHOST": database.host,
         "DBPORT": str(database.port),
@@ -233,23 +240,11 @@ def require_free(port: int) -> None:
             ) from error
 
 
-def listening(pids: Iterable[int]) -> dict[int, set[int]]:
-    """Port -> the given processes that hold its listening socket (several, where workers share it)."""
-    found: dict[int, set[int]] = {}
-    for pid in pids:
-        with contextlib.suppress(psutil.Error):  # it is gone, or belongs to another user
-            for each in psutil.Process(pid).net_connections("tcp"):
-                if each.status == psutil.CONN_LISTEN and each.laddr:
-                    found.setdefault(each.laddr.port, set()).add(pid)
-    return found
-
-
 def listener(port: int) -> str:
     """Who listens on a port: ``nginx (pid 812)``, as far as this user may see."""
-    with contextlib.suppress(psutil.Error):  # it may end while we look, and some systems show nothing to a user
+    with contextlib.suppress(psutil.Error):  # it may end while we look
         for connection in psutil.net_connections(kind="tcp"):
-            if connection.laddr and connection.laddr.port == port and connection.status == psutil.CONN_LISTEN:
-                if connection.pid is None:
-                    return "a process of another user"
+            there = connection.laddr and connection.laddr.port == port and connection.status == psutil.CONN_LISTEN
+            if there and connection.pid is not None:
                 return f"{psutil.Process(connection.pid).name()} (pid {connection.pid})"
-    return "an unknown process"
+    return "a process that this user may not see"

@@ -13,18 +13,9 @@ from harness.plain_text import printable
 from harness.runtime import Endpoint, Server
 
 READY_SECONDS = 60.0
-INTERVAL = 0.01
-ANSWERED_INTERVAL = 0.05  # where it answers, but not yet 200: asking is none of its work
+INTERVAL, ANSWERED_INTERVAL = 0.01, 0.05  # seconds between questions: asking one that answers is none of its work
 HOPELESS_SECONDS = 3.0  # in which a server that shows why it will not answer uses less than ``IDLE_CPUS``
 IDLE_CPUS = 0.1  # beside what the questions cost
-REDIRECT = "it redirects, perhaps to a login; name a path that answers 200 itself"
-LOGIN = "it wants a login; name a path that needs none"
-REFUSALS = {
-    **dict.fromkeys((301, 302, 303, 307, 308), REDIRECT),
-    **dict.fromkeys((401, 403), LOGIN),
-    404: "is the route there, under the path of benchmark_config.json or tfb.toml?",
-    405: "the route takes another method; name a path that takes GET",
-}
 ASK_SECONDS = 5.0  # for one whole answer, whatever keeps coming
 MOST_BYTES = 64 * 1024  # of an answer
 LOG_BYTES = 1 << 20  # of a log that are searched
@@ -156,32 +147,31 @@ def startup_time(
     listens on another port (``listens_elsewhere`` says so).
     """
     last = "no connection was accepted; does it listen on the port that PORT names? In a container: on 0.0.0.0"
-    refused = True
     watch = _Watch(server, listens_elsewhere)
     while time.monotonic() - began < READY_SECONDS:
         server.meter.require_alive()
-        interval, wrong = INTERVAL, ""
+        refused, wrong = False, ""
         try:
             status, body = get(server.endpoint, path, seconds=ASK_SECONDS)
             if status == 200 or (status < 500 and not server.implementation.ready_at_200):
                 seconds = time.monotonic() - began
                 time.sleep(server.implementation.entry.wait_before_sending_requests or 0)
                 return seconds
-            refused, interval = False, ANSWERED_INTERVAL
             last = f"its last answer to {path} was {status} {body[:300].decode(errors='replace')!r}"
-            if status in REFUSALS:
-                wrong = f"{path} is answered with {status}, and the server is idle: {REFUSALS[status]}"
+            if status < 500:
+                wrong = (
+                    f"{path} is answered with {status}, and the server is idle: name a path in benchmark_config.json "
+                    "or tfb.toml that takes GET and answers 200, without a redirect or a login"
+                )
         except ConnectionRefusedError:
             refused = True
         except AnswerError as error:
-            refused, interval = False, ANSWERED_INTERVAL
             last = wrong = f"its answer to {path} is not HTTP as a client can read it: {error}"
         except TimeoutError:
-            refused = False
             last = f"it accepted a connection but gave no whole answer to {path} within {ASK_SECONDS:.0f} s"
         except OSError as error:
             last = f"its answer to {path} could not be read: {error}"
         watch.require_hope(wrong, refused=refused)
-        time.sleep(interval)
+        time.sleep(INTERVAL if refused else ANSWERED_INTERVAL)
     said = crashes(server.meter.log)[:1]
     raise StartError(f"no valid response within {READY_SECONDS:.0f} s: {'; '.join([*said, last])}")

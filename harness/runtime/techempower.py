@@ -63,12 +63,10 @@ def run_arguments(
     labels: Sequence[str],
     limits: Mapping[str, str],
     database_host: str | None = None,
-    published: int | None = None,
 ) -> list[str]:
     """What stands behind ``docker``; raises UsageError for a command that no shell can split.
 
-    ``limits`` are compose.yaml's variables; ``database_host`` an address of a PostgreSQL that exists; ``published`` the
-    port of this machine's loopback address on which it is to answer too, which is debugging's.
+    ``limits`` are compose.yaml's variables; ``database_host`` an address of a PostgreSQL that exists.
     """
     entry = implementation.entry
     nofile = min(NOFILE, int(limits.get("TFB_NOFILE", 20_000)))
@@ -79,8 +77,6 @@ def run_arguments(
         given += ["--memory", memory, "--memory-swap", memory]
     if database_host:
         given += ["--add-host", f"tfb-database:{database_host}"]
-    if published:
-        given += ["--publish", f"127.0.0.1:{published}:{entry.port}", "--env", "DEBUG=true"]
     for privilege in implementation.allowed:
         given += PRIVILEGES[privilege]
     try:  # the toolset hands the string to the engine's client library, which splits it as a shell does

@@ -16,7 +16,11 @@ class UpstreamProcess:
     """Answers until this process ends, which stops all that it has started."""
 
     def __init__(self) -> None:
-        command = [str(crates.upstream()), "--bind", "127.0.0.1", "--port", "0", "--delay-ms", f"{DELAY_MILLISECONDS}"]
+        command = [
+            str(crates.upstream()),
+            "--delay-ms",
+            f"{DELAY_MILLISECONDS}",
+        ]  # on a free port of the loopback address
         self.child = process.Child(command, stdin=process.PIPE, stdout=process.PIPE, stderr=process.DEVNULL)
         self.url = f"http://127.0.0.1:{self._line()['port']}/value"  # what UPSTREAM_URL holds
 
@@ -56,7 +60,7 @@ class UpstreamProcess:
 
 def available() -> bool:
     """Whether it can be built here."""
-    return crates.available(CRATE)
+    return crates.available(CRATE, CRATE)
 
 
 def upstream_for(implementation: Implementation) -> UpstreamProcess | None:

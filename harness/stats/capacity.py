@@ -218,10 +218,9 @@ def _points(trials: Sequence[Trial]) -> tuple[model.RatePoint, ...]:
             groups[trial.purpose, trial.load.rate if trial.share is None else trial.share].append(trial)
     made = []
     for members in groups.values():
-        valid = [(trial, trial.latency) for trial in members if trial.rankable and trial.latency]
         # Had the server failed to hold the rate in one process, the others alone would be those in which it did.
         lost = any(g.outcome is Outcome.FAIL and g.name in LOST for trial in members for g in trial.gates)
-        held = [] if lost else valid
+        held = [(t, t.latency) for t in members if t.rankable and t.latency and not lost]
         first = members[0]
         made.append(
             model.RatePoint(
@@ -230,9 +229,6 @@ def _points(trials: Sequence[Trial]) -> tuple[model.RatePoint, ...]:
                 rate=median(trial.load.rate for trial in members if isinstance(trial.load, Open)),
                 percentiles=percentiles([(t.process, times.percentiles, t.answered or 0) for t, times in held]),
                 maximum=max((times.max for _, times in held), default=None),
-                lag_p99=_middle([trial.lag_p99 for trial in members if trial.lag_p99 is not None]),
-                processes=len(valid),
-                dropped=len(members) - len(valid),
                 flags=tuple(dict.fromkeys(gate.word for trial in members for gate in trial.gates if gate.word)),
             )
         )
@@ -285,7 +281,7 @@ def _of_factor(
     """One factor: who answers "create order" soonest, and at what cost."""
     cells = {row.implementation: Cell(measured.get((row.implementation, factor), ())) for row in table.rows}
     response = METRICS["response-time-p50"]
-    values = {row.implementation: cells[row.implementation].values(response) for row in table.rows if row.ranked}
+    values = {row.implementation: cells[row.implementation].values(response) for row in table.rows if not row.reason}
     found = Tables({ONLY: values}, deployments_of(info)).standings(info.reference, alpha=alpha, higher=False)
     rows = []
     for row in table.rows:
@@ -321,5 +317,4 @@ def _operations(factor: float, loads: Sequence[Trial]) -> Iterable[model.OrderPo
             percentiles=percentiles(valid, PERCENTILES),
             answered=sum(done for _, _, done, _ in found),
             failed=sum(due - done for _, _, done, due in found),
-            processes=len({process for process, _, _ in valid}),
         )

@@ -25,8 +25,7 @@ def compare(a: RunRecords, b: RunRecords, fail_over: float) -> Comparison:
     """Run B over run A. ``fail_over`` is relative (0.05 for 5 %).
 
     Two halves of one run, as ``compare --base`` makes them, stood side by side and are compared within rounds; separate
-    runs have nothing in common. Holm's correction covers all cells of a metric. The slower come first, then the
-    faster, ties, and what is missing.
+    runs have nothing in common. Holm's correction covers all cells of a metric.
     """
     cells = collect(a.trials), collect(b.trials)
     reasons = [unranked(side.info, side.trials, side.processes, side.verdicts) for side in (a, b)]
@@ -178,11 +177,8 @@ def _why_missing(
     return ""
 
 
-def _place(cell: CellComparison) -> tuple[int, str, int, str, str]:
-    """The gravest first; within a verdict by test type and load."""
-    found = cell.throughput.verdict, cell.cpu_per_request.verdict
-    weight = next(weight for weight, word in enumerate(("slower", "faster", "tie", "missing")) if word in found)
-    return weight, cell.test_type, cell.load.connections, cell.load.label, cell.implementation
+def _place(cell: CellComparison) -> tuple[str, int, str, str]:
+    return cell.test_type, cell.load.connections, cell.load.label, cell.implementation
 
 
 def _larger(one: NoiseFloor | None, other: NoiseFloor | None) -> NoiseFloor | None:

@@ -6,7 +6,7 @@ from pydantic import Field
 
 from harness.records.models import LatencyGoal, Load, NoiseFloor, Record
 
-SCORING_VERSION = 4
+SCORING_VERSION = 5
 
 
 Quantity = Literal["cpu", "throughput"]
@@ -76,7 +76,7 @@ class Row(Record):
     errors: int = 0  # over all its trials of this table, ranked or not
     flags: tuple[str, ...] = ()  # of gates, and "not warmed up", "provisional", ...
     ranked: bool = True
-    reason: str = ""  # why it is not ranked: "verification failed", "missing", "kept out by its gates: ..."
+    reason: str = ""  # why it has no figure: "verification failed", "missing", "kept out by its gates: ..."
     trials: int = 0
     dropped: int = 0  # trials that a gate kept out
     latency: ClosedLoopLatency | None = None
@@ -125,9 +125,6 @@ class RatePoint(Record):
     rate: Annotated[float, Field(alias="requests_per_second_asked")]  # median over processes
     percentiles: Annotated[dict[str, Estimate], Field(alias="percentiles_seconds")]  # from the intended send time
     maximum: Annotated[float | None, Field(alias="maximum_seconds")]  # of all valid loads; grows with their number
-    lag_p99: Annotated[float | None, Field(alias="lag_p99_seconds")]  # of the generator, median over processes
-    processes: int  # whose load passed its gates
-    dropped: int
     flags: tuple[str, ...] = ()
 
 
@@ -161,7 +158,6 @@ class OrderPoint(Record):
     percentiles: Annotated[dict[str, Estimate], Field(alias="percentiles_seconds")]  # from the due time
     answered: int  # of all processes
     failed: int
-    processes: int
 
 
 class OrderRow(Row):
@@ -203,7 +199,7 @@ class Ranking(Record):
     latency: dict[str, LatencyTable] = Field(default_factory=dict)  # by test type; of a run with loads at given rates
     orders: Orders | None = None  # of a run with the order service
     noise_floor: NoiseFloor | None = None
-    notes: tuple[str, ...] = ()  # "several implementations tied at the generator's ceiling", ...
+    notes: tuple[str, ...] = ()  # "one process of each: ...", ...
 
 
 class Effect(Record):

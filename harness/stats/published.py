@@ -69,9 +69,9 @@ def read_round(path: Path) -> Round:
         rates: dict[str, dict[str, float]] = {}
         for name, found in document["rawData"].items():
             kind = TYPES.get(name, name)
-            for one, entries in found.items() if isinstance(found, dict) else ():
-                if isinstance(entries, list) and (rate := _rate(kind, entries, seconds)) is not None:
-                    rates.setdefault(kind, {})[one] = rate
+            for one, entries in found.items():
+                if isinstance(entries, list) and (answers := _answers(kind, entries)) > 0:  # others count lines of code
+                    rates.setdefault(kind, {})[one] = answers / seconds
     except OSError as error:
         raise UsageError(f"{path}: cannot be read: {error.strerror}") from error
     except (ValueError, KeyError, TypeError, AttributeError) as error:
@@ -83,16 +83,10 @@ def read_round(path: Path) -> Round:
     )
 
 
-def _rate(kind: str, entries: list[Any], seconds: float) -> float | None:
-    """Requests per second without errors, at the level that a table shows; None without a figure."""
-    found = []
-    for entry in (entry for entry in entries if isinstance(entry, dict)):
-        total = float(entry.get("totalRequests") or 0) - float(entry.get("5xx") or 0)
-        begun, ended = float(entry.get("startTime") or 0), float(entry.get("endTime") or 0)
-        found.append(total / (ended - begun if 0 < begun < ended else seconds) if total > 0 else None)
-    if kind in SWEEPS_QUERIES:
-        return found[-1] if found else None
-    return max((rate for rate in found if rate), default=None)
+def _answers(kind: str, entries: list[Any]) -> float:
+    """Requests without errors, at the level that a table shows; 0 without a figure."""
+    found = [float(entry.get("totalRequests") or 0) - float(entry.get("5xx") or 0) for entry in entries]
+    return max(found[-1:] if kind in SWEEPS_QUERIES else found, default=0.0)
 
 
 def hold(round_: Round, ranking: Ranking) -> Held:

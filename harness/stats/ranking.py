@@ -24,7 +24,7 @@ from harness.stats.values import (
     deployments_of,
     headline_load,
 )
-from harness.stats.verdicts import caveats, unranked
+from harness.stats.verdicts import caveats, is_ranked, unranked
 
 LIMIT = "limit"  # tag of an implementation that is no contestant: what machine, kernel and protocol cost
 
@@ -66,7 +66,10 @@ class _Run:
 def rank(
     info: RunInfo, trials: Sequence[Trial], processes: Sequence[ProcessRecord], verdicts: Sequence[Verdict]
 ) -> model.Ranking:
-    """Rank every test type at every load and at its headline one, overall, by latency goals and arrivals."""
+    """Rank every test type at every load and at its headline one, overall, by latency goals and arrivals.
+
+    Of a profile that only checks that things run: figures of rows that are not ranked, and no score.
+    """
     floor, merged, collected = info.noise_floor, deployments_of(info), collect(trials)
     refused, limits = unranked(info, trials, processes, verdicts), _limits(info)
     ranked = {key: cell for key, cell in collected.items() if key[:2] not in refused and key[0] not in limits}
@@ -153,7 +156,7 @@ def _row(
         startup_time=startup,
         errors=sum(trial.errors.total for trial in cell.trials),
         flags=tuple(dict.fromkeys((*cell.flags, *above, *flags))),
-        ranked=not reason,
+        ranked=not reason and is_ranked(run.info),
         reason=reason,
         trials=len(cell.trials),
         dropped=len(cell.trials) - len(cell.kept),
@@ -213,7 +216,7 @@ def _overall(run: _Run, test_types: Mapping[str, model.TestTypeRanking]) -> tupl
         if not isinstance(ranking.headline.load, Scenario)
     }
     spots = [(kind, test_types[kind].headline.load) for kind, found in ratios.items() if found]
-    if not spots:
+    if not spots or not is_ranked(run.info):
         return ()
     throughput, cpu = (
         _scores(run, metric, tables, [run.fitted(metric, tables, *spot) for spot in spots], floor)
@@ -259,15 +262,6 @@ def _scores(
 
 def _notes(run: _Run, test_types: Mapping[str, model.TestTypeRanking]) -> Iterator[str]:
     info = run.info
-    for kind, ranking in test_types.items():
-        for table in ranking.tables:
-            cells = {row.implementation: run.at(kind, row.implementation, table.load)[1] for row in table.rows}
-            bound = [name for name, cell in cells.items() if cell and cell.bound]
-            if len(bound) > 1 and table.load:
-                yield (
-                    f"{kind} {table.load.label}: the generator was saturated by {', '.join(bound)}: what they show may "
-                    "be its ceiling, not theirs"
-                )
     if len(info.sets) > 1:
         names = ", ".join(one.name for one in info.sets[:20]) + (", …" if len(info.sets) > 20 else "")
         yield f"{len(info.sets)} deployments ({names}): ratios are within each, and they are the unit of intervals"
@@ -276,7 +270,7 @@ def _notes(run: _Run, test_types: Mapping[str, model.TestTypeRanking]) -> Iterat
     elif lacking := [
         kind
         for kind, ranking in test_types.items()
-        if not any(row.implementation == info.reference and row.ranked for row in ranking.headline.rows)
+        if not any(row.implementation == info.reference and row.throughput for row in ranking.headline.rows)
     ]:
         yield f"not in the overall score, because {info.reference} has no figure there: {', '.join(lacking)}"
     counts = [max(own.processes, default=0) for _, tables, _ in run.tables for own in tables.fits.values()]

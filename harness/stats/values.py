@@ -127,11 +127,6 @@ class Cell:
         return tuple(dict.fromkeys(words))
 
     @property
-    def bound(self) -> bool:
-        """Whether most of its trials saturated the generator."""
-        return 2 * sum(gate.name == "generator-bound" for gate in self.objections) > len(self.trials)
-
-    @property
     def why_empty(self) -> str:
         """Why no trial counts: the failed gates, the most frequent first."""
         failed = Counter(gate.word or gate.name for gate in self.objections if gate.outcome is Outcome.FAIL)

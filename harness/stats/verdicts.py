@@ -9,6 +9,12 @@ SERVER = "http"  # verdicts of a server as a whole, not of one test type
 Key = tuple[str, str]  # implementation, test type
 
 
+def is_ranked(info: RunInfo) -> bool:
+    """Whether the run's profile measures well enough to rank by: ``smoke`` only checks that things run."""
+    profile = info.settings.get("profile")
+    return not (isinstance(profile, dict) and profile.get("ranked") is False)
+
+
 def unranked(
     info: RunInfo, trials: Sequence[Trial], processes: Sequence[ProcessRecord], verdicts: Sequence[Verdict]
 ) -> dict[Key, str]:

@@ -219,8 +219,9 @@ def main() -> None:
     done = {(one.number, one.stack, one.share) for one in sessions}
     for number, stack, share in (row for row in rows if row not in done):
         known = next((one for one in sessions if (one.stack, one.share) == (stack, CALIBRATION) and one.result), None)
-        known = known or session(stack, CALIBRATION, 0, STACKS[stack], asked.time)
-        session(stack, share, number, turns_of(known, share), asked.time)
+        if share and not known:
+            known = session(stack, CALIBRATION, 0, STACKS[stack], asked.time)
+        session(stack, share, number, turns_of(known, share) if known else 0, asked.time)
     print("\n".join(table(sessions)))
 
 

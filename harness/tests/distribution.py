@@ -12,9 +12,7 @@ GROUPS = {  # what ids of their tests begin with; the first that fits counts
     # Whose tests start containers, or look whether there are any.
     "of containers": (
         *(f"harness/tests/e2e/test_{name}" for name in ("dashboard_page.py", "docker.py", "gate.py::test_containers")),
-        "harness/tests/runtime/test_containers.py",
         "harness/tests/extras/deployments/",
-        "harness/tests/faults/test_engine.py",
     ),
     # Whole implementations on the machine: one at a time.
     "of real servers": ("harness/tests/e2e/",),

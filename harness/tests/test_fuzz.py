@@ -41,7 +41,7 @@ def test_a_configuration_is_read_or_refused_by_its_file(data: bytes, tmp_path: P
     path = tmp_path / "benchmark_config.json"
     path.write_bytes(data)
     try:
-        found = discovery.read(path)
+        found, *_ = discovery.read(path)
     except ConfigError as error:
         assert str(path) in str(error)
         assert is_printable(printable(str(error)))

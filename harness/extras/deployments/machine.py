@@ -13,7 +13,7 @@ from pathlib import Path
 from harness.errors import EnvironmentLacksError, MachineLostError, UsageError
 from harness.host import ownership, process
 from harness.plan.hosts import Host
-from harness.runtime.compose import client, docker, inspect
+from harness.runtime.compose import docker, inspect
 
 logger = logging.getLogger("tfb.machines")
 
@@ -76,7 +76,7 @@ class Machine:
 
     def command(self, *arguments: str) -> list[str]:
         """The command line of a docker command there, for one that runs for long."""
-        return [client() or "docker", *self.at, *arguments]
+        return ["docker", *self.at, *arguments]
 
     def end(self, child: process.Child) -> None:
         """Stop such a command, which may be about to end by itself."""
@@ -89,7 +89,7 @@ class Machine:
         here, there = (inspect("image", image, at) for at in ((), self.at))
         if here and there and there["Id"] == here["Id"]:
             return
-        load = f"{shlex.join([client() or 'docker', 'save', image])} | {shlex.join(self.command('load', '--quiet'))}"
+        load = f"{shlex.join(['docker', 'save', image])} | {shlex.join(self.command('load', '--quiet'))}"
         done = process.run(["sh", "-c", load], seconds=900)
         if done.status != 0:
             self.require_reachable()

@@ -168,6 +168,9 @@ def _python(place: Path, names: Set[str]) -> tuple[str, str] | None:
     also = "" if server in asked else server
     if "uv.lock" in names:
         build = "uv sync --frozen" + (f" && uv pip install -q {also}" if also else "")
+    elif "poetry.lock" in names:
+        build = "POETRY_VIRTUALENVS_IN_PROJECT=true poetry install"
+        build += f" && poetry run pip install {also}" if also else ""
     else:
         what = "." if wanted == "pyproject.toml" else f"-r {wanted}"
         build = f"python3 -m venv .venv && .venv/bin/pip install -q {what} {also}".rstrip()

@@ -22,7 +22,7 @@ from harness.plan.service import Service
 from harness.records.models import Build
 from harness.runtime import DatabaseAddress, Endpoint, Program, Server
 from harness.runtime.choice import choose
-from harness.runtime.compose import UP_SECONDS, Project, client, docker, engine, ids, inspect
+from harness.runtime.compose import UP_SECONDS, Project, docker, engine, ids, inspect
 from harness.runtime.container import Container
 from harness.runtime.local import BUILD_SECONDS, LocalRuntime
 from harness.runtime.readiness import startup_time
@@ -78,7 +78,6 @@ class ServiceRuntime(LocalRuntime):
         else:
             return Build(status="ok")
         log.parent.mkdir(parents=True, exist_ok=True)
-        command[0] = client() or "docker"
         done = process.run(command, seconds=BUILD_SECONDS, cwd=folder, env=dict(os.environ), log=log)
         reason = f"{' '.join(command[1:])} failed:\n{process.tail(log)}\nlog: {log}" if done.status else ""
         return Build(status="failed" if reason else "ok", reason=reason, commands=(" ".join(command),))
@@ -149,7 +148,7 @@ class ServiceRuntime(LocalRuntime):
         """
         service, folder = self.services[side]
         file, override = folder / str(service.compose), folder / OVERRIDE
-        docker_compose = [client() or "docker", "compose", "--ansi", "never", "--file", str(file)]
+        docker_compose = ["docker", "compose", "--ansi", "never", "--file", str(file)]
         if not override.is_file():
             read = [*docker_compose, "config", "--format", "json"]
             listed = process.run(read, seconds=UP_SECONDS, cwd=file.parent)

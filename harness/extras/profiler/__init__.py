@@ -13,7 +13,6 @@ from pathlib import Path
 from xml.sax.saxutils import escape
 from zlib import crc32
 
-from harness.console import SafeConsole
 from harness.errors import EnvironmentLacksError, LoadError, StartError, TfbError, UsageError
 from harness.experiment import bench
 from harness.experiment.generators import LoadRun
@@ -21,6 +20,7 @@ from harness.experiment.generators.registry import GENERATORS
 from harness.experiment.modes import built
 from harness.experiment.observe import Observation, observe
 from harness.experiment.preparation import choose_work
+from harness.experiment.progress import Display, Progress
 from harness.host import ownership, process
 from harness.host.clock import SYSTEM_CLOCK
 from harness.plan.config import Settings
@@ -56,17 +56,17 @@ def profile(settings: Settings) -> Mapping[str, object]:
     selected = choose_work(settings)
     if len(selected.implementations) != 1 or len(selected.candidates[0].test_types) != 1:
         raise UsageError("./tfb run NAME --type TYPE --profiler: one implementation and one test type")
-    problems: list[str] = []
+    progress = Progress(Display(quiet=settings.quiet))
     ((kind, levels),) = selected.candidates[0].test_types.items()
     level = max(levels, key=lambda each: (each.queries or 0, -abs(each.connections - 64)))
-    with built(settings, selected, SafeConsole(stderr=True), problems) as (runtime, database, ready, logs):
-        if not ready:
-            raise TfbError("\n".join(problems))
-        implementation = _with_names(ready[0])
-        database.restore()
-        log = logs / implementation.name / "profile.log"
-        with runtime.start(implementation, database.address, log, ready_path=implementation.ready_path) as server:
-            return _sample(settings, runtime, database, server, kind, level)
+    with built(settings, selected, progress) as made:
+        if not made.ready:
+            raise TfbError("\n".join(progress.problems))
+        implementation, address = _with_names(made.ready[0]), made.database.address
+        made.database.restore()
+        log, path = made.logs.log(implementation.name, "profile"), implementation.ready_path
+        with made.runtime.start(implementation, address, log, ready_path=path) as server:
+            return _sample(settings, made.runtime, made.database, server, kind, level)
 
 
 def _with_names(implementation: Implementation) -> Implementation:

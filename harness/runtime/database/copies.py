@@ -106,7 +106,8 @@ class RunDatabase:
             self.restore()
             yield OwnDatabase(address=self.address, postgres=self.meter())
             return
-        word = re.sub(r"[^a-z0-9]+", "_", name.lower())  # of what an implementation's name may hold
+        # What of an implementation's name may stand in theirs can be the same of two.
+        word = f"{secrets.token_hex(4)}_{re.sub(r'[^a-z0-9]+', '_', name.lower())}"
         database, user = (f"{begin}_of_{word}"[:LONGEST_NAME] for begin in ("hello_world", self.address.user))
         password = secrets.token_hex(16)
         names = {"database": sql.Identifier(database), "user": sql.Identifier(user), "password": sql.Literal(password)}
@@ -130,15 +131,15 @@ class RunDatabase:
                 for statement in statements:
                     connection.execute(sql.SQL(statement).format(**names, shared=sql.Identifier(self.address.user)))
 
-        execute_all((*drops, *makes))
-        # What was counted of databases that are gone takes the room of others. Where the extension is missing,
-        # verification says so.
-        with contextlib.suppress(psycopg.Error), connect(self.address, admin=True) as connection:
-            connection.execute(
-                "SELECT pg_stat_statements_reset(0, dbid, 0) FROM (SELECT DISTINCT dbid FROM pg_stat_statements "
-                "WHERE dbid NOT IN (SELECT oid FROM pg_database)) AS gone"
-            )
         try:
+            execute_all(makes)
+            # What was counted of databases that are gone takes the room of others. Where the extension is missing,
+            # verification says so.
+            with contextlib.suppress(psycopg.Error), connect(self.address, admin=True) as connection:
+                connection.execute(
+                    "SELECT pg_stat_statements_reset(0, dbid, 0) FROM (SELECT DISTINCT dbid FROM pg_stat_statements "
+                    "WHERE dbid NOT IN (SELECT oid FROM pg_database)) AS gone"
+                )
             address = replace(self.address, name=database, user=user, password=password)
             yield OwnDatabase(address=address, postgres=self.meter())
         finally:

@@ -48,7 +48,6 @@ class EmbeddedDatabase(RunDatabase):
         self.close()
         data = self._scratch / "data"
         shutil.rmtree(data, ignore_errors=True)
-        self.read_to = size_of(self.log)
         _initialise(self._tool, data, self._account, self.log, self.address.admin_password or "")
         if not self.address.port:  # now: in the time that initdb takes, another program could come to it
             self.address = replace(self.address, port=free_port())

@@ -1,6 +1,5 @@
 """A PostgreSQL that somebody else runs (``--database-host``), its rows brought back to the seed; or none at all."""
 
-import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -9,8 +8,6 @@ import psycopg
 from harness.errors import StartError
 from harness.runtime import NO_DATABASE, DatabaseAddress
 from harness.runtime.database import connect, execute
-
-logger = logging.getLogger("tfb.database")
 
 # Whether the tables are those of toolset/database/orders.sql: somebody else's orders are not taken out.
 HOLDS_ORDERS = b"""
@@ -54,12 +51,6 @@ class ExternalDatabase(NoDatabase):
             execute(connection, "reload.sql")
             if connection.execute(HOLDS_ORDERS).fetchone() == (True,):
                 execute(connection, "reload_orders.sql")
-            else:
-                logger.info(
-                    "PostgreSQL at %s:%d has no tables for the test type order; psql -h %s -p %d -d hello_world "
-                    "-f toolset/database/orders.sql makes them",
-                    *(self.address.host, self.address.port) * 2,
-                )
 
 
 @contextmanager

@@ -78,10 +78,21 @@ def test_implementations_and_their_copies_are_two_sides_of_one_run() -> None:
     assert (copies.info.run_id, own.info.run_id) == ("20260101-000000~copy", "20260101-000000")
 
 
-@pytest.mark.parametrize("words", [[], ["one"], ["--copy"], ["--base", "no-such-commit"]])
-def test_what_does_not_fit_is_a_usage_error(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.main(["compare", *words, "--no-install"]) == 2
-    assert capsys.readouterr().err.startswith("tfb: ")
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("", "takes two runs"),
+        ("one", "takes two runs"),
+        ("one two --base HEAD --test express", "takes two runs"),
+        ("--copy --base HEAD --test express", "takes two runs"),
+        ("--copy", "--copy takes one implementation"),
+        ("--base no-such-commit", "'no-such-commit' is no commit"),
+        ("one two --markdown", "a service is compared with --base"),
+    ],
+)
+def test_what_does_not_fit_is_a_usage_error(words: str, said: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["compare", *words.split(), "--no-install"]) == 2
+    assert said in capsys.readouterr().err
 
 
 def test_a_report_is_of_any_format_and_goes_where_it_is_asked_for(

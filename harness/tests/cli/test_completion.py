@@ -15,10 +15,10 @@ from harness.tests.scene import script
     ("line", "offered"),
     [
         ("run vertx-w", "vertx-web"),
+        ("run --profile sta", "standard"),
         ("verify --exclude ex", "express"),
         ("run --type cached", "cached-query"),
         ("run --test-lang Ja", "JavaScript"),
-        ("list --tag co", "core"),
         ("new mine --language G", "Go"),
     ],
 )
@@ -27,18 +27,8 @@ def test_names_are_offered(line: str, offered: str, capsys: pytest.CaptureFixtur
     assert offered in [record.split("\t")[0] for record in capsys.readouterr().out.splitlines()]
 
 
-@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_each_shell_has_its_function_with_every_verb(shell: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.main(["--completion", shell]) == 0
-    text = capsys.readouterr().out
-    assert [verb for verb in ("run", "verify", "report", "dashboard", "claims") if verb not in text] == []
-    assert "__complete" in text
-
-
-@pytest.mark.parametrize(
-    ("line", "offered"), [("ver", "verify"), ("run --profile sta", "standard"), ("run vertx-w", "vertx-web")]
-)
-def test_bash_completes_names_flags_and_verbs(line: str, offered: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("line", "offered"), [("ver", "verify"), ("run vertx-w", "vertx-web")])
+def test_bash_completes_verbs_and_names(line: str, offered: str, tmp_path: Path) -> None:
     script(tmp_path / "tfb", f'PYTHONPATH={REPOSITORY} exec {sys.executable} -m harness "$@"')
     code = (
         f'eval "$(./tfb --completion bash)"; COMP_WORDS=(./tfb {line}); COMP_CWORD=$((${{#COMP_WORDS[@]}} - 1)); '

@@ -1,9 +1,10 @@
-"""``./tfb doctor``: who wants a tool is counted where many do, a pipe gets whole lines; ``clean`` without an engine."""
+"""``./tfb doctor`` counts those that want a tool where they are many; ``clean`` says what it did not see or remove."""
 
 import pytest
 
 from harness.cli import machine
 from harness.errors import EnvironmentLacksError, Exit
+from harness.host.leftovers import Leftover
 from harness.host.provision import Need
 from harness.runtime import compose
 
@@ -21,13 +22,24 @@ def test_those_that_want_a_tool_are_named_or_counted_and_no_line_of_a_pipe_is_cu
     assert shown in next(line for line in capsys.readouterr().out.splitlines() if "java" in line)
 
 
-def test_clean_says_that_it_saw_no_images_where_no_engine_answers(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(("stays", "code"), [(False, Exit.OK), (True, Exit.FAILED)])
+@pytest.mark.parametrize("answers", [True, False])
+def test_clean_names_what_stays_and_that_it_saw_no_images(
+    stays: bool, code: Exit, answers: bool, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def engine() -> str:
-        raise EnvironmentLacksError("none")
+        if not answers:
+            raise EnvironmentLacksError("none")
+        return "29"
 
+    def remove() -> None:
+        if stays:
+            raise OSError("busy")
+
+    left = Leftover(kind="folder", name="tfb-x", certain=True, remove=remove)
     monkeypatch.setattr(compose, "engine", engine)
-    monkeypatch.setattr(machine, "all_leftovers", tuple)
-    assert machine.clean() == Exit.OK
-    assert capsys.readouterr().out.startswith("images were not looked at")
+    monkeypatch.setattr(compose, "images", list)
+    monkeypatch.setattr(machine, "all_leftovers", lambda: (left,))
+    assert machine.clean(yes=True) == code
+    said = capsys.readouterr().out
+    assert ("images were not looked at" in said, "stays: folder tfb-x: busy" in said) == (not answers, stays)

@@ -14,8 +14,6 @@ from harness.dashboard.runs import PUBLISHED, SILENT_SECONDS, Run, Runs
 from harness.errors import StoreError
 from harness.records.models import Closed
 from harness.report.sentence import title_of
-from harness.stats.model import OrderRow, Orders, OrderTable
-from harness.tests.report import made
 
 SMALL = "20250615-small"
 
@@ -110,14 +108,6 @@ def test_a_long_log_is_cut_at_its_start(results: Path, monkeypatch: pytest.Monke
     (results / "run" / "logs" / "long.log").write_text("0123456789abcdefghij")
     log = Run(results / "run").log("logs/long.log")
     assert (log.text, log.skipped) == ("abcdefghij", 10)
-
-
-def test_a_profile_that_ranks_nothing_ranks_no_orders() -> None:
-    row = OrderRow(**dict(made.row("a", 1, (1, 1))), response=None, percentiles={}, database_cpu_per_arrival=None)
-    orders = Orders(tables=(OrderTable(factor=8, rows=(row,)),))
-    found = runs.unranked(made.ranking(orders=orders)).orders
-    assert found
-    assert not found.tables[0].rows[0].ranked
 
 
 def test_a_name_that_only_repeats_the_time_is_replaced_by_what_the_run_is(sample_results: Path) -> None:

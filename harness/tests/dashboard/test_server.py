@@ -182,15 +182,6 @@ def test_of_a_growing_run_an_older_document_is_shown_for_some_seconds_but_its_en
         assert client.get(cell).json()["trials"] == []
 
 
-def test_a_broken_value_of_a_run_is_an_error_that_says_so(results: Path, web: Path) -> None:
-    (results / "run" / "trials.jsonl").unlink()
-    (results / "run" / "trials.jsonl").mkdir()
-    with TestClient(app(results, web), base_url="http://127.0.0.1") as client:
-        answer = client.get("/api/runs/run/cell?implementation=es4x&test_type=db")
-        assert answer.json()["trials"] == []
-        assert "trials.jsonl" in {problem["file"] for problem in answer.json()["problems"]}
-
-
 def test_claims_that_cannot_be_read_are_a_problem_and_no_error(tmp_path: Path, web: Path) -> None:
     (tmp_path / "claims.json").write_text("{")
     with TestClient(app(tmp_path, web), base_url="http://127.0.0.1") as client:

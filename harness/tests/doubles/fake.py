@@ -189,7 +189,6 @@ STARTS: Mapping[str, Callable[[], None]] = {
 # At each request, by its number: what is answered instead.
 TROUBLES: Mapping[str, Callable[[int], Reply | None]] = {
     "answers-slowly": _slow,
-    "hangs": _hang,
     "hangs-and-ignores-sigterm": _hang,
     "answers-500": _fail,
     "errors-under-load": _fail_under_load,

@@ -4,9 +4,9 @@ import json
 import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import Literal, Self
+from typing import Any, Literal, Self
 from urllib.parse import urlparse
 
 from harness.errors import LoadError, StartError
@@ -182,21 +182,9 @@ class FakeGenerator:
 
     @staticmethod
     def _account(requests: int, bad: int) -> Account:
-        return Account(
-            sent=requests,
-            received=requests,
-            successes=requests - bad,
-            failed=bad,
-            unasked=0,
-            unasked_bytes=0,
-            unfinished=0,
-            hung=0,
-            closed=0,
-            cut=0,
-            unsound=0,
-            statuses={"200": requests - bad},
-            whole=False,
-        )
+        counts: dict[str, Any] = {each.name: 0 for each in fields(Account)}
+        counts |= {"sent": requests, "received": requests, "successes": requests - bad, "failed": bad}
+        return Account(**counts | {"statuses": {"200": requests - bad}, "whole": False})
 
 
 @dataclass

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from harness.errors import MachineLostError, ServerDiedError
+from harness.host.clock import Clock
 from harness.host.metering import Reading
 from harness.host.sockets import Sockets
 from harness.records.models import CheckResult
@@ -14,17 +15,18 @@ from harness.records.models import CheckResult
 RESPONSE_BYTES = 150.0
 
 
-class FakeClock:
+class FakeClock(Clock):
     """Time that passes when somebody waits."""
 
     def __init__(self) -> None:
         self.now = 1_000.0
+        self.set_at = math.inf  # when somebody sets the time of day to tomorrow
 
     def monotonic(self) -> float:
         return self.now
 
     def time(self) -> float:
-        return 1_700_000_000.0 + self.now
+        return 1_700_000_000.0 + self.now + (86_400 if self.now >= self.set_at else 0)
 
     def sleep(self, seconds: float) -> None:
         self.now += max(0.0, seconds)

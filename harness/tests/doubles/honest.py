@@ -162,33 +162,31 @@ def a_connection_each(self: ReferenceServer) -> Iterator[psycopg.Connection]:
         yield line
 
 
+def out_of_the_cache(self: ReferenceServer, session: Session, request: Request) -> bytes:
+    cache: dict[int, int] = self.state["cache"]
+    ids = self.draw(session, self.count(self.parameter(request.query)))
+    return self.encode_json(self.array([(i, cache[i]) for i in ids]))
+
+
 def refreshed(self: ReferenceServer, session: Session, test_type: str, request: Request) -> bytes:
     """cached-query out of a cache that a thread of the server refreshes each half second."""
     if test_type != "cached-query":
         return ReferenceServer.body(self, session, test_type, request)
     with self.lock:
-        first = "cache" not in self.state
-        self.state.setdefault("cache", {})
-    if first:
-        refresh(self)
-        threading.Thread(target=refreshing, args=(self,), daemon=True).start()
-    while not self.state["cache"]:
-        time.sleep(0.005)
-    cache: dict[int, int] = self.state["cache"]
-    ids = self.draw(session, self.count(self.parameter(request.query)))
-    return self.encode_json(self.array([(i, cache[i]) for i in ids]))
+        if "cache" not in self.state:
+            refresh(self)
+            threading.Thread(target=refreshing, args=(self,), daemon=True).start()
+    return out_of_the_cache(self, session, request)
 
 
 def refreshed_by_others(self: ReferenceServer, session: Session, test_type: str, request: Request) -> bytes:
     """A cache that is refreshed while other tests are asked, as one is that a timer refreshes every few seconds."""
-    if test_type != "cached-query" and time.time() > self.state.get("refreshed", 0.0) + 0.05:
+    if test_type == "cached-query":
+        return out_of_the_cache(self, session, request)
+    if time.time() > self.state.get("refreshed", 0.0) + 0.05:
         self.state["refreshed"] = time.time()
         refresh(self)
-    if test_type != "cached-query":
-        return ReferenceServer.body(self, session, test_type, request)
-    cache: dict[int, int] = self.state["cache"]
-    ids = self.draw(session, self.count(self.parameter(request.query)))
-    return self.encode_json(self.array([(i, cache[i]) for i in ids]))
+    return ReferenceServer.body(self, session, test_type, request)
 
 
 def refresh(self: ReferenceServer) -> None:

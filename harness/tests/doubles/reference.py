@@ -158,7 +158,7 @@ class ReferenceServer:
     def converse(self, line: socket.socket, session: Session) -> None:
         """Answer the requests of one connection until one side closes it."""
         data = b""
-        while chunk := self.receive(line, session, data):
+        while chunk := line.recv(262_144):
             data += chunk
             requests, data, error = self.split(data)
             self._count(session, len(requests))
@@ -177,10 +177,6 @@ class ReferenceServer:
         if not lasted and session.asked > PASSING:
             with self.lock:
                 self.lasting_connections += 1
-
-    def receive(self, line: socket.socket, session: Session, data: bytes) -> bytes:
-        """More bytes of the connection; ``data`` is what is still unanswered."""
-        return line.recv(262_144)
 
     def split(self, data: bytes) -> tuple[list[Request], bytes, int | None]:
         """Whole requests, the bytes left over, and the status of an error that ends the connection."""

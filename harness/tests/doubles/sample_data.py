@@ -197,6 +197,22 @@ def techempower(path: Path) -> None:
     path.write_text(json.dumps(found | {"name": "Round 99, invented"}), encoding="utf-8")
 
 
+def scores(path: Path) -> None:
+    """Rankings that the page's own arithmetic is held against: of one run, and of the same over some test types."""
+    chosen = ("json", "fortune")
+    items = [implementation(row) for row in invented.REAL]
+    whole = finished(simulated(invented.SPEEDS, processes=4, failing=FAILING), "fixture", items, started_at=0.0)
+    ranking = rank(whole.info, whole.trials, [], [])
+    some = whole.info.model_copy(update={"loads": {kind: whole.info.loads[kind] for kind in chosen}})
+    subset = rank(some, [trial for trial in whole.trials if trial.test_type in chosen], [], [])
+    headlines = {kind: test.model_copy(update={"tables": ()}) for kind, test in ranking.test_types.items()}
+    found = {
+        "ranking": ranking.model_copy(update={"test_types": headlines}).model_dump(mode="json"),
+        "subset": {"test_types": chosen, "scores": [score.model_dump(mode="json") for score in subset.overall]},
+    }
+    path.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+
+
 def main() -> None:
     """Write the runs that are asked for, the first few by default."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -213,6 +229,7 @@ def main() -> None:
         "long": lambda: large(results, 120, "20250618-long"),
         "orders": lambda: orders(results),
         "techempower": lambda: techempower(results / "techempower.json"),
+        "scores": lambda: scores(results / "scores.json"),
     }
     for name in arguments.runs:
         makers[name]()

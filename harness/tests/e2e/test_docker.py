@@ -1,21 +1,25 @@
-"""What is Docker's own: images that do not build or start, image ids, networks, CPUs; faults are in tests/faults."""
+"""What is Docker's own: images, networks, CPUs; what does not build, start or live; and what killed runs leave."""
 
+import json
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from uuid import uuid4
 
 import pytest
 
+from harness.host import ownership
 from harness.paths import REPOSITORY
+from harness.runtime.compose import OWNER_LABEL, RUN_LABEL
 from harness.tests.e2e.conftest import tfb
-from harness.tests.scene import PROGRAM, Scene, docker, new_scene
+from harness.tests.scene import PROGRAM, Answer, Scene, docker, new_scene
 
 pytestmark = [pytest.mark.e2e, pytest.mark.docker, pytest.mark.timeout(600)]
 
 BUILD_SECONDS = 12  # instead of an hour
 MEMORY_MIB = 48
+UPSTREAM = "FROM debian:trixie-slim\nCOPY server.pl /\nENV HOST=0.0.0.0 PORT=3000\n"
 QUICK_BUILDS = f"import harness.runtime.docker as docker\ndocker.BUILD_SECONDS = {BUILD_SECONDS}\n{PROGRAM}"
 
 
@@ -77,6 +81,38 @@ def test_the_image_of_a_good_build_is_recorded(gallery: Scene) -> None:
     assert (build.image_bytes or 0) > 50e6
 
 
+def struck(scene: Scene, strike: Callable[["subprocess.Popen[bytes]"], object]) -> Answer:
+    """A run in which something happens under load; no container of it is left."""
+    scene.image("e2e-one")
+    answer = scene.struck(("--test", "e2e-one", "--type", "json"), scene.at("measure"), strike)
+    assert scene.containers() == []
+    return answer
+
+
+def test_what_the_end_of_postgres_s_container_took_is_measured_again(scene: Scene) -> None:
+    database = "label=com.docker.compose.service=tfb-database"
+    answer = struck(scene, lambda _: docker("kill", *scene.containers("--filter", database)))
+    answer.ends(0).says("PostgreSQL", "measured again")
+    assert scene.measured() == {"e2e-one"}
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupted_run_leaves_no_container(scene: Scene, number: signal.Signals) -> None:
+    struck(scene, lambda run: run.send_signal(number)).ends(130)
+
+
+def test_containers_of_a_killed_run_are_named_by_doctor_and_removed_by_clean(scene: Scene) -> None:
+    """A killed harness cannot remove them itself; those of one that lives, as this one, stay."""
+    scene.image("e2e-one")
+    labels = ("--label", f"{RUN_LABEL}=alive", "--label", f"{OWNER_LABEL}={ownership.me()}")
+    scene.struck(("--test", "e2e-one", "--type", "json"), scene.at("measure"), lambda run: run.kill())
+    alive = docker("run", "--detach", *labels, "debian:trixie-slim", "sleep", "600").split()[-1]
+    scene.tfb("doctor").says("left by a run that was killed: container")
+    scene.tfb("clean", "--leftovers", "--yes").ends(0)
+    assert scene.containers() == []
+    assert docker("rm", "--force", alive).strip() == alive
+
+
 def test_ctrl_c_during_a_build_ends_the_build(scene: Scene) -> None:
     scene.image("e2e-slow", dockerfile=f"FROM debian:trixie-slim\nRUN sleep 86397 # {uuid4()}\n")
     answer = scene.struck(("--test", "e2e-slow"), scene.at("building"), lambda run: run.send_signal(signal.SIGINT))
@@ -109,6 +145,18 @@ def test_an_image_keeps_its_id_until_its_source_changes_and_force_rm_removes_it(
     dry = tfb("clean", "--dry-run", seconds=60)
     assert (dry.returncode, "tfb/e2e-own:latest" in dry.stdout) == (0, True)
     assert verified("--force-rm") == ""
+
+
+def test_an_upstream_folder_finds_the_database_by_its_name_on_a_network_of_the_run_s(scene: Scene) -> None:
+    """It has a port of its own choice and knows nothing of this harness: no local block."""
+    name, entry = "e2e-upstream", {"language": "Perl", "json_url": "/json", "port": 3000, "database": "postgres"}
+    starts = "getent hosts tfb-database && exec perl /server.pl"
+    scene.image(name, dockerfile=f"{UPSTREAM}CMD {json.dumps(['sh', '-c', starts])}\n")
+    scene.write(name, json.dumps({"framework": name, "tests": [{"default": entry}]}).encode())
+    scene.measure("--test", name, "--type", "json", seconds=200).ends(0)
+    assert scene.measured() == {name}
+    assert scene.containers() == []
+    assert scene.folder().name not in docker("network", "ls", "--format", "{{.Labels}}")
 
 
 def test_on_a_bridge_and_one_cpu_express_has_one_worker_and_all_is_measured(scene: Scene) -> None:

@@ -119,7 +119,7 @@ COUNTED = "        global ASKED\n        ASKED += 1\n        if ASKED > 250: os.
         pytest.param("import hashlib", "import nothing_such, hashlib", "nothing_such", id="no start"),
         pytest.param('{"ok": true}', '{"ok": false}', "expected True, got False", id="wrong answer"),
         pytest.param("self.send_response(200)", "self.send_response(401)", "login", id="401"),
-        pytest.param("self.send_response(200)", "self.send_response(302)", "redirects", id="302"),
+        pytest.param("self.send_response(200)", "self.send_response(302)", "redirect", id="302"),
         pytest.param(WORK, COUNTED + WORK, "the server ended (exit status 3)", id="ends"),
         pytest.param('int(os.environ["PORT"])', "TAKEN", "already in use", id="port in use"),
     ],

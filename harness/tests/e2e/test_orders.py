@@ -1,19 +1,13 @@
 """The order service for real: verified, loaded with arrivals at factors, every answer held against the rows."""
 
-import http.client
 import json
-import time
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
-from harness.plan.discovery import scan
 from harness.plan.orders import USE_CASES
 from harness.records import store
 from harness.records.models import Outcome, Scenario
-from harness.runtime.database import connect
-from harness.runtime.local import LocalRuntime
 from harness.tests.e2e.conftest import require_tools, tfb
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
@@ -38,32 +32,3 @@ def test_an_order_service_is_ranked_by_what_its_customers_waited_for(tmp_path: P
     assert failed == []
     ranking = json.loads(tfb("report", records.info.run_id, "--format", "json", *where[2:4]).stdout)
     assert set(ranking["orders"]["points"]) == {"express-orders"}
-
-
-def test_a_session_that_is_lost_at_work_costs_one_answer(tmp_path: Path) -> None:
-    require_tools("express-orders")
-    implementation = next(i for i in scan().implementations if i.name == "express-orders")
-    runtime = LocalRuntime(work=tmp_path)
-    assert runtime.build(implementation, tmp_path / "build.log").status == "ok"
-    order = json.dumps({"customerId": 1, "card": "4111111111111111", "items": [{"itemId": 1, "quantity": 1}]})
-    waiting = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE wait_event_type = 'Lock'"
-    with (
-        runtime.database() as database,
-        runtime.start(implementation, database.address, tmp_path / "log", ready_path="/orders") as server,
-        connect(database.address, admin=True) as admin,
-        connect(database.address, admin=True) as other,
-        ThreadPoolExecutor() as clients,
-    ):
-
-        def create() -> int:
-            connection = http.client.HTTPConnection(server.endpoint.host, server.endpoint.port, timeout=30)
-            connection.request("POST", "/orders", order, {"Content-Type": "application/json"})
-            return connection.getresponse().status
-
-        with admin.transaction():
-            admin.execute("LOCK TABLE orders")
-            lost = clients.submit(create)
-            while not other.execute(waiting).fetchall():
-                time.sleep(0.05)
-            assert lost.result() == 503
-        assert create() == 201

@@ -1,7 +1,5 @@
 """The main job on real input: the same assertions on the files of a smoke run, on every runtime."""
 
-import statistics
-
 import pytest
 
 from harness.records.models import Closed, Outcome
@@ -13,10 +11,15 @@ IMPLEMENTATIONS = {"es4x", "express", "resteasy", "vertx-web"}
 TEST_TYPES = {"json", "plaintext", "db", "query", "fortune", "update"}
 
 
-def test_exits_0_and_says_that_it_is_complete(run: Finished) -> None:
+def test_exits_0_is_complete_and_every_process_ended_well(run: Finished) -> None:
     assert run.records.info.problems == ()
     assert (run.status, run.records.info.status) == (0, "complete"), run.stderr
     assert run.records.problems == ()
+    assert {process.implementation for process in run.records.processes} >= IMPLEMENTATIONS
+    for process in run.records.processes:
+        assert process.status == "ok", process.reason
+        assert 0 < (process.startup_time or 0) < 60
+        assert (run.folder / process.log).exists()
 
 
 def test_the_four_are_verified_thoroughly_against_a_real_database(run: Finished) -> None:
@@ -38,19 +41,9 @@ def test_no_errors_and_some_throughput_in_every_trial_which_has_audited_itself(r
         assert trial.evidence is not None
         assert 0 < trial.evidence.answers <= trial.evidence.of
         assert trial.evidence.objections == ()
-
-
-def test_figures_follow_from_counts(run: Finished) -> None:
-    for trial in run.records.trials:
-        assert trial.throughput == pytest.approx(trial.requests / trial.duration, rel=1e-9)
-        assert trial.evidence is not None
-        assert trial.cpu_per_request == pytest.approx(trial.server.cpu_seconds / trial.evidence.of, rel=1e-9)
         assert 0 < trial.server.cpu_seconds <= trial.duration * len(run.records.info.machine.cpus_usable) * 1.2
         assert (trial.server.rss_peak or 0) > 20e6
         assert trial.server.wait_share is not None
-        assert (trial.latency is None) == (trial.load.depth > 1), trial.id
-        if trial.latency:
-            assert trial.latency.min <= trial.latency.percentiles["50"] <= trial.latency.max
 
 
 def test_windows_add_up_to_the_trial(run: Finished) -> None:
@@ -69,24 +62,8 @@ def test_windows_add_up_to_the_trial(run: Finished) -> None:
     assert len(without) <= len(run.records.trials) // 10, without
 
 
-def test_the_ranking_has_every_cell_and_shows_medians_of_the_trials(run: Finished) -> None:
+def test_the_ranking_has_every_cell_of_the_four(run: Finished) -> None:
     assert set(run.ranking.test_types) == TEST_TYPES
     for test_type in run.ranking.test_types.values():
         rows = {row.implementation: row for row in test_type.headline.rows}
-        assert rows.keys() >= IMPLEMENTATIONS
-        for name in IMPLEMENTATIONS:
-            trials = [
-                trial.throughput
-                for trial in run.records.trials
-                if (trial.implementation, trial.test_type) == (name, test_type.test_type)
-            ]
-            assert rows[name].ranked, (name, rows[name].reason)
-            assert rows[name].throughput.estimate.median == pytest.approx(statistics.median(trials))
-
-
-def test_every_process_ended_well_and_told_when_it_first_answered(run: Finished) -> None:
-    assert {process.implementation for process in run.records.processes} >= IMPLEMENTATIONS
-    for process in run.records.processes:
-        assert process.status == "ok", process.reason
-        assert 0 < (process.startup_time or 0) < 60
-        assert (run.folder / process.log).exists()
+        assert {name: rows[name].reason for name in IMPLEMENTATIONS if rows[name].reason} == {}

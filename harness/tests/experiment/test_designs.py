@@ -239,3 +239,11 @@ def test_no_time_is_no_time_for_anybody() -> None:
     steps = steps_of(plan_of("a", short(time_seconds=1.0)))
     assert [s.round for s in measured(steps) if s.purpose == "measure"] == [0, 0]  # each test type once, whatever
     assert isinstance(steps[-1], Stop)
+
+
+def test_servers_that_did_not_come_up_take_no_time_from_the_others() -> None:
+    def fails(step: Step) -> Shown | None:
+        return Failed() if isinstance(step, Start) and step.process.implementation != "a" else None
+
+    alone, beside = (measured(steps_of(plan_of(names, short(time_seconds=80.0)), fails)) for names in ("a", "abcde"))
+    assert [step.cell for step in beside] == [step.cell for step in alone]

@@ -11,7 +11,7 @@ import pytest
 
 from harness.errors import LoadError
 from harness.experiment.generators import ANSWERS, LoadRun
-from harness.experiment.generators.own import Loadgen, Times, merged_times
+from harness.experiment.generators.own import Loadgen, Times
 from harness.experiment.generators.wrk import Wrk
 from harness.plan.orders import plan
 from harness.records.models import Closed, Errors, Open, Scenario
@@ -96,22 +96,6 @@ def options(words: list[str]) -> dict[str, str]:
 # ---- the command line ------------------------------------------------------------------------------------------------
 
 
-def test_a_request_is_as_long_as_its_line_and_headers() -> None:
-    text = "GET /json?x=1 HTTP/1.1\r\nHost: tfb-server\r\nAccept: */*\r\nConnection: keep-alive\r\n\r\n"
-    assert RUN.request_bytes == len(text)
-    assert replace(RUN, url="http://app:81").request_bytes == len(text) - len("json?x=1")
-    assert replace(RUN, accept="é").request_bytes == len(text) - 1
-
-
-def test_the_headers_are_wrk_s_in_an_order_drawn_by_the_seed() -> None:
-    orders = set()
-    for seed in range(60):
-        words = list(Loadgen().arguments(replace(RUN, seed=seed), HERE))
-        orders.add(tuple(words[i + 1] for i, word in enumerate(words) if word == "--header"))
-    assert len(orders) == 6
-    assert {tuple(sorted(order)) for order in orders} == {("Accept: */*", "Connection: keep-alive", "Host: tfb-server")}
-
-
 def test_each_kind_of_load_is_on_the_command_line(tmp_path: Path) -> None:
     sampled = replace(RUN, sampling=Sampling(share=0.01, answers=3000, bytes=1 << 20))
     words = list(Loadgen().arguments(sampled, tmp_path))
@@ -155,7 +139,7 @@ def test_wrk_s_command_line_is_techempower_s_in_whole_seconds() -> None:
 # ---- what came of it -------------------------------------------------------------------------------------------------
 
 
-def test_a_closed_loop_s_service_time_is_its_latency_but_not_when_pipelined() -> None:
+def test_a_closed_loop_s_service_time_is_its_latency_unless_pipelined_and_its_account_is_of_all_requests() -> None:
     text = printed(total(**CLOSED))
     found = Loadgen().result(RUN, text)
     assert (found.duration, found.requests, found.bytes, found.cpu_seconds) == (2.0, 998, 5000, 0.5)
@@ -165,14 +149,11 @@ def test_a_closed_loop_s_service_time_is_its_latency_but_not_when_pipelined() ->
     assert (found.latency.basis, found.latency.percentiles["99"]) == ("closed-loop, service time", 0.0005)
     assert Loadgen().result(RUN, printed(total(**{**CLOSED, "depth": 16}))).latency is None
     assert Loadgen().result(RUN, printed(total(**{**CLOSED, "service": None}))).latency is None
-
-
-def test_the_account_is_of_every_request() -> None:
     account = Account(
         sent=1005, received=1000, successes=936, failed=64, unasked=5, unasked_bytes=6, unfinished=4, hung=7, closed=8,
         cut=4 + 2, unsound=16 + 32, statuses={"200": 936, "503": 64}, whole=False,
     )  # fmt: skip
-    assert Loadgen().result(RUN, printed(total(**CLOSED))).account == account
+    assert found.account == account
     waited = Loadgen().result(RUN, printed(total(**CLOSED, drain_seconds=8.0, sampled=1000))).account
     assert waited == replace(account, unfinished=0, whole=True)  # what is missing then never comes
 
@@ -212,6 +193,10 @@ def test_several_clients_are_one_load_and_each_is_kept() -> None:
     assert found.latency is not None
     assert found.latency.percentiles["50"] == pytest.approx(0.001)
     assert found.latency.percentiles["90"] == pytest.approx(0.003)
+    whole = Times.model_validate(times((1_000_000, 900), (3_000_000, 500), (20_000_000, 36)))
+    assert [found.latency.mean, found.latency.stdev] == pytest.approx([whole.mean_ns * 1e-9, whole.stdev_ns * 1e-9])
+    ten = Times.model_validate(times((100, 3), (200, 3), (500, 4)))
+    assert [ten.quantile(share) for share in (0.3, 0.31, 0.6, 0.61, 1.0)] == [100, 200, 200, 500, 500]
     assert found.account is not None
     assert found.account.statuses == {"200": 1866, "500": 6, "503": 128}
     assert [(part.duration, part.wait_seconds) for part in found.parts] == [(2.0, 0.01), (2.5, None)]
@@ -219,17 +204,6 @@ def test_several_clients_are_one_load_and_each_is_kept() -> None:
     assert Loadgen().result(RUN, printed(nothing) + printed(nothing)).requests == 0
     with pytest.raises(LoadError, match="different kinds"):
         Loadgen().result(OPEN, printed(total()) + printed(total(**CLOSED)))
-
-
-def test_merged_times_are_those_of_all() -> None:
-    one, two = times((100, 3), (200, 1)), times((200, 2), (500, 4))
-    found = merged_times([Times.model_validate(one), None, Times.model_validate(two)])
-    whole = Times.model_validate(times((100, 3), (200, 3), (500, 4)))
-    assert found is not None
-    assert (found.count, found.distribution_ns, found.max_ns) == (10, whole.distribution_ns, 500)
-    assert [found.mean_ns, found.stdev_ns] == pytest.approx([whole.mean_ns, whole.stdev_ns])
-    assert [whole.quantile(share) for share in (0.3, 0.31, 0.6, 0.61, 1.0)] == [100, 200, 200, 500, 500]
-    assert merged_times([None]) is None
 
 
 OPERATION = {"use_case": "shop", "service": times((1_000_000, 37))}
@@ -303,14 +277,11 @@ LINE = {
 }
 
 
-def test_wrk_has_counts_and_no_latency() -> None:
+def test_wrk_has_counts_and_no_latency_and_several_clients_are_one_load_by_their_rates() -> None:
     found = Wrk().result(RUN, "Running 15s test\n" + json.dumps(LINE) + "\n")
     assert (found.duration, found.requests, found.bytes, found.cpu_seconds) == (2.0, 1000, 154_000, 0.5)
     assert found.errors.model_dump() == LINE["errors"]
     assert (found.latency, found.account, found.wait_seconds) == (None, None, None)
-
-
-def test_several_clients_of_wrk_are_one_load_by_their_rates() -> None:
     lines = (LINE, {**LINE, "requests": 500, "duration_us": 500_000, "cpu_seconds": 0.25})
     found = Wrk().result(RUN, "\n".join(map(json.dumps, lines)))
     assert (found.duration, found.requests, found.cpu_seconds, found.errors.total) == (1.0, 1500, 0.75, 30)

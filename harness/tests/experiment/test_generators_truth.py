@@ -64,18 +64,17 @@ def assert_true(measured: Times | None, times: Sequence[float], *points: str) ->
 
 
 class Case(NamedTuple):
-    """A server's delays, for how long it is tried, and what its times come to."""
+    """A server's delays, for how long it is tried, and what its times are on average."""
 
     server: tuple[str, ...]
     seconds: int
     mean_ms: float
-    median_ms: float
 
 
 CASES = {
-    "stall": Case(("--stall-every-ms", "5000", "--stall-ms", "1000"), 20, mean_ms=100, median_ms=0.2),
-    "fixed": Case(("--delay-us", "10000"), 10, mean_ms=10, median_ms=10),
-    "bimodal": Case(("--delay-us", "1000", "--slow-every", "50", "--slow-us", "100000"), 10, mean_ms=2.98, median_ms=1),
+    "stall": Case(("--stall-every-ms", "5000", "--stall-ms", "1000"), 20, mean_ms=100),
+    "fixed": Case(("--delay-us", "10000"), 10, mean_ms=10),
+    "bimodal": Case(("--delay-us", "1000", "--slow-every", "50", "--slow-us", "100000"), 10, mean_ms=2.98),
 }
 
 
@@ -100,12 +99,6 @@ def take(case: Case, log: Path) -> tuple[Total, int, Sequence[float]]:
     return total, last["backlog_peak"], times
 
 
-def assert_as_planned(truth: Sequence[float], case: Case) -> None:
-    """The server did what the case says; its upper percentiles are also those of a machine with other guests."""
-    assert statistics.fmean(truth) == pytest.approx(case.mean_ms, rel=0.25, abs=FLOOR_MS)
-    assert percentile(truth, 50) == pytest.approx(case.median_ms, rel=0.03, abs=2 * FLOOR_MS)
-
-
 def stolen_seconds() -> float:
     """CPU seconds that other guests of this machine's host have had since it started (proc(5), /proc/stat)."""
     return int(Path("/proc/stat").read_text().split(None, 9)[8]) / os.sysconf("SC_CLK_TCK")
@@ -116,7 +109,7 @@ def judge(name: str, total: Total, backlog_peak: int, truth: Sequence[float]) ->
     assert total.lag is not None
     assert total.unfinished == total.unsent == 0
     assert_true(total.latency, truth, "90", "99")
-    assert_as_planned(truth, CASES[name])
+    assert statistics.fmean(truth) == pytest.approx(CASES[name].mean_ms, rel=0.25, abs=FLOOR_MS)  # as planned
     assert total.lag.percentiles_ns["99"] / MS < max(percentile(truth, 99) / 10, FLOOR_MS)  # as it says itself
     if name == "stall":  # requests waited for connections, which is the server's doing, and no service time shows it
         assert backlog_peak > RATE / 2
@@ -217,11 +210,6 @@ def play(folder: Path, use_case: Mapping[str, Any], server: Scripted, *words: st
     return Played(totals(output, url)[0], whole, arrivals)
 
 
-def later_than(distribution: Times | None, milliseconds: float) -> int:
-    assert distribution is not None
-    return sum(count for value, count in distribution.distribution_ns if value > milliseconds * MS)
-
-
 def test_a_standstill_shows_in_the_response_time_of_every_arrival_that_was_due_within_it(tmp_path: Path) -> None:
     rate, seconds = 200, 8
     for attempt in range(1, ATTEMPTS + 1):
@@ -236,8 +224,10 @@ def test_a_standstill_shows_in_the_response_time_of_every_arrival_that_was_due_w
         late = sum(one > 500 for one in times)
         assert late >= rate / 2 - 5 * (rate / 2) ** 0.5 > 16  # more than there are connections
         # By the time of sending only those on the connections were late: what a generator that waits would report.
-        assert later_than(create.service, 500) <= 16
-        assert later_than(read_order.latency, 500) <= 16  # due when the answer before it is complete
+        assert create.service is not None
+        assert create.service.later_than(0.5) <= 16
+        assert read_order.latency is not None
+        assert read_order.latency.later_than(0.5) <= 16  # due when the answer before it is complete
         try:
             assert_true(create.latency, times, "95", "99")
         except AssertionError:
@@ -246,7 +236,9 @@ def test_a_standstill_shows_in_the_response_time_of_every_arrival_that_was_due_w
             continue
         with pytest.raises(AssertionError):
             assert_true(create.service, times, "95", "99")
-        assert later_than(played.total.use_cases[0].latency, 500) >= late
+        whole = played.total.use_cases[0].latency
+        assert whole is not None
+        assert whole.later_than(0.5) >= late
         return
 
 

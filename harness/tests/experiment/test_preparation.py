@@ -7,15 +7,12 @@ from typing import Any
 
 import pytest
 
-from harness.errors import EnvironmentLacksError, UsageError
-from harness.experiment.preparation import JIT_PLATFORMS, choose_work, git_state, require_files
+from harness.errors import UsageError
+from harness.experiment.preparation import JIT_PLATFORMS, choose_work, git_state
 from harness.host import process
-from harness.plan import profile
 from harness.plan.config import Settings, Twins
 from harness.plan.discovery import Selection
 from harness.plan.hosts import of_flags
-from harness.plan.plan import Candidate, Plan
-from harness.records.models import Closed
 from harness.tests.runtime.test_docker import settings as usual
 
 
@@ -97,17 +94,6 @@ def test_rules_and_consents_come_with_the_implementation(tmp_path: Path) -> None
     assert found == [(name, "tfb", ("io_uring",)) for name in ("x", "x@base")]
     with pytest.raises(UsageError, match="--allow y: not among the selected; allowed are x"):
         choose_work(settings(frameworks, "x", allow={"y": ("io_uring",)}))
-
-
-def test_too_low_a_limit_of_open_files_is_an_error_that_names_the_levels_to_leave_out() -> None:
-    levels = {"json": (Closed(connections=64), Closed(connections=16_384)), "db": (Closed(connections=512),)}
-    plan = Plan(
-        candidates=(Candidate(implementation="a", test_types=levels, jit=False),), profile=profile.load("quick")
-    )
-    require_files(plan, 17_384)
-    with pytest.raises(EnvironmentLacksError, match=r"-Hn 17384 as root\) or leave out levels above 16383$"):
-        require_files(plan, 17_383)
-    require_files(plan.of_those([]), 1000)
 
 
 @pytest.mark.parametrize(

@@ -6,13 +6,14 @@ import queue
 import threading
 from contextlib import nullcontext
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from harness.console import SafeConsole
 from harness.errors import StoreError
 from harness.experiment import progress
-from harness.experiment.progress import Display, Progress, beats, still
+from harness.experiment.progress import Display, Progress, beats
 from harness.experiment.steps import Cell, Process
 from harness.records.models import Closed, Window
 from harness.records.models import Progress as State
@@ -23,10 +24,28 @@ from harness.tests.doubles.fakes_world import FakeClock
 CELL = Cell(process=Process("vertx", 1), test_type="query", load=Closed(connections=64, queries=20))
 
 
-def test_progress_json_has_every_key_that_the_dashboard_reads(tmp_path: Path) -> None:
+def second(start: float, responses: float) -> Window:
+    return Window(
+        start=start, duration=1.0, responses=responses, server_cpu=0.5, wait_share=0.0, rss=1.0, connections=64
+    )
+
+
+def test_progress_json_has_every_key_that_the_dashboard_reads_and_the_seconds_of_the_running_load(
+    tmp_path: Path,
+) -> None:
     followed = Progress(SilentDisplay(), expected_seconds=100, store=RunStore(tmp_path / "run", started_at=0))
+
+    def written() -> dict[str, Any]:
+        document: dict[str, Any] = json.loads((tmp_path / "run" / "progress.json").read_text())
+        return document
+
+    followed.load(CELL, "warm-up")
+    for number in range(progress.MOST_WINDOWS + 5):
+        followed.second(second(float(number), 900.0 + number))
+    windows = written()["windows"]
+    assert (len(windows), windows[0]["responses"]) == (progress.MOST_WINDOWS, 905.0)
     followed.load(CELL, "measure")
-    document = json.loads((tmp_path / "run" / "progress.json").read_text())
+    document = written()
     elapsed, remaining = document.pop("elapsed_seconds"), document.pop("remaining_seconds")
     assert document == {
         "status": "running",
@@ -64,13 +83,25 @@ def test_plain_lines_have_the_time_and_quiet_ones_are_problems_alone(capsys: pyt
     assert [line.strip() for line in capsys.readouterr().err.splitlines()] == ["2.5 s  building [x]", "! broken"]
 
 
-def test_a_build_is_told_and_takes_none_of_the_expected_time(tmp_path: Path) -> None:
-    clock, display = FakeClock(), SilentDisplay()
+def test_what_takes_long_says_that_it_goes_on_and_a_build_takes_none_of_the_expected_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(progress, "beats", lambda tell: nullcontext(tell(65.0)))
+    clock, display, log = FakeClock(), SilentDisplay(), tmp_path / "build.log"
     followed = Progress(display, expected_seconds=100, clock=clock)
-    with followed.building("vertx", tmp_path / "build.log"):
+    with followed.preparing("making the generator ready"):
+        pass
+    log.write_text(f"{'x' * 9000}\nCompiling core\n")
+    with followed.building("vertx", log):
         clock.sleep(40)
     assert followed.state.remaining == 100
-    assert display.lines == [f"building vertx; its log: {tmp_path / 'build.log'}", "building vertx took 40 s"]
+    assert display.lines == [
+        "making the generator ready",
+        "making the generator ready: 1 min 05 s",
+        f"building vertx; its log: {log}",
+        "building vertx: 1 min 05 s, Compiling core",
+        "building vertx took 40 s",
+    ]
 
 
 @pytest.mark.parametrize("width", [100, 60])
@@ -88,49 +119,6 @@ def test_the_live_view_shows_where_it_is_in_one_line_and_leaves_its_opening_and_
     assert lines.count("2 implementations, local runtime") == lines.count("! es4x [1] was not built") == 1
 
 
-def second(start: float, responses: float) -> Window:
-    return Window(
-        start=start, duration=1.0, responses=responses, server_cpu=0.5, wait_share=0.0, rss=1.0, connections=64
-    )
-
-
-def test_the_seconds_of_the_running_load_are_in_progress_json_until_the_next_one(tmp_path: Path) -> None:
-    followed = Progress(SilentDisplay(), store=RunStore(tmp_path / "run", started_at=0))
-
-    def written() -> list[float]:
-        document = json.loads((tmp_path / "run" / "progress.json").read_text())
-        return [window["responses"] for window in document["windows"]]
-
-    followed.load(CELL, "warm-up")
-    followed.second(second(0.0, 900.0))
-    followed.second(second(1.0, 1000.0))
-    assert written() == [900.0, 1000.0]
-    followed.load(CELL, "measure")
-    assert written() == []
-    followed.second(second(0.0, 1100.0))
-    followed.load(CELL, "measure")
-    assert written() == []
-
-
-def test_a_long_load_keeps_its_latest_seconds() -> None:
-    followed = Progress(SilentDisplay())
-    for start in range(progress.MOST_WINDOWS + 5):
-        followed.second(second(float(start), 1.0))
-    assert len(followed.state.windows) == progress.MOST_WINDOWS
-    assert followed.state.windows[0].start == 5
-
-
-def test_a_stage_that_builds_something_of_the_harness_says_that_it_goes_on(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(progress, "beats", lambda tell: nullcontext(tell(65.0)))
-    display = SilentDisplay()
-    followed = Progress(display, expected_seconds=100, store=RunStore(tmp_path / "run", started_at=0))
-    with followed.preparing("making the generator ready"):
-        pass
-    assert display.lines == ["making the generator ready", "making the generator ready: 1 min 05 s"]
-
-
 def test_beats_come_until_the_work_is_done_even_where_they_cannot_be_written() -> None:
     told: queue.Queue[float] = queue.Queue()
 
@@ -141,10 +129,3 @@ def test_beats_come_until_the_work_is_done_even_where_they_cannot_be_written() -
     with beats(tell, every=0.001):
         assert [told.get(timeout=10), told.get(timeout=10)] == [0.001, 0.002]
     assert "heartbeat" not in [thread.name for thread in threading.enumerate()]
-
-
-def test_a_build_goes_on_with_the_last_line_of_its_log(tmp_path: Path) -> None:
-    log = tmp_path / "build.log"
-    assert still(61, log) == "1 min 01 s"
-    log.write_text(f"{'x' * 9000}\nCompiling core\n")
-    assert still(25, log) == "25 s, Compiling core"

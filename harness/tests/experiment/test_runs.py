@@ -148,7 +148,7 @@ def test_what_is_objected_to_in_a_trials_own_answers_fails_its_test_type(tmp_pat
     assert {g.name for g in trial.gates if g.outcome is Outcome.FAIL} == {"wrong-answers"}
     assert [v.outcome for v in outcome.records.verdicts if v.test_type == "json"] == [Outcome.FAIL]
     assert "a json: verification failed" in outcome.failures
-    assert not outcome.ranking.test_types["json"].headline.rows[0].ranked
+    assert outcome.ranking.test_types["json"].headline.rows[0].reason == "verification failed: row"
 
 
 def test_what_a_hypervisor_takes_is_told_of_every_trial(tmp_path: Path) -> None:
@@ -157,28 +157,31 @@ def test_what_a_hypervisor_takes_is_told_of_every_trial(tmp_path: Path) -> None:
     assert "steal" in {gate.word for gate in trial.gates if gate.outcome is Outcome.WARN}
 
 
-def test_a_test_type_that_fails_verification_is_not_loaded(tmp_path: Path) -> None:
-    fake = FakeRun(tmp_path, {"a": Behaviour(), "b": Behaviour()}, quick(), test_types=("json", "db"))
-    fake.verifier.fails_before = frozenset({("a", "db")})
+@pytest.mark.parametrize(
+    ("when", "what", "out", "warned"),
+    [
+        ("fails_before", frozenset({("a", "db")}), {("a", "db")}, set()),
+        ("fails_after", frozenset({("b", "json")}), {("b", "json")}, set()),
+        ("lost", (WRONG,), {("a", "db"), ("b", "db"), ("a", "update"), ("b", "update")}, set()),
+        ("lost", (WRONG.model_copy(update={"outcome": Outcome.WARN}),), set(), {"update"}),
+    ],
+    ids=["before the loads", "after the loads", "rows that the database never had", "deadlocks of those that write"],
+)
+def test_what_does_not_verify_is_not_ranked(
+    tmp_path: Path, when: str, what: object, out: set[tuple[str, str]], warned: set[str]
+) -> None:
+    fake = FakeRun(tmp_path, {"a": Behaviour(), "b": Behaviour()}, quick(1, 60.0), test_types=("json", "db", "update"))
+    setattr(fake.verifier, when, what)
     outcome = fake.run()
-    assert {trial.test_type for trial in of(outcome.records.trials, "a")} == {"json"}
-    assert "a db: verification failed" in outcome.failures
-
-
-def test_what_no_longer_verifies_after_the_loads_is_not_ranked(tmp_path: Path) -> None:
-    fake = FakeRun(tmp_path, {"a": Behaviour(), "b": Behaviour()}, quick())
-    fake.verifier.fails_after = frozenset({("b", "json")})
-    outcome = fake.run()
-    assert [row.ranked for row in outcome.ranking.test_types["json"].headline.rows] == [True, False]
-    assert outcome.exit_code == Exit.FAILED
-
-
-def test_rows_that_the_database_never_had_fail_the_test_types_that_read_them(tmp_path: Path) -> None:
-    fake = FakeRun(tmp_path, {"a": Behaviour()}, quick(1, 60.0), test_types=("json", "db"))
-    fake.verifier.lost = (WRONG,)
-    outcome = fake.run()
-    ranked = {kind: of.headline.rows[0].ranked for kind, of in outcome.ranking.test_types.items()}
-    assert ranked == {"json": True, "db": False}
+    tables = outcome.ranking.test_types.items()
+    ranked = {(row.implementation, kind) for kind, table in tables for row in table.headline.rows if row.ranked}
+    assert ranked == {(name, kind) for name in "ab" for kind in ("json", "db", "update")} - out
+    assert {f"{name} {kind}: verification failed" for name, kind in out} <= set(outcome.failures)
+    assert not any("no valid trial" in failure for failure in outcome.failures)
+    assert bool(outcome.failures) is bool(out)
+    if when == "fails_before":
+        assert {trial.test_type for trial in of(outcome.records.trials, "a")} == {"json", "update"}
+    assert {v.test_type for v in outcome.records.verdicts if v.outcome is Outcome.WARN} == warned
 
 
 def test_what_verification_has_written_is_taken_back_before_a_cache_is_measured(
@@ -199,34 +202,26 @@ def test_what_verification_has_written_is_taken_back_before_a_cache_is_measured(
     assert seen[seen.index("check") :][:4] == ["check", "check", "restore", "__enter__"]
 
 
-def test_deadlocks_are_a_warning_of_the_test_type_that_writes(tmp_path: Path) -> None:
-    fake = FakeRun(tmp_path, {"a": Behaviour()}, quick(1, 60.0), test_types=("db", "update"))
-    fake.verifier.lost = (WRONG.model_copy(update={"outcome": Outcome.WARN}),)
-    outcome = fake.run()
-    found = {verdict.test_type for verdict in outcome.records.verdicts if verdict.outcome is Outcome.WARN}
-    assert (found, outcome.failures) == ({"update"}, ())
-
-
-def test_a_server_that_dies_is_a_failed_process_and_the_others_go_on(tmp_path: Path) -> None:
-    fake = FakeRun(tmp_path, {"a": Behaviour(), "b": Behaviour(dies_after=12.5)}, quick())
-    outcome = fake.run()
-    assert status(fake) == {("a", 0): "ok", ("b", 0): "failed", ("a", 1): "ok", ("b", 1): "ok"}
-    assert "b process 1: the server ended (killed by SIGKILL)" in outcome.failures
-    assert of(outcome.records.trials, "b")[-1].process == 1
-
-
-def test_a_server_that_never_answers_has_its_reason_and_is_not_tried_again(tmp_path: Path) -> None:
-    fake = FakeRun(tmp_path, {"a": Behaviour(), "b": Behaviour(never_starts=True)}, quick())
-    outcome = fake.run()
-    assert status(fake) == {("a", 0): "ok", ("b", 0): "failed", ("a", 1): "ok"}
-    assert any("b process 1: no valid response within 60 s" in reason for reason in outcome.failures)
-
-
-def test_a_server_that_restarts_under_load_is_not_ranked(tmp_path: Path) -> None:
-    outcome = FakeRun(tmp_path, {"a": Behaviour(restarts=True)}, quick(1, 60.0)).run()
-    assert {g.name for t in of(outcome.records.trials, "a") for g in t.gates if g.outcome is Outcome.FAIL} == {
-        "restarted"
+def test_a_server_that_dies_never_answers_or_restarts_fails_alone(tmp_path: Path) -> None:
+    servers = {
+        "good": Behaviour(),
+        "dies": Behaviour(dies_after=12.5),
+        "absent": Behaviour(never_starts=True),
+        "restarts": Behaviour(restarts=True),
     }
+    fake = FakeRun(tmp_path, servers, quick(seconds=300.0))
+    outcome = fake.run()
+    ended = status(fake)
+    assert {name: [ended.get((name, number)) for number in (0, 1)] for name in servers} == {
+        "good": ["ok", "ok"],
+        "dies": ["failed", "ok"],
+        "absent": ["failed", None],
+        "restarts": ["failed", "failed"],
+    }
+    assert "dies process 1: the server ended (killed by SIGKILL)" in outcome.failures
+    assert "absent process 1: no valid response within 60 s" in outcome.failures
+    gates = {name: {g.name for t in of(outcome.records.trials, name) for g in t.gates if g.word} for name in servers}
+    assert gates == {"good": set(), "dies": set(), "absent": set(), "restarts": {"restarted"}}
 
 
 def test_one_that_works_while_idle_leaves_the_others(tmp_path: Path) -> None:
@@ -244,6 +239,17 @@ def test_servers_that_do_not_fit_into_memory_are_never_up_together(tmp_path: Pat
     trials = fake.run().records.trials
     assert fake.world.most_alive == 2  # a JIT runtime of unknown size is taken for one of 1 GiB
     assert {trial.implementation for trial in trials} == set("abc")
+
+
+def test_a_load_in_which_the_clock_is_set_is_measured_again(tmp_path: Path) -> None:
+    """Answers are held against the time of day."""
+    undisturbed = FakeRun(tmp_path / "undisturbed", {"a": Behaviour()}, quick(1, 60.0)).run()
+    fake = FakeRun(tmp_path / "set", {"a": Behaviour()}, quick(1, 60.0))
+    clock = fake.world.clock
+    clock.set_at = clock.now + of(undisturbed.records.trials, "a")[1].started_at - clock.time() + 1.0
+    trials = fake.run().records.trials
+    assert sum("clock was set under a load: measured again" in line for line in fake.display.lines) == 1
+    assert all(trial.rankable and trial.duration < 10 for trial in trials)
 
 
 def test_a_database_that_ends_during_verification_is_no_fault_of_the_server(tmp_path: Path) -> None:
@@ -319,6 +325,8 @@ def test_an_interrupted_run_goes_on_where_it_was(tmp_path: Path, after: int) -> 
     assert set(kept) <= {t.id for t in outcome.records.trials}
     ids = Counter(trial.id for trial in outcome.records.trials)
     assert max(ids.values()) == 1
+    expected, left = (next(line for line in one.display.lines if "expected end" in line) for one in (fake, again))
+    assert (expected.rpartition("(")[2] != left.rpartition("(")[2]) is bool(finished)
 
 
 def test_what_verification_says_of_a_server_that_an_interruption_stopped_is_not_recorded(

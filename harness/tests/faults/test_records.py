@@ -41,12 +41,9 @@ def set_value(key: str, value: object) -> Damage:
     return damage
 
 
-def special(name: str, make: Callable[[Path], object]) -> Damage:
-    def damage(folder: Path) -> None:
-        (folder / name).unlink()
-        make(folder / name)
-
-    return damage
+def device(folder: Path) -> None:
+    (folder / "run.json").unlink()
+    (folder / "run.json").symlink_to("/dev/zero")
 
 
 def renamed(folder: Path, name: str) -> None:
@@ -60,9 +57,7 @@ def renamed(folder: Path, name: str) -> None:
 NOT_READ: Mapping[str, Damage] = {  # nothing can be shown
     "60 MB of empty lists": put("run.json", b'{"a": [' + b"[]," * MANY + b"[]]}"),
     "a time of 1e300": set_value("started_at", 1e300),
-    "folder": special("run.json", Path.mkdir),
-    "pipe": special("run.json", os.mkfifo),
-    "device": special("run.json", lambda path: path.symlink_to("/dev/zero")),
+    "a device": device,
 }
 
 
@@ -85,7 +80,6 @@ SHOWN: Mapping[str, tuple[str, Damage]] = {  # the rest is shown
     "half a last line": ("trials.jsonl: line", after("trials.jsonl", b'{"id": ')),
     "a line of 15 MB of lists": ("trials.jsonl: line 1", before("trials.jsonl", b"[" + b"[]," * 5_000_000 + b"[]]\n")),
     "3,000,000 bad lines": ("trials.jsonl: line 1", before("trials.jsonl", b"x\n" * 3_000_000)),
-    "a pipe for trials": ("trials.jsonl", special("trials.jsonl", os.mkfifo)),
 }
 
 
@@ -95,7 +89,7 @@ def test_what_is_whole_of_a_damaged_run_is_shown(recorded: Scene, original: Scen
     named, make = SHOWN[damage]
     make(recorded.folder())
     answer = recorded.report().ends(1).says(named)
-    assert "two" in answer.stdout or damage in ("no trials", "a pipe for trials"), answer.stdout
+    assert "two" in answer.stdout or damage == "no trials", answer.stdout
     assert len(answer.text) < 1 << 20
     lists_others(recorded, original)
 

@@ -3,9 +3,6 @@
 import contextlib
 import os
 import socket
-import struct
-import subprocess
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import psutil
@@ -185,68 +182,3 @@ def test_what_the_end_of_postgres_took_is_measured_again(scene: Scene, design: s
     answer = scene.struck(RUN, scene.at("measure"), lambda run: DEATHS[how](postmaster(run.pid)))
     answer.ends(0).says("PostgreSQL", "measured again")
     assert scene.measured() == {"one", "two"}
-
-
-# ---- the clock -------------------------------------------------------------------------------------------------------
-
-DAY = 86_400
-# What every program of the run, also the generator and PostgreSQL, is told of the time of day: the machine's, and so
-# many seconds, which stand in a file that all of them have mapped. The kernel's own clock stays as it is.
-CLOCK = r"""
-#define _GNU_SOURCE
-#include <dlfcn.h>
-#include <fcntl.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <sys/mman.h>
-#include <sys/time.h>
-#include <time.h>
-#include <unistd.h>
-static volatile int64_t *set_by;
-__attribute__((constructor)) static void begin(void) {
-    const char *path = getenv("FAULT_CLOCK");
-    int file = path ? open(path, O_RDONLY | O_CLOEXEC) : -1;
-    if (file < 0) return;
-    void *map = mmap(NULL, sizeof *set_by, PROT_READ, MAP_SHARED, file, 0);
-    close(file);
-    if (map != MAP_FAILED) set_by = map;
-}
-int clock_gettime(clockid_t clock, struct timespec *now) {
-    static int (*real)(clockid_t, struct timespec *);
-    if (!real) real = (int (*)(clockid_t, struct timespec *)) dlsym(RTLD_NEXT, "clock_gettime");
-    int status = real(clock, now);
-    if (!status && set_by && (clock == CLOCK_REALTIME || clock == CLOCK_REALTIME_COARSE)) now->tv_sec += *set_by;
-    return status;
-}
-int gettimeofday(struct timeval *restrict now, void *restrict zone) {
-    struct timespec found;
-    (void) zone;
-    if (clock_gettime(CLOCK_REALTIME, &found)) return -1;
-    now->tv_sec = found.tv_sec;
-    now->tv_usec = found.tv_nsec / 1000;
-    return 0;
-}
-"""
-
-
-@pytest.mark.needs("cc", ">=0")
-@pytest.mark.parametrize(("stage", "seconds"), [("verifying", DAY), ("measure", -DAY), ("measure", DAY)])
-def test_a_clock_that_is_set_in_a_run_spoils_nothing(scene: Scene, stage: str, seconds: int) -> None:
-    """What was under way is verified or measured again; both are measured, and no duration is odd."""
-    source, clock = scene.root / "clock.c", scene.root / "clock"
-    source.write_text(CLOCK, encoding="ascii")
-    clock.write_bytes(struct.pack("q", 0))
-    library = str(scene.root / "clock.so")
-    subprocess.run(["cc", "-O2", "-shared", "-fPIC", "-o", library, str(source)], check=True, capture_output=True)
-    scene.environment |= {"FAULT_CLOCK": str(clock), "LD_PRELOAD": library}
-    for name in ("one", "two"):
-        scene.add(name)
-
-    def set_clock(_: object) -> None:
-        time.sleep(0.5 if stage == "measure" else 0)  # of a load of a second
-        with clock.open("r+b") as file:
-            file.write(struct.pack("q", seconds))
-
-    scene.struck(RUN, scene.at(stage), set_clock).ends(0)
-    assert scene.measured() == {"one", "two"}
-    assert [trial.duration for trial in scene.records().trials if not 0 < trial.duration < 10] == []

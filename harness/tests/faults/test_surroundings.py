@@ -52,10 +52,8 @@ def test_a_report_is_whole_on_every_terminal(recorded: Scene, environment: Mappi
 
 
 READERS: Mapping[str, tuple[str, int]] = {
-    "leaves after a line": ('"$@" 2>&1 | head -n 1', 0),
     "never came": ('{ "$@"; echo $? >status; } 2>&1 | true; exit $(cat status)', 0),
     "is a full disk": ('"$@" >/dev/full 2>&1', 3),
-    "was closed": ('"$@" <&- >&- 2>&-', 3),
 }
 
 
@@ -99,7 +97,7 @@ def leftovers(scene: Scene) -> Iterator[Callable[[], tuple[bool, bool]]]:
     process = subprocess.Popen(["sleep", "600"], env={**os.environ, MARK: f"{owner}.1"}, start_new_session=True)
     folder = scene.scratch / "tfb-scratch-postgres-left"
     (folder / "data").mkdir(parents=True)
-    (folder / ownership.FILE).write_text(str(owner), encoding="ascii")
+    (folder / ownership.FILE).write_text(owner, encoding="ascii")
 
     def gone() -> tuple[bool, bool]:
         time.sleep(0.2)
@@ -141,3 +139,22 @@ def test_what_a_living_harness_uses_is_nobody_s_leftover(scene: Scene) -> None:
             assert process.poll() is None
         finally:
             process.kill()
+
+
+# ---- an engine of no use ---------------------------------------------------------------------------------------------
+
+COMPOSE = 'case "$1 $2" in "compose version") echo 2.30; exit 0;; esac'
+CLIENTS: Mapping[str, str] = {
+    "running": "sleep 600",
+    "Cannot connect": "echo Cannot connect; exit 1",
+    "permission denied": "echo permission denied; exit 1",
+}
+
+
+@pytest.mark.parametrize("says", CLIENTS)
+def test_an_engine_that_is_of_no_use_is_told_apart_before_a_run(scene: Scene, says: str) -> None:
+    """Hanging, stopped or forbidden: exit status 3, and a line that says what to do; nothing is written."""
+    scene.image("one")
+    path = scene.program("docker", f"{COMPOSE}; {CLIENTS[says]}")
+    scene.measure("--test", "one", env=path).ends(3).says(says, "docker-engine")
+    assert list(scene.results.iterdir()) == []

@@ -66,9 +66,3 @@ def test_what_would_disturb_is_named_and_lowers_the_grade(facts: dict[str, objec
     given, concerns = graded(**facts)
     assert given == grade
     assert any(words in concern for concern in concerns), concerns
-
-
-def test_steal_ticks_grow_with_time() -> None:
-    first = machine.steal_ticks()
-    assert first is not None
-    assert 0 <= first[0] <= first[1]

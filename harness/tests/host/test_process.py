@@ -105,14 +105,6 @@ def test_children_of_several_threads_leave_each_other_alone() -> None:
         assert set(pool.map(short, range(120))) == {3}
 
 
-def test_wait_returns_none_while_it_runs_and_wakes_at_once_when_it_ends() -> None:
-    with running(Child(["sleep", "0.2"])) as child:
-        assert child.wait(0.01) is None
-        began = time.monotonic()
-        assert child.wait(20) == 0
-        assert time.monotonic() - began < 10
-
-
 def test_a_command_that_takes_too_long_is_stopped_and_named() -> None:
     began = time.monotonic()
     with pytest.raises(CommandTimeoutError, match=r"^sleep 100: still running after 0 s, stopped$"):

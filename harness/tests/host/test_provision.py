@@ -74,9 +74,3 @@ def test_on_another_system_it_says_what_to_do(monkeypatch: pytest.MonkeyPatch, t
     monkeypatch.setattr("harness.host.provision.shutil.which", lambda _name: None)
     (note,) = provision.install_missing([WRK], "yes", tmp_path / "log")
     assert note == "Install it with this system's package manager, then run again"
-
-
-def test_the_package_of_a_jdk_has_its_version() -> None:
-    assert toolchain.packages("java", ">=25.0.1") == ("openjdk-25-jdk-headless",)
-    assert toolchain.packages("node", ">=20") == ("nodejs", "npm")
-    assert toolchain.packages("postgres", ">=12") == ("postgresql",)

@@ -30,8 +30,3 @@ def test_a_test_type_brings_its_own_key_and_no_other_is_known(monkeypatch: pytes
     assert "greet_url" in json_schema()["$defs"]["TestEntry"]["properties"]
     with pytest.raises(ValidationError, match="should match pattern"):
         TestEntry.model_validate({**entry, "greet_url": "greet"})
-
-
-def test_urls_are_named_by_their_keys_only() -> None:
-    with pytest.raises(ValidationError, match="each test type has a key of its own"):
-        TestEntry.model_validate({"language": "C", "urls": {"json_url": "/json"}})

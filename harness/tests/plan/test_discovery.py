@@ -37,7 +37,9 @@ def chosen(implementations: tuple[Implementation, ...], **flags: tuple[str, ...]
 def test_values_are_compared_without_case_and_kept_in_ours(tmp_path: Path) -> None:
     entry = {"language": "C", "query_url": "/queries?queries=", "approach": "realistic", "database": "Postgres"}
     entry["framework"] = "Of which it is"
-    (found,) = read(write(tmp_path, "C/x", config("x", default={**entry, "orm": "RAW", "classification": "MICRO"})))
+    ((found,), *_) = read(
+        write(tmp_path, "C/x", config("x", default={**entry, "orm": "RAW", "classification": "MICRO"}))
+    )
     kept = (found.entry.approach, found.entry.database, found.entry.orm, found.entry.classification)
     assert kept == ("Realistic", "postgres", "Raw", "Micro")
     assert found.ready_path == "/queries?queries=1"  # of one row
@@ -46,7 +48,7 @@ def test_values_are_compared_without_case_and_kept_in_ours(tmp_path: Path) -> No
 
 def test_what_shows_what_must_not_be_done_is_verified_by_techempower_s_rules(tmp_path: Path) -> None:
     tests = config("x", default=ENTRY, asleep={**ENTRY, "tags": ["antipattern"]})
-    ordinary, asleep = read(write(tmp_path, "C/x", tests))
+    (ordinary, asleep), *_ = read(write(tmp_path, "C/x", tests))
     assert (ordinary.rules, asleep.rules) == ("tfb", "techempower")
 
 

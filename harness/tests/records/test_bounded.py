@@ -60,12 +60,6 @@ def test_a_configuration_has_no_nul_and_another_document_may() -> None:
     assert bounded.require_no_nul(b'"\\\\u0000"') == b'"\\\\u0000"'  # a backslash and five letters
 
 
-def test_integers_stay_integers_and_fractions_do_not_become_them() -> None:
-    values = bounded.parse(b"[1,1.0,1e3,true]")
-    assert isinstance(values, list)
-    assert [type(value) for value in values] == [int, float, float, bool]
-
-
 def test_toml_is_read_with_a_mark_and_what_is_none_is_told(tmp_path: Path) -> None:
     path = tmp_path / "a.toml"
     path.write_bytes(b"\xef\xbb\xbfa = 1")
@@ -73,7 +67,7 @@ def test_toml_is_read_with_a_mark_and_what_is_none_is_told(tmp_path: Path) -> No
     for data, says in (
         (b"a = " + b"[" * 20_000, "nested too deep"),
         (b"a = ", "not valid TOML"),
-        (b"\xff", "not UTF-8"),
+        (b"\xff", "not valid TOML: .* byte 0xff"),
     ):
         path.write_bytes(data)
         with pytest.raises(ValueError, match=says):

@@ -10,7 +10,7 @@ import pytest
 
 from harness.errors import StoreError, UsageError
 from harness.records import reader, store
-from harness.records.models import SCHEMA_VERSION, Outcome, Trial
+from harness.records.models import SCHEMA_VERSION, Outcome
 from harness.records.store import RunStore
 from harness.tests.doubles import records
 
@@ -68,61 +68,41 @@ def test_a_half_or_broken_line_is_a_problem_and_the_rest_is_read(written: RunSto
     broken.write_text("{}\n")
     known = store.read(written.folder)
     assert list(known.trials) == records.trials()[:-1]
-    assert set(known.problems) == {f"{half}: line 12: cut off", f"{broken}: line 1: implementation: Field required"}
+    assert set(known.problems) == {
+        f"{half}: line 12: cut off, or longer than 16 MiB",
+        f"{broken}: line 1: implementation: Field required",
+    }
 
 
-def test_a_newer_schema_is_read_as_far_as_it_is_known(written: RunStore) -> None:
+def test_a_run_json_that_is_not_there_or_cannot_be_read_is_named(written: RunStore) -> None:
     path = written.folder / "run.json"
-    path.write_text(json.dumps({**json.loads(path.read_text()), "schema_version": SCHEMA_VERSION + 1, "news": 1}))
-    known = store.read(written.folder)
-    assert known.info.run_id == "20260101-000000"
-    assert f"run.json: schema version {SCHEMA_VERSION + 1}: this version knows {SCHEMA_VERSION}" in known.problems[0]
-
-
-def test_an_unreadable_run_json_is_an_error_that_names_it_and_without_one_there_is_no_run(written: RunStore) -> None:
-    path = written.folder / "run.json"
-    for text in ("", "{", "[]"):
+    whole = json.loads(path.read_text())
+    for text, why in (
+        ("", "Invalid JSON"),
+        ("[]", "Input should be an object"),
+        (json.dumps({**whole, "seed": "seven"}), "seed: "),
+        (json.dumps({**whole, "schema_version": SCHEMA_VERSION + 1}), "schema_version: "),
+    ):
         path.write_text(text)
-        with pytest.raises(StoreError, match=rf"^{re.escape(str(path))}: "):
+        with pytest.raises(StoreError, match=rf"^{re.escape(str(path))}: {why}"):
             store.read(written.folder)
     path.unlink()
-    with pytest.raises(StoreError, match="is no run"):
+    with pytest.raises(StoreError, match=rf"^{re.escape(str(path))}: not there"):
         store.read(written.folder)
 
 
-def test_a_damaged_key_of_run_json_is_named_and_another_schema_does_not_go_on(written: RunStore) -> None:
-    path = written.folder / "run.json"
-    document = json.loads(path.read_text())
-    path.write_text(json.dumps({**document, "seed": "seven"}))
-    with pytest.raises(StoreError, match=r"run\.json: seed: "):
-        store.read(written.folder)
-    path.write_text(json.dumps({**document, "schema_version": SCHEMA_VERSION + 1}))
-    with pytest.raises(StoreError, match=r"run\.json: schema version .* cannot go on"):
-        store.read_whole(written.folder)
-
-
-def test_a_line_that_is_too_long_is_passed_over_and_a_document_that_is_too_large_is_named(
+def test_a_line_that_is_too_long_is_not_read_and_a_document_that_is_too_large_is_named(
     written: RunStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(reader, "LINE_BYTES", 4096)
     with (written.folder / "trials.jsonl").open("a") as file:
         file.write("x" * 10_000 + "\n")
-    written.add_trial(records.trials()[0])
     known = store.read(written.folder)
-    assert [problem.rpartition("/")[2] for problem in known.problems] == ["trials.jsonl: line 13: longer than 0 MiB"]
-    assert len(known.trials) == 13
+    assert "trials.jsonl: line 13: cut off, or longer than" in known.problems[0]
+    assert len(known.trials) == 12
     monkeypatch.setattr(reader, "FILE_BYTES", 100)
     with pytest.raises(StoreError, match=r"run\.json: cannot be read: larger than 0\.098 KiB"):
         store.read(written.folder)
-
-
-def test_of_very_many_lines_that_cannot_be_read_the_first_are_named(tmp_path: Path) -> None:
-    path = tmp_path / "trials.jsonl"
-    last, problems = records.trials()[0], list[str]()
-    path.write_text("x\n" * (reader.MOST_PROBLEMS + 50) + last.recorded() + "\n")
-    assert list(reader.read_lines(path, Trial, problems)) == [last]
-    assert problems[-1] == "further lines cannot be read, either"
-    assert len(problems) == reader.MOST_PROBLEMS + 1
 
 
 def test_a_process_is_finished_when_as_many_trials_are_there_as_it_wrote(written: RunStore) -> None:
@@ -164,11 +144,6 @@ def test_a_live_run_holds_its_lock_and_a_dead_one_does_not(written: RunStore) ->
         with pytest.raises(UsageError, match="still going on in another process"), again:
             pass
     assert not store.is_locked(written.folder)
-    (written.folder / store.LOCK).unlink()
-    (written.folder / store.LOCK).symlink_to(written.folder / "victim")
-    with pytest.raises(StoreError, match=r"\.lock: cannot be locked: .*; it is an empty file"), written.locked():
-        pass
-    assert not (written.folder / "victim").exists()
 
 
 def test_a_run_is_found_by_id_beginning_or_path(tmp_path: Path) -> None:
@@ -191,9 +166,9 @@ def test_what_cannot_be_written_names_the_file(written: RunStore, tmp_path: Path
     with pytest.raises(StoreError, match=r"trials\.jsonl: cannot be written: Is a directory; what was measured"):
         written.add_trial(records.trials()[0])
     (tmp_path / "file").touch()
-    with pytest.raises(StoreError, match=r"cannot be made: .*; free space or choose another folder"):
+    with pytest.raises(StoreError, match=r"cannot be written: .*; free space or choose another folder"):
         RunStore(tmp_path / "file" / "run", started_at=0)
-    with pytest.raises(StoreError, match=r"cannot be made: .*; free space or choose another folder"):
+    with pytest.raises(StoreError, match=r"cannot be written: .*; free space or choose another folder"):
         RunStore.new(tmp_path / "file", started_at=0)
 
 

@@ -96,10 +96,7 @@ def row(name: str, position: int, place: tuple[int, int], **more: Any) -> Row:
 
 def unranked(name: str, reason: str) -> Row:
     """One that was kept out."""
-    return Row(
-        implementation=name, load=None, throughput=None, cpu_per_request=None, rss_peak=None, startup_time=None,
-        errors=6, ranked=False, reason=reason, trials=8, dropped=8,
-    )  # fmt: skip
+    return Row(implementation=name, errors=6, ranked=False, reason=reason, trials=8, dropped=8)
 
 
 def table(rows: tuple[Row, ...], load: Load | None = JSON, test_type: str = "json") -> Table:

@@ -47,7 +47,7 @@ def test_a_ratio_has_the_digits_that_the_page_gives_it(ends: tuple[float, float,
 
 
 def test_a_profile_that_ranks_nothing_shows_figures_and_no_ranks() -> None:
-    text = shown(made.info(ranked=False), made.ranking())
+    text = shown(made.info(ranked=False), made.ranking(overall=()))
     assert "Profile smoke checks that things run: its figures rank nothing." in text
     tables = text.partition("json, at")[2]
     assert "80,000" in tables
@@ -74,9 +74,8 @@ def test_what_is_remarked_of_all_rows_is_said_once() -> None:
 def test_loads_at_given_rates_have_the_capacity_at_the_goal_and_latency_over_load() -> None:
     points = tuple(
         RatePoint(
-            purpose=purpose, share=share, rate=1000.0, maximum=0.1234, lag_p99=1e-4, processes=2,
+            purpose=purpose, share=share, rate=1000.0, maximum=0.1234, flags=("client late",),
             percentiles={key: made.estimate(0.002) for key in ("50", "90", "99", "99.9")},
-            dropped=0, flags=("client late",),
         )
         for purpose, share in (("share", 0.5), ("common", None))
     )  # fmt: skip
@@ -111,7 +110,8 @@ def test_the_order_service_has_response_time_and_cpu_by_arrival() -> None:
     assert "order ×8, by the response time of create order" in text
     assert {"12.00", "50.00", "900", "300"} <= set(text.split())
     assert "highest factor at which p99 ≤ 100 ms of create order" in text
-    smoke = shown(made.info(("a",), ranked=False), made.ranking(orders=orders.model_copy(update={"goal": None})))
+    orders = orders.model_copy(update={"goal": None})
+    smoke = shown(made.info(("a",), ranked=False), made.ranking(orders=orders, overall=()))
     assert "rank" not in smoke.partition("order ×8")[2].partition("\n·")[0]
 
 
@@ -166,4 +166,3 @@ def test_markdown_has_the_same_answer_and_as_many_cells_in_every_line_of_a_table
     for block in text.split("\n\n"):
         lines = [line for line in block.splitlines() if line.startswith("|")]
         assert len({line.count("|") for line in lines}) <= 1
-    assert "| vertx-web | Java | vertx-web |" in text

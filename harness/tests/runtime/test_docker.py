@@ -1,5 +1,7 @@
 """The Docker runtime without an engine: names, refusals, what containers are told, how an engine's answers are read."""
 
+import os
+import re
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +12,9 @@ from harness.host import provision
 from harness.plan import profile
 from harness.plan.config import Settings
 from harness.plan.hosts import of_flags
-from harness.runtime import choice, compose, container
-from harness.runtime.docker import image_tag
+from harness.runtime import choice, compose
+from harness.runtime.compose import Project
+from harness.runtime.docker import DockerRuntime, image_tag
 from harness.tests.doubles.implementations import implementation
 from harness.tests.scene import script
 
@@ -24,16 +27,17 @@ def settings(**values: Any) -> Settings:
 @pytest.fixture
 def docker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A client of the test's own: what stands in ``code`` is what it does."""
-    program = script(tmp_path / "docker", f". {tmp_path}/code")
-    monkeypatch.setattr(compose, "client", lambda: str(program))
+    script(tmp_path / "docker", f". {tmp_path}/code")
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
     return tmp_path / "code"
 
 
-@pytest.mark.parametrize(
-    ("name", "tag"), [("express", "tfb/express"), ("Vert.x Web@base", "tfb/vert.x-web-base"), ("c#", "tfb/c")]
-)
-def test_the_image_is_named_after_the_implementation(name: str, tag: str) -> None:
-    assert image_tag(implementation(name=name)) == tag
+def test_the_image_is_named_after_the_implementation_and_no_other_has_its_name() -> None:
+    """Also where a name holds what a tag may not."""
+    assert image_tag(implementation(name="express")) == "tfb/express"
+    tags = [image_tag(implementation(name=name)) for name in ("c", "C", "c#", "c++", "c-a", "c@a", "c--a", "日本")]
+    assert len(set(tags)) == len(tags)
+    assert all(re.fullmatch(r"tfb/[a-z0-9]+(-[a-z0-9]+)*", tag) for tag in tags), tags
 
 
 THREE = of_flags("app", "db", ("c1", "c2"))
@@ -67,30 +71,6 @@ def test_without_an_engine_auto_means_local(docker: Path, monkeypatch: pytest.Mo
     assert choice.choose(wanted, (), tmp_path, run_id="x").name == "local"
 
 
-def state(*, memory: int = 0, **values: Any) -> dict[str, Any]:
-    known = {"Running": False, "OOMKilled": False, "ExitCode": 0, "Error": ""}
-    return {"State": {**known, **values}, "HostConfig": {"Memory": memory}}
-
-
-@pytest.mark.parametrize(
-    ("found", "how"),
-    [
-        (None, "it was removed"),
-        (state(ExitCode=3), "exit status 3"),
-        (state(ExitCode=137), "killed by SIGKILL (exit status 137)"),
-        (state(ExitCode=127, Error="no such file"), "exit status 127 no such file"),
-        (state(ExitCode=137, OOMKilled=True), "out of memory: the machine has no more"),
-        (
-            state(ExitCode=137, OOMKilled=True, memory=64 << 20),
-            "out of memory: it reached its limit of 64 MiB (--test-container-memory)",
-        ),
-    ],
-)
-def test_how_a_container_ended_is_said(found: dict[str, Any] | None, how: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(container, "inspect", lambda *_: found)
-    assert container.ended("4f2a") == how
-
-
 def test_ids_are_picked_out_of_warnings_and_a_failed_listing_is_not_an_empty_one(docker: Path) -> None:
     docker.write_text(f"printf 'WARNING: a\\n{'4f' * 32}\\nsha256:{'a0' * 32}\\n'")
     assert compose.ids("ps") == ["4f" * 32, f"sha256:{'a0' * 32}"]
@@ -98,10 +78,15 @@ def test_ids_are_picked_out_of_warnings_and_a_failed_listing_is_not_an_empty_one
     assert compose.ids("ps") is None
 
 
-def test_a_container_that_a_full_disk_keeps_from_starting_ends_the_run_and_says_what_to_do() -> None:
-    """The next one would not start either; any other failure is its own."""
-    error = compose.not_started("write /x/overlay2/4f: No space left on device")
-    assert isinstance(error, EngineFullError)
-    assert error.exit_code is Exit.ENVIRONMENT
-    assert "make room there (docker builder prune" in str(error)
+def test_a_full_disk_of_the_engine_ends_the_run_and_says_what_to_do(docker: Path, tmp_path: Path) -> None:
+    """The next build or start would not fare better; any other failure is one implementation's."""
+    (tmp_path / "x.dockerfile").touch()
+    runtime = DockerRuntime(project=Project(run_id="x", bridge=False), logs=tmp_path)
+    docker.write_text("echo 'write /x/overlay2/4f: No space left on device'; exit 1")
+    with pytest.raises(EngineFullError, match=r"make room there \(docker builder prune") as error:
+        runtime.build(implementation(tmp_path), tmp_path / "log")
+    assert error.value.exit_code is Exit.ENVIRONMENT
+    assert isinstance(compose.not_started("no space left on device"), EngineFullError)
+    docker.write_text('case "$*" in *build*) echo no such package; exit 1;; *) echo 26.1;; esac')
+    assert runtime.build(implementation(tmp_path), tmp_path / "other.log").status == "failed"
     assert isinstance(compose.not_started("exit status 1"), StartError)

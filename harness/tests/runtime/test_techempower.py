@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from harness.plan.discovery import Implementation
-from harness.runtime.techempower import SECCOMP, build_arguments, is_upstream, parse_allow, run_arguments
+from harness.runtime.techempower import SECCOMP, build_arguments, parse_allow, run_arguments
 from harness.tests.doubles import implementations
 
 
@@ -22,11 +22,6 @@ def arguments(of: Implementation, **more: object) -> list[str]:
     labels = ("--label", "org.tfb.run=1")
     limits = {"TFB_NOFILE": "1000000", "TFB_SERVER_MEMORY": "512m"}
     return run_arguments(of, image="tfb/x", network="net", labels=labels, limits=limits, **more)  # type: ignore[arg-type]
-
-
-def test_a_folder_is_an_upstream_one_unless_its_file_has_a_local_block() -> None:
-    assert is_upstream(implementation())
-    assert not is_upstream(implementation(local={"run": ["x"]}))
 
 
 def test_the_toolset_s_build_arguments_carry_the_name_that_its_file_gives() -> None:
@@ -46,10 +41,8 @@ def test_its_command_is_split_as_a_shell_does() -> None:
     assert arguments(implementation(docker_cmd="run 'a b' --port=1"))[-4:] == ["tfb/x", "run", "a b", "--port=1"]
 
 
-def test_an_existing_database_goes_by_the_toolset_s_name_and_debugging_publishes_the_port() -> None:
-    found = arguments(implementation(), database_host="10.0.0.9", published=4000)
-    assert "tfb-database:10.0.0.9" in found
-    assert "127.0.0.1:4000:3000" in found
+def test_an_existing_database_goes_by_the_toolset_s_name() -> None:
+    assert "tfb-database:10.0.0.9" in arguments(implementation(), database_host="10.0.0.9")
 
 
 @pytest.mark.parametrize(

@@ -9,9 +9,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from harness.errors import StartError
-from harness.runtime import upstream
 from harness.runtime.upstream import UpstreamProcess
-from harness.tests.doubles.implementations import implementation
 
 
 def asked(url: str, times: int) -> int:
@@ -46,13 +44,3 @@ def test_calls_and_their_sum_are_counted_from_the_reset_on_however_late_it_is_re
         running.child.stop()
     with pytest.raises(StartError, match="toolset/upstream ended"):
         running.stats()
-
-
-def test_only_an_implementation_that_fans_out_gets_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    started, fans_out = object(), implementation(fan_out_url="/fan-out?calls=")
-    monkeypatch.setattr(upstream, "_shared", lambda: started)
-    monkeypatch.setattr(upstream, "available", lambda: True)
-    assert upstream.upstream_for(implementation()) is None
-    assert upstream.upstream_for(fans_out) is started
-    monkeypatch.setattr(upstream, "available", lambda: False)
-    assert upstream.upstream_for(fans_out) is None

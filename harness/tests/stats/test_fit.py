@@ -12,8 +12,8 @@ from harness.studies import coverage
 from harness.studies.worlds import World, draw
 
 
-def compared(values: dict[str, dict[tuple[int, int], float]], deployments: dict[int, int] | None = None) -> fit.Means:
-    return Tables({ONLY: values}, deployments or {}).means()
+def compared(values: dict[str, dict[tuple[int, int], float]]) -> fit.Means:
+    return Tables({ONLY: values}).means()
 
 
 def difference(table: fit.Means, one: str, other: str) -> pairs.Differences:
@@ -65,14 +65,6 @@ def test_a_single_process_is_taken_to_differ_from_fresh_ones_by_five_per_cent() 
     )
 
 
-def test_one_figure_alone_has_no_interval() -> None:
-    table = compared({"a": {(0, 0): 100.0}, "b": {(0, 0): 200.0}})
-    found = difference(table, "b", "a")
-    assert found.value[0] == pytest.approx(math.log(2))
-    assert np.isnan(found.half_width(0.95)[0])
-    assert not pairs.significant(table, 0.05).any()
-
-
 def test_a_server_that_missed_a_slow_process_number_is_not_the_faster_for_it() -> None:
     """All are twice as slow in process 1, in which c did not run."""
     values = {
@@ -81,20 +73,6 @@ def test_a_server_that_missed_a_slow_process_number_is_not_the_faster_for_it() -
     }
     del values["c"][1, 0], values["c"][1, 1]
     assert difference(compared(values), "b", "c").value[0] == pytest.approx(0.0, abs=1e-9)
-
-
-def test_a_deployment_as_a_whole_cancels_and_is_the_unit() -> None:
-    """Deployment 1 is ten times as fast; its four processes are no more than one voice."""
-    generator = np.random.default_rng(3)
-    values: dict[str, dict[tuple[int, int], float]] = {"a": {}, "b": {}}
-    where = {process: process % 2 for process in range(8)}
-    for process, deployment in where.items():
-        favour = 0.2 if deployment else 0.0
-        for name, truth in (("a", 0.0), ("b", 0.1 + favour)):
-            values[name][process, 0] = math.exp(truth + math.log(10) * deployment + generator.normal() * 0.001)
-    merged, plain = compared(values, where), compared(values)
-    assert difference(merged, "b", "a").value[0] == pytest.approx(0.2, abs=0.005)
-    assert difference(merged, "b", "a").half_width(0.95)[0] > 2 * difference(plain, "b", "a").half_width(0.95)[0]
 
 
 DRIFTING = (88.9, 94.8, 101.3, 106.9, 110.3)
@@ -143,28 +121,25 @@ def test_a_server_far_noisier_than_the_others_keeps_its_own_variance() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "most_false"),
+    ("name", "most_false", "found"),
     [
-        ("2 processes x 5 rounds", 0.06),
-        ("1 process x 4 rounds", 0.08),
-        ("5 x 1", 0.08),
-        ("3 x 1", 0.08),
-        ("15 x 1", 0.08),
+        ("2 processes x 5 rounds", 0.06, (0.1, 0.5)),
+        ("1 process x 4 rounds", 0.08, (0.0, 0.2)),
+        ("5 x 1", 0.08, (0.3, 0.9)),
+        ("3 x 1", 0.08, (0.1, 0.6)),
+        ("15 x 1", 0.08, (0.85, 0.99)),
     ],
 )
-def test_intervals_hold_and_equal_servers_are_rarely_told_apart(name: str, most_false: float) -> None:
-    """150 runs show a share to ±3.5 %: ``harness.studies.coverage`` has the exact table."""
-    found = coverage.judge(coverage.WORLDS[name], 150, seed=3)
-    assert 0.92 <= found.held <= 0.99
-    assert found.false <= most_false
-    assert found.false_of_equal <= most_false
-
-
-def test_differences_are_found_as_often_as_processes_allow() -> None:
-    few, many = (coverage.judge(coverage.WORLDS[name], 60, seed=4) for name in ("3 x 1", "15 x 1"))
-    assert many.told_10 > 0.85
-    assert many.told_20 > 0.99
-    assert few.told_10 < few.told_20 < many.told_20
+def test_intervals_hold_equal_servers_are_rarely_told_apart_and_others_are(
+    name: str, most_false: float, found: tuple[float, float]
+) -> None:
+    """150 runs show a share to ±3.5 %: ``harness.studies.coverage`` has the exact table. Found: of 10 % and of 20 %."""
+    shown = coverage.judge(coverage.WORLDS[name], 150, seed=3)
+    assert 0.92 <= shown.held <= 0.99
+    assert shown.false <= most_false
+    assert shown.false_of_equal <= most_false
+    assert shown.told_10 >= found[0]
+    assert shown.told_20 >= found[1]
 
 
 def test_the_mean_of_several_tables_knows_that_they_share_processes() -> None:

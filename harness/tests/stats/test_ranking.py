@@ -7,7 +7,7 @@ import pytest
 
 from harness.plan.profile import Processes
 from harness.records import models
-from harness.records.models import Closed, Gate, Load, Outcome, RunInfo, Trial
+from harness.records.models import Closed, Gate, Load, Outcome, RunInfo, Scenario, Trial
 from harness.stats.compare import noise_floor
 from harness.stats.model import Quantity, Ranking, Table
 from harness.stats.ranking import rank
@@ -18,6 +18,9 @@ from harness.tests.doubles.runs import LOAD, MACHINE, run_info, trial, trials
 NAMES = ["vertx", "es4x", "resteasy", "express"]
 LOADS: dict[str, tuple[Load, ...]] = dict.fromkeys(("json", "db", "query"), (LOAD,))
 TWO = Processes(minimum=2, maximum=2)
+C16, C256 = (Closed(connections=count) for count in (16, 256))
+Q1, Q20 = (Closed(connections=64, queries=count) for count in (1, 20))
+X4, X8 = (Scenario(factor=factor, connections=64) for factor in (4.0, 8.0))
 
 
 def played(truth: tuple[float, ...] = (1.5, 0.7, 0.0, 0.0)) -> tuple[RunInfo, list[Trial]]:
@@ -93,6 +96,14 @@ def test_what_failed_verification_or_answered_wrongly_under_load_has_no_rank() -
     }
 
 
+def test_a_profile_that_only_checks_that_things_run_shows_figures_and_ranks_nothing() -> None:
+    info, made = played()
+    ranking = ranked(info.model_copy(update={"settings": {"profile": {"ranked": False}}}), made)
+    rows = ranking.test_types["db"].headline.rows
+    assert all(row.throughput and not row.ranked for row in rows)
+    assert (ranking.overall, ranking.notes) == ((), ())
+
+
 def test_gates_keep_trials_out_and_flag_what_they_warn_of() -> None:
     info, made = played()
     fail = Gate(name="errors", outcome=Outcome.FAIL, value=1.0, threshold=0.0, word="errors")
@@ -115,22 +126,30 @@ def test_the_witness_stands_for_no_cell() -> None:
     assert ranked(info, made + other).test_types == ranked(info, made).test_types
 
 
-def test_the_headline_is_the_load_that_was_visited_most_else_each_ones_best() -> None:
-    few, many = Closed(connections=256), Closed(connections=16)
-    info = run_info(["a", "b"], TWO, loads={"json": (few, many)})
-    once = [trial(n, 900.0 + p, p, load=few) for n in "ab" for p in range(2)]
-    often = [trial(n, 100.0 + p + r, p, r, load=many) for n in "ab" for p in range(2) for r in range(4)]
-    assert ranked(info, once + often).test_types["json"].headline.load == many
-    even = ranked(info, once + [t for t in often if t.round == 0]).test_types["json"].headline
-    assert even.load is None
-    assert {row.load for row in even.rows} == {few}
-
-
-def test_of_query_counts_the_highest_is_the_headline() -> None:
-    loads = tuple(Closed(connections=64, queries=q) for q in (1, 20))
-    info = run_info(["a", "b"], TWO, loads={"query": loads})
-    made = [trial(n, 1000.0 + p, p, test_type="query", load=load) for n in "ab" for p in range(2) for load in loads]
-    assert ranked(info, made).test_types["query"].headline.load == loads[1]
+@pytest.mark.parametrize(
+    ("visits", "headline", "rows"),
+    [
+        ({C256: 1, C16: 4}, C16, C16),
+        ({C256: 1, C16: 1}, None, C256),  # each one's best
+        ({Q1: 2, Q20: 1}, Q20, Q20),
+        ({X8: 2, X4: 2}, X8, X8),
+        ({X8: 1, X4: 3}, X4, X4),
+    ],
+)
+def test_the_headline_is_the_load_with_most_visits_or_queries_or_arrivals_else_each_ones_best(
+    visits: dict[Load, int], headline: Load | None, rows: Load
+) -> None:
+    info = run_info(["a", "b"], TWO, loads={"test": tuple(visits)})
+    made = [
+        trial(name, 100.0 + 800 * (load == C256) + p + r, p, r, test_type="test", load=load)
+        for name in "ab"
+        for p in range(2)
+        for load, count in visits.items()
+        for r in range(count)
+    ]
+    found = ranked(info, made).test_types["test"].headline
+    assert found.load == headline
+    assert {row.load for row in found.rows} == {rows}
 
 
 def test_the_floor_has_no_rank_and_the_others_say_how_far_above_it_they_are() -> None:
@@ -182,16 +201,27 @@ def test_one_process_of_each_is_said_with_what_its_intervals_rest_on(rounds: int
     assert (first.throughput.estimate.low is None) == (rounds == 1)
 
 
-def test_ratios_of_a_merged_run_are_within_its_deployments() -> None:
-    info, made = played()
-    faster = [t.model_copy(update={"throughput": t.throughput * (10 if t.process else 1)}) for t in made]
-    sets = tuple(models.MachineSet(name=f"d{p}", machine=MACHINE, processes=(p,)) for p in range(2))
-    ranking = ranked(info.model_copy(update={"sets": sets}), faster)
-    row = next(row for row in ranking.test_types["db"].headline.rows if row.implementation == "vertx")
-    assert row.throughput.to_reference.value == pytest.approx(math.exp(1.5), rel=0.1)
-    low, high = row.throughput.estimate.values
+def test_ratios_of_a_merged_run_are_within_its_deployments_which_are_the_unit() -> None:
+    """The second deployment is ten times as fast, and favours b: its four processes are no more than one voice."""
+    generator = np.random.default_rng(3)
+    sets = [models.MachineSet(name=f"d{d}", machine=MACHINE, processes=tuple(range(d, 8, 2))) for d in range(2)]
+    made = [
+        trial(name, 10.0 ** (3 + p % 2) * math.exp(0.2 * (p % 2) * (name == "b") + generator.normal() * 0.001), p)
+        for name in "ab"
+        for p in range(8)
+    ]
+    info = run_info(["a", "b"], TWO, reference="a")
+    merged, plain = ranked(info.model_copy(update={"sets": tuple(sets)}), made), ranked(info, made)
+    of_merged, of_plain = (
+        next(row.throughput for row in each.test_types["json"].headline.rows if row.implementation == "b")
+        for each in (merged, plain)
+    )
+    assert of_merged.to_reference.value == pytest.approx(math.exp(0.1), rel=0.005)
+    half_widths = [math.log(each.to_reference.high / each.to_reference.low) for each in (of_merged, of_plain)]
+    assert half_widths[0] > 2 * half_widths[1]
+    low, high = of_merged.estimate.values
     assert high / low < 1.3
-    assert any("2 deployments" in note for note in ranking.notes)
+    assert any("2 deployments" in note for note in merged.notes)
 
 
 def test_a_run_that_measured_nothing_yet_has_empty_tables() -> None:

@@ -2,8 +2,7 @@
 
 import pytest
 
-from harness.records.models import Closed, Load, Scenario
-from harness.stats.values import Cell, headline_load
+from harness.stats.values import Cell
 from harness.tests.doubles.runs import trial
 
 SETTLED, FALLING = (10.0, 10.5, 9.5, 10.0), (20.0, 14.0, 11.0, 10.0)  # microseconds of CPU per request, trial by trial
@@ -44,20 +43,3 @@ def test_a_server_whose_cost_falls_while_it_is_measured_is_not_warm(
 def test_a_trial_whose_cpu_could_not_be_read_hides_no_warm_up() -> None:
     falling = [trial("jit", 1000.0, 0, round_, cpu=cost * 1e-6) for round_, cost in enumerate(FALLING)]
     assert not Cell([*falling, *(trial("jit", 1000.0, 1, round_, cpu=0.0) for round_ in range(2))]).warm
-
-
-X4, X8 = (Scenario(factor=factor, connections=64) for factor in (4.0, 8.0))
-
-
-@pytest.mark.parametrize(
-    ("visits", "shown"),
-    [
-        ({Closed(connections=16): 2, Closed(connections=64): 2}, None),  # each one's best
-        ({Closed(connections=16): 5, Closed(connections=64): 2}, Closed(connections=16)),
-        ({X8: 2, X4: 2}, X8),
-        ({X8: 1, X4: 3}, X4),
-    ],
-)
-def test_a_reader_sees_first_the_load_with_most_trials(visits: dict[Load, int], shown: Load | None) -> None:
-    cells = {load: Cell([trial("a", 1000.0, 0, n, load=load) for n in range(count)]) for load, count in visits.items()}
-    assert headline_load({"a": cells}) == shown

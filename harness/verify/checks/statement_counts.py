@@ -48,7 +48,8 @@ _WORKS = re.compile(
     r"""
       \|\|
     | (?<![\w$:]) (?! (?: select | from | where | and | or | not | in | as | on | by | any | exists | lateral | cast
-                        | coalesce | row | limit | offset | values | copy | materialized ) \b )
+                        | coalesce | row | limit | offset | values | copy | materialized | first | next | case | when
+                        | then | else | is | like | between | using | all | union | distinct ) \b )
       "?[a-z_]\w*"? \s* \(
     | (?<![\w$]) order\s+by\s (?! \s* (?: "?\w+"? \. )* "?id"? (?![\w$"]) )
     """,

@@ -440,9 +440,6 @@ export interface RatePoint {
     [k: string]: Estimate;
   };
   maximum: number | null;
-  lag_p99: number | null;
-  processes: number;
-  dropped: number;
   flags: string[];
 }
 /**
@@ -501,7 +498,6 @@ export interface OrderPoint {
   };
   answered: number;
   failed: number;
-  processes: number;
 }
 /**
  * The latency distribution of a cell in seconds: mean and percentiles are medians over its processes.

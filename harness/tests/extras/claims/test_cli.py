@@ -27,7 +27,7 @@ def test_the_list_has_every_claim_with_its_last_verdict(results: str, capsys: py
     assert "supported" in row
     assert [name for name in read() if not any(line.startswith(name) for line in lines)] == []
     assert cli.main(["claims", "multiple-queries", "--results", results]) == 0
-    assert "├" in (whole := capsys.readouterr().out)
+    assert "●" in (whole := capsys.readouterr().out)
     assert "a-thousand-threads" not in whole
 
 

@@ -56,8 +56,6 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (tmp_path / name).chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
     monkeypatch.setenv("PLACE", str(tmp_path))
-    for module in ("harness.runtime.compose", "harness.extras.deployments.machine"):
-        monkeypatch.setattr(f"{module}.client", lambda: str(tmp_path / "docker"))
     return tmp_path
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from harness import cli
-from harness.errors import Exit, OutputError
+from harness.errors import EnvironmentLacksError, Exit
 from harness.extras.gate.cli import Outputs, in_time, show
 from harness.extras.gate.judge import RequestVerdict
 from harness.plan import profile
@@ -61,7 +61,7 @@ def test_a_page_says_what_the_session_said_escapes_it_and_needs_nothing_else(tmp
 
 
 def test_a_page_that_finds_no_room_is_told_and_the_verdict_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(OutputError, match="/dev/full: cannot be written: No space left on device"):
+    with pytest.raises(EnvironmentLacksError, match="/dev/full: cannot be written: No space left on device"):
         show(judged(session(np.random.default_rng(1), 1.2)), Outputs(html="/dev/full"))
     assert "slower: item" in capsys.readouterr().out
 

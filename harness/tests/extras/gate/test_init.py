@@ -50,6 +50,12 @@ UVICORN = "-m uvicorn --port $PORT --log-level warning"
             "",
         ),
         (
+            {"pyproject.toml": "", "poetry.lock": "", "web.py": "app = FastAPI()\n"},
+            "poetry install && poetry run pip install uvicorn",
+            f"{UVICORN} web:app",
+            "",
+        ),
+        (
             {"go.mod": "", "cmd/shop/main.go": "package main\n", "shop.go": "package shop\n"},
             "go build -o server ./cmd/shop",
             "./server",

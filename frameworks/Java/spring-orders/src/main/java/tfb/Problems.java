@@ -1,6 +1,7 @@
 package tfb;
 
 import java.net.URI;
+import java.util.concurrent.atomic.AtomicLong;
 import java.util.stream.Collectors;
 import org.springframework.beans.TypeMismatchException;
 import org.springframework.dao.DataAccessException;
@@ -25,10 +26,14 @@ class Problems extends ResponseEntityExceptionHandler {
 
     private static final URI BLANK = URI.create("about:blank");
     private static final System.Logger LOG = System.getLogger(Problems.class.getName());
+    private static final AtomicLong LOGGED = new AtomicLong();
 
     @ExceptionHandler({DataAccessException.class, TransactionException.class})
     ResponseEntity<Object> database(Exception failure, WebRequest request) {
-        LOG.log(System.Logger.Level.ERROR, "The database failed: {0}", failure.getMessage());
+        long second = System.nanoTime() / 1_000_000_000;
+        if (LOGGED.getAndSet(second) != second) { // one line a second, not one a request
+            LOG.log(System.Logger.Level.ERROR, "The database failed: {0}", failure.getMessage());
+        }
         HttpStatus status = HttpStatus.SERVICE_UNAVAILABLE;
         ProblemDetail problem = ProblemDetail.forStatusAndDetail(status, "The database did not answer as expected");
         return handleExceptionInternal(failure, problem, new HttpHeaders(), status, request);

@@ -18,6 +18,7 @@ import java.util.Collections;
 import java.util.concurrent.Callable;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.Future;
+import java.util.concurrent.atomic.AtomicLong;
 
 /** The calls on the server's managed executor, which is not the pool that the requests are on. */
 @Path("fan-out")
@@ -26,6 +27,7 @@ import java.util.concurrent.Future;
 public class FanOutResource {
 
     private static final System.Logger LOG = System.getLogger(FanOutResource.class.getName());
+    private static final AtomicLong LOGGED = new AtomicLong();
 
     @Resource
     private ManagedExecutorService threads;
@@ -56,7 +58,10 @@ public class FanOutResource {
                 sum += value.get();
             }
         } catch (ExecutionException failure) {
-            LOG.log(System.Logger.Level.ERROR, "The upstream failed: {0}", failure.getMessage());
+            long second = System.nanoTime() / 1_000_000_000;
+            if (LOGGED.getAndSet(second) != second) { // one line a second, not one a request
+                LOG.log(System.Logger.Level.ERROR, "The upstream failed: {0}", failure.getMessage());
+            }
             throw new ServiceUnavailableException();
         }
         return new FanOut(calls.value(), sum);
