@@ -80,9 +80,10 @@ def parse(body: bytes) -> Page:
     """Parse as an HTML5 browser does."""
     tree = LexborHTMLParser(body.decode("utf-8", "replace"))
     nodes = tree.css("*")
-    title = tree.css_first("title")
+    title, table = tree.css_first("title"), tree.css_first("table")  # of further ones rows are missing in this one
+    rows = table.css("tr") if table else []
     return Page(
-        rows=tuple(tuple(cell.text(deep=True) for cell in row.css("th, td")) for row in tree.css("table tr")),
+        rows=tuple(tuple(cell.text(deep=True) for cell in row.css("th, td")) for row in rows),
         elements=tuple(node.tag or "" for node in nodes),
         attributes=tuple(
             (node.tag or "", name.lower(), value or "") for node in nodes for name, value in node.attributes.items()
