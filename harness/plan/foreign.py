@@ -72,6 +72,7 @@ def _leniently(model: type[Model], raw: object, usual: Mapping[str, str]) -> tup
 def _set_aside(entry: dict[str, object], error: ValidationError, usual: Mapping[str, str]) -> list[str]:
     """Take out the keys that a validation objected to, a warning each; raises ConfigError for the local block."""
     warnings: dict[str, str] = {}
+    known = keys_of(json_schema())
     for violation in error.errors():
         location = [str(part) for part in violation["loc"]] or ["urls"]  # the model's own gathering of them
         key = location[-1] if location[0] == "urls" else location[0]
@@ -83,7 +84,7 @@ def _set_aside(entry: dict[str, object], error: ValidationError, usual: Mapping[
             )
         if key in entry and key not in warnings and (key, entry[key]) not in usual.items():
             if violation["type"] == "extra_forbidden":
-                near = suggest(key, keys_of(json_schema()) - {key})
+                near = suggest(key, known - {key})
                 warnings[key] = f"{key}: unknown key, set aside" + (f"; {near}" if near.endswith("?") else "")
             else:
                 instead = f"taken to be {usual[key]!r}" if key in usual else "set aside"
