@@ -59,6 +59,7 @@ def _leniently(model: type[Model], raw: object, usual: Mapping[str, str]) -> tup
         raise ConfigError(f"should be an object (found {raw!r:.40})")
     entry: dict[str, object] = {**usual, **{str(key): value for key, value in raw.items()}}
     warnings: dict[str, str] = {}
+    known = keys_of(json_schema())
     while True:
         try:
             return model.model_validate(entry, context=ANY_DATABASE), list(warnings.values())
@@ -77,7 +78,7 @@ def _leniently(model: type[Model], raw: object, usual: Mapping[str, str]) -> tup
                     continue
                 found = entry.pop(key)
                 if violation["type"] == "extra_forbidden":
-                    near = suggest(key, keys_of(json_schema()) - {key})
+                    near = suggest(key, known - {key})
                     warnings[key] = f"{key}: unknown key, set aside" + (f"; {near}" if near.endswith("?") else "")
                 else:
                     instead = f"taken to be {usual[key]!r}" if key in usual else "set aside"
