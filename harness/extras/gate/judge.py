@@ -105,7 +105,7 @@ def judge(
     found = tuple(_decide(one, sure.get(name), fail_over, minutes, few[name], lasting) for name, one in shown.items())
     waited = {name: paired(_at_rate(records, name), "median response time") for name in tables if name != ALL}
     medians = intervals(waited, 1 - errors[0], 1 - errors[1], luck=0.0)
-    found = tuple(_held_up(one, medians.get(one.request)) for one in found)
+    found = tuple(_held_up(one, medians.get(one.request), _at_most(records, one.request, errors[0])) for one in found)
     most = max((one for one in found if one.rate), key=lambda one: one.rate or 0.0, default=None)
     order: tuple[Verdict, ...] = ("failed", "slower", "cannot tell", "faster", "the same")
     return GateResult(
@@ -219,22 +219,27 @@ def _decide(
     )
 
 
-def _held_up(one: RequestVerdict, median: tuple[Ratio, Ratio] | None) -> RequestVerdict:
+def _held_up(one: RequestVerdict, median: tuple[Ratio, Ratio] | None, most: Ratio | None) -> RequestVerdict:
     """Slower where answers come far later, or far fewer at most: what waits, for a database or a lock, costs no CPU."""
     if one.reason or one.verdict == "slower" or one.metric != "CPU per request":
         return one
     update: dict[str, object] = {}
-    if (rate := one.throughput) and rate.low and rate.high and rate.high < 1 / LATER:
-        found = Ratio(value=1 / rate.value, low=1 / rate.high, high=1 / rate.low)
-        update = {"metric": "time per answer of a closed loop", "ratio": found, "noise": None, "values": None}
+    if most and _bounds(most)[0] > LATER:
+        update = {"metric": "time per answer of a closed loop", "ratio": most, "noise": None, "values": None}
     if median and _bounds(median[0])[0] > LATER and _bounds(median[1])[0] <= 1 <= _bounds(median[1])[1]:
         values = one.p50 and one.p50[:2]
         update = {"metric": "median response time", "ratio": median[0], "noise": median[1], "values": values}
-    return (
-        one.model_copy(update={**update, "verdict": "slower", "minutes_more": None, "detectable": None})
-        if update
-        else one
-    )
+    if not update:
+        return one
+    return one.model_copy(update={**update, "verdict": "slower", "minutes_more": None, "detectable": None})
+
+
+def _at_most(records: RunRecords, name: str, error: float) -> Ratio | None:
+    """Time per answer of a closed loop, of head over base or over its copy: the ratio that says less."""
+    closed = [t for t in _measured(records, name) if t.load.kind == "closed" and t.rankable]
+    found = [_ratio(closed, name, "throughput", 1 - error, side) for side in (BASE, COPY)]
+    times = [Ratio(value=1 / r.value, low=1 / r.high, high=1 / r.low) for r in found if r and r.low and r.high]
+    return min(times, key=lambda each: each.low or 0.0) if len(times) == len(found) else None
 
 
 def _few(records: RunRecords, name: str, table: Paired | None, minutes: float) -> str:
@@ -261,13 +266,13 @@ def _bounds(found: Ratio) -> tuple[float, float]:
 # ---- what stands beside it, and what is wrong -----------------------------------------------------------------------
 
 
-def _ratio(trials: Sequence[Trial], name: str, metric: str) -> Ratio | None:
-    """Of head over base; None where they had several loads."""
+def _ratio(trials: Sequence[Trial], name: str, metric: str, level: float = 0.95, side: str = BASE) -> Ratio | None:
+    """Of head over base, or over its copy; None where they had several loads."""
     loads = {trial.load for trial in trials if trial.test_type == name}
     if len(loads) != 1:
         return None
     load = loads.pop()
-    return ratio(trials, (HEAD, name, load), (BASE, name, load), metric, 0.95)
+    return ratio(trials, (HEAD, name, load), (side, name, load), metric, level)
 
 
 def _medians(trials: Sequence[Trial], metric: str) -> tuple[float, float, float] | None:
