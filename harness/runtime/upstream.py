@@ -16,11 +16,8 @@ class UpstreamProcess:
     """Answers until this process ends, which stops all that it has started."""
 
     def __init__(self) -> None:
-        command = [
-            str(crates.upstream()),
-            "--delay-ms",
-            f"{DELAY_MILLISECONDS}",
-        ]  # on a free port of the loopback address
+        # On a free port of the loopback address.
+        command = [str(crates.upstream()), "--delay-ms", f"{DELAY_MILLISECONDS}"]
         self.child = process.Child(command, stdin=process.PIPE, stdout=process.PIPE, stderr=process.DEVNULL)
         self.url = f"http://127.0.0.1:{self._line()['port']}/value"  # what UPSTREAM_URL holds
 

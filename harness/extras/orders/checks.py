@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import partial
 from itertools import chain
 
-from harness.extras.orders.model import Answer, OrderEvidence, differences, judging, told, total, wanted
+from harness.extras.orders.model import Answer, OrderEvidence, differences, judging, same, told, total, wanted
 from harness.verify.checks import Finding, shown
 
 order_check = partial(judging, OrderEvidence, "order")
@@ -66,7 +66,7 @@ def answer_agrees(seen: OrderEvidence) -> Iterator[Finding]:
     for answer in _written(seen):
         number = answer.call.order or answer.id or 0
         stored = answer.settled.get(number)
-        if stored and answer.fits and answer.document != wanted(answer.call, number, stored):
+        if stored and answer.fits and not same(answer.document, wanted(answer.call, number, stored)):
             message = f"{answer.call}: the answer is not the order that is stored"
             yield Finding(message, expected=told(stored), actual=body(answer))
 
@@ -113,7 +113,7 @@ def reads_are_current(seen: OrderEvidence) -> Iterator[Finding]:
         due = _due(answer)
         if due is None and answer.status == 404:
             continue
-        if due is not None and answer.status == 200 and (not answer.fits or answer.document == due):
+        if due is not None and answer.status == 200 and (not answer.fits or same(answer.document, due)):
             continue
         yield Finding(
             f"{answer.call}: not what the tables hold"

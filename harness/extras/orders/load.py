@@ -18,7 +18,7 @@ from string import Template
 from typing import Any
 
 from harness.errors import LoadError
-from harness.extras.orders.model import Call, Order, Orders, Prices, applied, judging, told, wanted
+from harness.extras.orders.model import Call, Order, Orders, Prices, applied, judging, same, told, wanted
 from harness.extras.orders.tables import OrderTables, order_tables
 from harness.plan.orders import USE_CASES, Step
 from harness.records import bounded
@@ -192,7 +192,7 @@ def _agrees(step: Stepped, number: int, state: Order | None) -> bool:
         found = bounded.parse(step.body.encode("utf-8", "surrogatepass"))
     except ValueError:
         return False
-    return state is not None and found == wanted(step.call, number, state)
+    return state is not None and same(found, wanted(step.call, number, state))
 
 
 load_check = partial(judging, OrderLoad, LOAD)

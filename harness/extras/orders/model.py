@@ -1,5 +1,6 @@
 """Orders as JSON has them and as the tables hold them, what was seen of them, and what a write makes of them."""
 
+import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -181,6 +182,11 @@ def wanted(call: Call, number: int, order: Order) -> object:
     one = next((item for item in items if item["itemId"] == call.item), None)
     documents = {"list orders": head, "read items": items, "read item": one}
     return documents.get(call.operation, {**head, "items": items})
+
+
+def same(found: object, expected: object) -> bool:
+    """Whether documents are equal as JSON, in which 2.0 is no integer; names may stand in any order."""
+    return json.dumps(found, sort_keys=True) == json.dumps(expected, sort_keys=True)
 
 
 def told(order: Order | None) -> str:

@@ -123,8 +123,8 @@ def test_a_server_far_noisier_than_the_others_keeps_its_own_variance() -> None:
 @pytest.mark.parametrize(
     ("name", "most_false", "found"),
     [
-        ("2 processes x 5 rounds", 0.06, (0.0, 0.25)),
-        ("1 process x 4 rounds", 0.08, (0.0, 0.05)),
+        ("2 processes x 5 rounds", 0.06, (0.02, 0.25)),
+        ("1 process x 4 rounds", 0.08, (0.02, 0.05)),
         ("5 x 1", 0.08, (0.25, 0.8)),
         ("3 x 1", 0.08, (0.05, 0.4)),
         ("15 x 1", 0.08, (0.85, 0.99)),

@@ -51,8 +51,9 @@ def fortunes_in_order(evidence: Evidence) -> Iterator[Finding]:
     """One table: a header, then every row of the database and the added one, sorted by message."""
     for exchange in evidence.good:
         page = parse(exchange.body)
-        held = [version for version in evidence.fortunes if version.may_answer(exchange)]
-        yield from min((list(_compare(page, version.rows)) for version in held), key=len, default=[])
+        # Where a clock was set back, no version may be of the time: each of them would be right then.
+        held = [version for version in evidence.fortunes if version.may_answer(exchange)] or evidence.fortunes
+        yield from min((list(_compare(page, version.rows)) for version in held), key=len)
 
 
 @each("fortune.3", FORTUNE)

@@ -202,7 +202,8 @@ def numbers_change(evidence: Evidence) -> Iterator[Finding]:
             steps.update({(number - table[i]) % HIGHEST_NUMBER for table in held if i in table})
     step, times = max(steps.items(), key=lambda each: each[1], default=(0, 0))
     if tails(times, answered, len(TWINS) / HIGHEST_NUMBER)[1] * HIGHEST_NUMBER < FALSE_ALARM:
-        message = f"{times} of {answered} rows were answered with the number that they had plus {step}"
+        how = f" plus {step}" if step else ""
+        message = f"{times} of {answered} rows were answered with the number that they had{how}"
         yield Finding(message, expected="new random numbers")
 
 

@@ -20,9 +20,9 @@ PAGE = (
 )
 
 
-def objections(page: str, encoding: str = "utf-8") -> set[str]:
+def objections(page: str, encoding: str = "utf-8", fortunes: Version[str] = FORTUNES) -> set[str]:
     pages = [exchange(page.encode(encoding, "replace"))]
-    evidence = Evidence(test_type="fortune", exchanges=pages, fortunes=[FORTUNES])
+    evidence = Evidence(test_type="fortune", exchanges=pages, fortunes=[fortunes])
     return {
         check.name
         for check in CHECKS.values()
@@ -72,3 +72,9 @@ def test_pages_that_differ_are_told_apart(page: str, check: str) -> None:
 
 def test_a_page_in_another_encoding_is_not_utf_8() -> None:
     assert "page-is-html" in objections(PAGE, "latin-1")
+
+
+def test_a_page_of_a_time_of_which_no_version_is_known_is_still_looked_at() -> None:
+    over = Version(rows=FORTUNES.rows, until=-1.0)
+    assert "fortunes-in-order" not in objections(PAGE, fortunes=over)
+    assert "fortunes-in-order" in objections(PAGE.replace("フ", "?"), fortunes=over)

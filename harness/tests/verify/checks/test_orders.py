@@ -72,6 +72,15 @@ def test_another_order_s_document_is_not_what_a_change_may_answer() -> None:
     assert [each.outcome for each in judge(seen) if each.check == "answer-agrees"] == [Outcome.FAIL]
 
 
+@pytest.mark.parametrize(("quantity", "outcome"), [("2", Outcome.PASS), ("2.0", Outcome.FAIL)])
+def test_an_integer_has_no_fraction(quantity: str, outcome: Outcome) -> None:
+    call = CALLS.call("read order", 5)
+    body = json.dumps(wanted(call, 5, ASKED)).replace('"quantity": 2', f'"quantity": {quantity}')
+    one = Answer(call=call, exchange=exchange(body, call), before={5: ASKED})
+    seen = Evidence(test_type="order", extension=OrderEvidence(answers=[one]))
+    assert [each.outcome for each in judge(seen) if each.check == "reads-are-current"] == [outcome]
+
+
 def test_a_load_of_orders_goes_through_customers_and_items_in_turn() -> None:
     prices = dict.fromkeys(range(1, 1001), Decimal("2.00"))
     first, second, *_, last = loaded(1000, prices)
