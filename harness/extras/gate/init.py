@@ -47,8 +47,12 @@ status = 200
 # id = {{ range = [1, 1000] }}
 # quantity = {{ list = [1, 2, 3] }}
 """
-# @app.get("/x"), app.get('/x', …), @GetMapping("/x"), HandleFunc("GET /x", …); not one with a parameter, {id} or :id.
-ROUTE = re.compile(r"""(?:\.get|\bGetMapping|\bHandle(?:Func)?|\.route)\(\s*["'](?:GET )?(/[\w./-]*)["']""")
+# @app.get("/x"), app.get('/x', …), @GetMapping("/x"), MapGet("/x", …), HandleFunc("GET /x", …), get '/x' do; not one
+# with a parameter, {id} or :id.
+ROUTE = re.compile(
+    r"""(?:(?:\.get|\bGetMapping|\.MapGet|\bHandle(?:Func)?|\.route)\(|^\s*get )\s*["'](?:GET )?(/[\w./-]*)["']""",
+    re.MULTILINE,
+)
 # app = FastAPI(…), api: Flask = Flask(…), application = create_app()
 APPLICATION = re.compile(
     r"^(\w+)(?: *: *[\w.]+)? *= *(?:\w+\.)?(?:FastAPI|Starlette|Litestar|Quart|Sanic|Flask|\w+_app)\(", re.MULTILINE

@@ -35,7 +35,8 @@ def _said(one: RequestVerdict) -> str:
 
 
 def _minutes(more: float) -> str:
-    return f"{max(1, round(more))} minutes more would"
+    number = max(1, round(more))
+    return f"{number} minute{'s' if number > 1 else ''} more would"
 
 
 def when(result: GateResult) -> str:
@@ -70,11 +71,13 @@ def _times(three: tuple[float, float, float] | None) -> str:
 
 def remarks(result: GateResult) -> list[str]:
     """What else is known, a line each."""
-    lines = [_said(each) for each in result.requests if each.reason and len(result.requests) > 1]
+    waits = [each for each in result.requests if each.reason and each.verdict == "slower"]
+    others = [each for each in result.requests if each.reason and each not in waits and len(result.requests) > 1]
+    lines = [_said(each) for each in (*waits, *others)]
     lines += [f"memory {ratio(result.memory)}"] if result.memory else []
     lines += [f"startup time {ratio(result.startup_time)}"] if result.startup_time else []
-    if kind := sorted({each.metric for each in result.requests if each.ratio}):
-        lines += [f"{' and '.join(kind)} at one rate for both sides decides; below 1 head is the cheaper one"]
+    if kind := sorted({each.metric for each in result.requests if each.ratio and each not in waits}):
+        lines += [f"{' or '.join(kind)} at one rate for both sides decides; below 1 head is the cheaper one"]
         lines += ["finds: the smallest change that such a session finds in four of five cases"]
     return [*lines, *result.notes]
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import zip_longest
 
-from selectolax.lexbor import LexborHTMLParser
+from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from harness.verify.checks import Finding, check, each, shown
 from harness.verify.checks.evidence import Evidence, Exchange
@@ -81,10 +81,15 @@ def parse(body: bytes) -> Page:
     """Parse as an HTML5 browser does."""
     tree = LexborHTMLParser(body.decode("utf-8", "replace"))
     nodes = tree.css("*")
-    title, table = tree.css_first("title"), tree.css_first("table")  # of further ones rows are missing in this one
+    title, table = (
+        tree.css_first("head > title"),
+        tree.css_first("table"),
+    )  # of further ones rows are missing in this one
     rows = table.css("tr") if table else []
     return Page(
-        rows=tuple(tuple(cell.text(deep=True) for cell in row.css("th, td")) for row in rows),
+        rows=tuple(
+            tuple(_cell(cell, "td" if place else "th") for cell in row.css("th, td")) for place, row in enumerate(rows)
+        ),
         elements=tuple(node.tag or "" for node in nodes),
         attributes=tuple(
             (node.tag or "", name.lower(), value or "") for node in nodes for name, value in node.attributes.items()
@@ -92,6 +97,11 @@ def parse(body: bytes) -> Page:
         title=title.text(strip=True) if title else "",
         loose_text=_loose_text(tree),
     )
+
+
+def _cell(cell: LexborNode, kind: str) -> str:
+    """Its text; of a heading among the fortunes, or a fortune in the header, as it stands in the page."""
+    return cell.text(deep=True) if cell.tag == kind else cell.html or ""
 
 
 def _compare(page: Page, fortunes: Mapping[int, str]) -> Iterator[Finding]:
@@ -112,6 +122,6 @@ def _loose_text(tree: LexborHTMLParser) -> str:
     if tree.body is None:
         return ""
     shell = LexborHTMLParser(tree.html or "")
-    for cell in shell.css("th, td, title, script, style"):
+    for cell in shell.css("th, td, script, style"):
         cell.decompose()
     return (shell.body.text(deep=True) if shell.body else "").strip()

@@ -18,8 +18,6 @@ const MEANINGS: Record<string, string> = {
   "limited by the network": "The network between clients and server was full: the server may be faster than this.",
   throttled: "The control group throttled the server's CPU.",
   steal: "The hypervisor took CPU time away.",
-  "at the generator's ceiling":
-    "Several implementations tie at what the load generator can do: their order says little.",
   "delayed ack": "Throughput sits where delayed acknowledgements (40 ms) put it, with idle CPU.",
   "little's law": "Connections, throughput and latency do not fit together (Little's law).",
   "single measurement": "One trial, so no interval: the place is that of a point estimate.",
@@ -27,6 +25,8 @@ const MEANINGS: Record<string, string> = {
   "wrong answers": "Answers written out while it was under load were not right.",
   "unasked responses": "More answers came than were asked for.",
   "rate not achieved": "Fewer requests were answered in time than were due.",
+  "no requests": "No request was due: nothing can be said of the rate.",
+  "lower bound": "The highest rate that was tried met the goal: the capacity is this or more.",
   "unfinished requests": "Requests were still unanswered when the load generator had waited long enough.",
   "generator lag": "The load generator sent late: the figure is not the server's alone.",
   "a few requests sent late": "The load generator sent a few requests late.",

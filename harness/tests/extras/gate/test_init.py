@@ -110,6 +110,8 @@ def test_a_file_that_is_there_is_kept(tmp_path: Path, capsys: pytest.CaptureFixt
         ("app.py", '@app.post("/orders")\n@app.get("/items/{id}")\n@app.get("/items")\n'),
         ("server.js", "app.get('/items/:id', one)\napp.get('/items', all)\n"),
         ("main.go", 'mux.HandleFunc("POST /orders", add)\nmux.HandleFunc("GET /items", all)\n'),
+        ("app.rb", "post '/orders' do\nend\n  get '/items/:id' do\n  end\n  get '/items' do\n  end\n"),
+        ("Program.cs", 'app.MapGet("/items/{id}", One);\napp.MapGet("/items", All);\n'),
         ("Items.java", '@GetMapping("/items/{id}")\n@GetMapping("/items")\n'),
     ],
 )

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from harness.extras.gate.judge import ALL, GateResult, decided, judge
+from harness.extras.gate.judge import ALL, GateResult, RequestVerdict, decided, judge
 from harness.extras.gate.paired import BASE, COPY, HEAD
+from harness.extras.gate.words import text
 from harness.plan.profile import Processes
 from harness.records.models import CheckResult, Closed, Gate, Latency, Open, Outcome, RunRecords, Trial
 from harness.stats.model import Ratio
@@ -201,6 +202,17 @@ def test_a_change_that_waits_is_slower_although_it_costs_no_cpu(seconds: float, 
     found = judged(records)
     assert found.verdict == said
     assert found.requests[0].metric == ("median response time" if said == "slower" else "CPU per request")
+    told = "items: it waits: the median response time decides, beside CPU per request of 1.0"
+    assert (told in text(found)) == (said == "slower")
+
+
+@pytest.mark.parametrize(("more", "said"), [(0.4, "1 minute more would"), (3.6, "4 minutes more would")])
+def test_the_minutes_that_would_tell_are_said(more: float, said: str) -> None:
+    one = RequestVerdict(request="items", verdict="cannot tell", minutes_more=more)
+    result = GateResult(
+        base="a", head="b", fail_over=0.05, verdict="cannot tell", requests=(one,), minutes=2.0, started_at=0.0
+    )
+    assert text(result).startswith(f"cannot tell: {said}\n")
 
 
 @pytest.mark.parametrize(("share", "said"), [(1.0, "the same"), (0.3, "slower")])

@@ -56,6 +56,8 @@ def test_pages_that_say_the_same_are_the_same(page: str) -> None:
         (PAGE.replace("<td>3</td>", "<td>4</td>"), "fortunes-in-order"),
         (PAGE.replace("<tr><th>id</th><th>message</th></tr>", ""), "fortunes-in-order"),
         (PAGE.replace("</th></tr>", "</th></tr></table><table>"), "fortunes-in-order"),
+        (PAGE.replace("th>", "td>"), "fortunes-in-order"),
+        (PAGE.replace("<td>フ</td>", "<th>フ</th>"), "fortunes-in-order"),
         (PAGE.replace("</head>", "<link rel=stylesheet href=/x.css></head>"), "nothing-else-on-the-page"),
         (PAGE.replace("<td>3", "<td onclick=x()>3"), "nothing-else-on-the-page"),
         (PAGE.replace("<head>", '<head><meta http-equiv="refresh" content="0;url=/x">'), "nothing-else-on-the-page"),
@@ -63,6 +65,7 @@ def test_pages_that_say_the_same_are_the_same(page: str) -> None:
         (PAGE.replace("<tr><td>1", "<tr hidden><td>1"), "nothing-else-on-the-page"),
         (PAGE.replace("<td>フ", '<td style="display: NONE">フ'), "nothing-else-on-the-page"),
         (PAGE.replace("<title>Fortunes", "<title>Messages"), "page-is-html"),
+        (PAGE.replace("</head><body>", "").replace("<title>", "</head><body><title>"), "page-is-html"),
         (PAGE.replace("<!DOCTYPE html>", "<!-- <!DOCTYPE html> -->" * 40), "page-is-html"),
     ],
 )
