@@ -10,7 +10,7 @@ import pytest
 from harness.experiment import designs
 from harness.experiment.loop import carry_out
 from harness.experiment.predicted import Prediction, predict
-from harness.experiment.steps import Failed, Measure, Measured, Process, Shown, Start, Step, Stop, Warm
+from harness.experiment.steps import Failed, Measure, Measured, Process, Rest, Shown, Start, Step, Stop, Warm
 from harness.plan import profile as profiles
 from harness.plan.plan import Candidate, Plan, headline
 from harness.plan.profile import Processes, Profile
@@ -132,6 +132,13 @@ def test_every_server_is_warmed_in_bursts_between_those_of_others() -> None:
     assert changes > len(warm) / 4
 
 
+def test_bursts_of_one_server_have_rests_between_them_and_those_of_several_none() -> None:
+    for names, rests in (("a", [1.5]), ("ab", [])):
+        steps = steps_of(plan_of(names, jit=names))
+        behind = [later for step, later in pairwise(steps) if isinstance(step, Warm)]
+        assert [each.seconds for each in behind[:1] if isinstance(each, Rest)] == rests
+
+
 def test_the_first_trial_of_a_test_type_carries_its_warm_up() -> None:
     loads = [s for s in measured(steps_of(plan_of("a"))) if s.cell.test_type == "json" and s.cell.process.number == 0]
     assert loads[0].warm_up is not None
@@ -190,6 +197,10 @@ def test_a_gate_measures_every_side_at_the_rate_of_the_slowest_in_all_its_proces
     rates = {step.cell.load.rate for step in found if isinstance(step.cell.load, Open)}
     assert rates == {62.0}  # half of what b answers, two digits
     assert isinstance(found[0].cell.load, Closed)
+    first, later = (
+        [s.seconds for s in found if isinstance(s.cell.load, Closed) and s.cell.process.number == n] for n in range(2)
+    )
+    assert later == [seconds / 2 for seconds in first]  # in later processes it sets no rate
     at_rate = Counter(step.cell.process for step in found if isinstance(step.cell.load, Open))
     assert {process.implementation for process in at_rate} == set("abc")
     assert {process.number for process in at_rate} == set(range(2))

@@ -1,5 +1,6 @@
 """A run becomes a command line, and what generators print becomes one result, of one client or of several."""
 
+import base64
 import itertools
 import json
 from collections.abc import Mapping
@@ -14,6 +15,7 @@ from harness.experiment.generators import ANSWERS, LoadRun
 from harness.experiment.generators.own import Loadgen, Times
 from harness.experiment.generators.wrk import Wrk
 from harness.plan.orders import plan
+from harness.plan.requests import Expect, Prepared
 from harness.records.models import Closed, Errors, Open, Scenario
 from harness.verify.checks.evidence import Account, Sampling
 
@@ -116,6 +118,20 @@ def test_each_kind_of_load_is_on_the_command_line(tmp_path: Path) -> None:
     assert words[-1] == "http://127.0.0.1:8080"  # paths are the plan's
     assert json.loads(Path(played["--scenario"]).read_text(encoding="utf-8")) == plan(8)
     assert played["--answers"] == str(tmp_path / ANSWERS)
+
+
+def test_declared_requests_are_a_file_of_heads_bodies_and_statuses(tmp_path: Path) -> None:
+    made = Prepared(target="/a?b=1", method="POST", body=b"\x00body", expect=Expect(status=201))
+    words = list(Loadgen().arguments(replace(RUN, requests=(made, made)), tmp_path))
+    assert words[-1] == "http://127.0.0.1:8080"
+    first, second = Path(options(words)["--requests"]).read_text(encoding="utf-8").splitlines()
+    assert first == second
+    assert json.loads(first) == {
+        "head": made.head("tfb-server").decode(),
+        "body_base64": base64.b64encode(b"\x00body").decode(),
+        "status": 201,
+        "weight": 1.0,
+    }
 
 
 def test_loads_that_are_due_at_a_time_have_real_time_priority_where_it_is_allowed(tmp_path: Path) -> None:

@@ -1,18 +1,22 @@
 """What stands before the first server: who is chosen, by which rules, and which runtimes get the longer warm-up."""
 
 import json
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 from harness.errors import UsageError
-from harness.experiment.preparation import JIT_PLATFORMS, choose_work, git_state
+from harness.experiment.preparation import JIT_PLATFORMS, choose_work, git_state, opening
 from harness.host import process
+from harness.paths import REPOSITORY
 from harness.plan.config import Settings, Twins
 from harness.plan.discovery import Selection
 from harness.plan.hosts import of_flags
+from harness.runtime import Runtime
 from harness.tests.runtime.test_docker import settings as usual
 
 
@@ -107,5 +111,27 @@ def test_rules_and_consents_come_with_the_implementation(tmp_path: Path) -> None
 def test_a_run_names_its_commit_and_whether_the_tree_differs_from_it(
     monkeypatch: pytest.MonkeyPatch, status: int, text: str, expected: tuple[str | None, bool | None]
 ) -> None:
-    monkeypatch.setattr(process, "run", lambda *_, **__: SimpleNamespace(status=status, stdout=text))
+    def run(command: Sequence[str], **_: object) -> SimpleNamespace:
+        assert command[:3] == ["git", "-C", str(REPOSITORY)]
+        return SimpleNamespace(status=status, stdout=text)
+
+    monkeypatch.setattr(process, "run", run)
     assert git_state() == expected
+
+
+@pytest.mark.parametrize(
+    ("asked", "name", "place"),
+    [
+        ("auto", "docker", "docker runtime (auto: a container engine answers)"),
+        ("auto", "local", "local runtime (auto: no container engine answers)"),
+        ("local", "local", "local runtime"),
+    ],
+)
+def test_a_run_opens_with_what_where_how_and_when_it_ends(asked: Any, name: str, place: str, tmp_path: Path) -> None:
+    chosen = settings(tree(tmp_path), "x")
+    chosen = replace(chosen, runtime=asked)
+    said = opening(chosen, choose_work(chosen), cast("Runtime", SimpleNamespace(name=name)), 90.0, 0.0)
+    assert said.startswith(
+        f"1 implementation, {place}, profile {chosen.profile.name}, seed {chosen.seed}; expected end"
+    )
+    assert said.endswith("(1 min 30 s, builds apart)")

@@ -35,6 +35,21 @@ def test_what_is_written_is_read_and_figures_are_called_with_their_units(written
     assert {"duration_seconds", "requests_per_second", "cpu_seconds_per_request"} <= first.keys()
 
 
+def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
+    (tmp_path / "results").write_text("a file", encoding="utf-8")
+    with pytest.raises(StoreError, match=rf"^{tmp_path}/results/\d+-\d+: cannot be written: .*{store.ROOM}"):
+        RunStore.new(tmp_path / "results", started_at=0.0)
+
+
+def test_of_very_many_broken_lines_the_first_are_named(written: RunStore) -> None:
+    (written.folder / "trials.jsonl").write_text("broken\n" * 500, encoding="utf-8")
+    problems = store.read(written.folder).problems
+    assert [text.partition("trials.jsonl: ")[2] for text in problems[-2:]] == [
+        f"line {reader.MOST_PROBLEMS}: Invalid JSON: expected value at line 1 column 1",
+        "further lines cannot be read, either",
+    ]
+
+
 def test_a_record_that_finds_no_room_leaves_nothing_of_itself(written: RunStore) -> None:
     path = written.folder / "verdicts.jsonl"
     before, limits = path.read_bytes(), resource.getrlimit(resource.RLIMIT_FSIZE)

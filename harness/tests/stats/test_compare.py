@@ -78,6 +78,27 @@ def test_what_one_run_lacks_is_missing_with_its_letter_and_the_floor_ties_what_i
     assert (changed.throughput.verdict, changed.cpu_per_request.verdict) == ("tie", "faster")
 
 
+def test_all_facts_in_which_two_runs_differ_are_named_with_both_sides() -> None:
+    a, b = records((0, 0, 0), 4), records((0, 0, 0), 4, began=1.0)
+    machine = a.info.machine.model_copy(
+        update={
+            "hostname": "h", "cpu_model": "m", "kernel": "k", "cpus_usable": (0,), "governor": "g", "turbo": True,
+            "grade": "A",
+        }
+    )  # fmt: skip
+    others = {"profile": "p", "runtime": "r", "design": "d", "revision": "c0ffee", "generator": "g"}
+    info = b.info.model_copy(update={"machine": machine, **others, "tools": {"wrk": "9"}})
+    notes = compare(a, replace(b, info=info), 0.05).notes
+    said = [note.removeprefix("the runs differ in ").partition(": A ") for note in notes]
+    assert [(name, sides.rpartition(" B ")[2]) for name, _, sides in said] == [
+        *(("machine", "h"), ("CPU", "m"), ("kernel", "k"), ("usable CPUs", "1"), ("governor", "g"), ("turbo", "True")),
+        *(("grade", "A"), ("profile", "p"), ("runtime", "r"), ("design", "d"), ("revision", "c0ffee")),
+        *(("generator", "g"), ("tool wrk", "9")),
+    ]
+    assert {sides.partition(",")[0] for name, _, sides in said if name == "tool wrk"} == {"unknown"}
+    assert not compare(a, b, 0.05).notes
+
+
 def test_the_ratio_of_two_cells_holds_the_truth_and_knows_more_with_more_processes() -> None:
     widths = []
     for processes in (2, 15):

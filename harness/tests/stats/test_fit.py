@@ -120,6 +120,15 @@ def test_a_server_far_noisier_than_the_others_keeps_its_own_variance() -> None:
     assert table.squared_error[:9].max() < 20 * np.median(table.squared_error[:9])
 
 
+def test_a_run_teaches_how_unlike_the_variances_of_its_servers_are() -> None:
+    found = []
+    for unlike in (2.0, np.inf):
+        world = World(truth=[0.0] * 20, processes=15, tables=2, unlike=unlike)
+        logs = draw(world, np.random.default_rng(3))
+        found.append(fit.prior([fit.fit([f"s{i}" for i in range(20)], each, range(15)) for each in logs]).likeness)
+    assert found[0] < 6 < 20 < found[1]  # degrees of freedom
+
+
 @pytest.mark.parametrize(
     ("name", "most_false", "found"),
     [

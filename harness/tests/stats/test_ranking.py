@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from harness.plan.profile import Processes
 from harness.records import models
@@ -11,6 +12,7 @@ from harness.records.models import Closed, Gate, Load, Outcome, RunInfo, Scenari
 from harness.stats.compare import noise_floor
 from harness.stats.model import Quantity, Ranking, Table
 from harness.stats.ranking import rank
+from harness.stats.verdicts import unranked
 from harness.studies.worlds import Logs, World, draw
 from harness.tests.doubles.records import process, verdict
 from harness.tests.doubles.runs import LOAD, MACHINE, run_info, trial, trials
@@ -231,6 +233,19 @@ def test_a_run_that_measured_nothing_yet_has_empty_tables() -> None:
     assert ranking.overall == ()
 
 
+def test_what_was_never_measured_says_why() -> None:
+    info = run_info(("a", "b"), TWO, loads=LOADS)
+    failed = [process("a", n, "failed").model_copy(update={"reason": why}) for n, why in enumerate(("x", "no port"))]
+    assert unranked(info, [], failed, []) == {("a", kind): "no port" for kind in LOADS}
+    silent = [each.model_copy(update={"reason": ""}) for each in failed]
+    assert set(unranked(info, [], silent, []).values()) == {"every start failed"}
+    assert unranked(info, [], [*failed, process("a", 2)], []) == unranked(info, [trial("a", 1.0)], failed, []) == {}
+    first, second = info.implementations
+    broken = first.model_copy(update={"build": models.Build(status="failed", reason="no compiler")})
+    info = info.model_copy(update={"implementations": (broken, second)})
+    assert unranked(info, [], [], []) == {("a", kind): "build failed: no compiler" for kind in LOADS}
+
+
 def test_the_noise_floor_holds_what_two_copies_seem_to_differ_by() -> None:
     made = [
         trial(name, speed * (1 + 0.01 * p), p, test_type=kind)
@@ -241,6 +256,12 @@ def test_the_noise_floor_holds_what_two_copies_seem_to_differ_by() -> None:
     floor = noise_floor(made, ("a", "a~twin"), profile="quick", measured_at=1.0)
     assert floor.pairs == 5
     assert floor.throughput == pytest.approx(0.03, abs=1e-9)
+    apart = (0.01, -0.01, 0.02, -0.02, 0.0)  # logarithms: nothing lasts
+    ups_and_downs = [trial("a", 100.0, p) for p in range(5)]
+    ups_and_downs += [trial("a~twin", 100.0 * math.exp(each), p) for p, each in enumerate(apart)]
+    floor = noise_floor(ups_and_downs, ("a", "a~twin"), profile="quick", measured_at=1.0)
+    half = stats.t.ppf(0.975, 4) * np.std(apart, ddof=1) / math.sqrt(5)
+    assert floor.throughput == pytest.approx(math.expm1(half))
     lasting = [
         (kind, "a" + twin, 1 + sign * 0.04 * bool(twin))
         for kind, sign in (("json", 1), ("db", -1))

@@ -50,8 +50,14 @@ def reference(database: DatabaseAddress, upstream: FakeUpstream) -> Iterator[Ref
 def test_the_reference_server_passes_every_check(
     name: str, thorough: bool, reference: ReferenceServer, database: DatabaseAddress, upstream: FakeUpstream
 ) -> None:
-    verdict = run(reference, name, database, upstream, thorough=thorough)
+    versions = "SELECT sum(xmin::text::bigint) FROM world"
+    with connect(database) as view:
+        before = view.execute(versions).fetchone()
+        verdict = run(reference, name, database, upstream, thorough=thorough)
+        changed = view.execute(versions).fetchone() != before
     assert objections(verdict) == {}
+    assert 0 < verdict.duration < 600
+    assert changed == (name == "update" or (thorough and name in ("db", "query")))
     assert (verdict.outcome, verdict.test_type, verdict.process, verdict.thorough) == ("pass", name, 3, thorough)
     assert len({result.check for result in verdict.results}) == len(verdict.results) >= 10
 

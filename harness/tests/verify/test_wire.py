@@ -105,6 +105,17 @@ def test_a_peer_that_closes_is_noticed() -> None:
     assert error.value.kind == "closed"
 
 
+def test_a_peer_that_stops_reading_is_silent_and_one_that_closes_early_is_quoted() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as deaf:
+        host, port = deaf.getsockname()
+        with closing(Connection(Endpoint(host=host, port=port), patience=0.2)) as connection:
+            with pytest.raises(WireError, match="the server stopped reading") as caught:
+                connection.send(b"x" * (64 << 20))
+            assert caught.value.kind == "silent"
+    with saying(OK + b"Server: t", then_close=True) as connection, pytest.raises(WireError, match="Server: t"):
+        connection.receive()
+
+
 def test_nobody_listening_is_refused() -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         host, port = listener.getsockname()

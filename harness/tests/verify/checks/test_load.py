@@ -10,6 +10,7 @@ from harness.plan.testtypes import DECLARED
 from harness.records.models import CheckResult, Outcome
 from harness.verify.checks import LOAD
 from harness.verify.checks.evidence import Account, Due, Evidence, TableUse
+from harness.verify.checks.load import DatabaseCounters
 from harness.verify.checks.registry import CHECKS
 from harness.verify.verification import judge
 
@@ -56,3 +57,13 @@ def test_deadlocks_warn_and_rows_that_were_not_written_again_are_missed(
     use = TableUse(fetched=2000, updated=updated, deadlocks=deadlocks, left_behind=())
     evidence = Evidence(test_type=LOAD, due=Due(reads=2000, writes=2000, updates=100), use=use)
     assert {r.check: r.outcome for r in judge(evidence) if r.outcome is not Outcome.PASS} == objections
+
+
+def test_counters_and_what_was_changed_are_told_between_two_readings() -> None:
+    earlier = DatabaseCounters(counted=(10, 20, 1), state={"rows of fortune": "12", "indexes": "a"})
+    later = DatabaseCounters(counted=(15, 22, 1), state={"rows of fortune": "13", "indexes": "a", "new": "b"})
+    left = (("rows of fortune", "12", "13"),)
+    assert later.since(earlier) == TableUse(fetched=5, updated=2, deadlocks=0, left_behind=left)
+    unknown = DatabaseCounters(counted=None, state={})
+    nothing = TableUse(fetched=None, updated=None, deadlocks=None, left_behind=())
+    assert later.since(unknown) == unknown.since(earlier) == nothing

@@ -103,6 +103,16 @@ def test_a_server_that_floods_the_counters_fails_and_not_those_beside_it(
     assert {r.check for r in verification.judge(evidence) if r.outcome is Outcome.WARN} == {"statements-counted"}
 
 
+def test_between_two_snapshots_are_the_calls_of_known_and_of_new_statements() -> None:
+    earlier = replace(NOTHING, counted={(1, "a"): (10, 20, 30), (2, "b"): (1, 1, 1)})
+    later = replace(NOTHING, counted={(1, "a"): (13, 25, 37), (2, "b"): (1, 1, 1), (3, "c"): (2, 4, 6)})
+    assert later.since(earlier) == (
+        Statement(text="a", calls=3, rows=5, pages=7),
+        Statement(text="c", calls=2, rows=4, pages=6),
+    )
+    assert later.since(replace(earlier, deallocated=6)) is None
+
+
 @pytest.mark.parametrize(
     ("before", "now", "pages"),
     [
