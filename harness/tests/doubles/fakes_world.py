@@ -140,7 +140,7 @@ class FakeProcess:
             cpu_seconds=self.cpu,
             rss=self.behaviour.rss,
             run_seconds=self.cpu,
-            wait_seconds=0.0,
+            wait_seconds=0.04 * self.cpu,
             pids=(self.number,),
         )
 

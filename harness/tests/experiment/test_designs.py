@@ -155,6 +155,8 @@ def test_techempowers_order_is_one_server_at_a_time_levels_ascending_with_its_wa
     one = [s for s in steps if isinstance(s, Warm | Measure) and s.cell.process.implementation == "a"]
     json = [s for s in one if s.cell.test_type == "json"]
     assert [(type(s), s.seconds) for s in json[:2]] == [(Warm, 5.0), (Warm, 15.0)]
+    warm = {s.cell.test_type: s.cell.load.queries for s in one if isinstance(s, Warm)}
+    assert warm == {"json": None, "query": 20}
     loads = [s for s in json if isinstance(s, Measure) and s.purpose == "measure"]
     assert [s.cell.load for s in loads] == list(JSON)
     assert {s.seconds for s in loads} == {15.0}

@@ -11,7 +11,10 @@ import pytest
 
 from harness.errors import UsageError
 from harness.experiment.preparation import JIT_PLATFORMS, choose_work, git_state, opening
+from harness.experiment.progress import Progress
+from harness.experiment.workflow import clear_leftovers
 from harness.host import process
+from harness.host.leftovers import Leftover
 from harness.paths import REPOSITORY
 from harness.plan.config import Settings, Twins
 from harness.plan.discovery import Selection
@@ -135,3 +138,25 @@ def test_a_run_opens_with_what_where_how_and_when_it_ends(asked: Any, name: str,
         f"1 implementation, {place}, profile {chosen.profile.name}, seed {chosen.seed}; expected end"
     )
     assert said.endswith("(1 min 30 s, builds apart)")
+
+
+@pytest.mark.parametrize("consent", ["yes", "no"])
+def test_what_a_killed_run_left_is_removed_with_consent_and_else_named(consent: Any, tmp_path: Path) -> None:
+    gone, told = list[str](), list[str]()
+
+    def cannot() -> None:
+        raise OSError(13, "Permission denied")
+
+    left = [
+        Leftover(kind="folder", name="a", certain=True, remove=lambda: gone.append("a")),
+        Leftover(kind="process", name="b", certain=True, remove=cannot),
+        Leftover(kind="folder", name="c", certain=False, remove=lambda: gone.append("c")),
+    ]
+    progress = cast("Progress", SimpleNamespace(note=told.append, problem=told.append))
+    chosen = replace(settings(tree(tmp_path), "x"), consent=consent)
+    clear_leftovers(chosen, progress, left[2:])
+    assert told == []
+    clear_leftovers(chosen, progress, left)
+    assert gone == (["a"] if consent == "yes" else [])
+    assert "folder a, process b" in told[0]
+    assert told[1:] == (["could not be removed: process b: [Errno 13] Permission denied"] if consent == "yes" else [])

@@ -63,6 +63,7 @@ def test_every_trial_shows_the_true_cost_and_rate_of_its_server(tmp_path: Path) 
             queries = trial.load.queries or 1
             assert trial.cpu_per_request == pytest.approx(cost * queries, rel=0.01)
             assert trial.throughput == pytest.approx(2 / (cost * queries), rel=0.01)
+            assert trial.server.wait_share == pytest.approx(0.04 / 1.04, rel=0.01)
     table = outcome.ranking.test_types["json"].headline
     ranks = [(row.implementation, row.throughput and row.throughput.rank.label) for row in table.rows]
     assert ranks == [("a", "1"), ("b", "2")]
@@ -95,6 +96,9 @@ def test_each_cell_has_trials_of_two_processes_and_a_witness_by_the_other_genera
         assert (witness.generator, witness.latency is None, witness.process) == (other, other == "wrk", 0)
         before = trials[trials.index(witness) - 1]
         assert (before.implementation, before.load) == (name, witness.load)
+        gates = {trial.purpose: gate for trial in (before, witness) for gate in trial.gates if gate.name == "witness"}
+        assert [*gates] == ["witness"]
+        assert gates["witness"].value == pytest.approx(0.0, abs=0.2)  # both saw the same cost
 
 
 def test_the_figures_of_a_cold_server_are_those_of_a_warm_one(tmp_path: Path) -> None:

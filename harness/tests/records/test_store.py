@@ -10,7 +10,7 @@ import pytest
 
 from harness.errors import StoreError, UsageError
 from harness.records import reader, store
-from harness.records.models import SCHEMA_VERSION, Outcome
+from harness.records.models import SCHEMA_VERSION, NoiseFloor, Outcome
 from harness.records.store import RunStore
 from harness.tests.doubles import records
 
@@ -194,3 +194,23 @@ def test_a_run_that_never_began_leaves_no_folder_unless_packages_were_installed(
     installed.discard_if_empty()
     records.write(tmp_path, "c").discard_if_empty()
     assert sorted(path.name for path in tmp_path.iterdir()) == ["b", "c"]
+
+
+def test_processes_of_runs_are_numbered_on_and_those_side_by_side_stay_so(written: RunStore) -> None:
+    known = store.read(written.folder)
+    first, second = store.numbered([known, known])
+    for one, by in ((first, 0), (second, 2)):
+        for name in ("trials", "processes", "verdicts"):
+            moved, before = getattr(one, name), getattr(known, name)
+            assert [each.process for each in moved] == [each.process + by for each in before] != []
+    assert store.numbers(second) == {2, 3}
+
+
+def test_a_noise_floor_is_kept_for_the_machine_and_the_profile(tmp_path: Path) -> None:
+    floor = NoiseFloor(implementation="a", profile="p", measured_at=1.0, pairs=5, throughput=0.1, cpu_per_request=0.2)
+    machine = records.info().machine
+    assert store.noise_floor(tmp_path / "results", "p", machine) is None
+    store.keep_noise_floor(tmp_path / "results", machine, floor)
+    assert store.noise_floor(tmp_path / "results", "p", machine) == floor
+    assert store.noise_floor(tmp_path / "results", "other", machine) is None
+    assert store.noise_floor(tmp_path / "results", "p", machine.model_copy(update={"hostname": "elsewhere"})) is None

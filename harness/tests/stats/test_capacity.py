@@ -143,7 +143,7 @@ def test_capacities_rank_and_stand_beside_latency_over_load() -> None:
     assert other.closed_loop == 3001
     assert none.reason == "p99 ≤ 10 ms shown at no load in 3 of 3 processes"
     (point,) = other.points
-    assert (point.share, point.percentiles["50"].processes) == (0.5, 3)
+    assert (point.purpose, point.share, point.percentiles["50"].processes) == ("share", 0.5, 3)
     assert point.percentiles["50"].median == pytest.approx(0.002)
     assert "99" in point.percentiles
 

@@ -62,6 +62,7 @@ def test_a_score_is_the_geometric_mean_of_ratios_to_the_reference() -> None:
     ranking = ranked(*played())
     own = {score.implementation: score.throughput for score in ranking.overall if score.throughput}
     assert own["resteasy"].estimate.median == pytest.approx(1.0)
+    assert ranking.reference == "resteasy"
     mean = math.exp(np.mean([math.log(ratio) for ratio in ranking.overall[0].ratios.values()]))
     assert own["vertx"].estimate.median == pytest.approx(mean)
     assert own["resteasy"].tie_group == own["express"].tie_group == 3
@@ -262,6 +263,11 @@ def test_the_noise_floor_holds_what_two_copies_seem_to_differ_by() -> None:
     floor = noise_floor(ups_and_downs, ("a", "a~twin"), profile="quick", measured_at=1.0)
     half = stats.t.ppf(0.975, 4) * np.std(apart, ddof=1) / math.sqrt(5)
     assert floor.throughput == pytest.approx(math.expm1(half))
+    cancels = [(kind, p, sign * each) for kind, sign in (("json", 1), ("db", -1)) for p, each in enumerate(apart)]
+    balanced = [trial("a", 100.0, p, test_type=kind) for kind, p, _ in cancels]
+    balanced += [trial("a~twin", 100.0 * math.exp(each), p, test_type=kind) for kind, p, each in cancels]
+    floor = noise_floor(balanced, ("a", "a~twin"), profile="quick", measured_at=1.0)
+    assert floor.throughput == pytest.approx(0.0, abs=1e-9)  # neither cell is told apart
     lasting = [
         (kind, "a" + twin, 1 + sign * 0.04 * bool(twin))
         for kind, sign in (("json", 1), ("db", -1))

@@ -1,8 +1,9 @@
-"""Whether a cell's figures were measured while its server was still warming up."""
+"""What is read of trials, and whether their server was still warming up."""
 
 import pytest
 
-from harness.stats.values import Cell
+from harness.records.models import Latency
+from harness.stats.values import METRICS, Cell
 from harness.tests.doubles.runs import trial
 
 SETTLED, FALLING = (10.0, 10.5, 9.5, 10.0), (20.0, 14.0, 11.0, 10.0)  # microseconds of CPU per request, trial by trial
@@ -43,3 +44,23 @@ def test_a_server_whose_cost_falls_while_it_is_measured_is_not_warm(
 def test_a_trial_whose_cpu_could_not_be_read_hides_no_warm_up() -> None:
     falling = [trial("jit", 1000.0, 0, round_, cpu=cost * 1e-6) for round_, cost in enumerate(FALLING)]
     assert not Cell([*falling, *(trial("jit", 1000.0, 1, round_, cpu=0.0) for round_ in range(2))]).warm
+
+
+def test_what_is_read_of_a_trial() -> None:
+    times = Latency(
+        basis="closed-loop, service time",
+        mean=0.002,
+        stdev=0.0,
+        min=0.0,
+        max=0.9,
+        percentiles={"50": 0.001, "99": 0.01},
+    )
+    made = [trial("a", 1000.0, 0, cpu=2e-3).model_copy(update={"latency": times, "requests": n}) for n in (500, 499)]
+    long, short = map(Cell, ([made[0]], [made[1]]))
+    known = {"throughput": 1000.0, "cpu-per-request": 2e-3, "memory": 5e7, "throughput-per-memory": 20.0}
+    known |= {"response-time": 0.002, "response-time-p50": 0.001, "response-time-p99": 0.01}
+    found = {name: (long.median(metric), short.median(metric)) for name, metric in METRICS.items()}
+    assert {name for name, (value, _) in found.items() if value is None} == {"threads", "startup-time"}
+    assert {name: value for name, (value, _) in found.items() if value} == pytest.approx(known)
+    del known["response-time-p99"]  # one in a hundred of 499 is not five
+    assert {name: value for name, (_, value) in found.items() if value} == pytest.approx(known)
