@@ -160,6 +160,8 @@ def test_techempowers_order_is_one_server_at_a_time_levels_ascending_with_its_wa
     loads = [s for s in json if isinstance(s, Measure) and s.purpose == "measure"]
     assert [s.cell.load for s in loads] == list(JSON)
     assert {s.seconds for s in loads} == {15.0}
+    witnesses = [(s.cell.test_type, s.cell.load) for s in one if isinstance(s, Measure) and s.purpose == "witness"]
+    assert witnesses == [("json", JSON[1]), ("query", QUERY[1])]
 
 
 @pytest.mark.parametrize(("reverse", "order"), [(False, "abcdef"), (True, "fedcba")])

@@ -1,6 +1,7 @@
 """What stands before the first server: who is chosen, by which rules, and which runtimes get the longer warm-up."""
 
 import json
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -9,10 +10,10 @@ from typing import Any, cast
 
 import pytest
 
-from harness.errors import UsageError
+from harness.errors import Exit, UsageError
 from harness.experiment.preparation import JIT_PLATFORMS, choose_work, git_state, opening
 from harness.experiment.progress import Progress
-from harness.experiment.workflow import clear_leftovers
+from harness.experiment.workflow import clear_leftovers, dry_run
 from harness.host import process
 from harness.host.leftovers import Leftover
 from harness.paths import REPOSITORY
@@ -160,3 +161,18 @@ def test_what_a_killed_run_left_is_removed_with_consent_and_else_named(consent: 
     assert gone == (["a"] if consent == "yes" else [])
     assert "folder a, process b" in told[0]
     assert told[1:] == (["could not be removed: process b: [Errno 13] Permission denied"] if consent == "yes" else [])
+
+
+def test_a_dry_run_says_what_would_be_measured_and_how_long_it_takes(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    chosen = settings(tree(tmp_path), "x", "x-fan", results=tmp_path, test_types=("json",))
+    assert dry_run(chosen) == Exit.OK
+    text = capsys.readouterr().out
+    cells = r"x  json  c32\nx-fan  json  c32\n2 cells, 1 process of each, 2 trials"
+    time = r"about \d+ s, \d+% of it measuring, builds apart"
+    assert re.fullmatch(rf"group 1: x(-fan)?, x(-fan)?\n{cells}; {time}\n", text)
+    assert dry_run(replace(chosen, json=True)) == Exit.OK
+    document = json.loads(capsys.readouterr().out)
+    assert document["cells"][0] == {"implementation": "x", "test_type": "json", "loads": ["c32"]}
+    assert document.keys() == {"processes", "trials", "seconds", "measuring_seconds", "cells"}

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ from harness.errors import UsageError
 from harness.experiment.loop import Recorded
 from harness.experiment.preparation import require_same
 from harness.experiment.steps import Cell, Done, Failed, Late, Measure, Measured, Process, Rest, Start, Stop, Warm
+from harness.experiment.workflow import failures
 from harness.records import store
 from harness.records.models import Build, CheckResult, Outcome, RunInfo
 from harness.tests.doubles import records
@@ -133,3 +135,38 @@ def test_a_run_that_may_not_go_on_keeps_its_record(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"python was '2\.7'"):
         fake.run()
     assert json.loads(path.read_text()) == before
+
+
+def test_what_keeps_a_run_from_success_is_said_in_a_sentence_each(tmp_path: Path) -> None:
+    records.write(tmp_path)
+    (folder,) = store.runs(tmp_path)
+    known = store.read(folder)
+    fast, slow = known.info.implementations
+    built = Build(status="ok")
+    others = (
+        fast.model_copy(update={"name": "new"}),
+        fast.model_copy(update={"name": "torn", "build": Build(status="failed", reason="no compiler\nat all")}),
+        fast.model_copy(update={"name": "idle", "build": built}),
+    )
+    info = known.info.model_copy(
+        update={
+            "implementations": (
+                fast.model_copy(update={"build": built}),
+                slow.model_copy(update={"build": built}),
+                *others,
+            )
+        }
+    )
+    wrong = records.verdict("fast", "json", Outcome.FAIL)
+    died = records.process("slow", 1, "failed").model_copy(update={"reason": "slow: it ended\nsoon"})
+    found = replace(known, info=info, verdicts=[wrong], processes=[records.process("fast", 0), died])
+    assert failures(found) == (
+        "fast json: verification failed",
+        "slow query c64 q20: no valid trial",
+        "new was not built",
+        "torn failed: no compiler",
+        "idle json c64: no valid trial",
+        "idle query c64 q1: no valid trial",
+        "idle query c64 q20: no valid trial",
+        "slow process 2: it ended",
+    )

@@ -58,6 +58,8 @@ def test_every_trial_shows_the_true_cost_and_rate_of_its_server(tmp_path: Path) 
     servers = {name: Behaviour(cpu_per_request=cost) for name, cost in truth.items()}
     outcome = FakeRun(tmp_path, servers, quick(), test_types=SIX).run()
     assert (outcome.failures, outcome.exit_code) == ((), Exit.OK)
+    assert outcome.records.info.generator == "loadgen"
+    assert {trial.idle_cpu_share for trial in outcome.records.trials} == {0.0}  # the other one is up, and idle
     for name, cost in truth.items():
         for trial in of(outcome.records.trials, name):
             queries = trial.load.queries or 1

@@ -161,6 +161,7 @@ def test_a_capacity_is_as_open_as_its_bracket_however_many_processes_have_the_sa
                 own.append(arrivals(factor, 0.0 if factor <= capacity else 0.3, name=name, process=process))
             tried += own
     orders = rank(info, tried, [], []).orders
+    assert orders.goal == SLOW
     rows = {row.implementation: row for row in orders.capacities}
     for name, capacity in truth.items():
         found = rows[name].capacity

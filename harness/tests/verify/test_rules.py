@@ -7,6 +7,7 @@ import pytest
 from harness.plan.discovery import Rules
 from harness.records.models import CheckResult, Outcome
 from harness.tests.verify.subjects import exchange
+from harness.verify.checks import shown
 from harness.verify.checks.evidence import Case, Evidence, Look, Version
 from harness.verify.checks.registry import CHECKS
 
@@ -102,3 +103,15 @@ def test_a_row_drawn_twice_may_hold_either_of_its_numbers_and_only_warns_under_t
         assert CHECKS["update-stored"].run(evidence).outcome is (Outcome.FAIL if stored == 4 else Outcome.PASS)
     found = CHECKS["one-number-a-row"].run(evidence)
     assert found.outcome is (Outcome.FAIL if rules == "tfb" else Outcome.WARN)
+
+
+def test_what_an_answer_of_another_status_carries_is_the_status_checks_business() -> None:
+    for status, objecting in ((200, {"json-valid"}), (500, {"status-ok"})):
+        evidence = Evidence(test_type="json", exchanges=[exchange("no JSON", status=status)])
+        names = ("json-valid", "json-message", "status-ok")
+        assert {name for name in names if list(CHECKS[name].find(evidence))} == objecting
+
+
+def test_what_is_shown_of_a_long_body_says_how_long_it_is() -> None:
+    assert shown("a" * 160) == "a" * 160
+    assert shown(b"a" * 161) == "a" * 160 + "… (161 characters)"

@@ -82,7 +82,9 @@ def test_so_does_one_that_stands_still_for_most_of_the_time(runs: Callable[[floa
     assert objections(Simulated(requests=10_000, runs=runs), trials=8) == set()
 
 
-@pytest.mark.parametrize(("requests", "late"), [(1000, 0.003), (2500, 0.005), (2500, 0.01), (5000, 0.01), (2500, 0.05)])
+@pytest.mark.parametrize(
+    ("requests", "late"), [(1000, 0.003), (2500, 0.005), (2500, 0.01), (5000, 0.01), (2500, 0.05), (2500, 9.0)]
+)
 def test_who_writes_a_moment_later_is_seen(requests: int, late: float) -> None:
     assert objections(Simulated(requests=requests, late=late)) == {"update-stored"}
 
