@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -11,7 +12,7 @@ from typing import Any, cast
 import pytest
 
 from harness.errors import Exit, UsageError
-from harness.experiment.preparation import JIT_PLATFORMS, choose_work, git_state, opening
+from harness.experiment.preparation import JIT_PLATFORMS, build_all, choose_work, git_state, opening
 from harness.experiment.progress import Progress
 from harness.experiment.workflow import clear_leftovers, dry_run
 from harness.host import process
@@ -20,6 +21,8 @@ from harness.paths import REPOSITORY
 from harness.plan.config import Settings, Twins
 from harness.plan.discovery import Selection
 from harness.plan.hosts import of_flags
+from harness.records.models import Build
+from harness.records.store import RunStore
 from harness.runtime import Runtime
 from harness.tests.runtime.test_docker import settings as usual
 
@@ -139,6 +142,16 @@ def test_a_run_opens_with_what_where_how_and_when_it_ends(asked: Any, name: str,
         f"1 implementation, {place}, profile {chosen.profile.name}, seed {chosen.seed}; expected end"
     )
     assert said.endswith("(1 min 30 s, builds apart)")
+
+
+def test_a_failed_build_is_told_whole_and_recorded_without_the_place_of_the_run(tmp_path: Path) -> None:
+    told, folder = list[str](), RunStore(tmp_path / "run", started_at=0.0)
+    progress = cast("Progress", SimpleNamespace(problem=told.append, building=lambda *_: nullcontext()))
+    failed = Build(status="failed", reason=f"no compiler\nlog: {folder.folder}/logs/x/build.log")
+    runtime = cast("Runtime", SimpleNamespace(build=lambda *_: failed))
+    builds = build_all(runtime, choose_work(settings(tree(tmp_path), "x")), progress, folder)
+    assert builds["x"].reason == "no compiler\nlog: logs/x/build.log"
+    assert told == [f"x failed: {failed.reason}"]
 
 
 @pytest.mark.parametrize("consent", ["yes", "no"])

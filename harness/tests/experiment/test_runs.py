@@ -30,7 +30,14 @@ from harness.records.models import (
     Verdict,
 )
 from harness.tests.doubles.fakes_run import FakeRun
-from harness.tests.doubles.fakes_runtime import GOAL_SECONDS, FakeDatabase, FakeMachines, FakeTrial, FakeVerifier
+from harness.tests.doubles.fakes_runtime import (
+    GOAL_SECONDS,
+    RUNS,
+    FakeDatabase,
+    FakeMachines,
+    FakeTrial,
+    FakeVerifier,
+)
 from harness.tests.doubles.fakes_world import Behaviour, World
 
 SIX = ("json", "plaintext", "db", "query", "fortune", "update")
@@ -90,7 +97,9 @@ def test_each_cell_has_trials_of_two_processes_and_a_witness_by_the_other_genera
     tmp_path: Path, generator: str, other: str
 ) -> None:
     profile = quick().model_copy(update={"generator": generator})
+    earlier = len(RUNS)
     trials = FakeRun(tmp_path, {"a": Behaviour(), "b": Behaviour()}, profile).run().records.trials
+    assert [run.sampling is not None for run in RUNS[earlier:]].count(True) == len(trials)  # warm-ups are not looked at
     for name in "ab":
         assert {trial.process for trial in of(trials, name)} == {0, 1}
         assert {trial.generator for trial in of(trials, name)} == {generator}

@@ -206,6 +206,10 @@ def test_processes_of_runs_are_numbered_on_and_those_side_by_side_stay_so(writte
     assert store.numbers(second) == {2, 3}
 
 
+def test_a_run_is_called_as_its_folder(written: RunStore) -> None:
+    assert store.read(written.folder.rename(written.folder.with_name("mailed"))).info.run_id == "mailed"
+
+
 def test_a_noise_floor_is_kept_for_the_machine_and_the_profile(tmp_path: Path) -> None:
     floor = NoiseFloor(implementation="a", profile="p", measured_at=1.0, pairs=5, throughput=0.1, cpu_per_request=0.2)
     machine = records.info().machine

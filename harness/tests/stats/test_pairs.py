@@ -40,4 +40,5 @@ def test_moderated_variances_are_wider_in_the_tails() -> None:
     alike = Means(**{**table.__dict__, "moderated": True})
     one, other = (pairs.differences(each, each, *places) for each in (table, alike))
     assert one.half_width(0.95)[0] == pytest.approx(2.306 * 0.01 * 2**0.5, rel=1e-3)
+    assert pairs.differences(table, alike, *places).half_width(0.95)[0] == one.half_width(0.95)[0]
     assert other.half_width(0.95)[0] == pytest.approx(one.half_width(0.95)[0], rel=0.02)
