@@ -200,7 +200,20 @@ def _application(place: Path, asked: str, *, installed: bool) -> tuple[str, str]
 
 
 PROGRAMS = (".java", ".kt", ".scala", ".js", ".mjs", ".cjs", ".ts", ".py", ".go", ".rs", ".rb", ".php", ".cs")
-NOT_ITS_OWN = ("node_modules", "venv", "target", "vendor", "build", "dist", "out", "bin", "obj", "test", "tests")
+NOT_ITS_OWN = (
+    "node_modules",
+    "venv",
+    "target",
+    "vendor",
+    "build",
+    "dist",
+    "out",
+    "bin",
+    "obj",
+    "test",
+    "tests",
+    "spec",
+)
 
 
 def _text(file: Path) -> str:

@@ -48,7 +48,7 @@ class RequestVerdict(Record):
 
     request: str
     verdict: Verdict
-    reason: str = ""  # of "failed", where it cannot be told for another reason than noise, and of what waits
+    reason: str = ""  # of "failed", where it cannot be told for another reason than noise, and of what answers later
     metric: Metric = "CPU per request"
     rate: float | None = None  # requests/s, the same for all sides
     ratio: Ratio | None = None
@@ -232,7 +232,7 @@ def _held_up(one: RequestVerdict, median: tuple[Ratio, Ratio] | None, most: Rati
     if not update:
         return one
     beside = f", beside CPU per request of {one.ratio.value:.2f}×" if one.ratio else ""
-    update["reason"] = f"it waits: the {update['metric']} decides{beside}"
+    update["reason"] = f"it answers later: the {update['metric']} decides{beside}"
     return one.model_copy(update={**update, "verdict": "slower", "minutes_more": None, "detectable": None})
 
 

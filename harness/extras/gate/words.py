@@ -71,12 +71,12 @@ def _times(three: tuple[float, float, float] | None) -> str:
 
 def remarks(result: GateResult) -> list[str]:
     """What else is known, a line each."""
-    waits = [each for each in result.requests if each.reason and each.verdict == "slower"]
-    others = [each for each in result.requests if each.reason and each not in waits and len(result.requests) > 1]
-    lines = [_said(each) for each in (*waits, *others)]
+    later = [each for each in result.requests if each.reason and each.verdict == "slower"]
+    others = [each for each in result.requests if each.reason and each not in later and len(result.requests) > 1]
+    lines = [_said(each) for each in (*later, *others)]
     lines += [f"memory {ratio(result.memory)}"] if result.memory else []
     lines += [f"startup time {ratio(result.startup_time)}"] if result.startup_time else []
-    if kind := sorted({each.metric for each in result.requests if each.ratio and each not in waits}):
+    if kind := sorted({each.metric for each in result.requests if each.ratio and each not in later}):
         lines += [f"{' or '.join(kind)} at one rate for both sides decides; below 1 head is the cheaper one"]
         lines += ["finds: the smallest change that such a session finds in four of five cases"]
     return [*lines, *result.notes]

@@ -81,10 +81,8 @@ def parse(body: bytes) -> Page:
     """Parse as an HTML5 browser does."""
     tree = LexborHTMLParser(body.decode("utf-8", "replace"))
     nodes = tree.css("*")
-    title, table = (
-        tree.css_first("head > title"),
-        tree.css_first("table"),
-    )  # of further ones rows are missing in this one
+    title = tree.css_first("head > title")
+    table = tree.css_first("table")  # of further ones rows are missing in this one
     rows = table.css("tr") if table else []
     return Page(
         rows=tuple(

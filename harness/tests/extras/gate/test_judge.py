@@ -202,7 +202,7 @@ def test_a_change_that_waits_is_slower_although_it_costs_no_cpu(seconds: float, 
     found = judged(records)
     assert found.verdict == said
     assert found.requests[0].metric == ("median response time" if said == "slower" else "CPU per request")
-    told = "items: it waits: the median response time decides, beside CPU per request of 1.0"
+    told = "items: it answers later: the median response time decides, beside CPU per request of 1.0"
     assert (told in text(found)) == (said == "slower")
 
 
