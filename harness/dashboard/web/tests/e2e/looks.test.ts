@@ -30,7 +30,7 @@ beforeAll(async () => {
 });
 afterAll(() => stage?.stop());
 
-test.concurrent.each([
+test.each([
   [390, "light"],
   [768, "dark"],
   [1280, "light"],
