@@ -17,7 +17,7 @@ GROUPS = {  # what ids of their tests begin with; the first that fits counts
     # Whole implementations on the machine: one at a time.
     "of real servers": ("harness/tests/e2e/",),
     # Whose tests look at runs that are made once a process.
-    "of the runs of the dashboard": ("harness/tests/dashboard/",),
+    "of the runs of the dashboard": ("harness/tests/dashboard/", "harness/tests/extras/site/"),
 }
 LEFT = "harness/tests/faults/test_surroundings.py"  # who ends what a dead harness has left ends it for all
 

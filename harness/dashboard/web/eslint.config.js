@@ -4,7 +4,7 @@ import { defineConfig } from "eslint/config";
 import tseslint from "typescript-eslint";
 
 export default defineConfig(
-  { ignores: ["dist", "node_modules", "screenshots", "src/documents.d.ts", "scripts", "tests/e2e/benchmark.mjs"] },
+  { ignores: ["dist", "node_modules", "src/documents.d.ts", "scripts", "tests/e2e/benchmark.mjs"] },
   {
     files: ["src/**/*.{ts,tsx}", "tests/**/*.ts"],
     extends: [tseslint.configs.strict],

@@ -1,14 +1,27 @@
-// Unit tests run in Node; end-to-end tests start the real server and a real Chromium, two files at a time. The one that
-// measures a real run comes after them, by itself (npm run e2e).
+// Unit tests run in Node; end-to-end tests start the real server and a real Chromium, two files at a time, on runs that
+// are generated once. The one that measures a real run comes after them, by itself.
 import { defineConfig } from "vitest/config";
 
 export default defineConfig({
   oxc: { jsx: { runtime: "automatic", importSource: "preact" } },
   test: {
-    include: ["tests/**/*.test.ts"],
     testTimeout: 120_000,
     hookTimeout: 180_000,
     maxWorkers: 2,
     expect: { poll: { timeout: 30_000 } },
+    projects: [
+      { extends: true, test: { name: "unit", include: ["tests/unit/**/*.test.ts"] } },
+      {
+        extends: true,
+        test: {
+          name: "page",
+          include: ["tests/e2e/*.test.ts"],
+          exclude: ["tests/e2e/run.test.ts"],
+          globalSetup: ["tests/e2e/generated.ts"],
+          sequence: { groupOrder: 1 },
+        },
+      },
+      { extends: true, test: { name: "run", include: ["tests/e2e/run.test.ts"], sequence: { groupOrder: 2 } } },
+    ],
   },
 });

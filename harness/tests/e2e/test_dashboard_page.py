@@ -15,7 +15,7 @@ def test_without_node_the_dashboards_page_is_built_in_a_container(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     web = tmp_path / "web"
-    shutil.copytree(page.WEB, web, ignore=shutil.ignore_patterns("node_modules", "dist", "tests", "screenshots"))
+    shutil.copytree(page.WEB, web, ignore=shutil.ignore_patterns("node_modules", "dist", "tests"))
     monkeypatch.setattr(page, "npm_is_new_enough", lambda: False)
     dist = page.ensure_built(web)
     script = re.search(r'src="\./(assets/[^"]+\.js)"', (dist / "index.html").read_text())

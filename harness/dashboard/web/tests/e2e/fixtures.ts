@@ -1,16 +1,14 @@
 // What every end-to-end test stands on: generated runs, the real server, a real Chromium, and eyes for what goes wrong.
 import { type ChildProcess, execFileSync, spawn } from "node:child_process";
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { cpSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
-import { join, resolve } from "node:path";
+import { join } from "node:path";
 import { type Browser, type BrowserContext, chromium, type Page } from "playwright-core";
-import { expect } from "vitest";
+import { expect, inject } from "vitest";
+import { PYTHON, ROOT } from "./generated";
 
-export const ROOT = resolve(import.meta.dirname, "../../../../..");
-export const SCREENSHOTS = process.env.TFB_SCREENSHOTS ?? resolve(import.meta.dirname, "../../screenshots");
-const VENV = join(ROOT, ".venv/bin/python");
-export const PYTHON = process.env.TFB_PYTHON ?? (existsSync(VENV) ? VENV : "python3");
+const BROKEN = ["corrupt", "empty", "list"]; // folders that come with the hostile run
 
 /** Chromium of the system, or the one that TFB_CHROMIUM names. */
 function chromiumPath(): string {
@@ -18,10 +16,6 @@ function chromiumPath(): string {
   const found = known.find((path) => path && existsSync(path));
   if (!found) throw new Error("no Chromium: apt-get install chromium, or set TFB_CHROMIUM to its path");
   return found;
-}
-
-export function python(...argv: string[]): string {
-  return execFileSync(PYTHON, argv, { cwd: ROOT, encoding: "utf-8" });
 }
 
 export interface Stage {
@@ -37,12 +31,20 @@ export function save(folder: string, file: string): void {
     ...["from pathlib import Path", "from harness.dashboard.saved import of_run"],
     `Path("${file}").write_text(of_run(Path("${folder}")))`,
   ];
-  python("-c", code.join("; "));
+  execFileSync(PYTHON, ["-c", code.join("; ")], { cwd: ROOT });
 }
 
-/** Generated runs, served. */
+/** Generated runs, served: copies, which a test may change. */
 export async function raise(...runs: string[]): Promise<Stage> {
-  return serve((results) => python("-m", "harness.tests.doubles.sample_data", results, ...runs));
+  const all = inject("generated");
+  const wanted = readdirSync(all).filter(
+    (name) =>
+      runs.some((run) => name.endsWith(`-${run}`) || name === `${run}.json`) ||
+      (runs.includes("hostile") && BROKEN.includes(name)),
+  );
+  return serve((results) => {
+    for (const name of wanted) cpSync(join(all, name), join(results, name), { recursive: true });
+  });
 }
 
 /** A results folder that `fill` writes, served by the real server, and a browser. */
@@ -161,7 +163,8 @@ export async function settled(page: Page): Promise<void> {
   await expect.poll(() => page.locator(".waiting:visible").count()).toBe(0);
 }
 
+/** Where TFB_SCREENSHOTS names a folder. */
 export async function screenshot(page: Page, name: string): Promise<void> {
-  mkdirSync(SCREENSHOTS, { recursive: true });
-  await page.screenshot({ path: join(SCREENSHOTS, `${name}.png`) });
+  const folder = process.env.TFB_SCREENSHOTS;
+  if (folder) await page.screenshot({ path: join(folder, `${name}.png`) });
 }

@@ -27,7 +27,7 @@ const everyView = async (base: string): Promise<void> => {
   ];
   for (const view of views) {
     await at.page.goto("about:blank");
-    await at.page.goto(`${base}#/run/${RUN}${view}`, { waitUntil: "networkidle" });
+    await at.page.goto(`${base}#/run/${RUN}${view}`);
     await settled(at.page);
     for (const summary of await at.page.locator("summary").all()) await summary.click();
     expect(await at.page.title()).not.toBe("owned");

@@ -46,7 +46,7 @@ test.each([
         await page.locator("input[type=file]").setInputFiles(`${stage.results}/techempower.json`);
         await page.getByRole("heading", { name: "Round 99, invented" }).waitFor();
       }
-      await page.goto(`${stage.url}${hash}`, { waitUntil: "networkidle" });
+      await page.goto(`${stage.url}${hash}`);
       await settled(page);
       await screenshot(page, `${name}-${width}-${theme}`);
       const wide = async () => [name, await page.evaluate(() => document.documentElement.scrollWidth)];

@@ -5,7 +5,8 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { rate } from "../../src/format";
-import { PYTHON, ROOT, serve, type Stage, screenshot, tableNames, type Visit, visit } from "./fixtures";
+import { serve, type Stage, screenshot, tableNames, type Visit, visit } from "./fixtures";
+import { PYTHON, ROOT } from "./generated";
 
 const START = 240_000; // ms; a fresh machine installs wrk and PostgreSQL first
 const RUN = 180_000;
