@@ -10,7 +10,7 @@ import pytest
 from harness.experiment import designs
 from harness.experiment.loop import carry_out
 from harness.experiment.predicted import Prediction, predict
-from harness.experiment.steps import Failed, Measure, Measured, Process, Rest, Shown, Start, Step, Stop, Warm
+from harness.experiment.steps import Failed, Late, Measure, Measured, Process, Rest, Shown, Start, Step, Stop, Warm
 from harness.plan import profile as profiles
 from harness.plan.plan import Candidate, Plan, headline
 from harness.plan.profile import Processes, Profile
@@ -137,6 +137,18 @@ def test_bursts_of_one_server_have_rests_between_them_and_those_of_several_none(
         steps = steps_of(plan_of(names, jit=names))
         behind = [later for step, later in pairwise(steps) if isinstance(step, Warm)]
         assert [each.seconds for each in behind[:1] if isinstance(each, Rest)] == rests
+
+
+@pytest.mark.parametrize(("ends", "asked"), [(Failed(gone=True), 1), (Failed(), 2), (Late(), 2)])
+def test_a_server_that_ends_while_it_is_warmed_is_asked_nothing_more_and_not_waited_for(
+    ends: Shown, asked: int
+) -> None:
+    lost = Process("a", 0)
+    steps = steps_of(plan_of("ab"), lambda s: ends if isinstance(s, Warm) and s.cell.process == lost else None)
+    place, end = next((place, s) for place, s in enumerate(steps) if isinstance(s, Rest) and s.seconds > 2)
+    bursts = [step.cell.process for step in steps[:place] if isinstance(step, Warm)]
+    assert (bursts.count(lost), set(bursts)) == (asked, {lost, Process("b", 0)})
+    assert (lost in end.quiet) == (ends != Failed(gone=True))
 
 
 def test_the_first_trial_of_a_test_type_carries_its_warm_up() -> None:
