@@ -26,6 +26,7 @@ from harness.plan import service
 from harness.plan.config import Settings
 from harness.plan.profile import Profile
 from harness.records.models import Closed, RunRecords
+from harness.report.tables import counted
 
 PROFILE = "gate"
 WORKING_TREE = "the working tree"
@@ -123,7 +124,7 @@ def in_time(profile: Profile, file: service.ServiceFile, notes: list[str]) -> Pr
     each = PROCESS_SECONDS[compiled] * max(1.0, len(file.request) / 3)
     seconds = profile.interleaved.time_seconds or each * USUAL_PROCESSES
     if seconds < LEAST_PROCESSES * each:
-        what = f"{len(file.request)} requests" + (" and a just-in-time compiler" if compiled else "")
+        what = counted(len(file.request), "request") + (" and a just-in-time compiler" if compiled else "")
         least = math.ceil(LEAST_PROCESSES * each / 60)
         notes.append(f"the time is short for {what}: give it --time {least}m or more")
     count = max(LEAST_PROCESSES, round(seconds / each))

@@ -72,6 +72,7 @@ def test_a_page_that_finds_no_room_is_told_and_the_verdict_is_printed(capsys: py
         (5, 3, "", 5, ""),
         (2, 3, "", 2, ""),
         (5, 10, "", 2, "the time is short for 10 requests: give it --time 7m or more"),
+        (1, 1, "", 2, "the time is short for 1 request: give it --time 2m or more"),
         (5, 3, "Java", 3, ""),
         (2, 3, "java", 2, "the time is short for 3 requests and a just-in-time compiler: give it --time 4m or more"),
     ],
