@@ -2,8 +2,9 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 from harness.experiment import workflow
 from harness.experiment.progress import Display, Progress
@@ -48,6 +49,7 @@ class FakeRun:
     seed: int = 1
     jit: frozenset[str] = frozenset()
     resume: str | None = None
+    asked: Mapping[str, Any] = field(default_factory=dict)  # more settings
     world: World = field(default_factory=World)
     display: SilentDisplay = field(default_factory=SilentDisplay)
 
@@ -65,7 +67,7 @@ class FakeRun:
         return workflow.benchmark(self.settings(), progress, needs=self.dependencies())
 
     def settings(self) -> Settings:
-        return Settings(
+        known = Settings(
             command=("fake",),
             test_types=tuple(self.test_types),
             profile=self.profile,
@@ -76,6 +78,7 @@ class FakeRun:
             frameworks=(self.folder / "frameworks",),
             resume=self.resume,
         )
+        return replace(known, **self.asked)
 
     def dependencies(self) -> Dependencies:
         return Dependencies(

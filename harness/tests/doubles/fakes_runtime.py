@@ -11,6 +11,7 @@ from urllib.parse import urlparse
 
 from harness.errors import LoadError, StartError
 from harness.experiment.generators import LoadResult, LoadRun
+from harness.host.metering import Reading
 from harness.plan.discovery import Implementation
 from harness.plan.testtypes import TestType
 from harness.records.models import (
@@ -22,13 +23,15 @@ from harness.records.models import (
     Evidence,
     Latency,
     Load,
+    MachineLink,
     OperationTimes,
     Outcome,
+    RoleMachine,
     RunInfo,
     Scenario,
     Verdict,
 )
-from harness.runtime import Database, DatabaseAddress, Endpoint, Server
+from harness.runtime import Begun, Database, DatabaseAddress, Endpoint, Server
 from harness.tests.doubles.fakes_world import RESPONSE_BYTES, FakeProcess, World
 from harness.verify.checks.evidence import Account, Sampling
 from harness.verify.trial import TrialAudit
@@ -56,12 +59,25 @@ class FakeDatabase:
             return None
         return "PostgreSQL ended (killed by SIGKILL)"
 
-    def meter(self) -> None:
-        return None
+    def meter(self) -> "FakeDatabaseMeter | None":
+        return FakeDatabaseMeter(self.world) if self.world.database_cpus else None
 
     @contextmanager
     def own(self, name: str, *, empty: bool = False) -> Iterator[Database]:
         yield replace(self, address=replace(self.address, name=f"own-{name}"))
+
+
+@dataclass(frozen=True)
+class FakeDatabaseMeter:
+    """PostgreSQL at work all the time."""
+
+    world: World
+
+    def read(self) -> Reading:
+        now = self.world.clock.monotonic()
+        return Reading(
+            at=now, cpu_seconds=now * self.world.database_cpus, rss=None, run_seconds=None, wait_seconds=None
+        )
 
 
 class FakeRunning:
@@ -79,24 +95,34 @@ class FakeRunning:
         self._factor = math.exp(process.random.gauss(0, process.behaviour.window_spread))
         self._requests = 0.0
         self._over = False
+        process.loads += 1
+        self._trouble = process.behaviour.trouble.get(process.loads)
 
     def begin(self) -> None:
-        """Connections are there at once."""
+        """Connections are there at once, or a while after."""
         self._process.idle()
-        self._process.connected = self._run.load.connections
+        self._begun = self._world.clock.monotonic()
+        self._connect()
+
+    def _connect(self) -> None:
+        if self._seconds >= self._process.behaviour.connects_after:
+            self._process.connected = self._run.load.connections
 
     def wait(self, seconds: float) -> int | None:
+        status = int(self._trouble == "fails")
         if self._over:
-            return 0
+            return status
         self._world.require_machine()
-        step = min(max(0.0, seconds), self._run.seconds - self._seconds)
+        left = math.inf if self._trouble == "never ends" else self._run.seconds - self._seconds
+        step = min(max(0.0, seconds), left)
         if step > 0 and not self._process.dead:
             self._requests += self._process.work(self._kind, self._queries, step, self._factor, self._rate)
         self._world.clock.sleep(step)
         self._seconds += step
+        self._connect()
         if step < seconds - 1e-9:  # as of a real one, its end comes just after the last second
             self._end()
-        return 0 if self._over else None
+        return status if self._over else None
 
     def interrupt(self) -> None:
         self._end()
@@ -108,6 +134,8 @@ class FakeRunning:
     def output(self) -> str:
         behaviour = self._process.behaviour
         requests = int(self._requests)
+        if self._trouble:
+            return "no route to host\n"
         return json.dumps(
             {
                 "duration": self._seconds,
@@ -116,8 +144,17 @@ class FakeRunning:
                 "status": round(requests * behaviour.status_errors),
                 "capacity": self._process.capacity(self._queries) / self._factor,
                 "rate": self._rate,
+                "clients": len(self.begun()) if isinstance(self, FakeSeveral) else 0,
             }
         )
+
+
+class FakeSeveral(FakeRunning):
+    """One by two clients, the second of which does not tell when it began."""
+
+    def begun(self) -> Sequence[Begun]:
+        first = Begun(client="c1", connections=40, threads=1, word_at=self._begun, seen_at=self._begun + 0.02)
+        return first, replace(first, client="c2", connections=24, word_at=self._begun + 0.25, seen_at=None)
 
 
 @dataclass
@@ -156,7 +193,8 @@ class FakeGenerator:
         )
         late = round(due * math.exp(-(run.late_after or GOAL_SECONDS) / mean)) if at_rate and mean else None
         good = requests - bad
-        return LoadResult(
+        part = {"requests": requests // 2, "bytes": values["bytes"] // 2, "duration": seconds / 2}
+        found = LoadResult(
             duration=seconds,
             requests=requests,
             bytes=values["bytes"],
@@ -172,6 +210,8 @@ class FakeGenerator:
             arrivals=self._arrivals(due, good, latency) if isinstance(run.load, Scenario) else None,
             account=None if self.name == "wrk" else self._account(requests, bad),
         )
+        parts = (found.model_copy(update=part),) * values["clients"]
+        return found.model_copy(update={"parts": parts})
 
     @staticmethod
     def _arrivals(due: int, done: int, latency: Latency) -> Arrivals:
@@ -197,6 +237,7 @@ class FakeRuntime:
     network: str = "host"
     accounts: dict[str, str] = field(default_factory=dict)
     name: str = "fake"
+    running: type[FakeRunning] = FakeRunning
 
     def build(self, implementation: Implementation, log: Path) -> Build:
         return Build(status="ok")
@@ -241,7 +282,11 @@ class FakeRuntime:
         assert address.port is not None
         kind = address.path.strip("/").split("/")[0] or "order"
         queries = int(address.query.partition("=")[2] or 1)
-        yield FakeRunning(self.world, self.world.alive[address.port], run, kind, queries)
+        running = self.running(self.world, self.world.alive[address.port], run, kind, queries)
+        try:
+            yield running
+        finally:
+            running.interrupt()
 
     def versions(self) -> dict[str, str]:
         return {"fake": "1"}
@@ -254,7 +299,12 @@ class FakeMachines(FakeRuntime):
     side_by_side: bool = False
 
     def survey(self, info: RunInfo) -> RunInfo:
-        return info
+        of_client = info.machine.model_copy(update={"cpus_online": 1})
+        found = {"server": info.machine, "database": info.machine, "client 1": of_client}
+        machines = [RoleMachine(role=r, name=r, address="", engine="", machine=m) for r, m in found.items()]
+        ways = (("server", "client 1", 1e7), ("server", "client 2", 9e6), ("database", "server", 5e7))
+        links = [MachineLink(of=of, to=to, round_trip=1e-4, throughput=rate) for of, to, rate in ways]
+        return info.model_copy(update={"machines": tuple(machines), "links": tuple(links)})
 
     def require_machines(self) -> None:
         self.world.require_machine()
@@ -263,8 +313,8 @@ class FakeMachines(FakeRuntime):
 class FakeTrial(TrialAudit):
     """Objects to what the world is told to."""
 
-    def __init__(self, world: World) -> None:
-        self.world = world
+    def __init__(self, world: World, asked: str) -> None:
+        self.world, self.asked = world, asked
         self.sampling = Sampling(share=0.01, answers=100, bytes=1 << 20)
 
     def __enter__(self) -> Self:
@@ -274,7 +324,13 @@ class FakeTrial(TrialAudit):
         """Nothing to stop."""
 
     def judge(self, *, good: int, failed: int, account: Account | None, answers: Path | None) -> Evidence:
-        return Evidence(answers=0, of=good + failed, objections=self.world.objections if account else ())
+        objections = self.world.objections if account else ()
+        if self.world.talks:
+            said = (
+                f"{self.asked}: {good} good, {failed} failed, {account.sent if account else 'nothing'} sent, {answers}"
+            )
+            objections += (CheckResult(check="asked", rule="fake.3", outcome=Outcome.PASS, message=said),)
+        return Evidence(answers=0, of=good + failed, objections=objections)
 
 
 @dataclass
@@ -309,6 +365,9 @@ class FakeVerifier(Verifier):
         lost = self.world.clock.monotonic() >= self.world.database_dies_at  # it ended while the server was asked
         failed = lost or (server.implementation.name, test_type.name) in self.fails_before
         verdict = self._verdict(server, test_type.name, process, thorough, failed=failed)
+        if self.world.talks and database:
+            result = verdict.results[0].model_copy(update={"message": f"{database.name}, {len(loads)} loads"})
+            verdict = verdict.model_copy(update={"results": (result,)})
         sizes = {"" if load.queries is None else str(load.queries): (RESPONSE_BYTES, RESPONSE_BYTES) for load in loads}
         return verdict.model_copy(update={"response_bytes": sizes})
 
@@ -327,7 +386,10 @@ class FakeVerifier(Verifier):
         rate: float | None,
         seed: int,
     ) -> FakeTrial:
-        return FakeTrial(self.world)
+        asked = (
+            f"{server.implementation.name} {test_type.name} {load.label} {database.name} {seconds:g} s {rate} {seed}"
+        )
+        return FakeTrial(self.world, asked)
 
     def _verdict(self, server: Server, kind: str, process: int, thorough: bool, *, failed: bool) -> Verdict:
         self.world.clock.sleep(self.seconds)

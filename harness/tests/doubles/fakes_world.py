@@ -3,6 +3,7 @@
 import math
 import random
 from collections import defaultdict
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -50,6 +51,14 @@ class Behaviour:
     deaths: int = 1  # processes that die so; later ones live
     never_starts: bool = False
     restarts: bool = False  # its identity changes under load
+    idle_seconds: float = math.inf  # of so many it uses ``idle_cpu``, then as many not, and so on
+    trouble: Mapping[int, str] = field(default_factory=dict)  # a process's load by number: "fails", "never ends"
+    connects_after: float = 0.0  # seconds into a load
+    other_connections: int = 0  # the harness's own
+    request_bytes: float = 0.0  # as the sockets carry them; 0: unknown
+    throttled: float | None = None  # seconds, for each second of CPU
+    threads: int | None = None
+    sockets: bool = True  # seen
 
 
 @dataclass
@@ -66,8 +75,10 @@ class World:
     vanishes_at: float = math.inf  # by the clock: a machine, which does not come back by itself
     vanished: bool = False
     database_dies_at: float = math.inf  # by the clock
+    database_cpus: float = 0.0  # that PostgreSQL uses; 0: unknown
     steal: float = 0.0  # share of the CPUs' time that the hypervisor takes
     objections: tuple[CheckResult, ...] = ()  # to the answers of every trial
+    talks: bool = False  # what the verifier is asked stands in its results
 
     def require_machine(self) -> None:
         """Raises MachineLostError while it is away."""
@@ -97,12 +108,14 @@ class FakeProcess:
         self.requests = 0.0  # of all time
         self.connected = 0
         self.dead = False
+        self.loads = 0
         self._idle_since = world.clock.monotonic()
 
     def idle(self) -> None:
         """Account for the time without load since the last look."""
         now = self.world.clock.monotonic()
-        self.cpu += max(0.0, now - self._idle_since) * self.behaviour.idle_cpu
+        at_work = int(now / self.behaviour.idle_seconds) % 2 == 0
+        self.cpu += max(0.0, now - self._idle_since) * self.behaviour.idle_cpu * at_work
         self._idle_since = now
 
     def capacity(self, queries: int) -> float:
@@ -141,7 +154,9 @@ class FakeProcess:
             rss=self.behaviour.rss,
             run_seconds=self.cpu,
             wait_seconds=0.04 * self.cpu,
+            throttled_seconds=None if self.behaviour.throttled is None else self.behaviour.throttled * self.cpu,
             pids=(self.number,),
+            threads=self.behaviour.threads,
         )
 
     def connections(self, _port: int) -> "FakeConnections":
@@ -166,9 +181,15 @@ class FakeConnections:
 
     process: FakeProcess
 
-    def read(self) -> Sockets:
-        bytes_received = round(self.process.requests * self.process.behaviour.response_bytes)
-        return Sockets(connections=self.process.connected, bytes_received=bytes_received)
+    def read(self) -> Sockets | None:
+        behaviour, requests = self.process.behaviour, self.process.requests
+        if not behaviour.sockets:
+            return None
+        return Sockets(
+            connections=self.process.connected + behaviour.other_connections,
+            bytes_received=round(requests * behaviour.response_bytes),
+            bytes_sent=round(requests * behaviour.request_bytes),
+        )
 
     def close(self) -> None:
         """Nothing to give back."""

@@ -1,11 +1,11 @@
-"""Every gate at its limit: just within it passes, just beyond it has its flag, and what is unknown passes."""
+"""Every gate at its limit: within it passes, beyond it has its flag, what is unknown passes (approved/gates.txt)."""
 
-from collections.abc import Mapping
+from typing import Any
 
 import pytest
 from scipy.stats import poisson
 
-from harness.experiment.gates import Expected, by_chance, judge, overlap
+from harness.experiment.gates import Expected, by_chance, judge
 from harness.plan import profile as profiles
 from harness.records.models import (
     CheckResult,
@@ -13,7 +13,6 @@ from harness.records.models import (
     Closed,
     Errors,
     Evidence,
-    Gate,
     Latency,
     Open,
     Outcome,
@@ -21,7 +20,10 @@ from harness.records.models import (
     ServerUse,
     Trial,
 )
+from harness.tests.approve import approve
 from harness.tests.doubles import runs
+
+Changes = dict[str, Any]
 
 PROFILE = profiles.load("quick")
 USE = ServerUse(cpu_seconds=18.0, rss_peak=1e8, wait_share=0.0, throttled_seconds=0.0)
@@ -86,133 +88,147 @@ def two(**changes: object) -> tuple[ClientUse, ClientUse]:
     return CLIENT, CLIENT.model_copy(update=changes)
 
 
-def expected(**changes: object) -> Expected:
-    made = {"open_loop": PROFILE.open_loop, "server_cpus": 2, "response_bytes": (149.0, 151.0), **changes}
-    return Expected(**made)  # type: ignore[arg-type]
+SHORT = SOUND.model_copy(update={"duration": 2.0})
+FREE = {"cpu_per_request": None}
+IDLE: Changes = {"cpu_seconds": 1.0, "requests": 16_000}  # an answer in 40 ms on every connection
+LATE: Changes = {"lag_p99": 1e-3}
+WRK: Changes = {"generator": "wrk"}
+
+# By gate: what is changed of a trial, of what its server used, or of what it is held against.
+CLOSED: dict[str, tuple[Changes, ...]] = {
+    "errors": ({"errors": Errors(timeout=1)}, {"errors": Errors(timeout=1), "unfinished": 2}),
+    "connections": (
+        {"connections": 63},
+        {"connections": None},
+        {"connections": 3, "may_close": True},
+        {"load": Closed(connections=65)},
+        {"load": Closed(connections=65)} | WRK,
+        {"load": Closed(connections=65), "generator_threads": 0} | WRK,
+    ),
+    "response-size": (
+        *({"bytes": 640_000 * size} for size in (151, 153, 155, 149, 147, 145)),
+        {"bytes": 640_000 * 155, "load": Closed(connections=640, depth=16)},  # so much may be under way
+        *({"requests": 1, "bytes": size} for size in (147, 145, 0)),
+        {"requests": 0, "bytes": 0},
+        {"response_bytes": None},
+    ),
+    "unasked": tuple({"responses_per_request": share} for share in (1.05, 1.051, None)),
+    "overrun": (
+        *({"duration": seconds} for seconds in (10.5, 10.51, 9.5, 9.49)),
+        *({"asked_duration": 20.0, "duration": seconds} for seconds in (21.0, 21.01, 19.0, 18.99)),
+    ),
+    "restarted": ({"restarted": True},),
+    "wrong-answers": ({"evidence": WARNED}, {"evidence": WRONG}, {"evidence": None}),
+    "generator-bound": (
+        *({"generator_cpu_seconds": used} for used in (17.0, 17.01)),
+        {"generator_threads": 0},
+        {"clients": two(cpu_seconds=18.0)},
+        {"clients": two(cpu_seconds=8.0, threads=0)},
+    ),
+    "clients-apart": (
+        {"clients": (CLIENT,)},
+        *({"clients": two(begun=begun)} for begun in (0.0, 0.45, 0.6, 5.0, 20.0)),
+        {"clients": two(begun=0.25, begun_within=0.25, duration=9.0)},
+        {"clients": two(begun=0.0, begun_within=0.0, duration=0.0)},
+        {"clients": (CLIENT.model_copy(update={"duration": 0.0}),) * 2},
+    ),
+    "client-lag": (
+        *({"clients": two(cpu_seconds=4.5, wait_seconds=wait)} for wait in (0.5, 0.51, None)),
+        {"clients": two(cpu_seconds=0.0, wait_seconds=0.0)},
+    ),
+    "link": tuple({"link_share": share} for share in (0.9, 0.91)),
+    "contended": tuple({"wait_share": share} for share in (0.05, 0.051, None)),
+    "throttled": (
+        *({"throttled_seconds": seconds} for seconds in (0.1, 0.101, None)),
+        {"duration": 1.0, "throttled_seconds": 0.5},
+        {"duration": 0.0, "throttled_seconds": 0.5},
+    ),
+    "steal": tuple({"steal_share": share} for share in (0.02, 0.021, None)),
+    "littles-law": (
+        *({"latency": latency(mean)} for mean in (1.099e-3, 1.101e-3, 0.901e-3, 0.899e-3)),
+        {"load": Closed(connections=1)},
+        *({"duration": seconds, "requests": 1_000} for seconds in (1.0, 0.0)),
+        {"latency": None},
+        {"requests": 0},
+        {"load": Closed(connections=1)} | WRK,
+    ),
+    "delayed-ack": (
+        *(IDLE | {"requests": requests} for requests in (18_390, 18_410, 13_610, 13_590)),
+        *(IDLE | {"cpu_seconds": used} for used in (10.0, 9.99)),
+        *(IDLE | {"cpu_seconds": used, "server_cpus": 1} for used in (5.0, 4.99)),
+        *(IDLE | {"wait_share": share} for share in (0.05, 0.051, None)),
+        IDLE | {"load": Closed(connections=64, depth=16), "requests": 256_000},
+        IDLE | {"load": Closed(connections=1), "duration": 1.0, "requests": 25, "cpu_seconds": 0.1},
+        IDLE | {"server_cpus": 0},
+        IDLE | {"duration": 0.0},
+        IDLE | {"load": Closed(connections=1)} | WRK,
+    ),
+    "idle-servers": tuple({"idle_cpu_share": share} for share in (0.005, 0.0051, None)),
+    "witness": (
+        *({"beside": SHORT, "duration": 1.0, "cpu_per_request": cost} for cost in (28e-6, 50e-6, 60e-6, 10e-6, 0.0)),
+        *({"beside": SHORT, "duration": seconds, "cpu_per_request": 50e-6} for seconds in (0.5, 4.0)),
+        {"beside": SHORT.model_copy(update={"duration": 0.5}), "cpu_per_request": 40e-6},
+        {"beside": SHORT.model_copy(update=FREE)},
+        {"beside": SHORT} | FREE,
+    ),
+}
+RATES: dict[str, tuple[Changes, ...]] = {
+    "errors": tuple({"errors": Errors(timeout=lost), "unfinished": 2} for lost in (2, 3)),
+    "achieved-rate": (
+        *({"requests": answered} for answered in (9_895, 9_880)),
+        *({"latency": latency(50e-3), "requests": answered} for answered in (9_840, 9_820)),  # 50 under way
+        {"latency": latency(50e-3), "requests": 9_840, "load": Open(rate=1_000.0, connections=1)},
+        {"latency": latency(1e-3).model_copy(update={"percentiles": {}})},
+        {"latency": None},
+        {"due": 1, "requests": 1},
+        {"due": 1_000, "requests": 1_000, "duration": 1.0},
+        *({"due": due} for due in (0, None)),
+        {"duration": 0.0},
+    ),
+    "unfinished": ({"unfinished": 1}, {"unfinished": None}, {"due": 0}, {"due": None}),
+    "generator-lag": (
+        *({"lag_p99": lag, "sent_late": 1_000} for lag in (0.4e-3, 0.41e-3)),
+        *({"lag_p99": lag, "latency": latency(1e-5), "sent_late": 1_000} for lag in (1e-4, 1.01e-4)),
+        *(LATE | {"sent_late": late} for late in (132, 133, None)),
+        *(LATE | {"due": None}, LATE | {"latency": None}, {"lag_p99": None}),
+        *(LATE | {"latency": latency(1e-3).model_copy(update={"percentiles": more})} for more in ({}, {"99": 0.0})),
+        LATE | {"due": 0, "sent_late": 1},
+    ),
+}
 
 
-def gates_of(trial: Trial, **changes: object) -> Mapping[str, Gate]:
-    return {gate.name: gate for gate in judge(trial, expected(**changes))}
+def told(trial: Trial, changes: Changes) -> dict[str, str]:
+    """What each gate says."""
+    kinds = (Expected.__dataclass_fields__, ServerUse.model_fields)
+    beside, used = ({key: value for key, value in changes.items() if key in kind} for kind in kinds)
+    own = {key: value for key, value in changes.items() if key not in beside and key not in used}
+    own["server"] = USE.model_copy(update=used)
+    known = {"open_loop": PROFILE.open_loop, "server_cpus": 2, "response_bytes": (149.0, 151.0), **beside}
+    found = judge(trial.model_copy(update=own), Expected(**known))
+    return {
+        gate.name: f"{gate.outcome}: {'unknown' if gate.value is None else format(gate.value, '.4g')} against "
+        f"{gate.threshold:.4g} {gate.word}".rstrip()
+        for gate in found
+    }
 
 
-def use(**changes: object) -> ServerUse:
-    return USE.model_copy(update=changes)
-
-
-@pytest.mark.parametrize("trial", [SOUND, AT_RATE], ids=["closed", "at a rate"])
-def test_a_sound_trial_passes_every_gate(trial: Trial) -> None:
-    assert {gate.outcome for gate in judge(trial, expected())} == {Outcome.PASS}
-
-
-def test_what_is_unknown_passes_with_no_value() -> None:
-    unread = ("latency", "connections", "steal_share", "responses_per_request", "idle_cpu_share", "evidence")
-    server = use(wait_share=None, throttled_seconds=None)
-    found = gates_of(SOUND.model_copy(update={**dict.fromkeys(unread), "server": server}), response_bytes=None)
-    assert {gate.outcome for gate in found.values()} == {Outcome.PASS}
-    unknown = {"connections", "steal", "unasked", "idle-servers", "contended", "throttled", "littles-law"}
-    assert {found[name].value for name in unknown} == {None}
-
-
-FAILING, WARNING = Outcome.FAIL, Outcome.WARN
-IDLE = use(cpu_seconds=1.0)
-DEEP = {"load": Closed(connections=64, depth=16)}
-
-
-@pytest.mark.parametrize(
-    ("gate", "within", "beyond", "outcome"),
-    [
-        ("errors", {}, {"errors": Errors(timeout=1)}, FAILING),
-        ("connections", {"connections": 64}, {"connections": 63}, FAILING),
-        ("response-size", {"bytes": 640_000 * 153}, {"bytes": 640_000 * 155}, FAILING),
-        ("response-size", {"bytes": 640_000 * 147}, {"bytes": 640_000 * 145}, FAILING),
-        ("response-size", {"requests": 1, "bytes": 147}, {"requests": 1, "bytes": 145}, FAILING),
-        ("response-size", {"requests": 0, "bytes": 0}, {"requests": 1, "bytes": 0}, FAILING),
-        ("unasked", {"responses_per_request": 1.049}, {"responses_per_request": 1.051}, FAILING),
-        ("overrun", {"duration": 10.5}, {"duration": 10.51}, FAILING),
-        ("overrun", {"duration": 9.5}, {"duration": 9.49}, FAILING),
-        ("restarted", {}, {"restarted": True}, FAILING),
-        ("wrong-answers", {"evidence": WARNED}, {"evidence": WRONG}, FAILING),
-        ("generator-bound", {"generator_cpu_seconds": 17.0}, {"generator_cpu_seconds": 17.01}, WARNING),
-        ("contended", {"server": use(wait_share=0.05)}, {"server": use(wait_share=0.051)}, WARNING),
-        ("throttled", {"server": use(throttled_seconds=0.1)}, {"server": use(throttled_seconds=0.101)}, WARNING),
-        ("steal", {"steal_share": 0.02}, {"steal_share": 0.021}, WARNING),
-        ("idle-servers", {"idle_cpu_share": 0.005}, {"idle_cpu_share": 0.0051}, WARNING),
-        ("littles-law", {"latency": latency(1.099e-3)}, {"latency": latency(1.101e-3)}, WARNING),
-        ("littles-law", {"latency": latency(0.901e-3)}, {"latency": latency(0.899e-3)}, WARNING),
-        ("delayed-ack", {"requests": 19_000, "server": IDLE}, {"requests": 16_000, "server": IDLE}, WARNING),
-        ("delayed-ack", {"requests": 16_000}, {"requests": 16_000, "server": IDLE}, WARNING),
-        ("delayed-ack", {"requests": 256_000} | DEEP, {"requests": 256_000, "server": IDLE} | DEEP, WARNING),
-        ("link", {"link_share": 0.9}, {"link_share": 0.91}, WARNING),
-        ("clients-apart", {"clients": two()}, {"clients": two(begun=0.6)}, WARNING),
-        ("client-lag", {"clients": two()}, {"clients": two(wait_seconds=0.6)}, WARNING),
-    ],
-)
-def test_of_a_closed_loop(gate: str, within: dict[str, object], beyond: dict[str, object], outcome: Outcome) -> None:
-    assert gates_of(SOUND.model_copy(update=within))[gate].outcome is Outcome.PASS
-    found = gates_of(SOUND.model_copy(update=beyond))[gate]
-    assert found.outcome is outcome
-    assert found.word
-    assert SOUND.model_copy(update={**beyond, "gates": (found,)}).rankable is (outcome is WARNING)
-
-
-def test_a_service_of_one_s_own_may_close_connections_behind_its_answers() -> None:
-    few = SOUND.model_copy(update={"connections": 3})
-    assert gates_of(few)["connections"].outcome is FAILING
-    assert "connections" not in gates_of(few, may_close=True)
-
-
-@pytest.mark.parametrize(
-    ("gate", "within", "beyond", "outcome"),
-    [
-        (
-            "errors",
-            {"errors": Errors(timeout=2), "unfinished": 2},
-            {"errors": Errors(timeout=3), "unfinished": 2},
-            FAILING,
-        ),
-        ("achieved-rate", {"requests": 9_895}, {"requests": 9_880}, FAILING),
-        ("achieved-rate", {"latency": latency(50e-3), "requests": 9_840}, {"requests": 9_840}, FAILING),  # 50 under way
-        ("achieved-rate", {}, {"due": 0}, FAILING),
-        ("unfinished", {}, {"unfinished": 1}, FAILING),
-        ("generator-lag", {"lag_p99": 0.4e-3, "sent_late": 1_000}, {"lag_p99": 0.41e-3, "sent_late": 1_000}, FAILING),
-        (
-            "generator-lag",
-            {"lag_p99": 90e-6, "latency": latency(1e-5), "sent_late": 1_000},
-            {"lag_p99": 1e-3, "sent_late": 50},
-            WARNING,
-        ),
-    ],
-)
-def test_of_a_load_at_a_rate(gate: str, within: dict[str, object], beyond: dict[str, object], outcome: Outcome) -> None:
-    assert gates_of(AT_RATE.model_copy(update=within))[gate].outcome is Outcome.PASS
-    assert gates_of(AT_RATE.model_copy(update=beyond))[gate].outcome is outcome
-
-
-def test_a_witness_agrees_within_the_noise_of_such_short_loads() -> None:
-    ours = SOUND.model_copy(update={"duration": 2.0})
-    wrk = SOUND.model_copy(update={"generator": "wrk", "duration": 1.0, "purpose": "witness"})
-    for cost, outcome in ((28e-6, Outcome.PASS), (50e-6, Outcome.PASS), (60e-6, Outcome.WARN), (10e-6, Outcome.WARN)):
-        found = gates_of(wrk.model_copy(update={"cpu_per_request": cost}), beside=ours)["witness"]
-        assert found.outcome is outcome, cost
-    assert "witness" not in gates_of(SOUND)
-
-
-def test_wrk_opens_as_many_connections_as_its_threads_share_evenly() -> None:
-    odd = SOUND.model_copy(update={"load": Closed(connections=65), "connections": 64})
-    assert gates_of(odd.model_copy(update={"generator": "wrk"}))["connections"].outcome is Outcome.PASS
-    assert gates_of(odd)["connections"].outcome is Outcome.FAIL
-
-
-def test_a_load_has_no_gate_of_another_kind() -> None:
-    arrivals = AT_RATE.model_copy(update={"load": Scenario(factor=8.0, connections=64)})
-    of_a_closed_loop = {"connections", "overrun", "littles-law", "delayed-ack", "response-size", "unasked"}
-    assert not set(gates_of(arrivals)) & of_a_closed_loop
-    assert not set(gates_of(SOUND)) & {"achieved-rate", "unfinished", "generator-lag"}
-
-
-def test_clients_overlap_by_what_is_certain() -> None:
-    assert overlap((CLIENT,)) is None
-    assert overlap(two(begun=5.0)) == pytest.approx((10 - 0.02 - 5.0) / 15, abs=1e-3)
+def test_each_gate_says_what_is_approved_on_both_sides_of_its_limit_and_of_what_is_unknown() -> None:
+    approve(
+        "gates",
+        {
+            "sound": told(SOUND, {}),
+            "sound at a rate": told(AT_RATE, {}),
+            "sound arrivals": told(AT_RATE, {"load": Scenario(factor=8.0, connections=64)}),
+            "closed": {
+                gate: [told(SOUND, changes).get(gate, "does not apply") for changes in cases]
+                for gate, cases in CLOSED.items()
+            },
+            "rate": {
+                gate: [told(AT_RATE, changes).get(gate, "does not apply") for changes in cases]
+                for gate, cases in RATES.items()
+            },
+        },
+    )
 
 
 @pytest.mark.parametrize("mean", [0.1, 1.0, 20.0, 1_000.0])
