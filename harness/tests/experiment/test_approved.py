@@ -1,16 +1,21 @@
 """Whole runs of the fake world as they are recorded: harness/tests/approved has what somebody has read of them."""
 
 import json
+import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from harness.experiment.generators import LoadRun
 from harness.plan import profile as profiles
+from harness.plan.config import Twins
 from harness.plan.profile import Profile
-from harness.records.models import RunRecords
+from harness.records.models import Closed, RunRecords, Scenario, Trial
 from harness.tests.approve import approve
 from harness.tests.doubles.fakes_run import FakeRun
+from harness.tests.doubles.fakes_runtime import RUNS, FakeMachines, FakeSeveral
 from harness.tests.doubles.fakes_world import Behaviour, World
 
 COLD = Behaviour(cold=4.0, process_spread=0.02, window_spread=0.01)
@@ -25,7 +30,7 @@ def shortened(name: str, **changes: Any) -> Profile:
     return profile.model_copy(update=own)
 
 
-RUNS: dict[str, tuple[dict[str, Behaviour], Profile, tuple[str, ...]]] = {
+APPROVED: dict[str, tuple[dict[str, Behaviour], Profile, tuple[str, ...]]] = {
     "interleaved": (
         {"cold": COLD, "faulty": FAULTY},
         shortened("quick", interleaved={"time_seconds": 90.0}, processes={"minimum": 2, "maximum": 2}),
@@ -55,11 +60,103 @@ def told(records: RunRecords) -> dict[str, Any]:
     }
 
 
-@pytest.mark.parametrize("name", RUNS)
+@pytest.mark.parametrize("name", APPROVED)
 def test_a_run_is_recorded_as_approved(name: str, tmp_path: Path) -> None:
-    servers, profile, test_types = RUNS[name]
+    servers, profile, test_types = APPROVED[name]
     world = World(steal=0.03)
     outcome = FakeRun(tmp_path, servers, profile, test_types, jit=frozenset({"cold"}), world=world).run()
     approve(f"run-{name}", told(outcome.records), OF_THE_RUN)
     if name != "techempower":  # its table is that of any
         approve(f"ranking-{name}", json.loads(outcome.ranking.recorded()))
+
+
+# Runs of what seldom happens, in few words of every trial.
+WORN = Behaviour(
+    request_bytes=120.0, connects_after=1.2, other_connections=3, throttled=0.01, threads=7, status_errors=0.01
+)
+TROUBLED = {
+    "absent": Behaviour(never_starts=True),
+    "breaks": Behaviour(trouble={2: "fails", 5: "never ends", 7: "fails"}),
+    "dies": Behaviour(dies_after=9.5),
+    "restarts": Behaviour(restarts=True, idle_cpu=0.5, idle_seconds=30.0),
+}
+CELLS = {
+    "a": {"json": (Closed(connections=8),), "order": (Scenario(factor=4.0, connections=8),)},
+    "a@base": {"db": (Closed(connections=4), Closed(connections=64))},
+}
+ROUNDS = {"time_seconds": None, "rounds": 1}
+
+
+def troubled(folder: Path) -> FakeRun:
+    """Four servers side by side, none of which is any good."""
+    profile = shortened("quick", interleaved=ROUNDS)
+    return FakeRun(folder, TROUBLED, profile, ("json", "update"), world=World(talks=True))
+
+
+def on_machines(folder: Path) -> FakeRun:
+    """Two clients, with links; what can be seen of the servers differs."""
+    profile = profiles.load("smoke").model_copy(update={"duration_seconds": 3.0})
+    world = World(talks=True, database_cpus=0.25)
+    fake = FakeRun(folder, {"worn": WORN, "unseen": Behaviour(sockets=False)}, profile, ("json",), world=world)
+    fake.runtime = FakeMachines(world, running=FakeSeveral)
+    return fake
+
+
+def of_cells(folder: Path) -> FakeRun:
+    """Cells of a claim on two copies, with a database that they share, on one of two CPUs."""
+    twins = Twins(suffix="@base", frameworks=(folder / "frameworks",))
+    asked = {"cells": CELLS, "twins": twins, "claims": ("a-claim",), "reverse_order": True, "cpuset_cpus": "0"}
+    profile = shortened("quick", interleaved=ROUNDS, processes={"minimum": 1, "maximum": 1})
+    fake = FakeRun(folder, {"a": Behaviour()}, profile, ("json", "db", "order"), world=World(talks=True), asked=asked)
+    fake.runtime.divisible = False
+    return fake
+
+
+def brief(trial: Trial) -> str:
+    """A trial in few words."""
+    words = " ".join(gate.word for gate in trial.gates if gate.word)
+    asked = trial.evidence.objections[-1].message if trial.evidence else ""
+    return f"{trial.id} by {trial.generator} [{words}] {trial.throughput:.6g}/s, asked {asked}"
+
+
+def whole(trial: Trial) -> list[str]:
+    """All that was seen of it, a line of each part."""
+    parts = (trial.server, *trial.windows, *trial.clients)
+    beside = ("cpu_per_request", "database_cpu_seconds", "link_share", "responses_per_request", "connections")
+    lines = [
+        {key: getattr(trial, key) for key in (*beside, "generator_threads")},
+        *(part.model_dump() for part in parts),
+    ]
+    return [brief(trial), *(", ".join(shown(key, value) for key, value in line.items() if value) for line in lines)]
+
+
+def shown(key: str, value: object) -> str:
+    return f"{key} {value:.6g}" if isinstance(value, float) else f"{key} {value}"
+
+
+def asked(run: LoadRun) -> str:
+    sampling = f"{run.sampling.share:g} written" if run.sampling else "none written"
+    limits = f"late after {run.late_after} s, {run.lag_share:g}, {sampling}"
+    return (
+        f"{run.url} {run.host} {run.accept[:16]} {run.load.label} {run.seconds:g} s {run.threads} {run.seed}, {limits}"
+    )
+
+
+@pytest.mark.parametrize("made", [troubled, on_machines, of_cells])
+def test_what_a_run_asks_says_and_sees_is_as_approved(made: Callable[[Path], FakeRun], tmp_path: Path) -> None:
+    fake, earlier = made(tmp_path), len(RUNS)
+    outcome = fake.run()
+    records = outcome.records
+    found: dict[str, Any] = {
+        "said": [each for each in fake.display.lines if each.startswith("!")],
+        "failures": outcome.failures,
+        "processes": [f"{p.implementation}.{p.process} {p.status} {p.log} {p.reason}" for p in records.processes],
+        "trials": [whole(trial) if made is on_machines else brief(trial) for trial in records.trials],
+    }
+    if made is of_cells:
+        found["said"] = [re.sub(r"end \d\d:\d\d|; its log: .*", "", each) for each in fake.display.lines]
+        found["loads"] = [asked(run) for run in RUNS[earlier:] if run.sampling]
+        found["verdicts"] = [f"{v.test_type}: {v.results[0].message}" for v in records.verdicts]
+        found["settings"] = {key: str(value) for key, value in records.info.settings.items() if key != "profile"}
+        found["cells"] = {name: [*kinds] for name, kinds in records.info.cells.items()}
+    approve(f"events-{made.__name__}", found)

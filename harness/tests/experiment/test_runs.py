@@ -20,11 +20,8 @@ from harness.records import store
 from harness.records.models import (
     CheckResult,
     Closed,
-    MachineLink,
     Open,
     Outcome,
-    RoleMachine,
-    RunInfo,
     Scenario,
     Trial,
     Verdict,
@@ -132,15 +129,6 @@ def test_on_a_noisy_machine_a_warm_server_is_not_flagged_and_one_that_stays_cold
     assert flagged.total() - flagged["cold"] <= 1  # of 18
 
 
-def test_responses_of_another_status_are_errors_and_no_throughput(tmp_path: Path) -> None:
-    outcome = FakeRun(tmp_path, {"a": Behaviour(status_errors=0.1, cpu_per_request=1e-3)}).run()
-    (trial,) = outcome.records.trials
-    assert trial.requests / trial.duration == pytest.approx(2000)
-    assert trial.throughput == pytest.approx(1800)
-    assert not trial.rankable
-    assert outcome.exit_code == Exit.FAILED
-
-
 def test_answers_after_the_end_share_the_cpu_and_count_for_no_rate(tmp_path: Path) -> None:
     fake = FakeRun(tmp_path, {"a": Behaviour(cpu_per_request=1e-3)})
     real = fake.generator.result
@@ -164,12 +152,6 @@ def test_what_is_objected_to_in_a_trials_own_answers_fails_its_test_type(tmp_pat
     assert [v.outcome for v in outcome.records.verdicts if v.test_type == "json"] == [Outcome.FAIL]
     assert "a json: verification failed" in outcome.failures
     assert outcome.ranking.test_types["json"].headline.rows[0].reason == "verification failed: row"
-
-
-def test_what_a_hypervisor_takes_is_told_of_every_trial(tmp_path: Path) -> None:
-    (trial,) = FakeRun(tmp_path, {"a": Behaviour()}, world=World(steal=0.05)).run().records.trials
-    assert trial.steal_share == pytest.approx(0.05)
-    assert "steal" in {gate.word for gate in trial.gates if gate.outcome is Outcome.WARN}
 
 
 @pytest.mark.parametrize(
@@ -215,28 +197,6 @@ def test_what_verification_has_written_is_taken_back_before_a_cache_is_measured(
         monkeypatch.setattr(kind, name, noted(getattr(kind, name), name))
     FakeRun(tmp_path, {"a": Behaviour()}, profiles.load("techempower"), test_types=("db", "update")).run()
     assert seen[seen.index("check") :][:4] == ["check", "check", "restore", "__enter__"]
-
-
-def test_a_server_that_dies_never_answers_or_restarts_fails_alone(tmp_path: Path) -> None:
-    servers = {
-        "good": Behaviour(),
-        "dies": Behaviour(dies_after=12.5),
-        "absent": Behaviour(never_starts=True),
-        "restarts": Behaviour(restarts=True),
-    }
-    fake = FakeRun(tmp_path, servers, quick(seconds=300.0))
-    outcome = fake.run()
-    ended = status(fake)
-    assert {name: [ended.get((name, number)) for number in (0, 1)] for name in servers} == {
-        "good": ["ok", "ok"],
-        "dies": ["failed", "ok"],
-        "absent": ["failed", None],
-        "restarts": ["failed", "failed"],
-    }
-    assert "dies process 1: the server ended (killed by SIGKILL)" in outcome.failures
-    assert "absent process 1: no valid response within 60 s" in outcome.failures
-    gates = {name: {g.name for t in of(outcome.records.trials, name) for g in t.gates if g.word} for name in servers}
-    assert gates == {"good": set(), "dies": set(), "absent": set(), "restarts": {"restarted"}}
 
 
 def test_one_that_works_while_idle_leaves_the_others(tmp_path: Path) -> None:
@@ -288,24 +248,6 @@ def test_a_machine_that_vanishes_ends_the_run_and_what_was_measured_is_kept(tmp_
         fake.run()
     records = fake.records()
     assert (records.info.status, bool(records.trials)) == ("interrupted", True)  # a bare --resume goes on with it
-
-
-def test_links_and_clients_of_several_machines_are_those_that_run_json_has(tmp_path: Path) -> None:
-    class Surveyed(FakeMachines):
-        def survey(self, info: RunInfo) -> RunInfo:
-            of_client = info.machine.model_copy(update={"cpus_online": 1})
-            found = {"server": info.machine, "database": info.machine, "client 1": of_client}
-            machines = [RoleMachine(role=r, name=r, address="", engine="", machine=m) for r, m in found.items()]
-            ways = (("server", "client 1", 1e6), ("server", "client 2", 9e5), ("database", "server", 5e6))
-            links = [MachineLink(of=of, to=to, round_trip=1e-4, throughput=rate) for of, to, rate in ways]
-            return info.model_copy(update={"machines": tuple(machines), "links": tuple(links)})
-
-    world = World()
-    fake = FakeRun(tmp_path, {"a": Behaviour()}, world=world)
-    fake.runtime = Surveyed(world)
-    (trial,) = fake.run().records.trials
-    assert trial.link_share == pytest.approx(trial.bytes / trial.duration / 1e6)
-    assert trial.generator_threads == 1
 
 
 def test_a_time_that_has_no_room_for_the_plan_is_told(tmp_path: Path) -> None:
