@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from harness.experiment import designs
-from harness.experiment.loop import carry_out
+from harness.experiment.loop import Deadline, carry_out
 from harness.experiment.predicted import Prediction, predict
 from harness.experiment.steps import (
     Cell,
@@ -30,6 +30,7 @@ from harness.plan.plan import Candidate, Plan, headline
 from harness.plan.profile import Processes, Profile
 from harness.records.models import Closed, Gate, Load, Open, Outcome, Scenario, Trial
 from harness.tests.approve import approve
+from harness.tests.doubles.fakes_world import FakeClock
 
 JSON = (Closed(connections=16), Closed(connections=64), Closed(connections=256))
 QUERY = (Closed(connections=64, queries=1), Closed(connections=64, queries=20))
@@ -117,15 +118,15 @@ def processes(profile: Profile, number: int, **sections: object) -> Profile:
 LATENCY = profiles.load("latency")
 RATES = LATENCY.rates.model_copy(update={"shares": (0.5, 0.9), "common": (1_000.0, 4_750.0, 4_751.0)})
 ROUNDS: dict[str, Any] = {"time_seconds": None, "rounds": 2, "every_load": True, "witness": False}
-B = Process("b", 0)
+A, B = Process("a", 0), Process("b", 0)
 PLANS: dict[str, Plan] = {
     "interleaved": plan_of("ab", short(time_seconds=180.0), jit="b"),
     "interleaved-without-time": plan_of("ab", short(time_seconds=75.0), jit="b"),
-    "interleaved-in-rounds": plan_of("abcd", short(**ROUNDS)),
+    "interleaved-in-rounds": plan_of("acd", short(**ROUNDS)),
     "search": plan_of("ab", processes(short("latency", time_seconds=130.0), 1, rates=RATES)),
     "search-orders": of_orders(),
     "techempower": plan_of("abc", processes(short("techempower"), 2, duration_seconds=12.0)),
-    "gate": gate("json", "query", seconds=150.0),
+    "gate": replace(gate("json", "query", seconds=150.0), room=1.0),  # side by side, also with little memory
 }
 
 
@@ -229,26 +230,6 @@ def test_the_headline_load_is_the_highest_count_or_the_middle(loads: Sequence[Lo
     assert headline(loads) == main
 
 
-def test_a_gate_measures_every_side_at_the_rate_of_the_slowest_in_all_its_processes() -> None:
-    def told(step: Measure) -> dict[str, object]:
-        return {"throughput": 123.0} if step.cell.process.implementation == "b" else {}
-
-    found = measured(steps_of(replace(gate(), room=1.0), told=told))  # side by side, also with little memory
-    rates = {step.cell.load.rate for step in found if isinstance(step.cell.load, Open)}
-    assert rates == {62.0}  # half of what b answers, two digits
-    assert isinstance(found[0].cell.load, Closed)
-    first, later = (
-        [s.seconds for s in found if isinstance(s.cell.load, Closed) and s.cell.process.number == n] for n in range(2)
-    )
-    assert later == [seconds / 2 for seconds in first]  # in later processes it sets no rate
-    at_rate = Counter(step.cell.process for step in found if isinstance(step.cell.load, Open))
-    assert {process.implementation for process in at_rate} == set("abc")
-    assert {process.number for process in at_rate} == set(range(2))
-    for number in range(2):
-        counts = [count for process, count in at_rate.items() if process.number == number]
-        assert max(counts) - min(counts) <= 1
-
-
 @pytest.mark.parametrize(("late", "lowered"), [("a", False), ("ab", True)])
 def test_a_rate_that_more_than_one_side_of_a_gate_falls_short_of_is_lowered_for_all(late: str, lowered: bool) -> None:
     missed = Gate(name="achieved-rate", outcome=Outcome.FAIL, value=0.3, threshold=0.01)
@@ -284,6 +265,34 @@ def test_a_gate_ends_when_a_side_is_lost() -> None:
     for steps in (does_not_start, dies):
         assert {step.process.number for step in steps if isinstance(step, Start)} == {0}
         assert {step.process.implementation for step in steps if isinstance(step, Stop)} == {"a", "c"}
+
+
+@pytest.mark.parametrize(
+    ("until", "seconds", "now", "passed"),
+    [
+        (0.5, 100.0, 40.1, False),  # of 50 s that are left two processes need 8, and a load of 1 s needs 1.8
+        (0.5, 100.0, 40.3, True),
+        (1.0, 100.0, 90.3, True),
+        (1.01, 100.0, 1e9, False),  # whatever the time
+        (0.5, None, 1e9, False),
+    ],
+)
+def test_a_load_is_begun_where_it_ends_in_time_to_stop_what_is_up(
+    until: float, seconds: float | None, now: float, passed: bool
+) -> None:
+    clock = FakeClock()
+    deadline = Deadline(clock, seconds, began=clock.now)
+    shown: dict[str, Shown] = {"a": Done(), "b": Done(), "c": Failed(), "d": Done(), "e": Done()}
+    for name, one in shown.items():
+        deadline.note(Start(process=Process(name, 0)), one)
+    lost = [Cell(process=Process(name, 0), test_type="json", load=JSON[0]) for name in "de"]
+    deadline.note(Warm(cell=lost[0], seconds=1.0), Failed(gone=True))
+    deadline.note(Measure(cell=replace(lost[0], process=A), seconds=1.0), Failed())
+    deadline.note(Stop(process=lost[1].process), Done())
+    clock.sleep(now)
+    assert deadline.passed(Measure(cell=lost[0], seconds=1.0, until=until)) is passed
+    assert deadline.passed(Warm(cell=lost[0], seconds=1.0, until=until)) is passed
+    assert not deadline.passed(Rest(seconds=99.0))
 
 
 def test_no_time_is_no_time_for_anybody() -> None:

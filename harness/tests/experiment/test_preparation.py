@@ -1,7 +1,6 @@
 """What stands before the first server: who is chosen, by which rules, and which runtimes get the longer warm-up."""
 
 import json
-import re
 from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import replace
@@ -12,18 +11,30 @@ from typing import Any, cast
 import pytest
 
 from harness.errors import Exit, UsageError
-from harness.experiment.preparation import JIT_PLATFORMS, build_all, choose_work, git_state, opening
+from harness.experiment.preparation import (
+    JIT_PLATFORMS,
+    build_all,
+    choose_work,
+    git_state,
+    opening,
+    reference,
+    within_memory,
+)
 from harness.experiment.progress import Progress
 from harness.experiment.workflow import clear_leftovers, dry_run
 from harness.host import process
 from harness.host.leftovers import Leftover
 from harness.paths import REPOSITORY
+from harness.plan import profile as profiles
 from harness.plan.config import Settings, Twins
 from harness.plan.discovery import Selection
 from harness.plan.hosts import of_flags
-from harness.records.models import Build
+from harness.records.models import Build, Closed
 from harness.records.store import RunStore
 from harness.runtime import Runtime
+from harness.tests.approve import approve
+from harness.tests.doubles.fakes_run import FakeRun
+from harness.tests.doubles.fakes_world import Behaviour
 from harness.tests.runtime.test_docker import settings as usual
 
 
@@ -52,7 +63,13 @@ def tree(root: Path) -> Path:
         "default": entry,
         "mysql": {**entry, "database": "MySQL"},
         "old": {**entry, "tags": ["broken"]},
-        "fan": {**entry, "fan_out_url": "/fan-out?calls=", "local": {"build": [], "run": ["./x"]}},
+        "fan": {
+            **entry,
+            "language": "Java",
+            "db_url": "/db",
+            "fan_out_url": "/fan-out?calls=",
+            "local": {"build": [], "run": ["./x"]},
+        },
     }
     (folder / "benchmark_config.json").write_text(json.dumps({"framework": "x", "tests": [tests]}))
     return root / "frameworks"
@@ -62,21 +79,58 @@ def settings(frameworks: Path, *names: str, **values: Any) -> Settings:
     return usual(frameworks=(frameworks,), selection=Selection(test=names), **values)
 
 
-def test_a_test_whose_database_is_not_served_is_refused_by_name_and_the_others_run(tmp_path: Path) -> None:
-    frameworks = tree(tmp_path)
-    found = choose_work(settings(frameworks, "all"))
-    assert [i.name for i in found.implementations] == ["x", "x-fan"]
-    (problem,) = found.problems
-    assert problem.startswith("x-mysql: asks for MySQL, and only PostgreSQL is served")
-    with pytest.raises(UsageError, match="nothing to run: x-mysql: asks for MySQL"):
-        choose_work(settings(frameworks, "x-mysql"))
+def planned(root: Path, *names: str, **values: Any) -> list[str]:
+    """Who is measured with what, and what is said of the others; or why nothing is."""
+    chosen = settings(root / "frameworks", *names, **{"test_types": ("json", "db"), **values})
+    try:
+        plan = choose_work(chosen)
+    except UsageError as error:
+        return str(error).replace(str(root), "ROOT").splitlines()
+    cells = [
+        f"{made.name} by {made.rules} {made.allowed}{' jit' if candidate.jit else ''}: "
+        + ", ".join(f"{kind} {[load.label for load in loads]}" for kind, loads in candidate.test_types.items())
+        for candidate, made in zip(plan.candidates, plan.implementations, strict=True)
+    ]
+    problems = [problem.replace(str(root), "ROOT") for problem in plan.problems]
+    return [*cells, *problems, f"reference {reference(chosen, plan)}{', reversed' if plan.reverse else ''}"]
 
 
-def test_a_broken_test_that_is_named_is_told_of(tmp_path: Path) -> None:
-    found = choose_work(settings(tree(tmp_path), "x", "x-old"))
-    assert [i.name for i in found.implementations] == ["x"]
-    (problem,) = found.problems
-    assert problem.startswith("x-old: tagged as broken, so it is never run")
+def test_settings_become_the_approved_plan(tmp_path: Path) -> None:
+    """What is named and cannot be run is told of, a broken file where it may hold what was asked for."""
+    tree(tmp_path)
+    whole = {
+        "all": planned(tmp_path, "all", reverse_order=True),
+        "of another type": planned(tmp_path, "x", test_types=("fortune",)),
+    }
+    broken = tmp_path / "frameworks" / "C" / "y"
+    broken.mkdir()
+    (broken / "benchmark_config.json").write_text("[]")
+    twins = Twins(suffix="@base", frameworks=(tmp_path / "frameworks",))
+    load = (Closed(connections=3),)
+    profile = profiles.load("smoke").model_copy(update={"reference": "x"})
+    found = {
+        **whole,
+        "run": planned(tmp_path, "run", profile=profile),
+        "no name": planned(tmp_path),
+        "one": planned(tmp_path, "x"),
+        "one that is broken": planned(tmp_path, "x", "x-old"),
+        "one of another database": planned(tmp_path, "x-mysql"),
+        "an unknown one": planned(tmp_path, "z"),
+        "with rules and consent": planned(tmp_path, "x", rules="tfb", allow={"x": ("io_uring",)}, twins=twins),
+        "consent for another": planned(tmp_path, "x", allow={"y": ("io_uring",), "x": ()}),
+        "twins that lack": planned(tmp_path, "x", twins=Twins(suffix="@", frameworks=(tmp_path, tmp_path / "a"))),
+        "cells": planned(tmp_path, "x", "x-fan", cells={"x-fan": {"db": load}}),
+    }
+    approve("preparation", found)
+
+
+def test_servers_are_taken_for_as_large_as_the_latest_runs_have_seen_them(tmp_path: Path) -> None:
+    for rss in (9e8, 3e8, 7e8, 2e8, 1e8, 1e8):
+        FakeRun(tmp_path, {"a": Behaviour(rss=rss), "b": Behaviour(rss=5e7)}).run()
+    (tmp_path / "results" / "20000101-000000").mkdir()
+    plan = within_memory(choose_work(settings(tree(tmp_path / "x"), "x")), tmp_path / "results", 1e9)
+    assert plan.sizes == {"a": 7e8, "b": 5e7}
+    assert plan.room == pytest.approx(7e8)
 
 
 def test_behind_a_bridge_or_on_another_machine_no_server_is_asked_to_call_the_upstream(
@@ -93,18 +147,6 @@ def test_behind_a_bridge_or_on_another_machine_no_server_is_asked_to_call_the_up
     assert chosen("x-fan", network_mode="bridge") == [{"json"}]
     assert chosen("x-fan", hosts=of_flags("app", "app", ("app",))) == [{"json"}]
     assert chosen("x-fan", "x") == [{"json"}, {"json"}]
-
-
-def test_rules_and_consents_come_with_the_implementation(tmp_path: Path) -> None:
-    frameworks = tree(tmp_path)
-    (own,) = choose_work(settings(frameworks, "x")).implementations
-    assert (own.rules, own.allowed) == ("techempower", ())
-    twins = Twins(suffix="@base", frameworks=(frameworks,))
-    chosen = settings(frameworks, "x", rules="tfb", allow={"x": ("io_uring",)}, twins=twins)
-    found = [(i.name, i.rules, i.allowed) for i in choose_work(chosen).implementations]
-    assert found == [(name, "tfb", ("io_uring",)) for name in ("x", "x@base")]
-    with pytest.raises(UsageError, match="--allow y: not among the selected; allowed are x"):
-        choose_work(settings(frameworks, "x", allow={"y": ("io_uring",)}))
 
 
 @pytest.mark.parametrize(
@@ -179,13 +221,15 @@ def test_what_a_killed_run_left_is_removed_with_consent_and_else_named(consent: 
 def test_a_dry_run_says_what_would_be_measured_and_how_long_it_takes(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    chosen = settings(tree(tmp_path), "x", "x-fan", results=tmp_path, test_types=("json",))
+    profile = profiles.load("standard")
+    chosen = settings(tree(tmp_path), "all", results=tmp_path, test_types=("json", "db"), profile=profile)
     assert dry_run(chosen) == Exit.OK
-    text = capsys.readouterr().out
-    cells = r"x  json  c32\nx-fan  json  c32\n2 cells, 1 process of each, 2 trials"
-    time = r"about \d+ s, \d+% of it measuring, builds apart"
-    assert re.fullmatch(rf"group 1: x(-fan)?, x(-fan)?\n{cells}; {time}\n", text)
+    said: dict[str, Any] = {"text": "\n".join(capsys.readouterr()).replace(str(tmp_path), "ROOT").splitlines()}
     assert dry_run(replace(chosen, json=True)) == Exit.OK
     document = json.loads(capsys.readouterr().out)
-    assert document["cells"][0] == {"implementation": "x", "test_type": "json", "loads": ["c32"]}
-    assert document.keys() == {"processes", "trials", "seconds", "measuring_seconds", "cells"}
+    said["json"] = {**document, "cells": document["cells"][:1]}
+    short = profile.interleaved.model_copy(update={"time_seconds": 5.0})
+    once = profiles.load("smoke").model_copy(update={"interleaved": short})
+    assert dry_run(replace(chosen, profile=once, selection=Selection(test=("x",)))) == Exit.OK
+    said["short"] = "\n".join(capsys.readouterr()).splitlines()
+    approve("preparation-dry-run", said)

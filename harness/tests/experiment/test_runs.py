@@ -12,8 +12,12 @@ from typing import Any
 import pytest
 
 from harness.errors import DatabaseDiedError, Exit, MachineLostError
+from harness.experiment.bench import Running, sentence
 from harness.experiment.generators import LoadResult, LoadRun
+from harness.experiment.observe import cpus_used
+from harness.experiment.steps import Process
 from harness.host import interruption
+from harness.host.metering import Reading
 from harness.plan import profile as profiles
 from harness.plan.profile import Profile
 from harness.records import store
@@ -22,7 +26,6 @@ from harness.records.models import (
     Closed,
     Open,
     Outcome,
-    Scenario,
     Trial,
     Verdict,
 )
@@ -36,6 +39,7 @@ from harness.tests.doubles.fakes_runtime import (
     FakeVerifier,
 )
 from harness.tests.doubles.fakes_world import Behaviour, World
+from harness.tests.doubles.implementations import implementation
 
 SIX = ("json", "plaintext", "db", "query", "fortune", "update")
 WRONG = CheckResult(check="row", rule="db.1", outcome=Outcome.FAIL, message="not in the database")
@@ -199,6 +203,38 @@ def test_what_verification_has_written_is_taken_back_before_a_cache_is_measured(
     assert seen[seen.index("check") :][:4] == ["check", "check", "restore", "__enter__"]
 
 
+@pytest.mark.parametrize(
+    ("looks", "disturbs"),
+    [
+        ([(1.0, 5.0)] * 4, "nnyy"),
+        ([(1.0, 2.5)] * 6, "nnnnny"),
+        ([(0.005, 5.0)] * 4, "nnnn"),
+        ([(0.03, 1.0), (0.0, 4.0)] * 3, "nnnnny"),
+        ([(0.02, 1.0), (0.0, 4.0)] * 3, "nnnnnn"),
+        ([*[(1.0, 5.0)] * 2, (0.0, 5.0), *[(1.0, 5.0)] * 3], "nnnnny"),
+    ],
+)
+def test_an_idle_server_disturbs_that_three_looks_in_a_row_find_busy(
+    looks: Sequence[tuple[float, float]], disturbs: str
+) -> None:
+    running = Running(process=Process("a", 0), implementation=implementation(), log=Path(), began=0.0)
+    assert ["ny"[running.disturbs(*look)] for look in looks] == list(disturbs)
+
+
+def test_cpus_are_told_where_both_readings_are_and_time_has_passed() -> None:
+    def at(moment: float, cpu: float) -> Reading:
+        return Reading(at=moment, cpu_seconds=cpu, rss=None, run_seconds=None, wait_seconds=None)
+
+    before, after = [at(1, 1), None, at(0, 0), at(5, 1)], [at(3, 2), at(1, 1), None, at(5, 2)]
+    assert cpus_used(before, after) == [0.5, None, None, None]
+
+
+def test_a_failed_check_is_a_sentence() -> None:
+    assert sentence(WRONG) == "row (db.1): not in the database"
+    told = WRONG.model_copy(update={"expected": "1", "actual": "2"})
+    assert sentence(told) == "row (db.1): not in the database expected 1, got 2"
+
+
 def test_one_that_works_while_idle_leaves_the_others(tmp_path: Path) -> None:
     fake = FakeRun(tmp_path, {"a": Behaviour(), "b": Behaviour(idle_cpu=0.5), "c": Behaviour()}, quick(seconds=300.0))
     trials = fake.run().records.trials
@@ -324,19 +360,6 @@ def test_rates_of_the_profile_latency_follow_the_closed_loop_and_close_in_on_the
         assert isinstance(trial.load, Open)
         assert trial.load.rate == pytest.approx(1_000, rel=0.05)
         assert trial.cpu_per_request == pytest.approx(1e-3, rel=0.05)
-
-
-def test_the_order_service_is_measured_interleaved_by_arrivals(tmp_path: Path) -> None:
-    servers = {"a": Behaviour(cpu_per_request=2e-3), "b": Behaviour(cpu_per_request=4e-3)}
-    fake = FakeRun(tmp_path, servers, quick(seconds=240.0), test_types=("order",))
-    trials = fake.run().records.trials
-    assert {type(trial.load) for trial in trials} == {Scenario}
-    first = [trial.implementation for trial in trials[:6]]
-    assert len(set(first)) == 2
-    for name, cost in (("a", 2e-3), ("b", 4e-3)):
-        costs = [trial.cpu_per_request or 0.0 for trial in of(trials, name)]
-        assert len(costs) >= 6
-        assert median(costs) == pytest.approx(cost, rel=0.05)
 
 
 def test_a_database_that_ends_again_and_again_ends_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
