@@ -11,6 +11,7 @@ from harness.experiment.progress import Display, Progress
 from harness.experiment.workflow import Dependencies, RunOutcome
 from harness.plan import profile as profiles
 from harness.plan.config import Settings
+from harness.plan.discovery import Implementation
 from harness.plan.profile import Profile
 from harness.plan.testtypes.registry import TEST_TYPES
 from harness.records import models, store
@@ -83,7 +84,7 @@ class FakeRun:
     def dependencies(self) -> Dependencies:
         return Dependencies(
             clock=self.world.clock,
-            choose_runtime=lambda *_, **__: self.runtime,
+            choose_runtime=self._choose,
             verifier=self.verifier,
             generators={"loadgen": lambda _: self.generator, "wrk": lambda _: self.witness},
             machine=lambda: MACHINE.model_copy(update={"cpus_usable": tuple(range(self.world.cpus))}),
@@ -92,6 +93,11 @@ class FakeRun:
             revision=lambda: ("fake", False),
             leftovers=lambda: (),
         )
+
+    def _choose(self, _: Settings, made: Sequence[Implementation], logs: Path, *, run_id: str) -> FakeRuntime:
+        if self.world.talks:
+            self.runtime.accounts = {"asked": f"{run_id}, {logs.name}, {len(made)} made"}
+        return self.runtime
 
     def records(self) -> RunRecords:
         """What is on disk of the latest run."""

@@ -59,25 +59,16 @@ class FakeDatabase:
             return None
         return "PostgreSQL ended (killed by SIGKILL)"
 
-    def meter(self) -> "FakeDatabaseMeter | None":
-        return FakeDatabaseMeter(self.world) if self.world.database_cpus else None
+    def meter(self) -> "FakeDatabase | None":
+        return self if self.world.database_cpus else None
+
+    def read(self) -> Reading:
+        now, cpus = self.world.clock.monotonic(), self.world.database_cpus
+        return Reading(at=now, cpu_seconds=now * cpus, rss=None, run_seconds=None, wait_seconds=None)
 
     @contextmanager
     def own(self, name: str, *, empty: bool = False) -> Iterator[Database]:
         yield replace(self, address=replace(self.address, name=f"own-{name}"))
-
-
-@dataclass(frozen=True)
-class FakeDatabaseMeter:
-    """PostgreSQL at work all the time."""
-
-    world: World
-
-    def read(self) -> Reading:
-        now = self.world.clock.monotonic()
-        return Reading(
-            at=now, cpu_seconds=now * self.world.database_cpus, rss=None, run_seconds=None, wait_seconds=None
-        )
 
 
 class FakeRunning:

@@ -22,12 +22,13 @@ class FakeClock(Clock):
     def __init__(self) -> None:
         self.now = 1_000.0
         self.set_at = math.inf  # when somebody sets the time of day to tomorrow
+        self.drift = 0.0  # of the time of day, relative
 
     def monotonic(self) -> float:
         return self.now
 
     def time(self) -> float:
-        return 1_700_000_000.0 + self.now + (86_400 if self.now >= self.set_at else 0)
+        return 1_700_000_000.0 + (1 + self.drift) * self.now + (86_400 if self.now >= self.set_at else 0)
 
     def sleep(self, seconds: float) -> None:
         self.now += max(0.0, seconds)

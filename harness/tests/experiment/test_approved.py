@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +13,14 @@ from harness.experiment.generators import LoadRun
 from harness.plan import profile as profiles
 from harness.plan.config import Twins
 from harness.plan.profile import Profile
+from harness.plan.requests import Prepared
+from harness.plan.testtypes import TestType
 from harness.records.models import Closed, RunRecords, Scenario, Trial
 from harness.tests.approve import approve
 from harness.tests.doubles.fakes_run import FakeRun
 from harness.tests.doubles.fakes_runtime import RUNS, FakeMachines, FakeSeveral
 from harness.tests.doubles.fakes_world import Behaviour, World
+from harness.tests.doubles.implementations import implementation
 
 COLD = Behaviour(cold=4.0, process_spread=0.02, window_spread=0.01)
 FAULTY = Behaviour(cpu_per_request=80e-6, status_errors=0.01, idle_cpu=0.3, response_bytes=140.0)
@@ -112,11 +116,31 @@ def of_cells(folder: Path) -> FakeRun:
     return fake
 
 
+def of_a_service(folder: Path) -> FakeRun:
+    """One that brings its own requests, and its database."""
+    kind = TestType(name="pay", answer="declared", requests=(Prepared(target="/pay"), Prepared(target="/paid")))
+    service = replace(implementation(folder / "Fake" / "own", "own", json_url="/"), requests={"pay": kind})
+    fake = FakeRun(
+        folder, {"own": Behaviour()}, world=World(talks=True), asked={"services": (service,), "test_types": ("pay",)}
+    )
+    fake.runtime.side_by_side = False
+    return fake
+
+
+def whose_database_ends(folder: Path) -> FakeRun:
+    """While its servers are loaded."""
+    both = {"a": Behaviour(), "b": Behaviour()}
+    profile = shortened("quick", interleaved=ROUNDS, processes={"minimum": 1, "maximum": 1})
+    fake = FakeRun(folder, both, profile, world=World(talks=True))
+    fake.world.database_dies_at = fake.world.clock.now + 15.0
+    return fake
+
+
 def brief(trial: Trial) -> str:
     """A trial in few words."""
     words = " ".join(gate.word for gate in trial.gates if gate.word)
     asked = trial.evidence.objections[-1].message if trial.evidence else ""
-    return f"{trial.id} by {trial.generator} [{words}] {trial.throughput:.6g}/s, asked {asked}"
+    return f"{trial.id} by {trial.generator} [{words}] {len(trial.gates)} gates, {trial.throughput:.6g}/s, {asked}"
 
 
 def whole(trial: Trial) -> list[str]:
@@ -136,26 +160,27 @@ def shown(key: str, value: object) -> str:
 
 def asked(run: LoadRun) -> str:
     sampling = f"{run.sampling.share:g} written" if run.sampling else "none written"
-    limits = f"late after {run.late_after} s, {run.lag_share:g}, {sampling}"
+    limits = f"late after {run.late_after} s, {run.lag_share:g}, {sampling}, {len(run.requests)} requests"
     return (
         f"{run.url} {run.host} {run.accept[:16]} {run.load.label} {run.seconds:g} s {run.threads} {run.seed}, {limits}"
     )
 
 
-@pytest.mark.parametrize("made", [troubled, on_machines, of_cells])
+@pytest.mark.parametrize("made", [troubled, on_machines, of_cells, of_a_service, whose_database_ends])
 def test_what_a_run_asks_says_and_sees_is_as_approved(made: Callable[[Path], FakeRun], tmp_path: Path) -> None:
     fake, earlier = made(tmp_path), len(RUNS)
     outcome = fake.run()
     records = outcome.records
     found: dict[str, Any] = {
-        "said": [each for each in fake.display.lines if each.startswith("!")],
+        "said": [each for each in fake.display.lines if each.startswith(("!", "starting"))],
         "failures": outcome.failures,
         "processes": [f"{p.implementation}.{p.process} {p.status} {p.log} {p.reason}" for p in records.processes],
         "trials": [whole(trial) if made is on_machines else brief(trial) for trial in records.trials],
     }
+    if made in (of_cells, of_a_service):
+        found["loads"] = [asked(run) for run in RUNS[earlier:] if run.sampling]
     if made is of_cells:
         found["said"] = [re.sub(r"end \d\d:\d\d|; its log: .*", "", each) for each in fake.display.lines]
-        found["loads"] = [asked(run) for run in RUNS[earlier:] if run.sampling]
         found["verdicts"] = [f"{v.test_type}: {v.results[0].message}" for v in records.verdicts]
         found["settings"] = {key: str(value) for key, value in records.info.settings.items() if key != "profile"}
         found["cells"] = {name: [*kinds] for name, kinds in records.info.cells.items()}

@@ -40,48 +40,23 @@ def latency(mean: float) -> Latency:
 # Ten seconds of 64 connections that wait 1 ms each: 64,000 requests a second.
 SOUND = runs.trial("a", 64_000.0, cpu=28e-6).model_copy(
     update={
-        "duration": 10.0,
-        "asked_duration": 10.0,
-        "requests": 640_000,
-        "bytes": 640_000 * 150,
-        "latency": latency(1e-3),
-        "server": USE,
-        "generator_cpu_seconds": 10.0,
-        "generator_threads": 2,
-        "evidence": Evidence(answers=400, of=640_000),
-        "connections": 64,
-        "steal_share": 0.0,
-        "responses_per_request": 1.0,
-        "idle_cpu_share": 0.0,
+        "duration": 10.0, "asked_duration": 10.0, "requests": 640_000, "bytes": 640_000 * 150,
+        "latency": latency(1e-3), "server": USE, "generator_cpu_seconds": 10.0, "generator_threads": 2,
+        "evidence": Evidence(answers=400, of=640_000), "connections": 64, "steal_share": 0.0,
+        "responses_per_request": 1.0, "idle_cpu_share": 0.0,
     }
-)
+)  # fmt: skip
 # Ten seconds of 1,000 requests a second.
 AT_RATE = SOUND.model_copy(
     update={
-        "load": Open(rate=1_000.0, connections=64),
-        "requests": 10_000,
-        "bytes": 10_000 * 150,
-        "due": 10_000,
-        "answered": 10_000,
-        "unfinished": 0,
-        "late": 0,
-        "lag_p99": 20e-6,
-        "sent_late": 0,
-        "connections": None,
+        "load": Open(rate=1_000.0, connections=64), "requests": 10_000, "bytes": 10_000 * 150, "due": 10_000,
+        "answered": 10_000, "unfinished": 0, "late": 0, "lag_p99": 20e-6, "sent_late": 0, "connections": None,
     }
-)
+)  # fmt: skip
 CLIENT = ClientUse(
-    client="c1",
-    connections=32,
-    threads=2,
-    requests=1,
-    bytes=1,
-    duration=10.0,
-    cpu_seconds=5.0,
-    wait_seconds=0.1,
-    begun=0.0,
-    begun_within=0.01,
-)
+    client="c1", connections=32, threads=2, requests=1, bytes=1, duration=10.0, cpu_seconds=5.0, wait_seconds=0.1,
+    begun=0.0, begun_within=0.01,
+)  # fmt: skip
 
 
 def two(**changes: object) -> tuple[ClientUse, ClientUse]:
@@ -217,8 +192,8 @@ def test_each_gate_says_what_is_approved_on_both_sides_of_its_limit_and_of_what_
         "gates",
         {
             "sound": told(SOUND, {}),
-            "sound at a rate": told(AT_RATE, {}),
-            "sound arrivals": told(AT_RATE, {"load": Scenario(factor=8.0, connections=64)}),
+            "sound at a rate": " ".join(told(AT_RATE, {})),
+            "sound arrivals": " ".join(told(AT_RATE, {"load": Scenario(factor=8.0, connections=64)})),
             "closed": {
                 gate: [told(SOUND, changes).get(gate, "does not apply") for changes in cases]
                 for gate, cases in CLOSED.items()

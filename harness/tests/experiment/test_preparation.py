@@ -27,7 +27,7 @@ from harness.host.leftovers import Leftover
 from harness.paths import REPOSITORY
 from harness.plan import profile as profiles
 from harness.plan.config import Settings, Twins
-from harness.plan.discovery import Selection
+from harness.plan.discovery import Implementation, Selection
 from harness.plan.hosts import of_flags
 from harness.records.models import Build, Closed
 from harness.records.store import RunStore
@@ -190,9 +190,13 @@ def test_a_failed_build_is_told_whole_and_recorded_without_the_place_of_the_run(
     told, folder = list[str](), RunStore(tmp_path / "run", started_at=0.0)
     progress = cast("Progress", SimpleNamespace(problem=told.append, building=lambda *_: nullcontext()))
     failed = Build(status="failed", reason=f"no compiler\nlog: {folder.folder}/logs/x/build.log")
-    runtime = cast("Runtime", SimpleNamespace(build=lambda *_: failed))
+
+    def build(made: Implementation, log: Path) -> Build:
+        return failed.model_copy(update={"log": f"{made.name} {log.name}"})
+
+    runtime = cast("Runtime", SimpleNamespace(build=build))
     builds = build_all(runtime, choose_work(settings(tree(tmp_path), "x")), progress, folder)
-    assert builds["x"].reason == "no compiler\nlog: logs/x/build.log"
+    assert (builds["x"].reason, builds["x"].log) == ("no compiler\nlog: logs/x/build.log", "x build.log")
     assert told == [f"x failed: {failed.reason}"]
 
 

@@ -62,11 +62,6 @@ def test_a_stalled_window_is_the_opposite_of_steady() -> None:
     assert feed(route, [20e-6] * 10) == 10
 
 
-@pytest.mark.parametrize(("jit", "cap"), [(False, 20.0), (True, 60.0)])
-def test_the_cap_is_longer_for_jit_runtimes(jit: bool, cap: float) -> None:
-    assert Route(CELL, RULE, jit=jit).cap_seconds == cap
-
-
 @pytest.mark.parametrize(
     ("rule", "truth", "steady", "cold"),
     [
