@@ -225,8 +225,9 @@ def test_what_a_killed_run_left_is_removed_with_consent_and_else_named(consent: 
 def test_a_dry_run_says_what_would_be_measured_and_how_long_it_takes(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    profile = profiles.load("standard")
-    chosen = settings(tree(tmp_path), "all", results=tmp_path, test_types=("json", "db"), profile=profile)
+    profile, frameworks = profiles.load("standard"), tree(tmp_path)
+    twins = Twins(suffix="@base", frameworks=(frameworks,))
+    chosen = settings(frameworks, "x", "x-mysql", results=tmp_path, profile=profile, twins=twins)
     assert dry_run(chosen) == Exit.OK
     said: dict[str, Any] = {"text": "\n".join(capsys.readouterr()).replace(str(tmp_path), "ROOT").splitlines()}
     assert dry_run(replace(chosen, json=True)) == Exit.OK
