@@ -184,4 +184,4 @@ def test_what_a_run_asks_says_and_sees_is_as_approved(made: Callable[[Path], Fak
         found["verdicts"] = [f"{v.test_type}: {v.results[0].message}" for v in records.verdicts]
         found["settings"] = {key: str(value) for key, value in records.info.settings.items() if key != "profile"}
         found["cells"] = {name: [*kinds] for name, kinds in records.info.cells.items()}
-    approve(f"events-{made.__name__}", found)
+    approve(f"experiment-events-{made.__name__}", found)

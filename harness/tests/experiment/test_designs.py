@@ -165,7 +165,7 @@ def test_a_design_asks_for_the_approved_steps(name: str) -> None:
     found = predict(PLANS[name], seed=1)
     figures = [found.seconds, found.measuring, found.trials, len(found.measured)]
     steps = [line(step) for step in steps_of(PLANS[name], answer, told=says)]
-    approve(f"steps-{name}", {"figures": figures, "shortage": found.shortage, "": steps})
+    approve(f"experiment-steps-{name}", {"figures": figures, "shortage": found.shortage, "": steps})
 
 
 def test_the_default_run_ends_in_its_time_with_two_processes_and_rounds_of_every_cell() -> None:

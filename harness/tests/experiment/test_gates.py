@@ -1,4 +1,4 @@
-"""Every gate at its limit: within it passes, beyond it has its flag, what is unknown passes (approved/gates.txt)."""
+"""Every gate at its limit: within it passes, beyond it has its flag, what is unknown passes."""
 
 from typing import Any
 
@@ -189,7 +189,7 @@ def told(trial: Trial, changes: Changes) -> dict[str, str]:
 
 def test_each_gate_says_what_is_approved_on_both_sides_of_its_limit_and_of_what_is_unknown() -> None:
     approve(
-        "gates",
+        "experiment-gates",
         {
             "sound": told(SOUND, {}),
             "sound at a rate": " ".join(told(AT_RATE, {})),

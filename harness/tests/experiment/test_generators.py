@@ -107,7 +107,8 @@ def test_each_kind_of_load_has_the_approved_command_line(tmp_path: Path) -> None
         name: [asked(own, run, tmp_path), asked(wrk, replace(run, seconds=14.2), tmp_path)]
         for name, run in LOADS.items()
     }
-    approve("generators-arguments", {**found, "priority": [asked(first, run, tmp_path) for run in (RUN, OPEN, PLAYED)]})
+    found["priority"] = [asked(first, run, tmp_path) for run in (RUN, OPEN, PLAYED)]
+    approve("experiment-generators-arguments", found)
 
 
 def test_declared_requests_are_a_file_of_heads_bodies_and_statuses_and_a_scenario_is_a_plan(tmp_path: Path) -> None:
@@ -212,7 +213,7 @@ def test_what_generators_print_becomes_the_approved_result() -> None:
         if one is not whole:
             differs = {key: value for key, value in one.items() if value != whole[key]}
             found[name] = {key: "nothing" if value is None else value for key, value in differs.items()}
-    approve("generators-results", found)
+    approve("experiment-generators-results", found)
 
 
 def test_a_merged_distribution_has_its_percentiles_on_the_grid() -> None:
@@ -252,4 +253,4 @@ def refused(generator: Loadgen | Wrk, text: str) -> str:
 
 
 def test_what_is_no_result_is_an_error_with_what_was_printed() -> None:
-    approve("generators-errors", [refused(generator, text) for generator, text in NO_RESULTS])
+    approve("experiment-generators-errors", [refused(generator, text) for generator, text in NO_RESULTS])

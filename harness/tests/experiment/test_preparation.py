@@ -121,7 +121,7 @@ def test_settings_become_the_approved_plan(tmp_path: Path) -> None:
         "twins that lack": planned(tmp_path, "x", twins=Twins(suffix="@", frameworks=(tmp_path, tmp_path / "a"))),
         "cells": planned(tmp_path, "x", "x-fan", cells={"x-fan": {"db": load}}),
     }
-    approve("preparation", found)
+    approve("experiment-preparation", found)
 
 
 def test_servers_are_taken_for_as_large_as_the_latest_runs_have_seen_them(tmp_path: Path) -> None:
@@ -237,4 +237,4 @@ def test_a_dry_run_says_what_would_be_measured_and_how_long_it_takes(
     once = profiles.load("smoke").model_copy(update={"interleaved": short})
     assert dry_run(replace(chosen, profile=once, selection=Selection(test=("x",)))) == Exit.OK
     said["short"] = "\n".join(capsys.readouterr()).splitlines()
-    approve("preparation-dry-run", said)
+    approve("experiment-preparation-dry-run", said)
