@@ -155,8 +155,9 @@ def techempower(plan: Plan, seed: int) -> Design:
             up = Up(plan=plan, number=number, begin=0.0, until=1.0, seed=seed)
             yield from _start(up, [candidate])
             for process in list(up.members):
-                for kind in [kind for kind in candidate.test_types if kind in up.test_types[process]]:
-                    yield from _as_techempower(up, process, kind)
+                for kind in candidate.test_types:
+                    if process in up.members and kind in up.test_types[process]:
+                        yield from _as_techempower(up, process, kind)
             yield from _stop(up)
 
 

@@ -13,7 +13,7 @@ from harness.experiment.progress import Progress
 from harness.host import process
 from harness.paths import CONFIG_FILE, INSTALLED, REPOSITORY
 from harness.plan.config import Settings, Twins
-from harness.plan.discovery import Implementation, Scan, scan, select
+from harness.plan.discovery import RESERVED, Implementation, Scan, scan, select
 from harness.plan.plan import Candidate, Plan
 from harness.plan.words import suggest
 from harness.records import store
@@ -69,7 +69,7 @@ def choose_work(settings: Settings) -> Plan:
         raise UsageError(f"nothing to run: {why}; ./tfb --list-tests shows what there is")
     named = {candidate.implementation for candidate in candidates}
     # A broken file belongs to what was asked for unless the command names each implementation.
-    by_name = settings.selection.test and "run" not in settings.selection.test
+    by_name = settings.selection.test and not {*RESERVED} & {*settings.selection.test}
     return Plan(
         candidates=candidates,
         profile=settings.profile,

@@ -165,8 +165,9 @@ def dry_run(settings: Settings) -> int:
         print(f"{cell['implementation']}  {cell['test_type']}  {', '.join(cell['loads'])}")
     least = f"{count.minimum} to " if count.maximum > count.minimum else ""
     print(
-        f"{plan.cells} cells, {least}{counted(count.maximum, 'process')} of each, {found.trials} trials; about "
-        f"{whole_seconds(found.seconds)}, {found.measuring / max(1.0, found.seconds):.0%} of it measuring, builds apart"
+        f"{counted(plan.cells, 'cell')}, {least}{counted(count.maximum, 'process')} of each, "
+        f"{counted(found.trials, 'trial')}; about {whole_seconds(found.seconds)}, "
+        f"{found.measuring / max(1.0, found.seconds):.0%} of it measuring, builds apart"
     )
     return Exit.OK
 

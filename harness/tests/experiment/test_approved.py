@@ -69,9 +69,9 @@ def test_a_run_is_recorded_as_approved(name: str, tmp_path: Path) -> None:
     servers, profile, test_types = APPROVED[name]
     world = World(steal=0.03)
     outcome = FakeRun(tmp_path, servers, profile, test_types, jit=frozenset({"cold"}), world=world).run()
-    approve(f"run-{name}", told(outcome.records), OF_THE_RUN)
+    approve(f"experiment-run-{name}", told(outcome.records), OF_THE_RUN)
     if name != "techempower":  # its table is that of any
-        approve(f"ranking-{name}", json.loads(outcome.ranking.recorded()))
+        approve(f"experiment-ranking-{name}", json.loads(outcome.ranking.recorded()))
 
 
 # Runs of what seldom happens, in few words of every trial.

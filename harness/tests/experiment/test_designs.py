@@ -181,6 +181,43 @@ def test_the_default_run_ends_in_its_time_with_two_processes_and_rounds_of_every
     assert min(rounds.values()) >= 4
 
 
+def test_a_round_visits_each_cell_once_and_a_table_stands_together() -> None:
+    loads = [s for s in measured(steps_of(plan_of("abc"))) if s.purpose == "measure" and s.round == 1]
+    first = loads[:6]
+    assert len({(s.cell.process.implementation, s.cell.test_type) for s in first}) == 6
+    kinds = [s.cell.test_type for s in first]
+    assert kinds in (["json"] * 3 + ["query"] * 3, ["query"] * 3 + ["json"] * 3)
+
+
+def test_the_order_is_another_in_another_seed_and_the_same_in_the_same() -> None:
+    def order(seed: int) -> list[tuple[str, str]]:
+        return [
+            (s.cell.process.implementation, s.cell.load.label) for s in measured(steps_of(plan_of("abcd"), seed=seed))
+        ]
+
+    assert order(1) == order(1) != order(2)
+
+
+def test_a_gate_measures_every_side_at_the_rate_of_the_slowest_in_all_its_processes() -> None:
+    def told(step: Measure) -> dict[str, object]:
+        return {"throughput": 123.0} if step.cell.process.implementation == "b" else {}
+
+    found = measured(steps_of(replace(gate(), room=1.0), told=told))  # side by side, also with little memory
+    rates = {step.cell.load.rate for step in found if isinstance(step.cell.load, Open)}
+    assert rates == {62.0}  # half of what b answers, two digits
+    assert isinstance(found[0].cell.load, Closed)
+    first, later = (
+        [s.seconds for s in found if isinstance(s.cell.load, Closed) and s.cell.process.number == n] for n in range(2)
+    )
+    assert later == [seconds / 2 for seconds in first]  # in later processes it sets no rate
+    at_rate = Counter(step.cell.process for step in found if isinstance(step.cell.load, Open))
+    assert {process.implementation for process in at_rate} == set("abc")
+    assert {process.number for process in at_rate} == set(range(2))
+    for number in range(2):
+        counts = [count for process, count in at_rate.items() if process.number == number]
+        assert max(counts) - min(counts) <= 1
+
+
 def test_a_run_without_a_time_makes_its_rounds_and_stops_when_all_is_decided(monkeypatch: pytest.MonkeyPatch) -> None:
     def decided(
         trials: Sequence[Trial], expected: Sequence[tuple[str, str]], _: Processes
@@ -277,3 +314,13 @@ def test_servers_that_did_not_come_up_take_no_time_from_the_others() -> None:
 
     alone, beside = (measured(steps_of(plan_of(names, short(time_seconds=80.0)), fails)) for names in ("a", "abcde"))
     assert [step.cell for step in beside] == [step.cell for step in alone]
+
+
+def test_a_server_that_ends_under_techempowers_order_leaves_the_others_theirs() -> None:
+    lost = Process("a", 0)
+    steps = steps_of(
+        plan_of("ab", "techempower"),
+        lambda s: Failed(gone=True) if isinstance(s, Measure) and s.cell.process == lost else None,
+    )
+    assert len([s for s in measured(steps) if s.cell.process == lost]) == 1
+    assert {s.cell.test_type for s in measured(steps) if s.cell.process == Process("b", 0)} == {"json", "query"}

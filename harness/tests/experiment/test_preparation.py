@@ -110,6 +110,7 @@ def test_settings_become_the_approved_plan(tmp_path: Path) -> None:
     profile = profiles.load("smoke").model_copy(update={"reference": "x"})
     found = {
         **whole,
+        "all beside a broken file": planned(tmp_path, "all"),
         "run": planned(tmp_path, "run", profile=profile),
         "no name": planned(tmp_path),
         "one": planned(tmp_path, "x"),

@@ -246,6 +246,8 @@ def test_a_load_in_which_the_clock_is_set_is_measured_again(tmp_path: Path) -> N
     again.world.clock.drift = 0.5
     (_,) = again.run().records.trials  # taken as it comes after so many that were no better
     assert [run.sampling is not None for run in RUNS[earlier:]].count(True) == 1 + JUMPS
+    ends = [line.rpartition(": ")[2] for line in again.display.lines if "clock was set" in line]
+    assert ends == ["measured again"] * JUMPS + ["its figures are taken as they are"]
 
 
 def test_a_database_that_ends_during_verification_is_no_fault_of_the_server(tmp_path: Path) -> None:
@@ -353,3 +355,25 @@ def test_a_database_that_ends_again_and_again_ends_the_run(tmp_path: Path, monke
     with pytest.raises(DatabaseDiedError):
         fake.run()
     assert fake.records().info.status == "failed"
+
+
+def test_a_server_that_dies_never_answers_or_restarts_fails_alone(tmp_path: Path) -> None:
+    servers = {
+        "good": Behaviour(),
+        "dies": Behaviour(dies_after=12.5),
+        "absent": Behaviour(never_starts=True),
+        "restarts": Behaviour(restarts=True),
+    }
+    fake = FakeRun(tmp_path, servers, quick(seconds=300.0))
+    outcome = fake.run()
+    ended = status(fake)
+    assert {name: [ended.get((name, number)) for number in (0, 1)] for name in servers} == {
+        "good": ["ok", "ok"],
+        "dies": ["failed", "ok"],
+        "absent": ["failed", None],
+        "restarts": ["failed", "failed"],
+    }
+    assert "dies process 1: the server ended (killed by SIGKILL)" in outcome.failures
+    assert "absent process 1: no valid response within 60 s" in outcome.failures
+    gates = {name: {g.name for t in of(outcome.records.trials, name) for g in t.gates if g.word} for name in servers}
+    assert gates == {"good": set(), "dies": set(), "absent": set(), "restarts": {"restarted"}}
