@@ -31,8 +31,8 @@ from harness.stats.values import (
 )
 
 BRACKET = 0.05  # the search ends when its two loads are this close, relative
-SATURATED = frozenset({"errors", "achieved-rate", "unfinished"})  # gates that a server fails which does not hold a rate
-LOST = SATURATED | {"response-size"}
+# Gates that a server fails which does not hold a rate.
+SATURATED = frozenset({"errors", "achieved-rate", "unfinished", "response-size"})
 ORDER = "order"  # the test type of the order service
 Reasons = Mapping[tuple[str, str], str]  # test type, implementation -> why it is not ranked
 
@@ -219,7 +219,7 @@ def _points(trials: Sequence[Trial]) -> tuple[model.RatePoint, ...]:
     made = []
     for members in groups.values():
         # Had the server failed to hold the rate in one process, the others alone would be those in which it did.
-        lost = any(g.outcome is Outcome.FAIL and g.name in LOST for trial in members for g in trial.gates)
+        lost = any(g.outcome is Outcome.FAIL and g.name in SATURATED for trial in members for g in trial.gates)
         held = [(t, t.latency) for t in members if t.rankable and t.latency and not lost]
         first = members[0]
         made.append(

@@ -206,5 +206,5 @@ def _differing(a: RunInfo, b: RunInfo) -> Iterator[str]:
         *((f"tool {tool}", a.tools.get(tool), b.tools.get(tool)) for tool in sorted({*a.tools, *b.tools})),
     ):
         if left != right:
-            one, other = ("unknown" if value is None else value for value in (left, right))
+            one, other = ("unknown" if value in (None, "") else value for value in (left, right))
             yield f"the runs differ in {name}: A {one}, B {other}"

@@ -64,36 +64,40 @@ class Additive(Spread):
     adjusted: Matrix  # the values without the effects of columns
 
 
-def additive(logs: Matrix, *, columns: bool = True) -> Additive:
+def additive(logs: Matrix, *, columns: bool = True, wild: NDArray[np.bool_] | None = None) -> Additive:
     """Of rows x columns, NaN where a value is missing; a row alone has no columns to be freed of.
 
     Of the n - 1 degrees of freedom of a row, columns take their share: one in as many as a column has rows. Without
-    ``columns`` each row has its own mean and variance.
+    ``columns`` each row has its own mean and variance. ``wild`` rows teach nothing of columns; None: the outliers.
     """
     present = ~np.isnan(logs)
     count = present.sum(axis=1)
     usable = count >= 2
-    among = present[usable].sum(axis=0)
+    teaches = usable if wild is None else usable & ~wild
+    among = present[teaches].sum(axis=0)
     several = (among >= 2) & columns
     effect = np.zeros(logs.shape[1])
     with np.errstate(invalid="ignore", divide="ignore"):
         leverage = 1 / count
         if several.any():
             seen = present[:, several].astype(float)
-            taught = np.where(several, logs, np.nan)[usable]
-            apart = np.nan_to_num(taught - np.nansum(logs[usable], axis=1, keepdims=True) / count[usable, None])
+            taught = np.where(several, logs, np.nan)[teaches]
+            apart = np.nan_to_num(taught - np.nansum(logs[teaches], axis=1, keepdims=True) / count[teaches, None])
             # The normal equations of the columns, rows being eliminated; singular, since rows take any constant.
-            inverse = linalg.pinvh(np.diag(seen[usable].sum(axis=0)) - (seen[usable].T / count[usable]) @ seen[usable])
+            own = seen[teaches]
+            inverse = linalg.pinvh(np.diag(own.sum(axis=0)) - (own.T / count[teaches]) @ own)
             effect[several] = inverse @ apart.sum(axis=0)[several]
             effect -= effect[among > 0].mean()
             away = seen / np.maximum(seen.sum(axis=1, keepdims=True), 1) - 1 / several.sum()
             leverage = leverage + np.einsum("ij,jk,ik->i", away, inverse, away)
         adjusted = logs - effect
         mean = np.nansum(adjusted, axis=1) / count
-        lost = np.where(present & several, 1 / np.maximum(among, 1), 0.0).sum(axis=1) / count
+        lost = np.where(present & several & teaches[:, None], 1 / np.maximum(among, 1), 0.0).sum(axis=1) / count
         freedom = np.where(usable, (count - 1) * (1 - lost), 0.0)
         squares = np.nansum((adjusted - mean[:, None]) ** 2, axis=1)
         variance = np.where(freedom > 0, squares / freedom, np.nan)
+    if wild is None and several.any() and (found := outliers(variance, freedom)).any():
+        return additive(logs, wild=found)
     return Additive(mean=mean, variance=variance, freedom=freedom, leverage=leverage, adjusted=adjusted)
 
 
@@ -241,9 +245,10 @@ def _between(tables: Sequence[Fitted], known: Prior) -> tuple[float, float]:
     squares = noise = weight = 0.0
     by_name: defaultdict[str, list[float]] = defaultdict(list)
     for table in tables:
-        use = table.between.freedom > 0
-        free = table.between.freedom[use]
-        squares += table.between.squares
+        own = table.between
+        use = (own.freedom > 0) & ~outliers(own.variance, own.freedom)
+        free = own.freedom[use]
+        squares += float((own.variance[use] * free).sum())
         noise += float((np.nan_to_num(windows(table, known)[0][use]) * table.within.leverage[use] * free).sum())
         weight += float(free.sum())
         for name, count in zip(np.asarray(table.names)[use].tolist(), free.tolist(), strict=True):
@@ -352,6 +357,8 @@ def together(tables: Sequence[Fitted], names: Sequence[str], known: Prior) -> Me
         values += aligned * share
         mean += table.between.mean[rows] * share
         variance, freedom = windows(table, known)
+        if not freedom.any():  # no process of it has two windows: as those of the run are
+            variance, freedom = (np.full(len(variance), each) for each in (known.window, known.window_freedom))
         from_windows += (variance * table.within.leverage)[rows] * share**2
         free += freedom[rows]
     within = Spread(variance=from_windows, freedom=free, leverage=np.ones(len(names)))

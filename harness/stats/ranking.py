@@ -174,7 +174,8 @@ def _beside_the_limit(name: str, kind: str, load: Load, run: _Run) -> tuple[list
     if name in run.limits:
         figures = f" ({rate:,.0f} req/s, {cpu * 1e6:.3g} µs CPU/req)" if rate and cpu else ""
         reason = f"the floor: what the machine allows, not ranked{figures}"
-    others = [run.cells[kind].get(other, {}).get(load) for other in run.limits if other != name]
+    good = [other for other in run.limits if other != name and (other, kind) not in run.unranked]
+    others = [run.cells[kind].get(other, {}).get(load) for other in good]
     known = [least for cell in others if cell and (least := cell.median(CPU))]
     return [f"CPU {cpu / min(known):.3g}× the floor"] if cpu and known else [], reason
 

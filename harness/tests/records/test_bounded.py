@@ -13,39 +13,43 @@ from harness.records import bounded
     [
         (b"[" * 100_000, "recursion limit"),
         (b"1" * 10_000, "number out of range"),
-        (b"1e999", "too large a number"),
+        (b"1" * 50 + b"e999", "1{30} is too large a number"),
         (b"NaN", "expected value"),
         (b"", "EOF while parsing"),
         (b'{"a": 1,}', "trailing comma"),
         (b'{"a": 1} {}', "trailing characters"),
         (b'[{"id": 01}]', "invalid number"),
-        (b'{"a": 1, "a": 2}', "the key 'a' stands twice"),
-        (b'"\\ud800"', "hex escape"),
+        (b'{"b": 1, "a": {"c": 1}, "c": 2, "a": 1, "b": 0}', "the key 'a' stands twice in one object"),
+        (b'"\\ud800"', ".*hex escape"),
         (b'"\xff"', "invalid unicode code point"),
-        (b'{"a": ', "line 1 column 6"),
-        (b"\xef\xbb\xbf{}", "begins with a byte order mark; save it as UTF-8 without one"),
+        (b'{"a": ', ".* line 1 column 6$"),
+        (b"\xef\xbb\xbf{}", "begins with a byte order mark; save it as UTF-8 without one$"),
     ],
 )
 def test_what_no_document_holds_is_named(data: bytes, says: str) -> None:
-    with pytest.raises(ValueError, match=says):
+    with pytest.raises(ValueError, match=f"^not valid JSON: {says}"):
         bounded.parse(data)
 
 
 def test_a_pipe_is_refused_without_waiting_for_its_writer_and_so_is_a_file_of_more_bytes(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
-    with pytest.raises(OSError, match="is no regular file"):
+    with pytest.raises(OSError, match=rf"\[Errno 22\] is no regular file: '{tmp_path}/pipe'"):
         bounded.read(tmp_path / "pipe", 10)
-    (tmp_path / "file").write_bytes(b"12345678901")
-    with pytest.raises(OSError, match="larger than"):
-        bounded.read(tmp_path / "file", 10)
-    assert bounded.read(tmp_path / "file", 11) == b"12345678901"
+    path, text = tmp_path / "file", b"x" * (1 + (3 << 20))
+    path.write_bytes(text)
+    for most, said in ((100, r"0\.098 KiB"), (1 << 20, "1 MiB"), (3 << 20, "3 MiB")):
+        with pytest.raises(OSError, match=rf"\[Errno 27\] larger than {said}: '{path}'"):
+            bounded.read(path, most)
+    assert bounded.read(path, len(text)) == text
 
 
 def test_a_document_is_parsed_but_not_one_of_few_megabytes_that_would_fill_memory() -> None:
     assert bounded.parse(b'{"a": [1, 2.5, "x", null, true]}') == {"a": [1, 2.5, "x", None, True]}
-    with pytest.raises(ValueError, match="holds more than 5 arrays and objects"):
-        bounded.require_few(b"[" * 6, opened=5)
-    assert bounded.require_few(b'{"a": [1]}') == b'{"a": [1]}'
+    said = "holds more than 1,002 arrays and objects, or 2,003 values"
+    for data in (b"[{" * 501 + b"[", b"," * 2004):
+        with pytest.raises(ValueError, match=f"^{said}$"):
+            bounded.require_few(data, 1002, 2003)
+        assert bounded.require_few(data[:-1], 1002, 2003) == data[:-1]
     with pytest.raises(ValueError, match="arrays and objects"):
         bounded.parse(b"[" + b"[]," * bounded.MOST_OPENED + b"[]]")
     with pytest.raises(ValueError, match="or 2 values"):

@@ -1,17 +1,19 @@
 """The files of a run: what is written can be read, and what is broken is named."""
 
 import json
-import re
 import resource
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from harness.errors import StoreError, UsageError
-from harness.records import reader, store
-from harness.records.models import SCHEMA_VERSION, NoiseFloor, Outcome
+from harness.records import claims, reader, store
+from harness.records.models import NoiseFloor, Outcome, Progress, RunRecords
 from harness.records.store import RunStore
+from harness.tests.approve import approve
 from harness.tests.doubles import records
 
 
@@ -33,12 +35,6 @@ def test_what_is_written_is_read_and_figures_are_called_with_their_units(written
     assert known.problems == ()
     first = json.loads((written.folder / "trials.jsonl").read_text().splitlines()[0])
     assert {"duration_seconds", "requests_per_second", "cpu_seconds_per_request"} <= first.keys()
-
-
-def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
-    (tmp_path / "results").write_text("a file", encoding="utf-8")
-    with pytest.raises(StoreError, match=rf"^{tmp_path}/results/\d+-\d+: cannot be written: .*{store.ROOM}"):
-        RunStore.new(tmp_path / "results", started_at=0.0)
 
 
 def test_of_very_many_broken_lines_the_first_are_named(written: RunStore) -> None:
@@ -69,43 +65,6 @@ def test_of_several_verdicts_on_one_process_the_last_one_counts(written: RunStor
     assert found == {(0, Outcome.FAIL), (1, Outcome.WARN)}
 
 
-def test_the_records_of_one_cell_are_read_without_the_others(written: RunStore) -> None:
-    run = reader.RunReader(written.folder)
-    wanted = [t for t in records.trials() if (t.implementation, t.test_type) == ("slow", "query")]
-    assert run.trials("slow", "query") == wanted
-    assert run.trials("query", "slow") == []
-    assert {each.implementation for each in run.processes("fast")} == {"fast"}
-
-
-def test_a_half_or_broken_line_is_a_problem_and_the_rest_is_read(written: RunStore) -> None:
-    half, broken = written.folder / "trials.jsonl", written.folder / "verdicts.jsonl"
-    half.write_bytes(half.read_bytes()[:-100])
-    broken.write_text("{}\n")
-    known = store.read(written.folder)
-    assert list(known.trials) == records.trials()[:-1]
-    assert set(known.problems) == {
-        f"{half}: line 12: cut off, or longer than 16 MiB",
-        f"{broken}: line 1: implementation: Field required",
-    }
-
-
-def test_a_run_json_that_is_not_there_or_cannot_be_read_is_named(written: RunStore) -> None:
-    path = written.folder / "run.json"
-    whole = json.loads(path.read_text())
-    for text, why in (
-        ("", "Invalid JSON"),
-        ("[]", "Input should be an object"),
-        (json.dumps({**whole, "seed": "seven"}), "seed: "),
-        (json.dumps({**whole, "schema_version": SCHEMA_VERSION + 1}), "schema_version: "),
-    ):
-        path.write_text(text)
-        with pytest.raises(StoreError, match=rf"^{re.escape(str(path))}: {why}"):
-            store.read(written.folder)
-    path.unlink()
-    with pytest.raises(StoreError, match=rf"^{re.escape(str(path))}: not there"):
-        store.read(written.folder)
-
-
 def test_a_line_that_is_too_long_is_not_read_and_a_document_that_is_too_large_is_named(
     written: RunStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -122,8 +81,10 @@ def test_a_line_that_is_too_long_is_not_read_and_a_document_that_is_too_large_is
 
 def test_a_process_is_finished_when_as_many_trials_are_there_as_it_wrote(written: RunStore) -> None:
     written.add_process(records.process("fast", 2, "interrupted"))
+    written.add_process(records.process("fast", 4, "failed"))  # of another reason than that it never came up
+    written.add_process(records.process("fast", 5, "failed").model_copy(update={"startup_time": None}))
     written.add_trial(records.trial("fast", 3, 1.0))
-    every = {(name, number) for name in ("fast", "slow") for number in (0, 1)}
+    every = {(name, number) for name in ("fast", "slow") for number in (0, 1)} | {("fast", 4)}
     assert store.finished(store.read(written.folder)) == every
     path = written.folder / "trials.jsonl"
     path.write_bytes(b"".join(path.read_bytes().splitlines(keepends=True)[1:]))
@@ -142,12 +103,15 @@ def test_processes_that_did_not_finish_are_set_aside(written: RunStore) -> None:
     aside = (written.folder / "trials.unfinished.jsonl").read_text()
     assert aside.endswith("half a line")
     assert aside.count("\n") == 6
+    (written.folder / "trials.jsonl").unlink()
+    store.set_aside(written.folder, lambda _: True)
+    assert not store.read(written.folder).processes
 
 
 def test_runs_that_start_in_the_same_instant_get_a_folder_each(tmp_path: Path) -> None:
     with ThreadPoolExecutor(8) as pool:
         made = list(pool.map(lambda _: RunStore.new(tmp_path / "results", started_at=1e9), range(8)))
-    assert len({each.folder for each in made}) == 8
+    assert sorted(each.folder.name[15:] for each in made) == ["", *(f"-{number}" for number in range(2, 9))]
     assert len(list((tmp_path / "results").iterdir())) == 8
 
 
@@ -162,17 +126,21 @@ def test_a_live_run_holds_its_lock_and_a_dead_one_does_not(written: RunStore) ->
 
 
 def test_a_run_is_found_by_id_beginning_or_path(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match=r"no run in .*; make one with \./tfb --test run"):
+    with pytest.raises(UsageError, match=rf"^no run in {tmp_path}; make one with \./tfb --test run$"):
         store.find(tmp_path, None)
-    for name in ("20260101-000000", "20260102-000000", "20260102-111111"):
+    with pytest.raises(UsageError, match=rf"^run 'a' does not exist in {tmp_path}; there are none$"):
+        store.find(tmp_path, "a")
+    names = ["20260101-0", *(f"20260102-{number}" for number in range(6)), "20260102-50"]
+    for name in names:
         records.write(tmp_path, name)
-    asked = (None, "latest", "20260101", str(tmp_path / "20260102-000000"))
+    asked = (None, "latest", "20260101", "20260102-5", str(tmp_path / "20260102-0"))
     found = [store.find(tmp_path, each).name for each in asked]
-    assert found == ["20260102-111111", "20260102-111111", "20260101-000000", "20260102-000000"]
-    with pytest.raises(UsageError, match=r"'20260102' is not unique .* 20260102-000000, 20260102-111111"):
-        store.find(tmp_path, "20260102")
-    with pytest.raises(UsageError, match="'2027' does not exist"):
-        store.find(tmp_path, "2027")
+    assert found == ["20260102-50", "20260102-50", "20260101-0", "20260102-5", "20260102-0"]
+    for wanted, what in (("2026", "is not unique"), ("2027", "does not exist")):
+        with pytest.raises(
+            UsageError, match=rf"^run '{wanted}' {what} in {tmp_path}; there are {', '.join(names[-5:])}$"
+        ):
+            store.find(tmp_path, wanted)
 
 
 def test_what_cannot_be_written_names_the_file(written: RunStore, tmp_path: Path) -> None:
@@ -183,7 +151,7 @@ def test_what_cannot_be_written_names_the_file(written: RunStore, tmp_path: Path
     (tmp_path / "file").touch()
     with pytest.raises(StoreError, match=r"cannot be written: .*; free space or choose another folder"):
         RunStore(tmp_path / "file" / "run", started_at=0)
-    with pytest.raises(StoreError, match=r"cannot be written: .*; free space or choose another folder"):
+    with pytest.raises(StoreError, match=rf"^{tmp_path}/file/\d+-\d+: cannot be written: .*{store.ROOM}$"):
         RunStore.new(tmp_path / "file", started_at=0)
 
 
@@ -198,12 +166,12 @@ def test_a_run_that_never_began_leaves_no_folder_unless_packages_were_installed(
 
 def test_processes_of_runs_are_numbered_on_and_those_side_by_side_stay_so(written: RunStore) -> None:
     known = store.read(written.folder)
-    first, second = store.numbered([known, known])
+    first, _, second = store.numbered([known, RunRecords(info=known.info), known])
     for one, by in ((first, 0), (second, 2)):
         for name in ("trials", "processes", "verdicts"):
             moved, before = getattr(one, name), getattr(known, name)
             assert [each.process for each in moved] == [each.process + by for each in before] != []
-    assert store.numbers(second) == {2, 3}
+    assert store.numbers(second) == store.numbers(replace(second, trials=[])) == {2, 3}
 
 
 def test_a_run_is_called_as_its_folder(written: RunStore) -> None:
@@ -214,7 +182,67 @@ def test_a_noise_floor_is_kept_for_the_machine_and_the_profile(tmp_path: Path) -
     floor = NoiseFloor(implementation="a", profile="p", measured_at=1.0, pairs=5, throughput=0.1, cpu_per_request=0.2)
     machine = records.info().machine
     assert store.noise_floor(tmp_path / "results", "p", machine) is None
-    store.keep_noise_floor(tmp_path / "results", machine, floor)
+    for kept in (floor.model_copy(update={"pairs": 2}), floor):
+        store.keep_noise_floor(tmp_path / "results", machine, kept)
     assert store.noise_floor(tmp_path / "results", "p", machine) == floor
     assert store.noise_floor(tmp_path / "results", "other", machine) is None
     assert store.noise_floor(tmp_path / "results", "p", machine.model_copy(update={"hostname": "elsewhere"})) is None
+
+
+LINES = {  # of trials.jsonl
+    "half": '{"id": "cut o\n',
+    "no objects": 'words\n[]\n"a"\n\n{"id": 3}\n{"id": "x", "load": {"kind": "shut"}}\n',
+    "too many objects": '{"a": [' + "[]," * reader.LINE_OPENED + "[]]}\n",
+}
+DOCUMENTS = {
+    "empty": "", "list": "[]", "cut": '{"run_id": ', "deep": "[" * 500_001, "wide": '{"a": [' + "1," * 10_000_001,
+    "other": '{"run_id": 3, "loads": 4}',
+}  # fmt: skip
+
+
+def test_all_that_is_said_of_broken_files_is_as_approved(tmp_path: Path) -> None:
+    written = records.write(tmp_path / "results")
+    folder = written.folder
+    written.add_trial(records.trial("größe", 0, 1.0))
+
+    def said(of: Callable[[], object]) -> str:
+        try:
+            return str(of())[:99]
+        except (StoreError, OSError, ValueError) as error:
+            return str(error).replace(str(tmp_path), "TMP")
+
+    def problems(status: str = "complete") -> list[object]:
+        written.write_info(records.info().model_copy(update={"status": status}))
+        known = store.read(folder)
+        counts = f"{len(known.trials)} {len(known.processes)} {len(known.verdicts)}"
+        return [counts, *(each.removeprefix(str(folder)) for each in known.problems)]
+
+    trials, found = folder / "trials.jsonl", dict[str, object]()
+    whole = trials.read_bytes()
+    for name, text in LINES.items():
+        trials.write_bytes(text.encode() + whole)
+        found[name] = problems()
+    trials.write_bytes(whole + b"half\n" + b'{"id": "cut o')
+    found["at its end"] = [problems(), problems("running"), problems("failed")]
+    run = reader.RunReader(folder)
+    some = [run.trials("slow", "json"), run.trials(test_type="json"), run.trials("größe"), run.trials()]
+    counts = [*map(len, some), len(run.processes("slow")), len(run.verdicts("slow", "query"))]
+    found["of some"] = [counts, [each.id for each in some[0]], *(each.message for each in run.problems)]
+    later: list[str] = []
+    last = len(whole) - len(whole.splitlines(keepends=True)[-1])
+    found["from a byte on"] = [len([*reader.read_lines(trials, type(records.trials()[0]), later, start=last)]), *later]
+    for name in store.LINES:
+        (folder / f"{name}.jsonl").unlink()
+        found[f"no {name}"] = [problems(), problems("interrupted")]
+        (folder / f"{name}.jsonl").mkdir()
+    found["folders"] = problems()
+    for name, text in DOCUMENTS.items():
+        for path in (folder / "run.json", tmp_path / "claims.json"):
+            path.write_text(text, encoding="utf-8")
+        found[name] = [said(lambda: store.read(folder)), said(lambda: claims.read(tmp_path))]
+    (folder / "run.json").unlink()
+    found["no run"] = said(lambda: store.read(folder))
+    written.write_text("progress.json", Progress(status="failed", stage="verifying").recorded())
+    found["no run, but progress"] = said(lambda: store.read(folder))
+    assert claims.latest(folder) == claims.read(claims.PUBLISHED).verdicts
+    approve("records-broken", found)

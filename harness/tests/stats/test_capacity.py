@@ -1,6 +1,7 @@
 """The search for the capacity at a latency goal, and the tables of loads at given rates."""
 
-from collections.abc import Callable
+import itertools
+from collections.abc import Callable, Sequence
 
 import pytest
 
@@ -11,12 +12,17 @@ from harness.records.models import Gate, Latency, LatencyGoal, Load, Open, Outco
 from harness.stats.capacity import ORDER, bracket, next_load
 from harness.stats.ranking import rank
 from harness.stats.tables import percentiles
+from harness.tests.approve import approve
 from harness.tests.doubles.invented import verdict
 from harness.tests.doubles.runs import LOAD, run_info, trial
+from harness.tests.stats.dense import dense, luck
 
 GOAL, SLOW = LatencyGoal(percentile=99, seconds=0.01), LatencyGoal(percentile=99, seconds=0.1)
 LAG = Gate(name="generator-lag", outcome=Outcome.FAIL, value=1.0, threshold=0.2, word="generator lag")
 SHORT = Gate(name="achieved-rate", outcome=Outcome.FAIL, value=0.5, threshold=0.01, word="rate not achieved")
+SIZE = Gate(name="response-size", outcome=Outcome.FAIL, value=0.5, threshold=0.01, word="size")
+CLOSE = Gate(name="generator-lag", outcome=Outcome.WARN, value=0.19, threshold=0.2, word="lag")
+CALM = Gate(name="generator-lag", outcome=Outcome.PASS, value=0.0, threshold=0.2)
 SERVICE = Scenario(factor=8.0, connections=64)
 
 
@@ -37,8 +43,9 @@ def at(
 
 
 def arrivals(
-    factor: float, late: float, *, name: str = "a", process: int = 0, purpose: Purpose = "search", seconds: float = 0.02
-) -> Trial:
+    factor: float, late: float, *, name: str = "a", process: int = 0, purpose: Purpose = "search",
+    seconds: float = 0.02, due: int = 1000,
+) -> Trial:  # fmt: skip
     """A thousand arrivals, each with a "create order" of 20 ms, or of a second where it is late."""
     slow = round(1000 * late)
     histogram = ((seconds, 1000 - slow), (1.0, slow)) if slow else ((seconds, 1000),)
@@ -48,8 +55,12 @@ def arrivals(
     )  # fmt: skip
     whole = models.UseCaseTimes(use_case="bulk", due=1000, done=990, latency=times(0.1))
     made = trial(name, 7.4 * factor, process, test_type=ORDER, load=Scenario(factor=factor, connections=64), cpu=0.01)
-    told = models.Arrivals(due=1000, done=990, failed=10, unfinished=0, operations=(create,), use_cases=(whole,))
+    told = models.Arrivals(due=due, done=990, failed=10, unfinished=0, operations=(create,), use_cases=(whole,))
     return made.model_copy(update={"arrivals": told, "purpose": purpose, "database_cpu_seconds": 5.0})
+
+
+def changed(one: Trial, **update: object) -> Trial:
+    return one.model_copy(update=update)
 
 
 def info_of(names: str, count: int, load: Load, reference: str, **profile: OpenLoop | Orders) -> RunInfo:
@@ -59,93 +70,25 @@ def info_of(names: str, count: int, load: Load, reference: str, **profile: OpenL
     return info.model_copy(update={"settings": settings})
 
 
-def search(load: Callable[[float], Trial], start: float, first: list[Trial] | None = None) -> tuple[list[Trial], int]:
-    tried, loads = list(first or []), 0
-    while (found := next_load(tried, GOAL if first is None else SLOW, start=start, seconds=2.0)) and loads < 40:
-        tried.append(load(found))
-        loads += 1
-    return tried, loads
-
-
-def ends(trials: list[Trial], goal: LatencyGoal = GOAL) -> tuple[float | None, float | None]:
-    low, high = bracket(trials, goal)
-    return low.rate if low else None, high.rate if high else None
+def search(late: Callable[[float], float]) -> list[Trial]:
+    tried: list[Trial] = []
+    while (rate := next_load(tried, GOAL, start=10_000.0, seconds=2.0)) and len(tried) < 14:
+        tried.append(at(rate, late(rate)))
+    return tried
 
 
 @pytest.mark.parametrize("capacity", [700.0, 4000.0, 9000.0, 11_000.0])
 def test_the_search_ends_around_the_true_capacity(capacity: float) -> None:
-    tried, loads = search(lambda rate: at(rate, 0.0 if rate <= capacity else 0.5), 10_000.0)
-    low, high = ends(tried)
-    assert low <= capacity < (high or 0.0) <= low * 1.05
-    assert loads < 14
-
-
-def test_the_same_search_finds_a_factor_of_the_arrivals() -> None:
-    first = [arrivals(8.0, 0.0, purpose="measure")]
-    tried, _ = search(lambda factor: arrivals(factor, 0.0 if factor <= 100 else 0.3), 8.0, first)
-    low, high = ends(tried, SLOW)
-    assert low <= 100 < (high or 0.0) <= low * 1.05
+    tried = search(lambda rate: 0.0 if rate <= capacity else 0.5)
+    low, high = bracket(tried, GOAL)
+    assert low.rate <= capacity < high.rate <= low.rate * 1.05
+    assert len(tried) < 14
 
 
 def test_a_server_that_never_meets_the_goal_ends_the_search() -> None:
-    tried, loads = search(lambda rate: at(rate, 0.5), 10_000.0)
-    assert ends(tried)[0] is None
-    assert loads < 10
-
-
-def test_a_miss_while_the_generator_was_late_itself_counts_for_nothing() -> None:
-    missed = at(1000, 0.5, gates=(LAG,))
-    assert next_load([missed], GOAL, start=2000, seconds=2.0) == 1000
-    assert ends([missed, at(1000, 0.0)]) == (1000, None)
-    assert ends([at(1000, 0.0, gates=(SHORT,)), at(500, 0.0)]) == (500, 1000)
-
-
-def test_one_stall_at_a_low_rate_is_not_the_capacity() -> None:
-    assert ends([at(100, 0.5), at(200, 0.0), at(400, 0.0), at(800, 0.0), at(1600, 0.5)]) == (800, 1600)
-
-
-def test_a_load_too_short_to_show_the_goal_is_repeated() -> None:
-    tried = [at(1000, 0.0, due=1000), at(1040, 0.012, due=1000)]
-    assert next_load(tried, GOAL, start=2000, seconds=2.0) == 1040
-    assert ends([at(1000, 0.0, due=300)])[0] is None  # not one late shows nothing yet
-
-
-def test_it_goes_down_to_the_rate_at_which_a_load_still_has_requests_enough() -> None:
-    assert next_load([at(400, 0.5, due=800)], GOAL, start=1000, seconds=2.0) == 200
-    assert next_load([at(300, 0.5, due=600)], GOAL, start=1000, seconds=2.0) == 184  # 368 in two seconds
-    assert next_load([at(184, 0.5, due=368)], GOAL, start=1000, seconds=2.0) is None
-
-
-def test_one_process_is_provisional_and_what_fails_verification_has_no_capacity() -> None:
-    info = info_of("ab", 1, LOAD, "a", open_loop=OpenLoop(goal=GOAL))
-    made = [each for name in "ab" for each in (trial(name, 3000.0), at(1000, 0.0, name=name), at(1040, 0.5, name=name))]
-    good, bad = rank(info, made, [], [verdict("b", "json", failed=True)]).latency["json"].rows
-    assert (good.implementation, good.ranked, good.flags) == ("a", True, ("provisional",))
-    assert (bad.implementation, bad.capacity, bad.reason.split(":")[0]) == ("b", None, "verification failed")
-
-
-def test_capacities_rank_and_stand_beside_latency_over_load() -> None:
-    info = info_of("abc", 3, LOAD, "a", open_loop=OpenLoop(goal=GOAL))
-    made = []
-    for name, capacity in (("a", 1000.0), ("b", 2000.0), ("c", 10.0)):
-        for process in range(3):
-            high = capacity * (1 + 0.01 * process)
-            made += [trial(name, 3000.0 + process, process), at(high, 0.0, name=name, process=process)]
-            made.append(at(high * 1.04, 0.5, name=name, process=process))
-            made.append(at(500, 0.0 if name != "c" else 0.5, name=name, process=process, purpose="share", share=0.5))
-    made = [t for t in made if not (t.implementation == "c" and isinstance(t.load, Open) and t.load.rate < 12)]
-    table = rank(info, made, [], []).latency["json"]
-    assert [row.implementation for row in table.rows] == ["b", "a", "c"]
-    best, other, none = table.rows
-    assert best.capacity.to_reference.value == pytest.approx(2.0)
-    assert best.capacity.rank.label == "1"
-    assert best.above == pytest.approx(2000 * 1.01 * 1.04)
-    assert other.closed_loop == 3001
-    assert none.reason == "p99 ≤ 10 ms shown at no load in 3 of 3 processes"
-    (point,) = other.points
-    assert (point.purpose, point.share, point.percentiles["50"].processes) == ("share", 0.5, 3)
-    assert point.percentiles["50"].median == pytest.approx(0.002)
-    assert "99" in point.percentiles
+    tried = search(lambda _: 0.5)
+    assert bracket(tried, GOAL)[0] is None
+    assert len(tried) < 10
 
 
 def test_a_capacity_is_as_open_as_its_bracket_however_many_processes_have_the_same() -> None:
@@ -180,25 +123,6 @@ def test_a_percentile_is_that_of_all_loads_of_each_process() -> None:
     assert percentiles([(0, {"99": 0.1}, 100)]) == {}  # one slower request is no percentile
 
 
-def test_the_order_service_is_ranked_by_its_answers_and_keeps_every_operation() -> None:
-    info = info_of("ab", 2, SERVICE, "a", orders=Orders())
-    made = []
-    for name, slow in (("a", 0.6), ("b", 0.0)):
-        for process in range(3):
-            made.append(arrivals(8.0, slow, name=name, process=process, purpose="measure"))
-            made += [arrivals(16.0, slow, name=name, process=process), arrivals(16.5, 0.9, name=name, process=process)]
-    ranking = rank(info, made, [], [])
-    (table,) = ranking.orders.tables
-    assert [row.implementation for row in table.rows] == ["b", "a"]
-    best = table.rows[0]
-    medians = best.response.estimate.median, best.database_cpu_per_arrival.median
-    assert medians == pytest.approx((0.02, 0.005))
-    assert best.cpu_per_request
-    assert [(row.implementation, row.ranked) for row in ranking.orders.capacities] == [("b", True), ("a", False)]
-    points = {(p.use_case, p.operation): p for p in ranking.orders.points["b"]}
-    assert (points["bulk", CREATE].answered, points["bulk", ""].failed, ranking.overall) == (3000, 30, ())
-
-
 @pytest.mark.parametrize(("looks", "groups"), [((), [1, 2]), ((3, 15), [1, 1])])
 def test_response_times_are_decided_with_their_look_s_share_of_the_error(
     looks: tuple[int, ...], groups: list[int]
@@ -213,3 +137,131 @@ def test_response_times_are_decided_with_their_look_s_share_of_the_error(
     ]
     orders = rank(info, made, [], []).orders
     assert [row.response.tie_group for row in orders.tables[0].rows if row.response] == groups
+    assert (orders.goal, orders.capacities) == (None, ())  # no load was of a search
+
+
+UNKNOWN = {"due": None, "late": None, "arrivals": None}
+TRIED: dict[str, list[Trial]] = {
+    "nothing": [],
+    "met": [changed(at(1000, 0.0), late=None)],
+    "met above the start": [at(9000, 0.01), at(1000, 0.0)],
+    "missed": [at(4000, 0.0102)],
+    "missed low": [at(60, 0.5)],
+    "missed lowest": [at(92, 0.5)],
+    "missed once": [at(1000, 1.0, due=1)],
+    "on the edge": [at(1000, 0.01), at(1050, 0.0102)],
+    "just apart": [at(1000, 0.0), at(1051, 0.5)],
+    "too few": [at(1000, 0.0, due=367), changed(at(1000, 0.0), **UNKNOWN), at(1040, 0.5, due=1)],
+    "enough": [at(1000, 0.0, due=368)],
+    "repeated": [at(1000, 0.02), at(1000, 0.0), at(1000, 0.009), at(2000, 1.0)],
+    "one stall": [at(100, 0.5), at(200, 0.0), at(400, 0.0), at(800, 0.0), at(1600, 0.5)],
+    "contradicting": [at(100, 0.5), at(200, 0.0), at(400, 0.5), at(800, 0.0), at(1600, 0.5), at(3200, 0.0)],
+    "no rates": [changed(trial("a", 9.0), due=5000, late=0), changed(at(1000, 0.0), **UNKNOWN)],
+    "restarted": [changed(at(1000, 0.0), restarted=True), at(500, 0.002, gates=(LAG,)), at(2000, 0.5, gates=(CALM,))],
+    "lagged": [at(1000, 0.5, gates=(CLOSE,)), at(2000, 0.5, gates=(SHORT, LAG)), at(3000, 0.0, gates=(SIZE,))],
+    "arrivals": [arrivals(8.0, 0.0), arrivals(8.0, 0.012), arrivals(16.0, 0.03, seconds=0.1)],
+    "arrivals met": [changed(arrivals(8.0, 0.0), late=900), arrivals(4.0, 0.0, seconds=0.1001)],
+    "arrivals lost": [arrivals(8.0, 0.5, due=600)],
+    "arrivals missed low": [arrivals(0.05, 0.5)],
+    "arrivals unknown": [changed(arrivals(8.0, 0.0), **{**UNKNOWN, "due": 700, "late": 7})],
+}
+
+
+def searched(trials: Sequence[Trial]) -> str:
+    """Both ends, then what would be tried next: from a low start by short loads, from a high one by long ones."""
+    goal = SLOW if any(isinstance(one.load, Scenario) for one in trials) else GOAL
+    low, high = (
+        end and f"{end.rate:g} ({end.late} of {end.due} late{', decided' * end.decided(goal)})"
+        for end in bracket(trials, goal)
+    )
+    following = [next_load(trials, goal, start=start, seconds=start / 2) for start in (8.0, 4000.0)]
+    return f"{low} to {high}, then {following}"
+
+
+def test_what_is_tried_next_after_loads_of_any_kind_is_as_approved() -> None:
+    approve("stats-search", {name: searched(trials) for name, trials in TRIED.items()})
+
+
+SPOILED = {("a", 0.9, 1): (SHORT,), ("b", 0.9, 0): (SIZE,), ("c", 0.5, 0): (LAG,), ("d", 0.9, 2): (CLOSE,)}
+LOADS: tuple[tuple[Purpose, float | None, float, float], ...] = (  # share, part of the capacity or rate, late ones
+    ("search", None, 1.0, 0.0), ("search", None, 1.04, 0.5), ("share", 0.5, 0.5, 0.0), ("share", 0.9, 0.9, 0.001),
+    ("common", None, 300.0, 0.0), ("common", None, 600.0, 0.0),
+)  # fmt: skip
+
+
+def latency_run() -> tuple[RunInfo, list[Trial]]:
+    """Points of one process and of three, with lost rates, lag and a witness; capacities of all kinds."""
+    alone = changed(at(77.0, 0.0, process=2, purpose="share", share=0.1), latency=times(0.001))
+    made = [alone, changed(alone, load=Open(rate=88.0, connections=64), share=0.2, latency=None)]
+    made += [changed(trial("b", 1e6), purpose="witness"), trial("a", 1e6, gates=(SIZE,))]
+    for (place, name), process in itertools.product(enumerate("abcd", 1), range(5)):
+        if process >= {"a": 5, "c": 1}.get(name, 3):
+            continue
+        top = 1000 * place * (1 + 0.02 * luck(name, process))
+        made.append(trial(name, top * 1.3, process))
+        for purpose, share, part, late in LOADS:
+            one = at(part * top if part < 2 else part, late, name=name, process=process, purpose=purpose, share=share)
+            seconds = 0.002 * place * (1 + 0.1 * luck(name, purpose, part, process))
+            own = {"gates": SPOILED.get((name, share or 0.0, process), ()), "latency": times(seconds)}
+            if (name, purpose) != ("d", "search") or process == 2:
+                made.append(changed(one, **own, answered=None if (name, purpose) == ("d", "common") else 1000))
+    info = info_of("abcde", 3, LOAD, "b", open_loop=OpenLoop(goal=GOAL))
+    return info.model_copy(update={"loads": {"db": (LOAD,), **info.loads}}), made
+
+
+def test_latency_over_load_and_capacities_are_as_approved() -> None:
+    found = rank(*latency_run(), [], [verdict("c", "json", failed=True)]).latency
+    approve("stats-latency", dense(found), {"99"})
+
+
+def orders_run() -> tuple[RunInfo, list[Trial]]:
+    """Two factors, the higher one planned first; other operations, what no process or no row has, and a search."""
+    info = info_of("abcd", 3, SERVICE, "b", orders=Orders(goal=SLOW))
+    made = []
+    for (place, name), process, factor in itertools.product(enumerate("abc"), range(3), (8.0, 16.0, 20.0, 20.5)):
+        seconds = 0.02 * (2 - place / 4) * factor**0.1 * (1 + 0.01 * luck(name, process, factor))
+        late = 0.0075 * place + 0.5 * (factor == 20.5 and name != "c")
+        purpose: Purpose = "search" if factor > 16 else "measure"
+        one = arrivals(factor, late, name=name, process=process, purpose=purpose, seconds=seconds)
+        (create,) = one.arrivals.operations
+        other = create.model_copy(update={"operation": "pay", "answered": 900, "latency": times(seconds / 2)})
+        sick = create.model_copy(update={"use_case": "sick", "latency": None, "due": 7, "answered": 0})
+        own: dict[str, object] = {
+            "arrivals": one.arrivals.model_copy(update={"operations": (create, other, sick)}),
+            "database_cpu_seconds": None if (name, process) == ("a", 1) else 5.0 + place + process,
+            "gates": (LAG,) if (name, process, factor) == ("b", 2, 8.0) else (), "requests": 3000,
+        }  # fmt: skip
+        made.append(changed(one, **own))
+    planned = {ORDER: (Scenario(factor=16.0, connections=64), SERVICE)}
+    others = [changed(made[0], arrivals=None, process=3), trial("a", 5.0, test_type=ORDER)]
+    return info.model_copy(update={"loads": planned}), [*made, *others]
+
+
+def test_the_order_service_is_ranked_as_approved() -> None:
+    orders = rank(*orders_run(), [], [verdict("c", ORDER, failed=True)]).orders
+    assert orders
+    points = {
+        (name, each.factor, each.use_case, each.operation): [*each.percentiles.values(), each.answered, each.failed]
+        for name, own in orders.points.items()
+        for each in own
+        if name == "b"
+    }
+    found = dense({**dict(orders), "points": points})
+    approve("stats-orders", found, {"trials", "rss_peak", "throughput", "throughput_per_memory", "load"})
+
+
+def ends(trials: list[Trial]) -> tuple[float | None, float | None]:
+    low, high = bracket(trials, GOAL)
+    return low.rate if low else None, high.rate if high else None
+
+
+def test_a_miss_while_the_generator_was_late_itself_counts_for_nothing() -> None:
+    missed = at(1000, 0.5, gates=(LAG,))
+    assert next_load([missed], GOAL, start=2000, seconds=2.0) == 1000
+    assert ends([missed, at(1000, 0.0)]) == (1000, None)
+    for held_no_rate in (SHORT, SIZE):
+        assert ends([at(1000, 0.0, gates=(held_no_rate,)), at(500, 0.0)]) == (500, 1000)
+
+
+def test_one_stall_at_a_low_rate_is_not_the_capacity() -> None:
+    assert ends([at(100, 0.5), at(200, 0.0), at(400, 0.0), at(800, 0.0), at(1600, 0.5)]) == (800, 1600)

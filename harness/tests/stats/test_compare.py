@@ -1,20 +1,28 @@
 """Two runs cell by cell, and the ratio of any two cells."""
 
+import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
 
 from harness.plan.profile import Processes
-from harness.records.models import Closed, NoiseFloor, ProcessRecord, RunRecords, Trial
-from harness.stats.compare import compare, ratio, ratio_of_values
+from harness.records.models import Closed, Gate, Load, NoiseFloor, Outcome, ProcessRecord, RunRecords
+from harness.stats.compare import compare, noise_floor, ratio, ratio_of_values
+from harness.stats.model import Comparison
 from harness.studies.worlds import World, draw
-from harness.tests.doubles.runs import LOAD, run_info, trials
+from harness.tests.approve import approve
+from harness.tests.doubles.invented import verdict
+from harness.tests.doubles.runs import LOAD, run_info, trial, trials
+from harness.tests.stats.dense import dense, luck
 
 NAMES = ["a", "b", "c"]
 KINDS = ("json", "db")
+FEW = Closed(connections=8)
+BROKEN = Gate(name="errors", outcome=Outcome.FAIL, value=1.0, threshold=0.0, word="errors")
 
 
 def records(
@@ -25,15 +33,6 @@ def records(
     made = trials({(kind, LOAD): logs for kind, logs in zip(KINDS, drawn, strict=True)}, NAMES)
     info = run_info(NAMES, Processes(minimum=2, maximum=5), loads=dict.fromkeys(KINDS, (LOAD,)))
     return RunRecords(info=info.model_copy(update={"started_at": began, "run_id": f"r{seed}"}), trials=made)
-
-
-def test_a_server_that_lost_a_third_is_a_regression() -> None:
-    found = compare(records((0, 0, 0), 1), records((math.log(2 / 3), 0, 0), 2, began=9.0), 0.05)
-    assert not found.interleaved
-    lost, *others = (cell for cell in found.cells if cell.test_type == "db")
-    assert (lost.implementation, lost.throughput.verdict, lost.cpu_per_request.verdict) == ("a", "slower", "slower")
-    assert (lost.throughput.ratio.low or 9) < 2 / 3 < (lost.throughput.ratio.high or 0)
-    assert {cell.throughput.verdict for cell in others} == {"tie"}
 
 
 def test_runs_of_the_same_servers_are_rarely_told_apart_even_where_the_machine_is_unsteady() -> None:
@@ -65,69 +64,93 @@ def test_halves_of_one_run_are_compared_within_rounds() -> None:
         assert 0.9 < (ratio_of_cell.low or 0) < (ratio_of_cell.high or 9) < 1.2
 
 
-def test_what_one_run_lacks_is_missing_with_its_letter_and_the_floor_ties_what_is_small() -> None:
-    a, b = records((0, 0, 0), 4), records((0, 0.3, 0), 5, began=1.0)
-    kept = [trial for trial in b.trials if trial.implementation != "c"]
-    floor = NoiseFloor(implementation="x", profile="p", measured_at=0.0, pairs=9, throughput=0.5, cpu_per_request=0.01)
-    info = b.info.model_copy(update={"noise_floor": floor, "revision": "c0ffee", "dirty": True})
-    found = compare(a, RunRecords(info=info, trials=kept), 0.05)
-    assert "the runs differ in revision: A unknown, B c0ffee with local changes" in found.notes
-    reasons = {cell.implementation: cell.reason for cell in found.cells}
-    assert reasons == {"a": "", "b": "", "c": "B: not measured"}
-    changed = next(cell for cell in found.cells if cell.implementation == "b")
-    assert (changed.throughput.verdict, changed.cpu_per_request.verdict) == ("tie", "faster")
-
-
-def test_all_facts_in_which_two_runs_differ_are_named_with_both_sides() -> None:
-    a, b = records((0, 0, 0), 4), records((0, 0, 0), 4, began=1.0)
-    machine = a.info.machine.model_copy(
-        update={
-            "hostname": "h", "cpu_model": "m", "kernel": "k", "cpus_usable": (0,), "governor": "g", "turbo": True,
-            "grade": "A",
-        }
-    )  # fmt: skip
-    others = {"profile": "p", "runtime": "r", "design": "d", "revision": "c0ffee", "generator": "g"}
-    info = b.info.model_copy(update={"machine": machine, **others, "tools": {"wrk": "9"}})
-    notes = compare(a, replace(b, info=info), 0.05).notes
-    said = [note.removeprefix("the runs differ in ").partition(": A ") for note in notes]
-    assert [(name, sides.rpartition(" B ")[2]) for name, _, sides in said] == [
-        *(("machine", "h"), ("CPU", "m"), ("kernel", "k"), ("usable CPUs", "1"), ("governor", "g"), ("turbo", "True")),
-        *(("grade", "A"), ("profile", "p"), ("runtime", "r"), ("design", "d"), ("revision", "c0ffee")),
-        *(("generator", "g"), ("tool wrk", "9")),
-    ]
-    assert {sides.partition(",")[0] for name, _, sides in said if name == "tool wrk"} == {"unknown"}
-    assert not compare(a, b, 0.05).notes
-
-
-def test_the_ratio_of_two_cells_holds_the_truth_and_knows_more_with_more_processes() -> None:
-    widths = []
-    for processes in (2, 15):
-        made = list(records((0.0, math.log(2), 0.0), 6, processes).trials)
-        cells = ("b", "json", LOAD), ("a", "json", LOAD)
-        found, cpu = (ratio(made, *cells, metric, 0.95) for metric in ("throughput", "cpu-per-request"))
-        low, high = found.low or 9, found.high or 0
-        assert low < 2 < high
-        assert cpu.value == pytest.approx(1 / found.value)
-        widths.append(high / low)
-    assert widths[1] < widths[0]
-
-
-def test_cells_of_different_tables_and_processes_as_a_whole_have_ratios_too() -> None:
-    other = Closed(connections=1)
-    made: list[Trial] = list(records((0, 0, 0), 7).trials)
-    slower = [t.model_copy(update={"load": other, "throughput": t.throughput / 3}) for t in made]
-    found = ratio([*made, *slower], ("a", "json", other), ("a", "json", LOAD), "throughput", 0.95)
-    assert found.value == pytest.approx(1 / 3)
-    started = [
-        ProcessRecord(implementation=n, process=p, started_at=0.0, startup_time=s * (1 + p / 50), status="ok")
-        for n, s in (("a", 1.0), ("b", 4.0))
-        for p in range(4)
-    ]
-    whole = ratio([], ("a", "", LOAD), ("b", "", LOAD), "startup-time", 0.95, started)
-    assert whole.value == pytest.approx(0.25)
-    assert ratio(made, ("a", "json", LOAD), ("nobody", "json", LOAD), "throughput", 0.95) is None
-
-
 def test_values_of_no_run_are_compared_start_by_start() -> None:
     found = ratio_of_values({0: 10.0, 1: 20.0, 2: 40.0, 3: 80.0}, {0: 5.0, 2: 20.0, 3: 40.0}, 0.95)
     assert (found.value, found.low) == pytest.approx((2.0, 2.0))
+
+
+def run(key: str, names: str, faster: float = 0.0) -> RunRecords:
+    """Several tables, one of a single process; the later a server's name, the faster it is than in other runs."""
+    loads: dict[str, tuple[Load, ...]] = {"json": (LOAD, FEW), "db": (LOAD,), "update": (LOAD,)}
+    made = []
+    for kind, load in ((kind, load) for kind, own in loads.items() for load in own):
+        for (place, name), p, r in itertools.product(
+            enumerate(names), range({"update": 1, "db": 2}.get(kind, 3)), range(2)
+        ):
+            rate = place / 9 + faster * place + 0.02 * luck(key, p) + 0.02 * luck(key, name, kind, load.label, p, r)
+            cpu = 1e-3 * math.exp(0.03 * luck(key, name, kind, load.label, p) - faster * place)
+            gates = (BROKEN,) if (key, name, load) == ("B", "a", FEW) else ()
+            if (name, kind, p) != ("c", "json", 1):
+                made.append(trial(name, 1e3 * math.exp(rate), p, r, test_type=kind, load=load, cpu=cpu, gates=gates))
+    info = run_info([*names], Processes(minimum=3, maximum=3), loads=loads).model_copy(update={"run_id": key})
+    return RunRecords(info=info, trials=made, verdicts=[verdict("d", "db", failed=key == "B")])
+
+
+def told(found: Comparison) -> dict[str, Any]:
+    """A line for each cell and figure, with its place and verdict."""
+    cells = {
+        f"{place} {cell.test_type} {cell.load.label} {cell.implementation} {name} {effect.verdict}":
+        dense(effect.ratio) or cell.reason
+        for place, cell in enumerate(found.cells)
+        for name, effect in (("throughput", cell.throughput), ("cpu", cell.cpu_per_request))
+    }  # fmt: skip
+    return {**dense(found), "cells": cells}
+
+
+def test_two_runs_and_halves_of_one_are_compared_as_approved() -> None:
+    a, b, c = run("A", "abcdx"), run("B", "abcdy", 0.04), run("C", "abcd", -0.08)
+    floor = NoiseFloor(implementation="a", profile="p", measured_at=9, pairs=4, throughput=0.09, cpu_per_request=0.02)
+    less = floor.model_copy(update={"implementation": "b", "throughput": 0.04, "cpu_per_request": 0.1})
+    own = {"design": "search", "revision": "c0ffee", "dirty": False, "tools": {"wrk": "4", "java": "25"}}
+    machine = {"hostname": "h", "cpu_model": "m", "kernel": "k", "cpus_usable": (0,), "governor": "g", "turbo": False}
+    others = {
+        "profile": "p", "runtime": "r", "revision": "c0ffee", "dirty": True, "generator": "wrk", "started_at": 9.0,
+        "machine": a.info.machine.model_copy(update={**machine, "grade": "A"}), "tools": {"wrk": "5"},
+    }  # fmt: skip
+    first = replace(a, info=a.info.model_copy(update={**own, "noise_floor": floor}))
+    second = replace(b, info=b.info.model_copy(update={**others, "noise_floor": less}))
+    found = {
+        "apart": told(compare(first, second, 0.05)),
+        "halves": told(compare(a, c, 0.02)),
+        "floor of one": [dense(compare(*sides, 0.05).noise_floor) for sides in ((a, second), (first, b))],
+        "another seed": compare(a, replace(c, info=c.info.model_copy(update={"seed": 1})), 0.05).interleaved,
+    }
+    approve("stats-compare", found)
+
+
+def test_ratios_of_any_two_cells_and_the_noise_floor_are_as_approved() -> None:
+    made = run("A", "abcd").trials
+    json, few, db = (("json", LOAD), ("json", FEW), ("db", LOAD))
+    asked = [(("a", few), ("a", json)), (("b", json), ("c", json)), (("c", json), ("a", db)), (("d", db), ("z", db))]
+    asked += [(("c", ("update", LOAD)), ("d", db)), (("z", json), ("d", db))]
+    started = [
+        ProcessRecord(
+            implementation=name, process=p, started_at=0.0, startup_time=1 + 0.1 * luck(name, p) if p != 2 else None,
+            status="interrupted" if (name, p) == ("a", 3) else "ok",
+        )
+        for name, p in itertools.product("abc", range(5))
+    ]  # fmt: skip
+    found = {
+        f"{metric} {place}": dense(ratio(made, (a, *of), (b, *to), metric, 0.9, started))
+        for metric in ("throughput", "cpu-per-request", "startup-time")
+        for place, ((a, of), (b, to)) in enumerate(asked)
+    }
+    twins = [
+        each.model_copy(
+            update={"implementation": "twin", "throughput": each.throughput * math.exp(luck(each.id) / 50),
+                    "cpu_per_request": (each.cpu_per_request or 0) * math.exp(luck(each.id, "cpu") / 99)}
+        )
+        for each in made
+        if each.implementation == "a" and (each.test_type, each.process) != ("db", 1)
+    ]  # fmt: skip
+    measured = noise_floor([*made, *twins], ("a", "twin"), profile="quick", measured_at=7.0)
+    approve("stats-ratios", {**found, "floor": dense(measured)})
+
+
+def test_a_server_that_lost_a_third_is_a_regression() -> None:
+    found = compare(records((0, 0, 0), 1), records((math.log(2 / 3), 0, 0), 2, began=9.0), 0.05)
+    assert not found.interleaved
+    lost, *others = (cell for cell in found.cells if cell.test_type == "db")
+    assert (lost.implementation, lost.throughput.verdict, lost.cpu_per_request.verdict) == ("a", "slower", "slower")
+    assert (lost.throughput.ratio.low or 9) < 2 / 3 < (lost.throughput.ratio.high or 0)
+    assert {cell.throughput.verdict for cell in others} == {"tie"}

@@ -1,6 +1,8 @@
 """The fit on hand-computed examples and on simulated runs of known truth."""
 
 import math
+from dataclasses import asdict
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,6 +12,10 @@ from harness.stats import fit, pairs
 from harness.stats.tables import ONLY, Tables
 from harness.studies import coverage
 from harness.studies.worlds import World, draw
+from harness.tests.approve import approve
+from harness.tests.stats.dense import dense, luck
+
+Values = dict[str, dict[tuple[int, int], float]]
 
 
 def compared(values: dict[str, dict[tuple[int, int], float]]) -> fit.Means:
@@ -29,6 +35,18 @@ def test_two_servers_with_one_figure_a_process_are_compared_by_the_paired_t_test
     assert found.value[0] == pytest.approx(np.log(np.array(b) / np.array(a)).mean())
     assert found.p_values()[0] == pytest.approx(known.pvalue)
     assert found.half_width(0.95)[0] == pytest.approx((known.confidence_interval().high - found.value[0]), rel=1e-9)
+
+
+def test_a_server_that_is_never_twice_the_same_teaches_nothing_of_the_others() -> None:
+    def drawn(name: str, speed: float, scatter: float) -> dict[tuple[int, int], float]:
+        places = [(process, number) for process in range(4) for number in range(3)]
+        return {(p, r): speed * math.exp(scatter * luck(name, p) + 0.01 * luck(name, p, r)) for p, r in places}
+
+    calm = {f"s{n}": drawn(f"s{n}", 100 * 1.03**n, 0.004) for n in range(9)}
+    beside = compared({**calm, "wild": drawn("wild", 100.0, 0.5)})
+    assert difference(beside, "s0", "s1").half_width(0.95) < 1.1 * difference(compared(calm), "s0", "s1").half_width(
+        0.95
+    )
 
 
 def test_what_a_round_has_in_common_does_not_count_as_noise() -> None:
@@ -110,16 +128,6 @@ def test_figures_of_two_processes_hold_the_truth_and_do_not_explode(drift: float
     assert np.median(widths) < most
 
 
-def test_a_server_far_noisier_than_the_others_keeps_its_own_variance() -> None:
-    generator = np.random.default_rng(9)
-    values = {
-        f"s{i}": {(p, 0): math.exp(generator.normal() * (0.5 if i == 9 else 0.01)) for p in range(5)} for i in range(10)
-    }
-    table = compared(values)
-    assert table.squared_error[9] > 100 * np.median(table.squared_error[:9])
-    assert table.squared_error[:9].max() < 20 * np.median(table.squared_error[:9])
-
-
 def test_a_run_teaches_how_unlike_the_variances_of_its_servers_are() -> None:
     names, dice, found = [f"s{i}" for i in range(20)], np.random.default_rng(3), []
     for unlike in (1.0, 0.0):  # half of them are e² times as noisy as the others
@@ -172,3 +180,55 @@ def test_five_hundred_servers_take_no_more_than_seconds() -> None:
     found = coverage.judge(coverage.WORLDS["500 servers, 3 x 1"], 1, seed=1)
     assert 0.93 <= found.held <= 1
     assert found.false_of_equal == 0
+
+
+def drawn(key: str, rows: int, processes: int, rounds: int = 1, drift: float = 0.05) -> Values:
+    """Rows a tenth apart; every third one is three times as noisy as the one before it, one scatters wildly."""
+    return {
+        f"s{row}": {
+            (p, r): 100 * math.exp(
+                row / 10 + drift * luck(key, p) + (0.5 if row == 8 else 0.01 * (1 + row % 3)) * luck(key, row, p)
+                + 0.01 * luck(key, p, r) + 0.02 * luck(key, row, p, r) * (rounds > 1)
+            )
+            for p in range(processes) for r in range(rounds)
+        }
+        for row in range(rows)
+    }  # fmt: skip
+
+
+def without(values: Values, *gone: tuple[str, int, int]) -> Values:
+    return {name: {at: own[at] for at in own if (name, *at) not in gone} for name, own in values.items()}
+
+
+NESTED = without(drawn("n", 8, 3, 3), ("s1", 1, 0), ("s2", 2, 0), ("s2", 2, 1), ("s2", 2, 2), ("s4", 0, 2))
+SPARSE = {**drawn("s", 5, 2, 2), "none": {}, "once": {(0, 1): 130.0}, "later": {(1, 0): 90.0, (1, 1): 99.0}}
+SHAPES: dict[str, tuple[Values, ...]] = {
+    "one row or none": (drawn("o", 1, 3), {}, {"a": {}}),
+    "one process": (drawn("p", 4, 1, 3),),
+    "two processes": (drawn("2", 4, 2),),
+    "without drift": (drawn("d", 5, 3, drift=0.0),),
+    "outliers": ({**drawn("f", 10, 5), "same": {(p, 0): 150.0 for p in range(5) if p != 2}},),
+    "windows": (NESTED, without(drawn("m", 6, 3, 2), ("s0", 2, 0), ("s0", 2, 1)), SPARSE),
+    "small tables": (drawn("a", 3, 3), drawn("b", 3, 4), drawn("c", 2, 3)),
+    "both": (drawn("x", 4, 4, 2), drawn("y", 4, 4), drawn("z", 5, 4)),
+}
+
+
+def told(run: tuple[Values, ...], deployments: dict[int, int] | None = None) -> dict[str, Any]:
+    """What a run teaches, who stands where in each table, and the mean of all of them."""
+    tables = Tables(dict(enumerate(run)), deployments or {})
+    fits = list(tables.fits.values())
+    found = [
+        {name: dense(row.model_copy(update={"to_best": None})) for name, row in standings.items()}
+        for place, each in enumerate(fits)
+        for standings in [tables.standings("s1", each, alpha=0.04, floor=0.01 * place, higher=not place)]
+    ]
+    names = [name for name in fits[0].names if all(name in each.names for each in fits)]
+    joint = fit.together(fits, names, tables.prior) if len(fits) > 1 else None
+    mean = np.nan_to_num([joint.mean, joint.squared_error, joint.freedom] if joint else [], nan=-1).tolist()
+    return {"prior": asdict(tables.prior), "standings": found, "moderated": joint and joint.moderated, "mean": mean}
+
+
+def test_runs_of_all_shapes_are_fitted_as_approved() -> None:
+    merged = told((drawn("k", 4, 5, 2) | drawn("k", 1, 7, 2), drawn("l", 2, 5)), {0: 0, 1: 1, 2: 0, 3: 1, 4: 2, 5: 3})
+    approve("stats-fit", {**{name: told(run) for name, run in SHAPES.items()}, "merged": merged})

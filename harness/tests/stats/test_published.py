@@ -3,66 +3,70 @@
 import json
 from pathlib import Path
 
-import pytest
-
 from harness.errors import UsageError
 from harness.stats.model import Quantity, Ranking, Row
 from harness.stats.published import hold, read_round
+from harness.tests.approve import approve
 from harness.tests.report import made
+from harness.tests.stats.dense import dense
 
 
 def entry(requests: int, errors: int = 0) -> dict[str, int]:
     return {"totalRequests": requests, "5xx": errors}
 
 
-def round_file(folder: Path, raw: object) -> Path:
-    path = folder / "round.json"
-    path.write_text(json.dumps({"name": "R", "environmentDescription": "big", "duration": 15, "rawData": raw}))
-    return path
-
-
 def ranking(figures: dict[str, float], leading: Quantity = "throughput") -> Ranking:
     """Of ``json``, the best first."""
     figure = "throughput" if leading == "throughput" else "cpu_per_request"
     rows = [
-        Row.model_validate({"implementation": name, figure: made.standing(value, value, (place, place), place)})
+        Row.model_validate({"implementation": name, figure: standing, "ranked": name != "a@x"})
         for place, (name, value) in enumerate(figures.items(), 1)
+        for standing in [made.standing(value, value, (place, place), place)]
     ]
     return made.ranking(tuple(rows), leading, overall=())
 
 
-def test_a_round_shows_the_best_level_and_of_query_the_last_and_leaves_errors_out(tmp_path: Path) -> None:
-    raw = {"json": {"a": [entry(15), entry(300, errors=150), {}]}, "query": {"a": [entry(900), entry(30)]}}
-    found = read_round(round_file(tmp_path, raw))
-    assert found.rates == {"json": {"a": 10.0}, "query": {"a": 2.0}}
+RAW = {
+    "json": {"a": [entry(1500), entry(600)], "b": [entry(6000, 10)], "c": [entry(3000)], "d": [entry(0)]},
+    "plaintext": {"a": [entry(30), entry(90), {"totalRequests": None}], "b": 1200, "c": [], "d": [entry(1)]},
+    "cached_query": {"a": [entry(9000), entry(450)], "b": [{"5xx": 3}]},
+    "update": {"a": [entry(80), entry(40, 10)]},
+    "fortune": {},
+}
+BARE = {
+    "other seconds": {"duration": 30, "rawData": RAW, "name": "", "environmentDescription": None},
+    "no seconds": {"duration": None, "rawData": {"json": RAW["json"]}},
+    "seconds of words": {"duration": "long", "rawData": {}},
+    "no entries": {"rawData": {"json": {"a": ["b"]}}},
+    "no raw data": {"duration": 15},
+}
+FIGURES = {"b@fb": 90.0, "c": 40.0, "a": 10.0, "own": 5.0, "a@x": 4.0}
+RUNS = {
+    "throughput": ranking(FIGURES),
+    "cpu": ranking({name: 1 / each for name, each in FIGURES.items()}, "cpu"),
+    "against": ranking({"a": 90.0, "c": 40.0, "b": 30.0, "own": 5.0}),
+}
 
 
-def test_where_cpu_leads_requests_per_cpu_second_are_held_beside_the_round(tmp_path: Path) -> None:
-    raw = {"json": {"a": [entry(1500)], "b": [entry(6000)]}}
-    held = hold(read_round(round_file(tmp_path, raw)), ranking({"b": 1e-5, "a": 4e-5}, "cpu"))
-    assert [(row.implementation, row.run_rank) for row in held.rows] == [("b", 1), ("a", 2)]
-    assert [row.run_share for row in held.rows] == pytest.approx([2.0, 0.5])
-    assert held.agreements[0].same == 1
+def test_a_round_and_what_it_shares_with_a_run_are_as_approved(tmp_path: Path) -> None:
+    path, found = tmp_path / "bare.json", dict[str, object]()
 
+    def reading() -> object:
+        try:
+            return vars(read_round(path))
+        except UsageError as error:
+            return str(error).replace(str(path), "FILE")
 
-def test_shares_are_of_the_mean_of_those_that_both_have(tmp_path: Path) -> None:
-    raw = {"json": {"a": [entry(1500)], "b": [entry(6000)], "z": [entry(99_000)]}}
-    held = hold(read_round(round_file(tmp_path, raw)), ranking({"b@fb": 90.0, "a": 10.0, "own": 5.0}))
-    assert [(row.implementation, row.round_rank, row.run_rank) for row in held.rows] == [("b@fb", 1, 1), ("a", 2, 2)]
-    assert [row.round_share for row in held.rows] == pytest.approx([2.0, 0.5])
-    assert [row.run_share for row in held.rows] == pytest.approx([3.0, 1 / 3])
-    assert held.only_run == ("own",)
-
-
-def test_an_order_that_the_run_decides_against_the_round_is_named(tmp_path: Path) -> None:
-    raw = {"json": {"a": [entry(1500)], "b": [entry(6000)]}}
-    (found,) = hold(read_round(round_file(tmp_path, raw)), ranking({"a": 20.0, "b": 10.0})).agreements
-    assert (found.pairs, found.same, found.reversed_decided) == (1, 0, (("a", "b"),))
-
-
-@pytest.mark.parametrize("text", ["[]", "{", '{"rawData": []}', "{}"])
-def test_a_file_that_is_no_results_json_is_refused(tmp_path: Path, text: str) -> None:
-    path = tmp_path / "x.json"
-    path.write_text(text)
-    with pytest.raises(UsageError, match=r"not a results.json of TechEmpower's"):
-        read_round(path)
+    found["absent"] = reading()
+    for name, document in BARE.items():
+        path.write_text(json.dumps(document))
+        found[name] = reading()
+    path.write_text(json.dumps({"name": "R", "environmentDescription": "big", "duration": 15, "rawData": RAW}))
+    found["round"] = reading()
+    for name, run in RUNS.items():
+        ours = run.test_types["json"]
+        types = {"fortune": ours, "json": ours, "update": RUNS["against"].test_types["json"]}
+        held = hold(read_round(path), run.model_copy(update={"test_types": types}))
+        shares = {f"{row.test_type} {row.implementation}": [*vars(row).values()][2:] for row in held.rows}
+        found[name] = {**vars(held), "rows": shares, "agreements": [vars(each) for each in held.agreements]}
+    approve("stats-published", dense(found))

@@ -1,6 +1,8 @@
 """The ranking of runs whose truth is known."""
 
+import itertools
 import math
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pytest
@@ -8,19 +10,20 @@ from scipy import stats
 
 from harness.plan.profile import Processes
 from harness.records import models
-from harness.records.models import Closed, Gate, Load, Outcome, RunInfo, Scenario, Trial
+from harness.records.models import Closed, Gate, Load, NoiseFloor, Outcome, RunInfo, Scenario, Trial
 from harness.stats.compare import noise_floor
-from harness.stats.model import Quantity, Ranking, Table
+from harness.stats.model import Ranking
 from harness.stats.ranking import rank
-from harness.stats.verdicts import unranked
 from harness.studies.worlds import Logs, World, draw
+from harness.tests.approve import approve
 from harness.tests.doubles.records import process, verdict
 from harness.tests.doubles.runs import LOAD, MACHINE, run_info, trial, trials
+from harness.tests.stats.dense import dense, luck
 
 NAMES = ["vertx", "es4x", "resteasy", "express"]
 LOADS: dict[str, tuple[Load, ...]] = dict.fromkeys(("json", "db", "query"), (LOAD,))
 TWO = Processes(minimum=2, maximum=2)
-C16, C256 = (Closed(connections=count) for count in (16, 256))
+C8, C16, C32, C256 = (Closed(connections=count, depth=1 + count // 256) for count in (8, 16, 32, 256))
 Q1, Q20 = (Closed(connections=64, queries=count) for count in (1, 20))
 X4, X8 = (Scenario(factor=factor, connections=64) for factor in (4.0, 8.0))
 
@@ -33,70 +36,20 @@ def played(truth: tuple[float, ...] = (1.5, 0.7, 0.0, 0.0)) -> tuple[RunInfo, li
     return run_info(NAMES, TWO, reference="resteasy", loads=LOADS), trials(tables, NAMES)
 
 
-def ranked(info: RunInfo, made: list[Trial], verdicts: list[models.Verdict] | None = None) -> Ranking:
-    return rank(info, made, [], verdicts or [])
-
-
-def groups(table: Table, by: Quantity = "throughput") -> list[set[str]]:
-    """Who ties, best first."""
-    found: dict[int, set[str]] = {}
-    for row in table.rows:
-        standing = row.throughput if by == "throughput" else row.cpu_per_request
-        if standing:
-            found.setdefault(standing.tie_group, set()).add(row.implementation)
-    return [found[number] for number in sorted(found)]
+def ranked(info: RunInfo, made: list[Trial], verdicts: Sequence[models.Verdict] = ()) -> Ranking:
+    return rank(info, made, [], verdicts)
 
 
 def test_what_differs_is_ranked_and_what_does_not_ties() -> None:
     ranking = ranked(*played())
     table = ranking.test_types["db"].headline
     assert [row.implementation for row in table.rows][:2] == ["vertx", "es4x"]
-    assert groups(table) == groups(table, "cpu") == [{"vertx"}, {"es4x"}, {"resteasy", "express"}]
+    groups = [(row.throughput.tie_group, row.cpu_per_request.tie_group) for row in table.rows]
+    assert groups == [(1, 1), (2, 2), (3, 3), (3, 3)]
     first, last = table.rows[0].throughput, table.rows[-1].throughput
     assert (first.rank.label, last.rank.label) == ("1", "3–4")
     assert (first.to_reference.low or 9) < math.exp(1.5) < (first.to_reference.high or 0)
     assert first.estimate.processes == len(first.estimate.values) == 2
-
-
-def test_a_score_is_the_geometric_mean_of_ratios_to_the_reference() -> None:
-    ranking = ranked(*played())
-    own = {score.implementation: score.throughput for score in ranking.overall if score.throughput}
-    assert own["resteasy"].estimate.median == pytest.approx(1.0)
-    assert ranking.reference == "resteasy"
-    mean = math.exp(np.mean([math.log(ratio) for ratio in ranking.overall[0].ratios.values()]))
-    assert own["vertx"].estimate.median == pytest.approx(mean)
-    assert own["resteasy"].tie_group == own["express"].tie_group == 3
-
-
-def test_cpu_per_request_leads_on_a_shared_machine_only() -> None:
-    info, made = played()
-    slow = [t.model_copy(update={"cpu_per_request": t.throughput * 1e-7}) for t in made]  # the fastest costs most
-    for grade, leading, first in (("D", "cpu", "resteasy"), ("A", "throughput", "vertx")):
-        graded = info.model_copy(update={"machine": MACHINE.model_copy(update={"grade": grade})})
-        ranking = ranked(graded, slow)
-        assert ranking.leading == leading
-        assert (ranking.overall[0].implementation == "vertx") == (first == "vertx")
-
-
-def test_what_failed_verification_or_answered_wrongly_under_load_has_no_rank() -> None:
-    info, made = played()
-    objection = models.CheckResult(check="rows", rule="db.1", outcome=Outcome.FAIL)
-    lie = models.Evidence(answers=10, of=100, objections=(objection,))
-    made = [
-        t.model_copy(update={"evidence": lie}) if (t.implementation, t.test_type) == ("es4x", "db") else t for t in made
-    ]
-    ranking = ranked(info, made, [verdict("vertx", "json"), verdict("vertx", "query", Outcome.FAIL)])
-    reasons = {
-        (k, r.implementation): r.reason for k, t in ranking.test_types.items() for r in t.headline.rows if r.reason
-    }
-    assert reasons == {
-        ("db", "es4x"): "wrong answers under load: rows",
-        ("query", "vertx"): "verification failed: status-ok",
-    }
-    assert {score.implementation: score.missing for score in ranking.overall if score.missing} == {
-        "vertx": ("query",),
-        "es4x": ("db",),
-    }
 
 
 def test_a_profile_that_only_checks_that_things_run_shows_figures_and_ranks_nothing() -> None:
@@ -107,33 +60,12 @@ def test_a_profile_that_only_checks_that_things_run_shows_figures_and_ranks_noth
     assert (ranking.overall, ranking.notes) == ((), ())
 
 
-def test_gates_keep_trials_out_and_flag_what_they_warn_of() -> None:
-    info, made = played()
-    fail = Gate(name="errors", outcome=Outcome.FAIL, value=1.0, threshold=0.0, word="errors")
-    warn = Gate(name="contended", outcome=Outcome.WARN, value=0.1, threshold=0.05, word="contended")
-    spoiled = []
-    for t in made:
-        failed = t.test_type == "db" and (t.implementation == "express" or (t.implementation, t.round) == ("es4x", 0))
-        gates = (fail,) if failed else (warn,) if t.implementation == "vertx" else ()
-        spoiled.append(t.model_copy(update={"gates": gates, "throughput": t.throughput * (9 if failed else 1)}))
-    rows = {row.implementation: row for row in ranked(info, spoiled).test_types["db"].headline.rows}
-    assert rows["express"].reason == "kept out by its gates: errors"
-    assert (rows["es4x"].dropped, rows["es4x"].trials, rows["es4x"].ranked) == (2, 10, True)
-    assert rows["es4x"].throughput.estimate.median == pytest.approx(1000 * math.exp(0.7), rel=0.2)
-    assert rows["vertx"].flags == ("contended", "provisional")
-
-
-def test_the_witness_stands_for_no_cell() -> None:
-    info, made = played()
-    other = [trial("es4x", 1e9, test_type=kind).model_copy(update={"purpose": "witness"}) for kind in LOADS]
-    assert ranked(info, made + other).test_types == ranked(info, made).test_types
-
-
 @pytest.mark.parametrize(
     ("visits", "headline", "rows"),
     [
-        ({C256: 1, C16: 4}, C16, C16),
+        ({C256: 1, C16: 3}, C16, C16),
         ({C256: 1, C16: 1}, None, C256),  # each one's best
+        ({C16: 1, C8: 1}, None, C8),  # of equals that of fewer connections
         ({Q1: 2, Q20: 1}, Q20, Q20),
         ({X8: 2, X4: 2}, X8, X8),
         ({X8: 1, X4: 3}, X4, X4),
@@ -153,44 +85,6 @@ def test_the_headline_is_the_load_with_most_visits_or_queries_or_arrivals_else_e
     found = ranked(info, made).test_types["test"].headline
     assert found.load == headline
     assert {row.load for row in found.rows} == {rows}
-
-
-def test_the_floor_has_no_rank_and_the_others_say_how_far_above_it_they_are() -> None:
-    info, made = played()
-    tagged = tuple(
-        one.model_copy(update={"tags": ("limit",)}) if one.name == "vertx" else one for one in info.implementations
-    )
-    ranking = ranked(info.model_copy(update={"implementations": tagged}), made)
-    rows = {row.implementation: row for row in ranking.test_types["json"].headline.rows}
-    assert not rows["vertx"].ranked
-    assert rows["vertx"].reason.startswith("the floor")
-    assert any(flag.startswith("CPU ") and flag.endswith("× the floor") for flag in rows["resteasy"].flags)
-    assert "vertx" not in [score.implementation for score in ranking.overall]
-
-
-def test_a_difference_below_the_noise_floor_ties() -> None:
-    info, made = played(truth=(0.3, 0.0, 0.0, 0.0))
-    floor = models.NoiseFloor(
-        implementation="x", profile="p", measured_at=0.0, pairs=5, throughput=0.5, cpu_per_request=0.0
-    )
-    table = ranked(info.model_copy(update={"noise_floor": floor}), made).test_types["db"].headline
-    assert len(groups(table)) == 1
-    assert groups(table, "cpu")[0] == {"vertx"}
-
-
-def test_latency_and_startup_stand_beside_the_row() -> None:
-    info, made = played()
-    latency = models.Latency(
-        basis="closed-loop, service time", mean=0.002, stdev=0.001, min=0.001, max=0.5,
-        percentiles={"50": 0.002, "99": 0.01},
-    )  # fmt: skip
-    started = [process("es4x", number).model_copy(update={"startup_time": 1.0 + number}) for number in range(2)]
-    made = [t.model_copy(update={"latency": latency}) if t.implementation == "es4x" else t for t in made]
-    row = next(r for r in rank(info, made, started, []).test_types["db"].headline.rows if r.implementation == "es4x")
-    assert row.latency.percentiles["99"].median == pytest.approx(0.01)
-    assert "90" not in row.latency.percentiles
-    assert row.response_time == pytest.approx(0.002)
-    assert (row.latency.maximum, row.startup_time) == (0.5, 1.5)
 
 
 @pytest.mark.parametrize(
@@ -231,57 +125,203 @@ def test_a_run_that_measured_nothing_yet_has_empty_tables() -> None:
     info, _ = played()
     ranking = ranked(info.model_copy(update={"status": "running"}), [])
     assert {row.reason for t in ranking.test_types.values() for row in t.headline.rows} == {"missing"}
+    assert not any(note.startswith("one process") for note in ranking.notes)
     assert ranking.overall == ()
 
 
-def test_what_was_never_measured_says_why() -> None:
-    info = run_info(("a", "b"), TWO, loads=LOADS)
-    failed = [process("a", n, "failed").model_copy(update={"reason": why}) for n, why in enumerate(("x", "no port"))]
-    assert unranked(info, [], failed, []) == {("a", kind): "no port" for kind in LOADS}
-    silent = [each.model_copy(update={"reason": ""}) for each in failed]
-    assert set(unranked(info, [], silent, []).values()) == {"every start failed"}
-    assert unranked(info, [], [*failed, process("a", 2)], []) == unranked(info, [trial("a", 1.0)], failed, []) == {}
-    first, second = info.implementations
-    broken = first.model_copy(update={"build": models.Build(status="failed", reason="no compiler")})
-    info = info.model_copy(update={"implementations": (broken, second)})
-    assert unranked(info, [], [], []) == {("a", kind): "build failed: no compiler" for kind in LOADS}
+def copies(gaps: Mapping[str, Sequence[float]], noise: float = 0.0, rounds: int = 1) -> list[Trial]:
+    """Of each test type two copies of one implementation, so far apart in each process, on logs."""
+    return [
+        trial(name, 100 * math.exp((name != "a") * gap + noise * luck(kind, name, p, r)), p, r, test_type=kind)
+        for kind, own in gaps.items()
+        for name, (p, gap), r in itertools.product(("a", "a~twin"), enumerate(own), range(rounds))
+    ]
 
 
 def test_the_noise_floor_holds_what_two_copies_seem_to_differ_by() -> None:
-    made = [
-        trial(name, speed * (1 + 0.01 * p), p, test_type=kind)
-        for name, speed in (("a", 100.0), ("a~twin", 103.0))
-        for p in range(5)
-        for kind in ("json", "db")
-    ]
-    floor = noise_floor(made, ("a", "a~twin"), profile="quick", measured_at=1.0)
-    assert floor.pairs == 5
-    assert floor.throughput == pytest.approx(0.03, abs=1e-9)
-    apart = (0.01, -0.01, 0.02, -0.02, 0.0)  # logarithms: nothing lasts
-    ups_and_downs = [trial("a", 100.0, p) for p in range(5)]
-    ups_and_downs += [trial("a~twin", 100.0 * math.exp(each), p) for p, each in enumerate(apart)]
-    floor = noise_floor(ups_and_downs, ("a", "a~twin"), profile="quick", measured_at=1.0)
+    apart = (0.01, -0.01, 0.02, -0.02, 0.0)  # nothing lasts
     half = stats.t.ppf(0.975, 4) * np.std(apart, ddof=1) / math.sqrt(5)
-    assert floor.throughput == pytest.approx(math.expm1(half))
-    cancels = [(kind, p, sign * each) for kind, sign in (("json", 1), ("db", -1)) for p, each in enumerate(apart)]
-    balanced = [trial("a", 100.0, p, test_type=kind) for kind, p, _ in cancels]
-    balanced += [trial("a~twin", 100.0 * math.exp(each), p, test_type=kind) for kind, p, each in cancels]
-    floor = noise_floor(balanced, ("a", "a~twin"), profile="quick", measured_at=1.0)
-    assert floor.throughput == pytest.approx(0.0, abs=1e-9)  # neither cell is told apart
-    lasting = [
-        (kind, "a" + twin, 1 + sign * 0.04 * bool(twin))
-        for kind, sign in (("json", 1), ("db", -1))
-        for twin in ("", "~twin")
+    cancels = {"json": apart, "db": [-each for each in apart]}  # neither cell is told apart
+    always = dict.fromkeys(("json", "db"), [math.log(1.03)] * 5)
+    lasting = copies({"json": [0.04] * 5, "db": [-0.05] * 5}, 0.003, 2)  # over both cells it cancels
+    for made, low, high in (
+        (copies(always), 0.03 - 1e-9, 0.03 + 1e-9),
+        (copies({"json": apart}), math.expm1(half) - 1e-9, math.expm1(half) + 1e-9),
+        (copies(cancels), -1e-9, 1e-9),
+        (lasting, 0.05, 0.07),
+    ):
+        floor = noise_floor(made, ("a", "a~twin"), profile="quick", measured_at=1.0)
+        assert floor.pairs == 5
+        assert low < floor.throughput < high
+        assert low < floor.cpu_per_request < high
+    assert noise_floor(copies({"json": [0.0, 0.0]}), ("a", "a~twin"), profile="quick", measured_at=1.0).pairs == 2
+    with pytest.raises(ValueError, match="at least two A/A pairs, there are 1"):
+        noise_floor(copies({"json": [0.0]}), ("a", "a~twin"), profile="quick", measured_at=1.0)
+
+
+def gate(name: str, outcome: Outcome = Outcome.FAIL, word: str = "") -> Gate:
+    return Gate(name=name, outcome=outcome, value=1.0, threshold=0.0, word=word)
+
+
+PLAN: dict[str, tuple[Load, ...]] = {"json": (LOAD,), "query": (Q1, Q20), "plaintext": (C16, C256), "update": (LOAD,)}
+ABSENT = {("ref", "update"), ("edge", "query")}
+SPEED = {"ref": 1.0, "quick": 1.6, "floor": 2.5, "edge": 2.2, "loose": 0.7, "gated": 1.3}
+ERRORS, STEAL, CALM = gate("errors", word="few errors"), gate("steal", Outcome.WARN, "steal"), gate("c", Outcome.PASS)
+GATES: dict[tuple[str, str, Load, int, int], tuple[Gate, ...]] = {  # implementation, test type, load, process, round
+    ("gated", "query", Q20, 0, 0): (ERRORS, gate("contended", Outcome.WARN, "contended")),
+    ("gated", "query", Q20, 1, 0): (ERRORS, gate("overrun"), CALM),
+    ("gated", "query", Q20, 2, 0): (gate("overrun"), gate("bound")),
+    ("gated", "json", LOAD, 1, 1): (ERRORS, STEAL),
+    ("quick", "json", LOAD, 0, 0): (STEAL, CALM),
+    ("quick", "json", LOAD, 0, 1): (gate("contended", Outcome.WARN, "contended"), STEAL),
+}
+WAIVED = models.CheckResult(check="w", rule="w.1", outcome=Outcome.WARN, waived=True)
+LIE = models.Evidence(answers=9, of=9, objections=(WAIVED.model_copy(update={"outcome": Outcome.FAIL}),))
+OWN: dict[str, dict[str, object]] = {
+    "ref": {"test_types": ("json", "query", "plaintext")},
+    "floor": {"tags": ("LIMIT", "other")},
+    "edge": {"tags": ("limit",)},
+    "loose": {"rules": "techempower", "allowed": ("a", "b"), "build": models.Build(status="ok", stand_ins=("c", "d"))},
+    "unbuilt": {"build": models.Build(status="failed", reason="no compiler")},
+}
+NOISY = NoiseFloor(implementation="ref", profile="p", measured_at=0, pairs=5, throughput=0.25, cpu_per_request=0.02)
+SETS = tuple(models.MachineSet(name=f"d{d}", machine=MACHINE, processes=(d,)) for d in range(21))
+OTHERS: dict[str, dict[str, object]] = {
+    "cpu": {"machine": MACHINE.model_copy(update={"grade": "C"}), "noise_floor": None},
+    "without reference": {"reference": None, "status": "interrupted", "settings": {"network": "bridge"}},
+    "of nobody": {"reference": "dead"},
+    "of the floor": {"reference": "floor"},
+    "merged": {"sets": SETS},
+    "a few": {"sets": SETS[:2], "status": "running", "machine": MACHINE.model_copy(update={"grade": "D"})},
+}
+
+
+def everything() -> tuple[RunInfo, list[Trial], list[models.ProcessRecord], list[models.Verdict]]:
+    """Floors, other rules, failed builds and starts, gates, loads beyond the plan, and cells that lack figures."""
+    cells = [(kind, load) for kind, own in {**PLAN, "plaintext": (C16, C256, C32, C8)}.items() for load in own]
+    made = []
+    for (name, speed), (kind, load), p, r in itertools.product(SPEED.items(), cells, range(3), range(2)):
+        if (name, kind) in ABSENT or (load == C8 and name != "quick") or (load == Q20 and r):
+            continue
+        noise, cheap = 0.03 * luck(p) + 0.02 * luck(name, kind, load.label, p, r), 1 / speed if name != "quick" else 1.2
+        rate = 1000 * speed * math.exp(0.3 * cells.index((kind, load)) + noise)
+        times = models.Latency(
+            basis="closed-loop, service time", mean=2 / rate, stdev=0.0, min=0.0, max=9 / rate,
+            percentiles={"50": 1 / rate, "90": 2 / rate, "99": 4 / rate, "99.9": 5 / rate},
+        )  # fmt: skip
+        good, cpu = (name, kind, p, r) != ("gated", "json", 2, 0), 4e-4 * cheap * math.exp(noise)
+        gates = GATES.get((name, kind, load, p, r), ())
+        one = trial(name, rate * good, p, r, test_type=kind, load=load, cpu=cpu, gates=gates)
+        use = {"rss_peak": 5e7 * speed + p if name != "edge" else None, "threads_peak": 8 + p if r else None}
+        own = {
+            "errors": models.Errors(read=p, status=r),
+            "evidence": LIE if (name, kind, p) == ("gated", "update", 1) else one.evidence if name != "floor" else None,
+            "steady": name != "loose", "latency": times if (name, kind, p) != ("quick", "query", 1) else None,
+            "server": one.server.model_copy(update=use),
+        }  # fmt: skip
+        made.append(one.model_copy(update=own))
+    seen = models.Evidence(answers=9, of=9, objections=(WAIVED, WAIVED.model_copy(update={"check": "v"})))
+    made.append(made[-1].model_copy(update={"implementation": "loose", "evidence": seen, "purpose": "witness"}))
+    failed, half = ("failed", "failed", "failed"), ("failed", "ok", "failed")
+    states = {"dead": failed, "mute": failed, "quick": failed, "half": half, "ref": ("ok", "ok", "interrupted")}
+    started = [
+        process(name, p).model_copy(
+            update={"startup_time": 0.2 * (1 + p), "status": status, "reason": f"no port {p}" * (name != "mute")}
+        )
+        for name, own in states.items()
+        for p, status in enumerate(own)
     ]
-    noise = np.random.default_rng(1)
-    made_of = [
-        trial(name, 100.0 * speed * math.exp(noise.normal() * 0.003), p, r, test_type=kind)
-        for kind, name, speed in lasting
-        for p in range(5)
-        for r in range(2)
+    wrong, server = verdict("edge", "json", Outcome.FAIL), verdict("loose", "http")
+    verdicts = [verdict("ref", "json"), wrong.model_copy(update={"results": wrong.results * 2})]
+    names = [*SPEED, "unbuilt", "dead", "mute", "half"]
+    info = run_info(names, Processes(minimum=3, maximum=5, looks=(3,)), loads=PLAN)
+    told = tuple(each.model_copy(update=OWN.get(each.name, {})) for each in info.implementations)
+    whole = info.model_copy(update={"implementations": told, "noise_floor": NOISY, "reference": "ref"})
+    return whole, made, started, [*verdicts, server.model_copy(update={"results": (WAIVED, WAIVED)})]
+
+
+def test_a_run_with_everything_in_it_is_ranked_as_approved() -> None:
+    info, made, started, verdicts = everything()
+    ranking = rank(info, made, started, verdicts)
+    by_type = {kind: (one.headline, *one.tables) for kind, one in ranking.test_types.items()}
+    found = {
+        "json": by_type["json"][0],
+        "loads": {kind: [table.load and table.load.label for table in own] for kind, own in by_type.items()},
+        "said": {(kind, table.load and table.load.label, row.implementation): f"{row.reason} [{', '.join(row.flags)}]"
+                 for kind, own in by_type.items() for table in own[-2:] for row in table.rows
+                 if kind != "json" and row.implementation in SPEED and row.reason[:3] != "the"},
+        "best": {(row.implementation, row.load.label): (row.throughput, row.cpu_per_request)
+                 for row in by_type["plaintext"][0].rows if row.load},
+        "latency of query": {row.implementation: row.latency for row in by_type["query"][0].rows[:2]},
+        "overall": ranking.overall,
+        "notes": ranking.notes,
+    }  # fmt: skip
+    for name, update in OTHERS.items():
+        other = rank(info.model_copy(update=update), made, started, verdicts)
+        cpu = {each.implementation: each.cpu for each in other.overall if each.cpu and name != "merged"}
+        order = " ".join(each.implementation for each in other.overall)
+        found[name] = {"leading": other.leading, "notes": other.notes, "order": order, "cpu": cpu}
+    approve("stats-ranking", dense(found), {"kind", "depth", "latency", "load"})
+
+
+def test_a_score_is_the_geometric_mean_of_ratios_to_the_reference() -> None:
+    ranking = ranked(*played())
+    own = {score.implementation: score.throughput for score in ranking.overall if score.throughput}
+    assert own["resteasy"].estimate.median == pytest.approx(1.0)
+    assert ranking.reference == "resteasy"
+    mean = math.exp(np.mean([math.log(ratio) for ratio in ranking.overall[0].ratios.values()]))
+    assert own["vertx"].estimate.median == pytest.approx(mean)
+    assert own["resteasy"].tie_group == own["express"].tie_group == 3
+
+
+def test_what_failed_verification_or_answered_wrongly_under_load_has_no_rank() -> None:
+    info, made = played()
+    objection = models.CheckResult(check="rows", rule="db.1", outcome=Outcome.FAIL)
+    lie = models.Evidence(answers=10, of=100, objections=(objection,))
+    made = [
+        t.model_copy(update={"evidence": lie}) if (t.implementation, t.test_type) == ("es4x", "db") else t for t in made
     ]
-    opposite = noise_floor(made_of, ("a", "a~twin"), profile="quick", measured_at=1.0)
-    assert 0.04 < opposite.throughput < 0.06
-    assert 0.04 < opposite.cpu_per_request < 0.06
-    with pytest.raises(ValueError, match="at least two"):
-        noise_floor(made[:1], ("a", "a~twin"), profile="quick", measured_at=1.0)
+    ranking = ranked(info, made, [verdict("vertx", "json"), verdict("vertx", "query", Outcome.FAIL)])
+    reasons = {
+        (k, r.implementation): r.reason for k, t in ranking.test_types.items() for r in t.headline.rows if r.reason
+    }
+    assert reasons == {
+        ("db", "es4x"): "wrong answers under load: rows",
+        ("query", "vertx"): "verification failed: status-ok",
+    }
+    assert {score.implementation: score.missing for score in ranking.overall if score.missing} == {
+        "vertx": ("query",),
+        "es4x": ("db",),
+    }
+
+
+def test_gates_keep_trials_out_and_flag_what_they_warn_of() -> None:
+    info, made = played()
+    fail = Gate(name="errors", outcome=Outcome.FAIL, value=1.0, threshold=0.0, word="errors")
+    warn = Gate(name="contended", outcome=Outcome.WARN, value=0.1, threshold=0.05, word="contended")
+    spoiled = []
+    for t in made:
+        failed = t.test_type == "db" and (t.implementation == "express" or (t.implementation, t.round) == ("es4x", 0))
+        gates = (fail,) if failed else (warn,) if t.implementation == "vertx" else ()
+        spoiled.append(t.model_copy(update={"gates": gates, "throughput": t.throughput * (9 if failed else 1)}))
+    rows = {row.implementation: row for row in ranked(info, spoiled).test_types["db"].headline.rows}
+    assert rows["express"].reason == "kept out by its gates: errors"
+    assert (rows["es4x"].dropped, rows["es4x"].trials, rows["es4x"].ranked) == (2, 10, True)
+    assert rows["es4x"].throughput.estimate.median == pytest.approx(1000 * math.exp(0.7), rel=0.2)
+    assert rows["vertx"].flags == ("contended", "provisional")
+
+
+def test_the_witness_stands_for_no_cell() -> None:
+    info, made = played()
+    other = [trial("es4x", 1e9, test_type=kind).model_copy(update={"purpose": "witness"}) for kind in LOADS]
+    assert ranked(info, made + other).test_types == ranked(info, made).test_types
+
+
+def test_a_difference_below_the_noise_floor_ties() -> None:
+    info, made = played(truth=(0.3, 0.0, 0.0, 0.0))
+    floor = models.NoiseFloor(
+        implementation="x", profile="p", measured_at=0.0, pairs=5, throughput=0.5, cpu_per_request=0.0
+    )
+    table = ranked(info.model_copy(update={"noise_floor": floor}), made).test_types["db"].headline
+    assert {row.throughput.tie_group for row in table.rows} == {1}
+    assert [row.implementation for row in table.rows if row.cpu_per_request.tie_group == 1] == ["vertx"]

@@ -48,14 +48,11 @@ def test_a_trial_whose_cpu_could_not_be_read_hides_no_warm_up() -> None:
 
 def test_what_is_read_of_a_trial() -> None:
     times = Latency(
-        basis="closed-loop, service time",
-        mean=0.002,
-        stdev=0.0,
-        min=0.0,
-        max=0.9,
-        percentiles={"50": 0.001, "99": 0.01},
-    )
+        basis="closed-loop, service time", mean=0.002, stdev=0.0, min=0.0, max=0.9,
+        percentiles={"50": 0.001, "99": 0.01}, histogram=((0.001, 9),),
+    )  # fmt: skip
     made = [trial("a", 1000.0, 0, cpu=2e-3).model_copy(update={"latency": times, "requests": n}) for n in (500, 499)]
+    assert made[0].without_histograms().latency == times.model_copy(update={"histogram": ()})
     long, short = map(Cell, ([made[0]], [made[1]]))
     known = {"throughput": 1000.0, "cpu-per-request": 2e-3, "memory": 5e7, "throughput-per-memory": 20.0}
     known |= {"response-time": 0.002, "response-time-p50": 0.001, "response-time-p99": 0.01}
