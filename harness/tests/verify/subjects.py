@@ -1,18 +1,22 @@
 """Server doubles as verification sees a server, and what it says of them."""
 
+import threading
+from collections import Counter
 from collections.abc import Iterable
+from itertools import groupby
 from types import SimpleNamespace
 from typing import Any, cast
 
+from harness.plan.discovery import Rules
 from harness.plan.testtypes.registry import TEST_TYPES
 from harness.records.models import CheckResult, Closed, Load, Outcome, Verdict
 from harness.runtime import DatabaseAddress, Server, Upstream
-from harness.tests.doubles.reference import ReferenceServer
+from harness.tests.doubles.reference import ReferenceServer, Request
 from harness.tests.doubles.rogues import Rogue
 from harness.tests.doubles.upstream import FakeUpstream
 from harness.verify import wire
-from harness.verify.checks.evidence import Case, Exchange
-from harness.verify.verification import PLAIN
+from harness.verify.checks.evidence import Case, Evidence, Exchange
+from harness.verify.verification import PLAIN, judge
 from harness.verify.verifier import Verifier
 from harness.verify.wire import Response
 
@@ -20,10 +24,10 @@ PATIENCE = 0.7  # seconds to wait for bytes of a rogue: it is in this process
 WAITING_PATIENCE = 5.0  # of one that waits or calls others
 
 
-def as_server(double: ReferenceServer, upstream: Upstream | None = None) -> Server:
+def as_server(double: ReferenceServer, upstream: Upstream | None = None, rules: Rules = "tfb") -> Server:
     """What a runtime would have started."""
     types = {name: TEST_TYPES[name] for name in double.urls if name in TEST_TYPES}
-    implementation = SimpleNamespace(urls=double.urls, test_types=types, name="double", rules="tfb")
+    implementation = SimpleNamespace(urls=double.urls, test_types=types, name="double", rules=rules)
     return cast("Server", SimpleNamespace(implementation=implementation, endpoint=double.endpoint, upstream=upstream))
 
 
@@ -52,6 +56,43 @@ def exchange(
     response = Response(status, "", tuple(headers), data, len(data), "content-length")
     usual: dict[str, Any] = {"target": "/", "sent_at": 0.0, "received_at": 0.0, "connection": 0, "response": response}
     return Exchange(case=case, **usual | more)
+
+
+def said(*results: CheckResult) -> list[str]:
+    """What checks found, a line each, to be approved."""
+    return [
+        f"{'waived ' * one.waived}{one.outcome} {one.check} ({one.rule}): {one.message} | {one.expected} | {one.actual}"
+        for one in results
+        if one.outcome is not Outcome.PASS
+    ]
+
+
+def found(evidence: Evidence, rule: str) -> list[str]:
+    """What the checks of a group of rules object to."""
+    return said(*(result for result in judge(evidence) if result.rule.startswith(rule)))
+
+
+class Listening(ReferenceServer):
+    """Keeps the head of each request, by connection."""
+
+    def __init__(self, database: DatabaseAddress | None = None, upstream: str | None = None) -> None:
+        super().__init__(database, upstream)
+        self.heard: dict[threading.Thread, list[str]] = {}
+
+    def parse(self, head: bytes) -> Request | None:
+        with self.lock:
+            self.heard.setdefault(threading.current_thread(), []).append(head.decode("latin-1"))
+        return super().parse(head)
+
+    @property
+    def told(self) -> list[str]:
+        """Of the connections so far: how many asked for what how often, and each head that there was but for that."""
+        connections = [[head.partition("\r\n") for head in one] for one in self.heard.values()]
+        lines = ([ascii(first[:80].removesuffix(" HTTP/1.1"))[1:-1] for first, _, _ in one] for one in connections)
+        alike = Counter(", ".join(f"{len([*same])} × {line}" for line, same in groupby(one)) for one in lines)
+        self.heard.clear()
+        others = {rest for one in connections for _, _, rest in one if rest}
+        return sorted(others) + sorted(f"{n} connections: {of}" for of, n in alike.items())
 
 
 def objections(verdict: Verdict) -> dict[str, CheckResult]:

@@ -114,3 +114,4 @@ def test_a_change_that_fails_changes_nothing_and_leaves_the_connection_usable(da
         with pytest.raises(psycopg.errors.UndefinedTable):
             view.committed(sql.SQL("DELETE FROM fortune").format(), sql.SQL("DELETE FROM nowhere").format())
         assert view.fortunes() == before
+        assert view.committed(*[sql.SQL("SELECT 1, 2").format()] * 3)[0] == [[(1, 2)]] * 3

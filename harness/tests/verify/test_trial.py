@@ -3,9 +3,10 @@
 import base64
 import json
 import time
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field, fields
+from dataclasses import astuple, dataclass, field, fields
 from email.utils import formatdate
 from itertools import repeat
 from pathlib import Path
@@ -14,20 +15,26 @@ from typing import Any
 import pytest
 
 from harness.errors import LoadError
+from harness.plan.discovery import Rules
 from harness.plan.testtypes.registry import TEST_TYPES
-from harness.records.models import Closed, Evidence, Load, Outcome, Scenario
-from harness.runtime import DatabaseAddress, Upstream
+from harness.records.models import Closed, Evidence, Load, Open, Outcome, Scenario
+from harness.runtime import NO_DATABASE, DatabaseAddress, Upstream
 from harness.runtime.database.embedded import EmbeddedDatabase
+from harness.tests.approve import approve
 from harness.tests.doubles.orders import OrderServer
 from harness.tests.doubles.reference import ReferenceServer
 from harness.tests.doubles.rogues import Rogue
-from harness.tests.doubles.rogues.gallery import UNDER_LOAD
+from harness.tests.doubles.rogues.gallery import ROGUES, UNDER_LOAD
+from harness.tests.doubles.service import Service
 from harness.tests.doubles.upstream import FakeUpstream
-from harness.tests.verify.subjects import as_server
+from harness.tests.verify.subjects import as_server, exchange, said
 from harness.tests.verify.trials import WITH_GENERATOR, audited
-from harness.verify.checks.evidence import Account
+from harness.verify.checks import declared
+from harness.verify.checks.asking import Client
+from harness.verify.checks.evidence import Account, Exchange
 from harness.verify.tables import tables
-from harness.verify.trial import TrialAudit
+from harness.verify.trial import TrialAudit, sampling
+from harness.verify.verification import PLAIN
 from harness.verify.verifier import Verifier
 
 TYPES = ("json", "plaintext", "db", "query", "cached-query", "fortune", "update", "fan-out", "order")
@@ -130,17 +137,149 @@ class TestWithGenerator:
         assert evidence.answers == 0
 
 
-def audit(server: ReferenceServer, kind: str, database: DatabaseAddress, load: Load = SINGLE) -> TrialAudit:
+def audit(
+    server: ReferenceServer | Service,
+    kind: str,
+    database: DatabaseAddress,
+    load: Load = SINGLE,
+    upstream: Upstream | None = None,
+    verifier: Verifier | None = None,
+    rules: Rules = "tfb",
+) -> TrialAudit:
     """Of a load that the test makes itself."""
-    return Verifier().trial(as_server(server), TEST_TYPES[kind], load, database, seconds=1.0, rate=10.0, seed=1)
+    seen = server.server if isinstance(server, Service) else as_server(server, upstream, rules)
+    found = seen.implementation.test_types[kind]
+    return (verifier or Verifier()).trial(seen, found, load, database, seconds=1.0, rate=10.0, seed=1)
 
 
-def test_rows_change_behind_a_server_while_a_load_is_on_and_are_put_back_for_caches(seeded: DatabaseAddress) -> None:
+def line(answer: Exchange, number: int = 0) -> str:
+    """As the generator writes it, of the request of this number."""
+    ahead = max(time.time() - time.monotonic() for _ in range(20))
+    sent, received = (round((at - ahead) * 1e9) for at in (answer.sent_at, answer.received_at))
+    came, always = answer.response, {"connection": answer.connection, "request": number, "size_bytes": 150}
+    assert came is not None
+    body = base64.b64encode(came.body).decode()
+    head = {"sent_ns": sent, "received_ns": received, "status": came.status, "headers": came.headers}
+    return json.dumps({**always, **head, "body_base64": body}) + "\n"
+
+
+def accounted(**counts: Any) -> Account:
+    nothing: dict[str, Any] = {one.name: 0 for one in fields(Account)} | {"statuses": {}, "whole": True}
+    return Account(**nothing | counts)
+
+
+def loaded(
+    trial: TrialAudit, file: Path, requests: int, written: int = 9999, lost: int = 0, changes: int = 0
+) -> Evidence:
+    """The trial of a load that this process makes; so many of its answers are written out, or lost."""
+    kind = trial.test_type
+    client = Client(trial.server.endpoint, kind, kind.path(trial.server.implementation.urls[kind.name], trial.load))
+    cases = ([declared.case(one) for one in kind.requests] or [PLAIN]) * requests
+    with trial:
+        came = client.crowd(cases[: requests // 2], 8)
+        time.sleep(0.8 * changes)  # until there was one
+        came += client.crowd(cases[requests // 2 : requests], 8)
+    came = came[lost:]
+    numbers = [kind.requests.index(one.case.asked) if one.case.asked else 0 for one in came]
+    file.write_text("".join(map(line, came[:written], numbers)))
+    statuses = Counter(str(one.response and one.response.status) for one in came)
+    good, whole = statuses["200"], written >= len(came)
+    others = {"unfinished": lost, "statuses": statuses, "failed": len(came) - good, "whole": whole}
+    account = accounted(sent=requests, received=len(came), successes=good, **others)
+    return trial.judge(good=good, failed=len(came) - good, account=account, answers=file)
+
+
+FEW, TWENTY = TestWithGenerator.few, Closed(connections=8, queries=20)
+CHANGES = {"changes": True}
+
+
+@pytest.mark.parametrize(
+    ("name", "load", "requests", "how", "judged"),
+    [
+        ("json", SINGLE, 160, {}, 160),
+        ("plaintext", SINGLE, 2100, {}, 2001),
+        ("fan-out", SINGLE, 40, {"written": 20}, 20),
+        ("db", SINGLE, 160, CHANGES, 160),
+        ("query", TWENTY, 40, {}, 40),
+        ("cached-query", TWENTY, 340, {}, 301),
+        ("fortune", SINGLE, 80, CHANGES, 80),
+        ("update", TWENTY, 80, CHANGES, 80),
+        ("update", TWENTY, 80, CHANGES | {"written": 40}, 40),
+        ("update", TWENTY, 80, CHANGES | {"lost": 9}, 71),
+        ("fails-sometimes", SINGLE, 80, {}, 80),
+        ("another-sum", SINGLE, 40, {}, 40),
+        ("does-not-read", TWENTY, 40, {}, 40),
+        ("old-snapshot", TWENTY, 40, CHANGES, 40),
+        ("looks-at-the-count", SINGLE, 80, CHANGES, 80),
+        ("touches-others", FEW, 80, {}, 80),
+    ],
+)
+def test_an_honest_server_passes_and_what_a_dishonest_one_does_is_seen(
+    name: str, load: Load, requests: int, how: dict[str, Any], judged: int, seeded: DatabaseAddress, tmp_path: Path
+) -> None:
+    verifier, file, rogue = Verifier(), tmp_path / "answers.jsonl", ROGUES.get(name)
+    kind = TEST_TYPES[rogue.test_type if rogue else name]
+    verifier.begin(seeded)
+    with FakeUpstream() as upstream, (rogue.server if rogue else ReferenceServer)(seeded, upstream.url) as server:
+        trial = audit(server, kind.name, seeded, load, upstream, verifier)
+        found = loaded(trial, file, requests, **how)
+    assert (found.answers, found.of) == (judged, requests - how.get("lost", 0))
+    assert rogue.caught_by in named(found) if rogue else found.objections == ()
+    nothing = trial.judge(good=0, failed=4, account=None, answers=file)
+    assert (nothing.answers, nothing.of, nothing.objections) == (0, 4, ())
+    left = verifier.end(seeded)
+    counted = {"rows-read"} if kind.counts_statements else set()
+    written = {"no-deadlocks", "rows-written"} if kind.writes_database else set()
+    assert {result.check for result in left} == {"nothing-left-behind"} | counted | written
+    assert rogue or said(*left) == []
+
+
+def test_how_many_answers_are_judged_and_written_out_is_as_approved() -> None:
+    kinds = {name: TEST_TYPES[name] for name in ("json", "fortune", "query", "update")} | Service().test_types
+    found = {
+        f"{name} {load.label} {rate}/s": sampling(kinds[name], load, 4.0, rate)
+        for name in ("json", "fortune", "query", "update", "item")
+        for load in (SINGLE, TWENTY, Open(rate=500.0, connections=8))
+        for rate in (None, 100.0, 2000.0)
+    }
+    approve("verify-sampling", {at: [most, *astuple(chosen)] for at, (most, chosen) in found.items()})
+
+
+def test_a_service_s_answers_are_held_against_the_requests_that_they_are_of(tmp_path: Path) -> None:
+    with Service() as service:
+        found = loaded(audit(service, "item", NO_DATABASE), tmp_path / "answers.jsonl", 500)
+    assert (found.objections, found.answers) == ((), 401)
+
+
+def test_rows_change_behind_a_server_and_a_cache_may_hold_what_they_held_then_or_an_update_wrote(
+    seeded: DatabaseAddress, tmp_path: Path
+) -> None:
+    verifier, file = Verifier(), tmp_path / "answers.jsonl"
+
+    def objected(kind: str, body: str, *, whole: bool = True) -> bool:
+        with audit(server, kind, seeded, verifier=verifier) as trial:
+            if not now:
+                now.update(next(world for _ in range(500) if (world := view.world()) != before))
+        file.write_text(line(exchange(body)))
+        account = accounted(sent=1, received=1, successes=1, statuses={"200": 1}, whole=whole)
+        return "equals-row" in named(trial.judge(good=1, failed=0, account=account, answers=file))
+
     with ReferenceServer(seeded) as server, tables(seeded) as view:
-        before = view.world()
-        with audit(server, "db", seeded):
-            assert any(view.world() != before for _ in range(200))
-        assert view.world() == before
+        before, now = view.world(), dict[str, Mapping[int, int]]()
+        assert not objected("db", "none")
+        assert view.world() == before  # put back, for caches
+        row, held = next(one for one in now["world"].items() if one not in before["world"].items())
+        then = before["world"][row]
+        changed_to, never, nowhere = (
+            f'[{{"id":{row},"randomNumber":{number}}}]'
+            for number in (held, *[n for n in range(1, 5) if n not in (held, then)][:2])
+        )
+        assert [objected("cached-query", one) for one in (changed_to, never)] == [False, True]
+        assert objected("db", changed_to[1:-1])
+        objected("update", never)
+        assert [objected("cached-query", one) for one in (never, nowhere)] == [False, True]
+        objected("update", changed_to, whole=False)
+        assert not objected("cached-query", nowhere)
 
 
 def test_an_interruption_is_not_hidden_by_a_database_that_is_lost_meanwhile(postgres: EmbeddedDatabase) -> None:
@@ -156,16 +295,18 @@ def test_an_interruption_is_not_hidden_by_a_database_that_is_lost_meanwhile(post
             interrupted()
 
 
-@pytest.mark.parametrize("line", ["{}", "[", '{"headers": [], "status": "x"}'])
-def test_a_file_that_is_none_of_the_generator_s_is_told_with_its_line(line: str, tmp_path: Path) -> None:
+NOWHERE = DatabaseAddress(host="127.0.0.1", port=1)
+
+
+@pytest.mark.parametrize("text", ["{}", "[", '{"headers": [], "status": "x"}'])
+def test_a_file_that_is_none_of_the_generator_s_is_told_with_its_line(text: str, tmp_path: Path) -> None:
     file = tmp_path / "answers.jsonl"
-    file.write_text(line + "\n")
+    file.write_text(text + "\n")
     with ReferenceServer() as server:
-        nothing: dict[str, Any] = {one.name: 0 for one in fields(Account)} | {"statuses": {}}
-        with audit(server, "json", DatabaseAddress(host="127.0.0.1", port=1)) as trial:
+        with audit(server, "json", NOWHERE) as trial:
             pass
         with pytest.raises(LoadError, match=r"answers.jsonl line 1: not an answer"):
-            trial.judge(good=1, failed=0, account=Account(**nothing), answers=file)
+            trial.judge(good=1, failed=0, account=accounted(), answers=file)
 
 
 @pytest.mark.parametrize(("late", "objections"), [(0.0, set()), (60.0, {"date-now"}), (-60.0, {"date-now"})])
@@ -173,18 +314,13 @@ def test_an_answer_has_the_time_of_day_that_the_generator_s_clock_says(
     late: float, objections: set[str], tmp_path: Path
 ) -> None:
     file = tmp_path / "answers.jsonl"
-    at = time.monotonic_ns() + round(late * 1e9)
-    body = b'{"message":"Hello, World!"}'
-    headers = {"Server": "t", "Date": formatdate(usegmt=True), "Content-Type": "application/json"}
-    line: dict[str, Any] = {"sent_ns": at, "received_ns": at + 1_000_000, "connection": 0, "request": 0, "status": 200}
-    line |= {"headers": [*headers.items(), ("Content-Length", str(len(body)))], "size_bytes": 150}
-    file.write_text(json.dumps(line | {"body_base64": base64.b64encode(body).decode()}) + "\n")
-    counts = {one.name: 0 for one in fields(Account)} | {"sent": 1, "received": 1, "successes": 1}
-    account = Account(**counts | {"statuses": {"200": 1}, "whole": True})  # type: ignore[arg-type]
+    at, headers = time.time() + late, [("Date", formatdate(usegmt=True))]
+    file.write_text(line(exchange(headers=headers, sent_at=at, received_at=at)))
     with ReferenceServer() as server:
-        with audit(server, "json", DatabaseAddress(host="127.0.0.1", port=1)) as trial:
+        with audit(server, "json", NOWHERE, rules="techempower") as trial:
             pass
-        assert named(trial.judge(good=1, failed=0, account=account, answers=file)) & {"date-now"} == objections
+        found = trial.judge(good=1, failed=0, account=accounted(), answers=file).objections
+    assert {one.check for one in found if one.waived} == objections
 
 
 def test_a_load_of_orders_begins_on_empty_tables_and_is_held_against_them(

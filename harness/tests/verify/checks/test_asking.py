@@ -7,7 +7,7 @@ from typing import cast
 import pytest
 
 from harness.plan.testtypes.registry import TEST_TYPES
-from harness.runtime import Endpoint, Upstream, UpstreamStats
+from harness.runtime import Upstream, UpstreamStats
 from harness.tests.doubles.reference import ReferenceServer, Reply, Request, Session
 from harness.verify.checks import asking
 from harness.verify.checks.asking import Client
@@ -26,13 +26,6 @@ def test_of_large_answers_no_more_is_kept_than_there_is_room_for(monkeypatch: py
         found = Client(server.endpoint, TEST_TYPES["json"], "/json").ask([Case(name="plain")] * 20)
     assert [exchange.response is not None for exchange in found] == [True] * 3 + [False] * asking.GIVE_UP_AFTER
     assert "more than 0 MiB" in (found[-1].error or "")
-
-
-def test_requests_are_those_of_the_generator() -> None:
-    client = Client(Endpoint(host="h", port=1), TEST_TYPES["order"], "/orders")
-    assert client.asked(Case(name="plain")).head("h") == (
-        b"GET /orders HTTP/1.1\r\nHost: h\r\nConnection: keep-alive\r\nAccept: application/json\r\n\r\n"
-    )
 
 
 @pytest.mark.parametrize(("calls_left", "looks"), [(15, 15), (10**9, LOOKS)])

@@ -72,6 +72,8 @@ def test_what_came_late_among_many_is_asked_again_alone() -> None:
     evidence, script = gathered(lambda case, place, earlier: 0.4 if case.suffix == "foo" else 0.01)
     assert objections(evidence) == []
     assert script.asked_alone == ["plain"] * 3 + ["foo"]
+    odd = ("=", "=foo", "=1.5", "=-1", "=0", "=20", "=1000", "=2000", "=12345678901234567890")
+    assert {one.target for one in evidence.exchanges} == {"/delay", *(f"/delay?ms{number}" for number in odd)}
 
 
 @pytest.mark.parametrize(("workers", "objects"), [(1, True), (8, True), (20, False), (128, False)])

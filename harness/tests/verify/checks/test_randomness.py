@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
+from harness.tests.approve import approve
 from harness.tests.verify.subjects import exchange
 from harness.verify import verification
 from harness.verify.checks import Finding
@@ -28,7 +29,7 @@ def crowd(name: str, answers: Sequence[Sequence[int]]) -> Evidence:
     for place, ids in enumerate(answers):
         rows = [f'{{"id":{i},"randomNumber":{i % 9999 + 1}}}' for i in ids]
         body = rows[0] if name == "db" else f"[{','.join(rows)}]"
-        exchanges.append(exchange(body, case, connection=place % 8))
+        exchanges.append(exchange(body, case, connection=place % 8, sent_at=place))
     return Evidence(test_type=name, crowd=exchanges)
 
 
@@ -62,31 +63,36 @@ def test_a_probe_with_five_answers_accuses_a_fixed_row_only() -> None:
     assert objections(crowd("db", [independent(dice, 1) for _ in range(5)])) == []
 
 
-@pytest.mark.parametrize(
-    ("draw", "word"),
-    [
-        (lambda dice, n: [dice.randint(1, 9_500) for _ in range(n)], "9501..10000"),
-        (lambda dice, n: [2 * dice.randint(1, 5_000) for _ in range(n)], "modulo"),
-        (lambda dice, n: [min(dice.randint(1, 10_000), dice.randint(1, 10_000)) for _ in range(n)], "not uniform"),
-        (lambda dice, n: [(37 * dice.randint(1, 2_500)) % 10_000 + 1 for _ in range(n)], "part of the table"),
-        (lambda dice, n: random.Random(5).sample(range(1, 10_001), n), "share"),
-    ],
-)
-def test_other_draws_are_recognised(draw: Draw, word: str) -> None:
+def near(reach: int) -> Draw:
+    return lambda dice, n: [
+        (first + one) % 10_000 + 1 for first in (dice.randrange(10_000),) for one in dice.sample(range(reach), n)
+    ]
+
+
+OTHER: dict[str, tuple[str, int, Draw]] = {  # test type, requests and draw
+    "even": ("query", 100, lambda dice, n: [2 * dice.randint(1, 5_000) for _ in range(n)]),
+    "smaller of two": ("query", 100, lambda dice, n: [min(independent(dice, 2)) for _ in range(n)]),
+    "a quarter": ("update", 100, lambda dice, n: [(37 * dice.randint(1, 2_500)) % 10_000 + 1 for _ in range(n)]),
+    "the same": ("query", 100, lambda dice, n: random.Random(5).sample(range(1, 10_001), n)),
+    "near": ("query", 30, near(20)),
+    "too few near": ("query", 29, near(20)),
+    "on a page": ("query", 300, near(500)),
+    "in a part": ("query", 300, near(4_000)),
+}
+
+
+def test_what_is_objected_to_of_other_draws_is_as_approved() -> None:
     dice = random.Random(7)
-    found = objections(crowd("query", [draw(dice, 20) for _ in range(100)]))
-    assert any(word in finding.message for finding in found), [finding.message for finding in found]
-
-
-@pytest.mark.parametrize("reach", [20, 500, 4_000])
-def test_ids_of_one_request_that_lie_near_each_other_are_recognised(reach: int) -> None:
-    def near(dice: random.Random) -> list[int]:
-        first = dice.randrange(10_000)
-        return [(first + n) % 10_000 + 1 for n in dice.sample(range(reach), 20)]
-
-    dice = random.Random(7)
-    found = objections(crowd("query", [near(dice) for _ in range(300)]))
-    assert [finding for finding in found if "apart" in finding.message], [finding.message for finding in found]
+    seen = {name: crowd(kind, [draw(dice, 20) for _ in range(many)]) for name, (kind, many, draw) in OTHER.items()}
+    seen |= {f"a walk of {n}": crowd("db", [[7 * one % 10_000 + 1] for one in range(n)]) for n in (598, 600)}
+    drawn = independent(dice, 300)
+    pairs = [[one] for first in drawn for one in (first, (first + 4) % 10_000 + 1)]
+    seen |= {f"pairs of {n}": crowd("db", pairs[:n]) for n in (598, 600)}
+    said = {
+        name: [f"{one.message} | {one.expected} | {one.actual}" for one in objections(evidence)]
+        for name, evidence in seen.items()
+    }
+    approve("verify-randomness", {name: [f"{len(all_)}", *all_[:2], *all_[2:][-2:]] for name, all_ in said.items()})
 
 
 def test_the_occupancy_distribution_is_the_exact_one() -> None:

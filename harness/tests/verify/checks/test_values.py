@@ -1,12 +1,14 @@
 """Updates under load of which a share of the answers is judged: none kept, none written late."""
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pytest
 
+from harness.tests.approve import approve
 from harness.tests.verify.subjects import exchange
 from harness.verify.checks.evidence import Case, Evidence, Exchange, Look
 from harness.verify.checks.registry import CHECKS
@@ -50,14 +52,18 @@ class Simulated:
             under_load=True,
             whole=False,
             looks=looks,
-            crowd=[self._answer(answered[one], ids[one].tolist(), numbers[one].tolist()) for one in judged],
+            crowd=[self._answer(answered[one], ids[one], numbers[one]) for one in judged],
             rows_each=ROWS * len(answered) / SHARE,
         )
 
-    def _answer(self, at: float, ids: list[int], numbers: list[int]) -> Exchange:
-        rows = ",".join(f'{{"id":{i},"randomNumber":{n}}}' for i, n in zip(ids, numbers, strict=True))
-        case = Case(name="20 rows", count=ROWS)
-        return exchange(f"[{rows}]", case, sent_at=at - self.latency, received_at=at)
+    def _answer(self, at: float, ids: Iterable[int], numbers: Iterable[int]) -> Exchange:
+        return answer(at - self.latency, at, zip(ids, numbers, strict=True))
+
+
+def answer(sent_at: float, received_at: float, rows: Iterable[tuple[int, int]], **more: Any) -> Exchange:
+    text = ",".join(f'{{"id":{i},"randomNumber":{n}}}' for i, n in rows)
+    case = Case(name=f"{ROWS} rows", count=ROWS)
+    return exchange(f"[{text}]", case, sent_at=sent_at, received_at=received_at, **more)
 
 
 def objections(simulated: Simulated, trials: int = 4) -> set[str]:
@@ -92,3 +98,58 @@ def test_who_writes_a_moment_later_is_seen(requests: int, late: float) -> None:
 @pytest.mark.parametrize("adds", [0, 1, 9_999])
 def test_numbers_that_follow_from_those_of_before_are_seen_although_the_table_holds_them(adds: int) -> None:
     assert objections(Simulated(adds=adds), trials=1) == {"numbers-change"}
+
+
+At = tuple[float, float, int]  # when an answer was asked for and came, and its one row
+
+
+OLD: At = (9.6, 9.61, 9)  # kept, as 8 is
+
+
+def counted(*answers: At) -> str:
+    """Pairs of a young row and an older one, of which one is lost."""
+    looks = [Look({"world": {8: 8, 9: 9}, "World": {}}, 10.0, 10.0001)]
+    crowd = [answer(sent, received, [(row, row)]) for sent, received, row in answers]
+    crowd.append(answer(9.9, 9.999, [(1, 1)], response=None))
+    return f"{sorted(pairs(Evidence(test_type='update', looks=looks, crowd=crowd)).items())}"
+
+
+def said(evidence: Evidence) -> list[str]:
+    return [f"{f.message} | {f.expected} | {f.actual}" for f in CHECKS["update-stored"].find(evidence)]
+
+
+def lost(rows_each: float, *received: float) -> list[str]:
+    """What is said where none of the rows of these answers, 20 of each, is as it was answered."""
+    rows = [[(20 * place + n, 1) for n in range(1, 21)] for place in range(len(received))]
+    crowd = [answer(at - 0.01, at, of_one) for at, of_one in zip(received, rows, strict=True)]
+    crowd.append(answer(received[0] - 0.01, received[0], [(9999, 1)], status=500))
+    looks = [Look({"world": {}, "World": {}}, 10.0, 10.001)]
+    return said(Evidence(test_type="update", whole=False, crowd=crowd, looks=looks, rows_each=rows_each))
+
+
+def late(young: int, older: int) -> list[str]:
+    counts = {(0.002, True): young, (0.002, False): older, (0.02, True): young + 1, (0.005, False): 90}
+    return said(Evidence(test_type="update", whole=False, pairs=counts, looks=[Look({})]))
+
+
+def test_what_is_objected_to_of_rows_is_as_approved() -> None:
+    found = {
+        "young one": counted(OLD, (9.9, 9.999, 1)),
+        "older one": counted((9.6, 9.61, 1), (9.9, 9.999, 9)),
+        **{f"one of {at}": counted(OLD, (9.9, at, 1)) for at in (9.996, 9.99, 9.9, 9.9996)},
+        "at once": counted(OLD, (9.6, 9.999, 1)),
+        "old": counted((9.4, 9.49, 9), (9.9, 9.999, 1)),
+        "rather young": counted((9.98, 9.985, 9), (9.99, 9.999, 1)),
+        "neither": counted(OLD, (9.9, 9.999, 8)),
+        "both": counted((9.6, 9.61, 2), (9.9, 9.999, 1)),
+        "two for two": counted(OLD, (9.62, 9.63, 9), (9.9, 9.9985, 1), (9.9, 9.999, 8)),
+        "lost": lost(200, *[9.99 - n / 10_000 for n in range(20)]),
+        "of ages": lost(100, *[9.99, 9.985, 9.95, 9.945, 9.7, 9.65] * 4),
+        "too old and too young": lost(20, *[9.4, 9.5, 9.9996, 10.1] * 9),
+        "before a pause": lost(40, *[9.75 + n / 1000 for n in range(20)]),
+        "overwritten": lost(20_000, *[9.95] * 20),
+        "late": late(29, 0),
+        "not late": late(28, 0),
+        "hardly late": late(60, 8),
+    }
+    approve("verify-rows", found)
