@@ -100,7 +100,8 @@ class Gathering:
         if self._type.requests:
             return None  # each may be as long as it likes
         case = PLAIN if queries is None else rows(queries)
-        good = [exchange for exchange in self.evidence.good if exchange.case.suffix == case.suffix]
+        asked = (e for e in self.evidence.good if e.case == case or (case.suffix and e.case.suffix == case.suffix))
+        good = list(asked)
         if not good and any(exchange.response for exchange in self.evidence.all):
             good = [exchange for exchange in self._client.ask([case] * 2) if exchange.ok]
         if not good:
@@ -170,7 +171,7 @@ class Gathering:
             now = time.time()
             with view.planted_fortune() as planted:
                 supersede(versions, planted, now, now)
-                evidence.exchanges += self._client.ask([PLAIN])
+                evidence.exchanges += self._client.ask([Case(name="one fortune more")])
 
     def _singles(self) -> list[Case]:
         if not self._type.counts_rows:

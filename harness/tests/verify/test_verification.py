@@ -68,8 +68,10 @@ def test_the_reference_server_is_asked_as_approved_and_passes_every_check(
         asked = [] if of_time else reference.told
         checks = ", ".join(ran) if thorough else ""  # briefly fewer of them
         found[name] = {**json.loads(verdict.recorded()), "results": checks, "changed": changed, "asked": asked}
-        if name in ("fan-out", "fortune"):  # sums, and a message, of chance
+        if name in ("fan-out", "fortune"):  # sums, and messages, of chance
             del found[name]["response_bytes"]
+            ((least, most),) = verdict.response_bytes.values()
+            assert most <= 1.02 * least
     approve(f"verify-asked-{'thoroughly' if thorough else 'briefly'}", found, ("duration_seconds",))
 
 

@@ -41,7 +41,7 @@ def rows_read(evidence: Evidence) -> Iterator[Finding]:
             actual=f"{evidence.different} different statements",
         )
     if evidence.use and evidence.use.fetched is not None and due.reads:
-        yield from _short("read", evidence.use.fetched, due.reads * (1 - ALLOWANCE))
+        yield from _short("read", evidence.use.fetched, due.reads, allowance=ALLOWANCE)
     if evidence.counts is not None:
         # Rows as they are: of a document, a page or an order that the database makes the work would be nobody's.
         selects = _reads(evidence, "world")
@@ -82,7 +82,7 @@ def rows_written(evidence: Evidence) -> Iterator[Finding]:
     """Every row that is answered was written, by a statement of its request at least, and in verification no other."""
     due = evidence.due
     if evidence.use and evidence.use.updated is not None:
-        yield from _short("written", evidence.use.updated, due.writes * (1 - ALLOWANCE))
+        yield from _short("written", evidence.use.updated, due.writes, allowance=ALLOWANCE)
     if evidence.counts is None:
         return
     # Of the one twin that the server uses: rows that went into the other are not those that were answered.
@@ -110,11 +110,13 @@ def _flooded(evidence: Evidence) -> bool:
     return evidence.counts is None and evidence.different > MOST_STATEMENTS // 2
 
 
-def _short(what: str, came: int, least: float, of: str = "rows", but: str = "") -> Iterator[Finding]:
-    """Fewer rows than answered; ``but``: by what others may have been meant to be."""
-    if came < least:
-        message = f"{least - came:.0f} of {least:.0f} {of} were answered without being {what}"
-        yield Finding(message, expected=f"{least:.0f} {of} {what}", actual=f"{came} {of} {what}{but}")
+def _short(
+    what: str, came: int, due: int, of: str = "rows", but: str = "", allowance: float = 0.0
+) -> Iterator[Finding]:
+    """Fewer rows than answered, by more than the allowance; ``but``: by what others may have been meant to be."""
+    if came < due * (1 - allowance):
+        message = f"{due - came} of {due} {of} were answered without being {what}"
+        yield Finding(message, expected=f"{due} {of} {what}", actual=f"{came} {of} {what}{but}")
 
 
 def _others(selects: Sequence[Statement], found: Sequence[Statement]) -> str:

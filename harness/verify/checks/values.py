@@ -35,7 +35,7 @@ def equals_row(evidence: Evidence) -> Iterator[Finding]:
     wrong = min((_wrong(evidence, versions) for versions in history.values()), key=len, default=[])
     for exchange, identifier, number, held in wrong:
         stale = any(version.rows.get(identifier) == number for versions in history.values() for version in versions)
-        why = "stale: the table held that number before, not when it was asked for" if stale else "not in the table"
+        why = "stale: what the table held at another time than it was asked for" if stale else "not in the table"
         yield Finding(
             f"GET {exchange.target}: row {identifier} is {why}",
             expected=" or ".join(f"randomNumber {one}" for one in held) if held else "an id of the table",
