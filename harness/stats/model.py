@@ -6,7 +6,7 @@ from pydantic import Field
 
 from harness.records.models import LatencyGoal, Load, NoiseFloor, Record
 
-SCORING_VERSION = 5
+SCORING_VERSION = 6
 
 
 Quantity = Literal["cpu", "throughput"]
