@@ -13,7 +13,7 @@ the run shows that servers differ (Smyth 2004, Stat. Appl. Genet. Mol. Biol. 3).
 
 from collections import defaultdict
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -187,6 +187,7 @@ class Prior:
     windows: float  # the same of a window's variance beside its table's
     window: float  # variance of a window of any table; its rows say that alone where they are enough
     window_freedom: float
+    wild: Mapping[str, tuple[float, float]] = field(default_factory=dict)  # outliers' own variance, and its freedom
 
 
 def prior(tables: Sequence[Fitted]) -> Prior:
@@ -210,7 +211,24 @@ def prior(tables: Sequence[Fitted]) -> Prior:
             )
             for table in tables
         ]
-    return replace(known, likeness=_likeness(own))
+    return replace(known, likeness=_likeness(own), wild=_wild(tables))
+
+
+def _wild(tables: Sequence[Fitted]) -> dict[str, tuple[float, float]]:
+    """Variance between processes over all tables, with its degrees of freedom, of servers that are outliers of any."""
+    found: defaultdict[str, list[tuple[float, float]]] = defaultdict(list)
+    names = set[str]()
+    for table in tables:
+        own = table.between
+        names |= {table.names[row] for row in np.flatnonzero(outliers(own.variance, own.freedom)).tolist()}
+        for row in np.flatnonzero(own.freedom > 0).tolist():
+            found[table.names[row]].append((float(own.variance[row]), float(own.freedom[row])))
+    pooled = {}
+    for name in names:
+        variances, freedom = np.asarray(found[name]).T
+        effective = freedom.sum() / (1 + (len(freedom) - 1) * LUCK)  # as in _between
+        pooled[name] = float(np.average(variances, weights=freedom)), float(effective)
+    return pooled
 
 
 def windows(table: Fitted, known: Prior) -> Moderated:
@@ -333,6 +351,8 @@ def means(table: Fitted, known: Prior) -> Means:
         mixed, joint = _drawn(told, weight, likeness, location, free)
         variance = np.where(alone, told, np.where(own, mixed, location))
         freedom = np.where(alone, weight, np.where(own, joint, freedom))
+    wild, its = np.asarray([known.wild.get(name, (0.0, 0.0)) for name in table.names]).reshape(-1, 2).T
+    variance, freedom = np.where(wild > variance, wild, variance), np.where(wild > variance, its, freedom)
     floor = np.nan_to_num(windows(table, known)[0] * table.within.leverage)
     error = np.maximum(variance, floor) * seen.leverage
     good = np.isfinite(error) & (freedom > 0)
@@ -363,8 +383,10 @@ def together(tables: Sequence[Fitted], names: Sequence[str], known: Prior) -> Me
         free += freedom[rows]
     within = Spread(variance=from_windows, freedom=free, leverage=np.ones(len(names)))
     joint = _of_processes(names, columns, values, within)
-    between = known.between * (LUCK**0.5 + (1 - LUCK**0.5) * share)
-    return replace(means(joint, replace(known, between=between, windows=0.0)), mean=mean)
+    of_mean = LUCK**0.5 + (1 - LUCK**0.5) * share  # of a table's variance between processes
+    wild = {name: (variance * of_mean, freedom) for name, (variance, freedom) in known.wild.items()}
+    rules = replace(known, between=known.between * of_mean, windows=0.0, wild=wild)
+    return replace(means(joint, rules), mean=mean)
 
 
 def _likeness(tables: Sequence[tuple[Sequence[str], Matrix, Matrix]]) -> float:

@@ -23,6 +23,7 @@ def approve(name: str, found: Any, without: Collection[str] = ()) -> None:
     if os.environ.get("TFB_APPROVE"):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text("".join(f"{key} = {value}\n" for key, value in lines.items()), encoding="utf-8")
+    assert path.exists(), f"{path}: nothing is approved yet: TFB_APPROVE=1 writes it"
     wanted = dict(line.split(" = ", 1) for line in path.read_text(encoding="utf-8").splitlines())
     differing = [
         f"{key}: {lines.get(key, 'nothing')}, approved {wanted.get(key, 'nothing')}"

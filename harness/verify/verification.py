@@ -100,8 +100,8 @@ class Gathering:
         if self._type.requests:
             return None  # each may be as long as it likes
         case = PLAIN if queries is None else rows(queries)
-        asked = (e for e in self.evidence.good if e.case == case or (case.suffix and e.case.suffix == case.suffix))
-        good = list(asked)
+        # Without a number there are answers of another length, too: a page with one fortune more, a sum of no calls.
+        good = [e for e in self.evidence.good if e.case == case or (case.suffix and e.case.suffix == case.suffix)]
         if not good and any(exchange.response for exchange in self.evidence.all):
             good = [exchange for exchange in self._client.ask([case] * 2) if exchange.ok]
         if not good:
