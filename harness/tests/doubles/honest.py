@@ -9,7 +9,7 @@ import queue
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from email.utils import formatdate
@@ -214,7 +214,7 @@ def written(write: Callable[[Line, Rows], object]) -> Change:
     return {"write": method}
 
 
-def in_a_transaction(connection: Line, rows: Rows) -> None:
+def in_a_transaction(connection: Line, rows: Iterable[tuple[int, int]]) -> None:
     with connection.transaction():
         for identifier, number in rows:
             connection.execute(UPDATE, (number, identifier))
@@ -244,13 +244,19 @@ def written_again(self: ReferenceServer, session: Session, connection: Line, row
     with self.lock:
         backwards = len(rows) == 500 and self.open_connections > 4 and "backwards" not in self.state
         if backwards:
-            self.state["backwards"] = True
-            connection.execute(b"SET lock_timeout = 1100")  # ms; PostgreSQL looks for deadlocks after 1000
+            self.state["backwards"] = "going"
+
+    def from_the_last() -> Iterator[tuple[int, int]]:
+        for row in reversed(rows):
+            if self.state["backwards"] == "met":  # others lie ahead, and each would cost a second
+                raise psycopg.errors.DeadlockDetected
+            yield row
+
     while True:
         try:
-            return in_a_transaction(connection, rows[::-1] if backwards else rows)
-        except (psycopg.errors.DeadlockDetected, psycopg.errors.LockNotAvailable):
-            connection.execute(b"SET lock_timeout = 0")
+            return in_a_transaction(connection, from_the_last() if backwards else rows)
+        except psycopg.errors.DeadlockDetected:
+            self.state["backwards"] = "met"
             backwards = False
 
 
