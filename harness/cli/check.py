@@ -39,6 +39,7 @@ CPUS = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 2
 NOT_JUDGED = "not judged: "
 UNTIL = "TFB_CHECK_UNTIL"  # when tests of other implementations begin no more, in seconds since 1970; unset: never
 SECONDS_OF_ALL = 32 * 60.0  # the last ones that begin by then take some minutes
+FAST = "not simulation and not gallery and not fault and not e2e and not docker"  # tests: two minutes together
 TESTS_FAILED = 1  # pytest's status where all were run and some failed
 Extent = Literal["fast", "usual", "all"]
 
@@ -57,7 +58,10 @@ class Stage:
 def command(
     *,
     everything: Annotated[
-        bool, Parameter(name="--all", help="gallery, faults, Docker, several machines, all implementations as well")
+        bool,
+        Parameter(
+            name="--all", help="simulations, gallery, faults, Docker, several machines, all implementations as well"
+        ),
     ] = False,
     fast: Annotated[bool, Parameter(help="leave out what starts real servers, containers or a browser")] = False,
     yes: Annotated[bool, Parameter(help="install what is missing without asking")] = False,
@@ -99,9 +103,7 @@ def stages(extent: Extent) -> tuple[Stage, ...]:
         of_page("page tests", "test"),
         of_page("page lint", "lint"),
         of_page("page format", "format:check"),
-        Stage(
-            name="tests", command=(*pytest, "-m", "not e2e and not docker and not gallery and not fault", *every_cpu)
-        ),
+        Stage(name="tests", command=(*pytest, "-m", FAST, *every_cpu)),
     )
     usual = (
         of_page("page in a browser", "e2e", "chromium"),
@@ -113,6 +115,7 @@ def stages(extent: Extent) -> tuple[Stage, ...]:
             for path in sorted(TOOLSET.glob("*/Cargo.toml"))
         ),
         Stage(name="base image", command=(str(DOCKER / "bootstrap-base"),), needs=(ENGINE,)),
+        Stage(name="simulations", command=(*pytest, "-m", "simulation", *every_cpu)),
         of_servers("gallery", "gallery", *every_cpu),
         of_servers("faults", "fault and not docker", *every_cpu),
         of_servers("tests of real servers", "(e2e or docker) and not machines and not every", *two),

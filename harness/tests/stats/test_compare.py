@@ -35,6 +35,7 @@ def records(
     return RunRecords(info=info.model_copy(update={"started_at": began, "run_id": f"r{seed}"}), trials=made)
 
 
+@pytest.mark.simulation
 def test_runs_of_the_same_servers_are_rarely_told_apart_even_where_the_machine_is_unsteady() -> None:
     """All servers of one process number are faster or slower together: within a run that cancels, between runs not."""
     different, generator = 0, np.random.default_rng(8)

@@ -138,6 +138,7 @@ def test_a_run_teaches_how_unlike_the_variances_of_its_servers_are() -> None:
     assert found[0] < 4 < 20 < found[1]  # degrees of freedom
 
 
+@pytest.mark.simulation
 @pytest.mark.parametrize(
     ("name", "most_false", "found"),
     [

@@ -28,6 +28,7 @@ def test_the_table_counts_what_was_found_and_false_alarms() -> None:
     ]
 
 
+@pytest.mark.simulation
 def test_of_a_run_of_equal_sides_sessions_are_made_anew_and_a_slowdown_planted() -> None:
     lines = list(again(session(np.random.default_rng(1), 1.0, size=(8, 4), noise=0.03), 4, sessions=40))
     assert [int(line.split()[0]) for line in lines] == [0, 3, 5, 10, 20]

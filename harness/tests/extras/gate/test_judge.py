@@ -79,6 +79,7 @@ def judged(records: RunRecords) -> GateResult:
     return judge(records, 0.05, "main", "the working tree")
 
 
+@pytest.mark.simulation
 @pytest.mark.parametrize(
     "world",
     [
@@ -105,6 +106,7 @@ def test_a_slowdown_is_found(slower: float, size: tuple[int, int], share: float)
     assert verdicts(slower, size=size)["slower"] >= share * SESSIONS
 
 
+@pytest.mark.simulation
 def test_what_a_compiler_takes_of_the_first_round_counts_for_nothing() -> None:
     compiled: dict[str, Any] = {"size": (3, 5), "noise": 0.05, "cold": 2.0}
     assert verdicts(1.10, **compiled)["slower"] >= 0.8 * SESSIONS

@@ -45,6 +45,7 @@ def different(dice: random.Random, count: int) -> list[int]:
     return sorted(dice.sample(range(1, 10_001), count))
 
 
+@pytest.mark.simulation
 @pytest.mark.parametrize(
     ("name", "requests", "count", "draw"),
     [("db", 800, 1, independent), ("query", 100, 20, independent), ("update", 100, 20, different)],
