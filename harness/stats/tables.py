@@ -11,7 +11,7 @@ from typing import TypeVar
 import numpy as np
 
 from harness.stats import fit, pairs
-from harness.stats.fit import CONFIDENCE, MOST_WIDTH, Fitted, Means, Place, Prior
+from harness.stats.fit import CONFIDENCE, MOST_WIDTH, Fitted, Matrix, Means, Place, Prior
 from harness.stats.model import Estimate, GoalRow, OrderRow, RankInterval, Ratio, Row, Standing
 from harness.stats.values import Cell, Key, Metric, shown
 
@@ -87,22 +87,25 @@ class Tables:
 
 
 def estimates(table: Fitted, compared: Means) -> list[Estimate]:
-    """Medians over processes; their intervals are about the geometric mean, widened where that misses the median."""
-    found = []
-    for own, width in zip(table.figures, fit.as_shown(table, compared).half_width().tolist(), strict=True):
-        logs = own[~np.isnan(own)]
-        values, center = np.exp(logs), float(logs.mean())
-        middle, low, high = float(np.median(values)), None, None
-        if width < MOST_WIDTH:
-            low, high = min(math.exp(center - width), middle), max(math.exp(center + width), middle)
-        found.append(Estimate(median=middle, low=low, high=high, processes=len(values), values=tuple(values.tolist())))
-    return found
+    """Of each row over its processes."""
+    widths = fit.as_shown(table, compared).half_width().tolist()
+    return [estimate(own[~np.isnan(own)], width) for own, width in zip(table.figures, widths, strict=True)]
 
 
 def alone(values: Mapping[int, float]) -> Estimate:
     """The median of values by process with Student's interval of these alone."""
-    tables = Tables({ONLY: {"": {(process, 0): value for process, value in values.items()}}})
-    return estimates(tables.fits[ONLY], tables.means())[0]
+    logs = np.log(list(values.values()))
+    own = fit.additive(logs[None], columns=False)
+    return estimate(logs, float(fit.half_width(own.variance * own.leverage, own.freedom, CONFIDENCE)[0]))
+
+
+def estimate(logs: Matrix, width: float) -> Estimate:
+    """The median over processes; its interval is about the geometric mean, widened where that misses the median."""
+    values, center = np.exp(logs), float(logs.mean())
+    middle, low, high = float(np.median(values)), None, None
+    if width < MOST_WIDTH:
+        low, high = min(math.exp(center - width), middle), max(math.exp(center + width), middle)
+    return Estimate(median=middle, low=low, high=high, processes=len(values), values=tuple(values.tolist()))
 
 
 def percentiles(
