@@ -58,7 +58,10 @@ export async function serve(fill: (results: string) => void): Promise<Stage> {
     stdio: ["ignore", "pipe", "inherit"],
   });
   const url = await address(server);
-  const browser = await chromium.launch({ executablePath: chromiumPath(), args: ["--no-sandbox"] });
+  const browser = await chromium.launch({ executablePath: chromiumPath(), args: ["--no-sandbox"] }).catch((reason) => {
+    server.kill("SIGINT");
+    throw reason;
+  });
   return {
     results,
     url,
@@ -111,6 +114,13 @@ export async function visit(
   });
   page.on("request", (request) => requests.push(request.url()));
   return { page, context, complaints, requests };
+}
+
+let opened = 0;
+
+/** A page as it opens for the first time: with another query no document stays as it is, and no renderer starts anew. */
+export async function open(page: Page, base: string, hash = ""): Promise<void> {
+  await page.goto(`${base}?${++opened}${hash}`);
 }
 
 const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf-8");

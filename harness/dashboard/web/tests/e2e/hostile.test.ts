@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { raise, save, settled, type Stage, type Visit, visit } from "./fixtures";
+import { open, raise, save, settled, type Stage, type Visit, visit } from "./fixtures";
 
 let stage: Stage;
 let at: Visit;
@@ -26,8 +26,7 @@ const everyView = async (base: string): Promise<void> => {
     ...names.map((name) => `?view=cell&test=json&${new URLSearchParams({ impl: name })}`),
   ];
   for (const view of views) {
-    await at.page.goto("about:blank");
-    await at.page.goto(`${base}#/run/${RUN}${view}`);
+    await open(at.page, base, `#/run/${RUN}${view}`);
     await settled(at.page);
     for (const summary of await at.page.locator("summary").all()) await summary.click();
     expect(await at.page.title()).not.toBe("owned");
@@ -65,8 +64,7 @@ test("lines that cannot be read are named", async () => {
 
 test("a run that does not exist is said so", async () => {
   const complaints = at.complaints.length;
-  await at.page.goto("about:blank");
-  await at.page.goto(`${stage.url}#/run/..%2F..%2Fetc`);
+  await open(at.page, stage.url, "#/run/..%2F..%2Fetc");
   await expect.poll(() => at.page.getByRole("alert").allInnerTexts()).toEqual([expect.stringContaining("no such")]);
   at.complaints.splice(complaints); // the browser reports the 404 that was asked for
 });

@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { raise, type Stage, tableNames, type Visit, visit } from "./fixtures";
+import { open, raise, type Stage, tableNames, type Visit, visit } from "./fixtures";
 
 let stage: Stage;
 let at: Visit;
@@ -12,15 +12,12 @@ beforeAll(async () => {
 });
 afterAll(() => stage?.stop());
 
-const open = async (query: string): Promise<void> => {
-  await at.page.goto("about:blank");
-  await at.page.goto(`${stage.url}#/run/${RUN}${query}`);
-};
+const openRun = (query: string): Promise<void> => open(at.page, stage.url, `#/run/${RUN}${query}`);
 
 test("a long run shows the ranking's rows, and is asked for once", async () => {
   const asked: string[] = [];
   at.page.on("request", (request) => asked.push(new URL(request.url()).pathname));
-  await open("?test=db");
+  await openRun("?test=db");
   const ranking = JSON.parse(readFileSync(`${stage.results}/${RUN}/ranking.json`, "utf-8"));
   const rows = ranking.test_types.db.headline.rows as { implementation: string }[];
   await expect.poll(async () => (await tableNames(at.page)).length).toBeGreaterThan(5);
@@ -30,7 +27,7 @@ test("a long run shows the ranking's rows, and is asked for once", async () => {
 });
 
 test("what is typed and chosen at once is all in the link", async () => {
-  await open("?test=db");
+  await openRun("?test=db");
   await at.page.getByRole("searchbox").fill("java");
   await expect.poll(() => at.page.url()).toMatch(/test=db&q=java$/);
   await at.page.getByRole("searchbox").fill("go");
@@ -41,7 +38,7 @@ test("what is typed and chosen at once is all in the link", async () => {
 });
 
 test("an open menu of a row does not stand at another row's name", async () => {
-  await open("?test=db");
+  await openRun("?test=db");
   await at.page.locator("tbody .act").first().click();
   await expect.poll(() => at.page.locator(".row-actions").count()).toBe(1);
   await at.page.evaluate(() => {

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { expectAccessible, raise, settled, type Stage, screenshot, visit } from "./fixtures";
+import { expectAccessible, open, raise, screenshot, settled, type Stage, visit } from "./fixtures";
 
 let stage: Stage;
 const RUN = "#/run/20250615-small";
@@ -40,13 +40,12 @@ test.each([
   async (width, theme) => {
     const { page, context, complaints } = await visit(stage.browser, { width, theme });
     for (const [name, hash] of Object.entries(VIEWS)) {
-      await page.goto("about:blank");
+      await open(page, stage.url, name.startsWith("techempower") ? "" : hash);
       if (name.startsWith("techempower")) {
-        await page.goto(stage.url);
         await page.locator("input[type=file]").setInputFiles(`${stage.results}/techempower.json`);
         await page.getByRole("heading", { name: "Round 99, invented" }).waitFor();
+        await page.evaluate((view) => location.replace(view), hash);
       }
-      await page.goto(`${stage.url}${hash}`);
       await settled(page);
       await screenshot(page, `${name}-${width}-${theme}`);
       const wide = async () => [name, await page.evaluate(() => document.documentElement.scrollWidth)];

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { raise, type Stage, tableNames, type Visit, visit } from "./fixtures";
+import { open, raise, type Stage, tableNames, type Visit, visit } from "./fixtures";
 
 let stage: Stage;
 let at: Visit;
@@ -14,9 +14,8 @@ afterAll(() => stage?.stop());
 
 const drawn = async (): Promise<number> => (await tableNames(at.page)).length;
 
-const open = async (hash: string): Promise<void> => {
-  await at.page.goto("about:blank");
-  await at.page.goto(`${stage.url}#/run/${RUN}${hash}`);
+const openRun = async (hash: string): Promise<void> => {
+  await open(at.page, stage.url, `#/run/${RUN}${hash}`);
   await expect.poll(drawn, { timeout: 60_000 }).toBeGreaterThan(0);
   expect(await drawn()).toBeLessThan(MANY);
 };
@@ -27,7 +26,7 @@ test.each([
 ])(
   "%s is printed with all of its rows, and is short again afterwards",
   async (_, hash) => {
-    await open(hash);
+    await openRun(hash);
     const before = await drawn();
     // Rows are counted when the browser has told its listeners and before it lays the page out: all must stand there.
     const [during, after] = await at.page.evaluate(async () => {
@@ -44,7 +43,7 @@ test.each([
 );
 
 test("the browser's own printing has the last row on paper", async () => {
-  await open("?test=json");
+  await openRun("?test=json");
   await at.page.evaluate(() => {
     const count = (): void => {
       document.title = `${document.querySelectorAll("table.ranking tbody tr").length} rows`;
@@ -57,7 +56,7 @@ test("the browser's own printing has the last row on paper", async () => {
 }, 120_000);
 
 test("shown as print the page has all rows", async () => {
-  await open("?test=json");
+  await openRun("?test=json");
   await at.page.emulateMedia({ media: "print" });
   await expect.poll(drawn, { timeout: 60_000 }).toBe(MANY);
   const ink = await at.page.evaluate(() => {

@@ -1,6 +1,6 @@
 import { readFileSync, renameSync, writeFileSync } from "node:fs";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { expectNames, expectRows, raise, type Stage, tableNames, type Visit, visit } from "./fixtures";
+import { expectNames, expectRows, open, raise, type Stage, tableNames, type Visit, visit } from "./fixtures";
 
 let stage: Stage;
 let at: Visit;
@@ -12,13 +12,10 @@ beforeAll(async () => {
 });
 afterAll(() => stage?.stop());
 
-const open = async (hash: string): Promise<void> => {
-  await at.page.goto("about:blank");
-  await at.page.goto(`${stage.url}${hash}`);
-};
+const openAt = (hash: string): Promise<void> => open(at.page, stage.url, hash);
 
 test("the list of runs leads to a run's ranking", async () => {
-  await open("");
+  await openAt("");
   await expect.poll(() => at.page.title()).toBe("Runs: tfb");
   await at.page.getByRole("link", { name: "Synthetic run 20250615-small" }).click();
   await at.page.getByRole("table").waitFor();
@@ -27,7 +24,7 @@ test("the list of runs leads to a run's ranking", async () => {
 });
 
 test("bars have whiskers, ranks are intervals, and ties are shaded", async () => {
-  await open(`${RUN}?test=json`);
+  await openAt(`${RUN}?test=json`);
   await at.page.getByRole("table").waitFor();
   const ranking = JSON.parse(readFileSync(`${stage.results}/20250615-small/ranking.json`, "utf-8"));
   const rows = ranking.test_types.json.headline.rows as {
@@ -92,7 +89,7 @@ test("at 390, 768 and 1280 pixels compare opens with its verdict and shows both 
 });
 
 test("Overall shades ties and has the flags of its tests", async () => {
-  await open(RUN);
+  await openAt(RUN);
   await expect.poll(() => at.page.locator("tbody tr.tied-0, tbody tr.tied-1").count()).toBeGreaterThan(1);
   await expect.poll(() => at.page.locator(".said .word, tbody .word").count()).toBeGreaterThan(0);
 });
@@ -104,7 +101,7 @@ test("a run whose figures rank nothing has no ranks, no score and no leader", as
   renameSync(`${folder}/ranking.json`, `${folder}/as-it-was.json`);
   const info = JSON.parse(whole);
   writeFileSync(path, JSON.stringify({ ...info, settings: { profile: { ranked: false } } }));
-  await open("#/run/20250622-second?test=db");
+  await openAt("#/run/20250622-second?test=db");
   await at.page.getByText("its figures rank nothing").waitFor();
   await expectRows(at.page, 4);
   await expect.poll(() => at.page.getByRole("tab", { name: "Overall" }).count()).toBe(0);
@@ -114,7 +111,7 @@ test("a run whose figures rank nothing has no ranks, no score and no leader", as
 });
 
 test("sorting by a column is announced, works from the keyboard, and turns round", async () => {
-  await open(`${RUN}?test=json`);
+  await openAt(`${RUN}?test=json`);
   const head = at.page.getByRole("columnheader", { name: "Peak memory" });
   await head.getByRole("button").focus();
   await at.page.keyboard.press("Enter");
@@ -127,7 +124,7 @@ test("sorting by a column is announced, works from the keyboard, and turns round
 });
 
 test("a filter keeps every rank, says how many are shown, and survives in the link", async () => {
-  await open(`${RUN}?test=db`);
+  await openAt(`${RUN}?test=db`);
   const before = await at.page.locator("tbody tr", { hasText: "express" }).locator(".c-rank").innerText();
   await at.page.getByRole("button", { name: "Filters" }).click();
   await at.page.getByRole("group", { name: "Language" }).getByLabel("JavaScript").check();
@@ -136,20 +133,20 @@ test("a filter keeps every rank, says how many are shown, and survives in the li
   await expect.poll(() => at.page.getByText("2 of 4 shown").count()).toBe(1);
   await expect.poll(() => at.page.url()).toMatch(/language=javascript/i);
   const link = at.page.url();
-  await open(link.slice(link.indexOf("#")));
+  await openAt(link.slice(link.indexOf("#")));
   await at.page.locator("tbody .c-name a").first().click();
   await at.page.getByRole("link", { name: "← All implementations" }).click();
   await expect.poll(async () => (await tableNames(at.page)).sort()).toEqual(["es4x", "express"]);
 });
 
 test("text filters while it is typed", async () => {
-  await open(`${RUN}?test=json`);
+  await openAt(`${RUN}?test=json`);
   await at.page.getByRole("searchbox").fill("vert");
   await expect.poll(async () => (await tableNames(at.page)).sort()).toEqual(["es4x", "vertx-web"]);
 });
 
 test("a second click on its button closes a row's menu", async () => {
-  await open(`${RUN}?test=json`);
+  await openAt(`${RUN}?test=json`);
   const button = at.page.getByRole("button", { name: "Actions for express" });
   for (const expanded of ["true", "false"]) {
     await button.click();
@@ -158,7 +155,7 @@ test("a second click on its button closes a row's menu", async () => {
 });
 
 test("pinning and hiding are in the link, and can be taken back", async () => {
-  await open(`${RUN}?test=json`);
+  await openAt(`${RUN}?test=json`);
   for (const [name, action] of [
     ["express", "Pin to the top"],
     ["resteasy", "Hide"],
@@ -176,7 +173,7 @@ test("pinning and hiding are in the link, and can be taken back", async () => {
 });
 
 test("the load can be chosen", async () => {
-  await open(`${RUN}?test=db`);
+  await openAt(`${RUN}?test=db`);
   await at.page.getByLabel("Load").selectOption("c16");
   await at.page
     .locator("tbody .c-ratio small", { hasText: /^\[\d\.\d\d, \d\.\d\d\]$/ })
@@ -193,7 +190,7 @@ test("the load can be chosen", async () => {
 });
 
 test("ranking by CPU per request puts its figure beside the bar and the cheapest first", async () => {
-  await open(`${RUN}?test=json&metric=cpu`);
+  await openAt(`${RUN}?test=json&metric=cpu`);
   await expectRows(at.page, 4);
   const figures = (await at.page.locator("tbody .figure").allInnerTexts()).map(Number);
   expect(figures).toEqual([...figures].sort((a, b) => a - b));
@@ -213,7 +210,7 @@ test("ranking by CPU per request puts its figure beside the bar and the cheapest
 test("a run whose answer is led by CPU per request opens on it, until another metric is chosen", async () => {
   const path = `${stage.results}/20250622-second/ranking.json`;
   writeFileSync(path, JSON.stringify({ ...JSON.parse(readFileSync(path, "utf-8")), leading: "cpu" }));
-  await open("#/run/20250622-second?test=json");
+  await openAt("#/run/20250622-second?test=json");
   const chosen = at.page.getByLabel("Rank by");
   await expect.poll(() => chosen.inputValue()).toBe("cpu");
   await chosen.selectOption("throughput");
@@ -223,7 +220,7 @@ test("a run whose answer is led by CPU per request opens on it, until another me
 });
 
 test("tabs are moved through with the arrow keys", async () => {
-  await open(`${RUN}?test=json`);
+  await openAt(`${RUN}?test=json`);
   await at.page.getByRole("tab", { name: "JSON" }).focus();
   await at.page.keyboard.press("ArrowRight");
   await expect.poll(() => at.page.getByRole("tab", { name: "Plaintext" }).getAttribute("aria-selected")).toBe("true");
@@ -234,18 +231,18 @@ test("tabs are moved through with the arrow keys", async () => {
 
 test("every chart draws and keeps its figures in a table", async () => {
   for (const view of ["load", "latency", "pairs"]) {
-    await open(`${RUN}?test=db&view=${view}`);
+    await openAt(`${RUN}?test=db&view=${view}`);
     const chart = at.page.locator("figure.chart").first();
     await chart.locator("svg[role=img]").waitFor();
     await chart.getByText("Figures as a table").click();
     await expect.poll(() => chart.locator("tbody tr").count()).toBeGreaterThanOrEqual(3);
   }
-  await open(`${RUN}?test=db&view=latency`);
+  await openAt(`${RUN}?test=db&view=latency`);
   await at.page.getByText("closed-loop, service time").waitFor();
 });
 
 test("a crosshair tells every series at the nearest point, by pointer and by keyboard", async () => {
-  await open(`${RUN}?test=db&view=load`);
+  await openAt(`${RUN}?test=db&view=load`);
   const area = at.page.getByRole("slider");
   await area.hover({ position: { x: 70, y: 200 } });
   await expect.poll(() => at.page.locator(".readings li").count()).toBe(4);
@@ -256,7 +253,7 @@ test("a crosshair tells every series at the nearest point, by pointer and by key
 });
 
 test("a run opens on Overall with an answer, and each test has its own", async () => {
-  await open(RUN);
+  await openAt(RUN);
   const answer = at.page.getByRole("region", { name: "The answer" });
   await expect.poll(() => answer.innerText()).toMatch(/Overall, by [^]*times as good as the reference/);
   await expect.poll(() => at.page.getByRole("tab", { name: "Overall" }).getAttribute("aria-selected")).toBe("true");
@@ -266,19 +263,19 @@ test("a run opens on Overall with an answer, and each test has its own", async (
 });
 
 test("tests are chosen for the score, in the link, with rank's intervals over these", async () => {
-  await open(RUN);
+  await openAt(RUN);
   await at.page.getByRole("button", { name: "Score: 6 of 6 tests" }).click();
   await at.page.getByLabel("Updates", { exact: true }).uncheck();
   const es4x = at.page.locator("tbody tr", { hasText: "es4x" });
   await expect.poll(() => es4x.locator(".figure").innerText()).toMatch(/^\d\.\d\d×$/);
   await expect.poll(() => es4x.locator(".c-rate small").innerText()).toMatch(/^\[/);
   await expect.poll(() => at.page.url()).toContain("without=update");
-  await open(`${RUN}?pin=express`);
+  await openAt(`${RUN}?pin=express`);
   await expect.poll(async () => (await tableNames(at.page))[0]).toBe("express");
 });
 
 test("views that would be empty are not offered", async () => {
-  await open("");
+  await openAt("");
   await at.page.locator("input[type=file]").setInputFiles(`${stage.results}/techempower.json`);
   await at.page.getByRole("tab", { name: "JSON" }).click();
   await expectNames(at.page, ["undertow", "gemini", "flask"]);
@@ -297,7 +294,7 @@ test("the page without a script says where the tables are", async () => {
 });
 
 test("the drill-down shows what was expected and what came, trials, gates and logs", async () => {
-  await open(`${RUN}?view=cell&test=update&impl=es4x`);
+  await openAt(`${RUN}?view=cell&test=update&impl=es4x`);
   await at.page.getByText("query-count-clamped").first().waitFor();
   await expect.poll(() => at.page.locator(".finding.fail pre").allInnerTexts()).toEqual(["500 objects", "501 objects"]);
   await at.page.getByRole("tab", { name: "Single query" }).click();
@@ -319,7 +316,7 @@ test("the drill-down shows what was expected and what came, trials, gates and lo
 test("two runs are compared with intervals and what else differed", async () => {
   const path = `${stage.results}/20250622-second/run.json`;
   writeFileSync(path, JSON.stringify({ ...JSON.parse(readFileSync(path, "utf-8")), revision: "c0ffee" }));
-  await open("");
+  await openAt("");
   for (const name of ["20250615-small", "20250622-second"])
     await at.page.getByLabel(`Choose Synthetic run ${name}`).check();
   await at.page.getByRole("button", { name: "Compare the two chosen" }).click();
@@ -334,7 +331,7 @@ test("two runs are compared with intervals and what else differed", async () => 
 });
 
 test("what is shown is exported as CSV, JSON, SVG and PNG", async () => {
-  await open(`${RUN}?test=json&language=Java`);
+  await openAt(`${RUN}?test=json&language=Java`);
   const save = async (kind: string): Promise<Buffer> => {
     await at.page.getByRole("button", { name: "Export" }).click();
     const [download] = await Promise.all([
@@ -357,7 +354,7 @@ test("what is shown is exported as CSV, JSON, SVG and PNG", async () => {
 });
 
 test("TechEmpower's results are opened from a dropped file", async () => {
-  await open("");
+  await openAt("");
   await at.page.locator("input[type=file]").waitFor(); // the page listens for what is dropped
   const text = readFileSync(`${stage.results}/techempower.json`, "utf-8");
   await at.page.evaluate((content) => {
@@ -370,7 +367,7 @@ test("TechEmpower's results are opened from a dropped file", async () => {
 });
 
 test("a dropped file that is no results file is refused with a reason", async () => {
-  await open("");
+  await openAt("");
   await at.page
     .locator("input[type=file]")
     .setInputFiles({ name: "x.json", mimeType: "application/json", buffer: Buffer.from("{}") });
