@@ -103,7 +103,7 @@ def stages(extent: Extent) -> tuple[Stage, ...]:
         of_page("page tests", "test"),
         of_page("page lint", "lint"),
         of_page("page format", "format:check"),
-        Stage(name="tests", command=(*pytest, "-m", FAST, *every_cpu)),
+        Stage(name="tests", command=(*pytest, "-m", FAST, "-n", str(CPUS + 1), "--dist", "loadgroup")),  # some wait
     )
     usual = (
         of_page("page in a browser", "e2e", "chromium"),
