@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from harness.experiment import steps
 from harness.experiment.designs import DESIGNS
@@ -9,7 +10,7 @@ from harness.experiment.loop import OVERHEAD_SECONDS, carry_out
 from harness.experiment.steps import Process, Shown, Step
 from harness.host.clock import Clock
 from harness.plan.plan import Plan
-from harness.records.models import Errors, ServerUse, Trial, Window
+from harness.records.models import Errors, Trial, Window
 from harness.report.tables import counted
 
 START_SECONDS, STOP_SECONDS = 3.0, 3.0  # a start with its database, an end with its last checks
@@ -86,31 +87,16 @@ class Prediction(Clock):
         ]
 
     def _trial(self, step: steps.Measure) -> Trial:
-        cell, requests = step.cell, round(RATE * step.seconds)
-        at_rate = (
-            {} if cell.load.kind == "closed" else {"due": requests, "answered": requests, "unfinished": 0, "late": 0}
-        )
-        return Trial(
-            id="predicted",
-            implementation=cell.process.implementation,
-            test_type=cell.test_type,
-            load=cell.load,
-            process=cell.process.number,
-            started_at=self.seconds,
-            duration=step.seconds,
-            asked_duration=step.seconds,
-            requests=requests,
-            bytes=0,
-            errors=Errors(),
-            throughput=RATE,
-            cpu_per_request=1 / RATE,
-            latency=None,
-            server=ServerUse(cpu_seconds=step.seconds, rss_peak=None, wait_share=None, throttled_seconds=None),
-            generator_cpu_seconds=0.0,
-            generator_threads=1,
-            **vars(step),
-            **at_rate,
-        )
+        """What designs look at of one."""
+        requests, load = round(RATE * step.seconds), step.cell.load
+        shown: dict[str, Any] = {
+            "implementation": step.cell.process.implementation, "test_type": step.cell.test_type, "load": load,
+            "process": step.cell.process.number, "requests": requests, "errors": Errors(),
+            "throughput": RATE, "cpu_per_request": 1 / RATE,
+        }  # fmt: skip
+        if load.kind != "closed":
+            shown |= {"due": requests, "answered": requests}
+        return Trial.model_construct(**vars(step), **shown)
 
 
 def predict(plan: Plan, seed: int) -> Prediction:

@@ -1,7 +1,6 @@
 """What stands before the first server: who is chosen, by which rules, and which runtimes get the longer warm-up."""
 
 import json
-from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import Any, cast
 import pytest
 
 from harness.errors import Exit, UsageError
+from harness.experiment import preparation
 from harness.experiment.preparation import (
     JIT_PLATFORMS,
     build_all,
@@ -24,7 +24,6 @@ from harness.experiment.progress import Progress
 from harness.experiment.workflow import clear_leftovers, dry_run
 from harness.host import process
 from harness.host.leftovers import Leftover
-from harness.paths import REPOSITORY
 from harness.plan import profile as profiles
 from harness.plan.config import Settings, Twins
 from harness.plan.discovery import Implementation, Selection
@@ -150,23 +149,24 @@ def test_behind_a_bridge_or_on_another_machine_no_server_is_asked_to_call_the_up
     assert chosen("x-fan", "x") == [{"json"}, {"json"}]
 
 
-@pytest.mark.parametrize(
-    ("status", "text", "expected"),
-    [
-        (0, "# branch.oid abc\n# branch.head main\n", ("abc", False)),
-        (0, "# branch.oid abc\n1 .M N... 100644 100644 100644 a b README.md\n", ("abc", True)),
-        (128, "", (None, None)),
-    ],
-)
 def test_a_run_names_its_commit_and_whether_the_tree_differs_from_it(
-    monkeypatch: pytest.MonkeyPatch, status: int, text: str, expected: tuple[str | None, bool | None]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def run(command: Sequence[str], **_: object) -> SimpleNamespace:
-        assert command[:3] == ["git", "-C", str(REPOSITORY)]
-        return SimpleNamespace(status=status, stdout=text)
+    def git(*words: str) -> str:
+        own = ("git", "-C", str(tmp_path), "-c", "user.name=a", "-c", "user.email=a@example.org")
+        return process.run([*own, *words], seconds=30).stdout.strip()
 
-    monkeypatch.setattr(process, "run", run)
-    assert git_state() == expected
+    monkeypatch.setattr(preparation, "REPOSITORY", tmp_path)
+    assert git_state() == (None, None)
+    git("init")
+    (tmp_path / "file").write_text("a")
+    git("add", "file")
+    git("commit", "--message", "a")
+    commit = git("rev-parse", "HEAD")
+    (tmp_path / "notes").write_text("nobody else's")
+    assert git_state() == (commit, False)
+    (tmp_path / "file").write_text("b")
+    assert git_state() == (commit, True)
 
 
 @pytest.mark.parametrize(
