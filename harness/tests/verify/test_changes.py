@@ -2,6 +2,7 @@
 
 import time
 
+import psycopg
 import pytest
 
 from harness.plan.testtypes.registry import TEST_TYPES
@@ -9,7 +10,7 @@ from harness.runtime import DatabaseAddress
 from harness.tests.doubles.reference import ReferenceServer
 from harness.verify import changes
 from harness.verify.checks.evidence import Version
-from harness.verify.tables import tables
+from harness.verify.tables import Tables, tables
 
 
 @pytest.fixture
@@ -40,3 +41,17 @@ def test_pages_keep_their_length(versions: list[Version[str]]) -> None:
     lengths = [len(server.page(server.order(list(version.rows.items())))) for version in versions]
     assert max(lengths) - lengths[0] < 0.01 * lengths[0]
     assert min(lengths) == lengths[0]
+
+
+@pytest.mark.parametrize(("inside", "raised"), [(None, psycopg.OperationalError), (ValueError(), ValueError)])
+def test_what_could_not_be_put_back_is_raised_unless_the_load_has_failed_already(
+    database: DatabaseAddress, inside: Exception | None, raised: type[Exception]
+) -> None:
+    def load(view: Tables) -> None:
+        with changes.ConcurrentChanges(TEST_TYPES["fortune"], view, seconds=60.0, seed=1, put_back=False):
+            view.connection.close()
+            if inside:
+                raise inside
+
+    with tables(database) as view, pytest.raises(raised):
+        load(view)
