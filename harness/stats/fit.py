@@ -14,6 +14,7 @@ the run shows that servers differ (Smyth 2004, Stat. Appl. Genet. Mol. Biol. 3).
 from collections import defaultdict
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -54,6 +55,11 @@ class Spread:
     def squares(self) -> float:
         """Sum of squares of all rows."""
         return float(np.nansum(self.variance * self.freedom))
+
+    @cached_property
+    def wild(self) -> NDArray[np.bool_]:
+        """Rows that teach nothing: their variance is an outlier."""
+        return outliers(self.variance, self.freedom)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -220,7 +226,7 @@ def _wild(tables: Sequence[Fitted]) -> dict[str, tuple[float, float]]:
     names = set[str]()
     for table in tables:
         own = table.between
-        names |= {table.names[row] for row in np.flatnonzero(outliers(own.variance, own.freedom)).tolist()}
+        names |= {table.names[row] for row in np.flatnonzero(own.wild).tolist()}
         for row in np.flatnonzero(own.freedom > 0).tolist():
             found[table.names[row]].append((float(own.variance[row]), float(own.freedom[row])))
     pooled = {}
@@ -238,13 +244,16 @@ def windows(table: Fitted, known: Prior) -> Moderated:
     """
     free = np.where(np.isfinite(table.within.variance), table.within.freedom, 0.0)
     own = np.where(free > 0, table.within.variance, 0.0)
-    total = float(free.sum())
-    location = float((own * free).sum()) / total if total else np.nan
+    wild = table.within.wild
+    total = float(free[~wild].sum())
+    location = float((own * free)[~wild].sum()) / total if total else np.nan
     if len(table.names) < TEACHERS:
         location, total = known.window, known.window_freedom
     if np.isinf(known.windows) or not total:
-        return np.full(len(free), location), np.full(len(free), total)
-    return _drawn(own, free, known.windows, location, total)
+        moderated = np.full(len(free), location), np.full(len(free), total)
+    else:
+        moderated = _drawn(own, free, known.windows, location, total)
+    return np.where(wild, own, moderated[0]), np.where(wild, free, moderated[1])
 
 
 def _drawn(own: Matrix, freedom: Matrix, likeness: float, location: Matrix | float, most: Matrix | float) -> Moderated:
@@ -264,7 +273,7 @@ def _between(tables: Sequence[Fitted], known: Prior) -> tuple[float, float]:
     by_name: defaultdict[str, list[float]] = defaultdict(list)
     for table in tables:
         own = table.between
-        use = (own.freedom > 0) & ~outliers(own.variance, own.freedom)
+        use = (own.freedom > 0) & ~own.wild & ~table.within.wild
         free = own.freedom[use]
         squares += float((own.variance[use] * free).sum())
         noise += float((np.nan_to_num(windows(table, known)[0][use]) * table.within.leverage[use] * free).sum())
@@ -294,7 +303,7 @@ def expected(table: Fitted, known: Prior) -> tuple[Matrix, Matrix]:
             joint = total**2 / (from_windows**2 / free + known.between**2 / known.between_freedom)
         return total, np.where(np.isfinite(total), joint, 0.0)
     own = table.between
-    use = (own.freedom > 0) & ~outliers(own.variance, own.freedom)
+    use = (own.freedom > 0) & ~own.wild
     freedom = float(own.freedom[use].sum())
     pooled = float((own.variance[use] * own.freedom[use]).sum()) / freedom if freedom > 0 else np.nan
     return np.full(rows, pooled), np.full(rows, freedom)

@@ -50,6 +50,15 @@ def test_a_server_that_is_never_twice_the_same_widens_its_own_intervals_alone_an
         assert difference(seldom.means(kind), "s0", "wild").half_width(0.95) > 0.3
 
 
+def test_a_server_whose_windows_are_never_alike_widens_its_own_intervals_alone() -> None:
+    places = [(process, number) for process in range(2) for number in range(5)]
+    scatter = {**{f"s{n}": 0.02 for n in range(9)}, "wild": 0.5}
+    run = {n: {(p, r): math.exp(s * luck(n, p, r) + 0.01 * luck(n, p)) for p, r in places} for n, s in scatter.items()}
+    calm = compared({name: own for name, own in run.items() if name != "wild"})
+    assert difference(compared(run), "s0", "s1").half_width(0.95) < 1.05 * difference(calm, "s0", "s1").half_width(0.95)
+    assert difference(compared(run), "s0", "wild").half_width(0.95) > 0.3
+
+
 def test_what_a_round_has_in_common_does_not_count_as_noise() -> None:
     """Both servers are slowed by the same factors, so that their ratio is exact within the process."""
     slow = [1.0, 0.5, 0.8, 0.7]
