@@ -39,12 +39,22 @@ def decays(excess: float, seconds: float) -> Callable[[int], float]:
         ([20e-6] * 30, 10, 5.0),  # the later span began after five windows
         ([20e-6 * 1.1**second for second in range(40)], 10, 5.0),
         ([20e-6] * 2 + [90e-6] + [20e-6] * 10, 10, 5.0),
+        ([80e-6] * 6 + [20e-6] * 20, 14, 9.0),  # of the earlier span most is of after the fall
         ([20e-6, None] * 12, 19, 10.0),
         ([None] * 20, None, None),
         ([0.0] * 20, None, None),
         ([400e-6 * 0.97**second for second in range(40)], None, None),
     ],
-    ids=["flat", "rising", "one wild", "some not read", "none read", "too short for a tick of CPU", "falling"],
+    ids=[
+        "flat",
+        "rising",
+        "one wild",
+        "fell before",
+        "some not read",
+        "none read",
+        "too short for a tick of CPU",
+        "falling",
+    ],
 )
 def test_a_server_is_steady_after_two_spans_of_readable_windows_in_which_its_cost_no_longer_falls(
     costs: Sequence[float | None], windows: int | None, since: float | None

@@ -14,6 +14,7 @@ from harness.records.models import Closed, Gate, Load, NoiseFloor, Outcome, RunI
 from harness.stats.compare import noise_floor
 from harness.stats.model import Ranking
 from harness.stats.ranking import rank
+from harness.stats.verdicts import caveats
 from harness.studies.worlds import Logs, World, draw
 from harness.tests.approve import approve
 from harness.tests.doubles.records import process, verdict
@@ -325,3 +326,11 @@ def test_a_difference_below_the_noise_floor_ties() -> None:
     table = ranked(info.model_copy(update={"noise_floor": floor}), made).test_types["db"].headline
     assert {row.throughput.tie_group for row in table.rows} == {1}
     assert [row.implementation for row in table.rows if row.cpu_per_request.tie_group == 1] == ["vertx"]
+
+
+@pytest.mark.parametrize(
+    ("status", "told"), [("complete", ("not audited",)), ("interrupted", ("not audited",)), ("running", None)]
+)
+def test_while_a_run_goes_on_no_server_is_said_not_to_be_audited(status: str, told: tuple[str, ...] | None) -> None:
+    info = run_info(["a"], Processes(minimum=1, maximum=1)).model_copy(update={"status": status})
+    assert caveats(info, [trial("a", 9.0).model_copy(update={"evidence": None})], []).get(("a", "json")) == told
