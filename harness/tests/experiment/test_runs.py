@@ -267,10 +267,11 @@ def test_a_machine_that_vanishes_ends_the_run_and_what_was_measured_is_kept(tmp_
     world.vanishes_at = world.clock.monotonic() + 150.0
     fake = FakeRun(tmp_path, {"a": Behaviour(), "b": Behaviour()}, quick(), world=world)
     fake.runtime = FakeMachines(world)
-    with pytest.raises(MachineLostError):
+    with pytest.raises(MachineLostError) as lost:
         fake.run()
     records = fake.records()
     assert (records.info.status, bool(records.trials)) == ("interrupted", True)  # a bare --resume goes on with it
+    assert str(lost.value) in records.info.problems
 
 
 def test_a_time_that_has_no_room_for_the_plan_is_told(tmp_path: Path) -> None:
@@ -296,6 +297,7 @@ def test_an_interrupted_run_goes_on_where_it_was(tmp_path: Path, after: int) -> 
         fake.run()
     before = fake.records()
     assert (before.info.status, before.info.problems) == ("interrupted", ("interrupted",))
+    assert {one.status for one in before.processes} >= {"interrupted"}
     finished = store.finished(before)
     again = FakeRun(tmp_path, servers, quick(), seed=4, resume="latest", world=replace(fake.world))
     outcome = again.run()
@@ -307,6 +309,8 @@ def test_an_interrupted_run_goes_on_where_it_was(tmp_path: Path, after: int) -> 
     assert max(ids.values()) == 1
     expected, left = (next(line for line in one.display.lines if "expected end" in line) for one in (fake, again))
     assert (expected.rpartition("(")[2] != left.rpartition("(")[2]) is bool(finished)
+    whole = FakeRun(tmp_path / "whole", servers, quick(), seed=4).run()  # the time that was left has been used
+    assert 0.9 * len(whole.records.trials) < len(outcome.records.trials) <= len(whole.records.trials)
 
 
 def test_what_verification_says_of_a_server_that_an_interruption_stopped_is_not_recorded(

@@ -115,6 +115,22 @@ def test_a_capacity_is_as_open_as_its_bracket_however_many_processes_have_the_sa
     assert {found.rank.label for name in "bc" if (found := rows[name].capacity)} == {"1–2"}
 
 
+def test_capacities_that_differ_by_less_than_processes_do_are_not_told_apart() -> None:
+    """Student's t of the logarithms is 1.4 where 2.8 would be needed."""
+    info = info_of("ab", 3, SERVICE, "a", orders=Orders(goal=SLOW))
+    tried = [
+        arrivals(factor * above, late, name=name, process=process)
+        for name, factors in (("a", (8.0, 9.0, 10.0)), ("b", (9.5, 10.0, 10.5)))
+        for process, factor in enumerate(factors)
+        for above, late in ((1.0, 0.0), (1.01, 0.3))
+    ]
+    tried += [
+        arrivals(4.0, 0.0, name=name, process=process, purpose="measure") for name in "ab" for process in range(3)
+    ]
+    found = {row.implementation: row.capacity for row in rank(info, tried, [], []).orders.capacities}
+    assert {name: each and each.rank.label for name, each in found.items()} == {"a": "1–2", "b": "1–2"}
+
+
 def test_a_percentile_is_that_of_all_loads_of_each_process() -> None:
     loads = [(0, {"50": 0.01}, 1000), (0, {"50": 0.04}, 1000), (1, {"50": 0.02, "99": 0.1}, 1000)]
     found = percentiles(loads)
