@@ -199,8 +199,11 @@ class Prior:
 def prior(tables: Sequence[Fitted]) -> Prior:
     """Of a run: one variance between processes, and how far servers keep to what is expected of them."""
     nested = [table for table in tables if table.within.freedom.any()]
-    free = sum(float(table.within.freedom.sum()) for table in nested)
-    squares = sum(table.within.squares for table in nested)
+    calm = [
+        (table.within.variance * table.within.freedom, table.within.freedom, ~table.within.wild) for table in nested
+    ]
+    free = sum(float(freedom[use].sum()) for _, freedom, use in calm)
+    squares = sum(float(np.nansum(each[use])) for each, _, use in calm)
     known = Prior(
         between=ASSUMED**2, between_freedom=CERTAIN, likeness=np.inf,
         windows=_likeness([(table.names, table.within.variance, table.within.freedom) for table in nested]),

@@ -5,7 +5,6 @@ use serde::{Serialize, Serializer};
 use serde_json::{Map, Value, json};
 
 use crate::clock::SECOND;
-use crate::tally::Sum;
 
 /// The shortest time that is told apart, in nanoseconds (the unit within is the power of two below, 64 ns).
 const LOWEST: u64 = 100;
@@ -62,10 +61,9 @@ impl Distribution {
         }
         cells
     }
-}
 
-impl Sum for Distribution {
-    fn add(&mut self, other: &Self) {
+    /// Add the times of another.
+    pub fn merge(&mut self, other: &Self) {
         self.sum += other.sum;
         if !other.histogram.is_empty() {
             self.histogram.add(&other.histogram).expect("all have the same bounds");
@@ -147,7 +145,7 @@ mod tests {
         for (value, count) in first.compact().into_iter().chain(second.compact()) {
             *merged.entry(value).or_insert(0) += count;
         }
-        first.add(&second);
+        first.merge(&second);
         assert_eq!(merged.into_iter().collect::<Vec<_>>(), first.compact());
     }
 

@@ -18,6 +18,12 @@ impl Sum for u64 {
     }
 }
 
+impl Sum for Distribution {
+    fn add(&mut self, other: &Self) {
+        self.merge(other);
+    }
+}
+
 impl<T: Sum> Sum for Vec<T> {
     fn add(&mut self, other: &Self) {
         self.iter_mut().zip(other).for_each(|(mine, theirs)| mine.add(theirs));
