@@ -102,7 +102,7 @@ class Cell:
         """The gates that any of its trials did not pass."""
         return [gate for trial in self.trials for gate in trial.gates if gate.outcome is not Outcome.PASS]
 
-    @property
+    @cached_property
     def warm(self) -> bool:
         """Whether what its processes had of warming up left is too little to see in their figures.
 
@@ -110,7 +110,7 @@ class Cell:
         trial is believed to be warm unless its warm-up saw CPU per request still fall.
         """
         costs: defaultdict[int, list[float]] = defaultdict(list)
-        for trial in sorted(self.kept, key=lambda trial: trial.started_at):
+        for trial in sorted(self.kept, key=lambda trial: trial.round):
             if trial.cpu_per_request:
                 costs[trial.process].append(math.log(trial.cpu_per_request))
         if any(trial.steady is False and len(costs[trial.process]) < 2 for trial in self.kept):
@@ -177,6 +177,11 @@ def by_type(cells: Mapping[Key, Cell]) -> dict[str, dict[str, dict[Load, Cell]]]
     for (name, kind, load), cell in cells.items():
         found[kind][name][load] = cell
     return found
+
+
+def cold(cells: Mapping[Key, Cell]) -> frozenset[str]:
+    """Implementations with a cell that was not warmed up: what its processes show elsewhere is in doubt, too."""
+    return frozenset(name for (name, _, _), cell in cells.items() if cell.kept and not cell.warm)
 
 
 def deployments_of(info: RunInfo) -> dict[int, int]:

@@ -77,10 +77,12 @@ def gallery(request: pytest.FixtureRequest) -> Gallery:
 def param(rogue: Rogue) -> ParameterSet:
     """All servers without a database are tried in one process, as are those that one check is meant for.
 
-    Of the others some are among the fast tests, beside those that have a PostgreSQL up already.
+    Some of the others are among the fast tests, beside those that have a PostgreSQL up already.
     """
     if rogue.test_type in WITHOUT_DATABASE:
-        return pytest.param(rogue, id=f"{rogue.name}@without a database")
+        return pytest.param(
+            rogue, id=f"{rogue.name}@without a database", marks=(pytest.mark.gallery, pytest.mark.without_database)
+        )
     if rogue.name in QUICK:
         return pytest.param(rogue, id=f"{rogue.name}@{DATABASE_GROUP}")
     return pytest.param(rogue, id=f"{rogue.name}@{rogue.caught_by}", marks=pytest.mark.gallery)
