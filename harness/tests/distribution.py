@@ -14,6 +14,15 @@ GROUPS = {  # what ids of their tests begin with; the first that fits counts
         *(f"harness/tests/e2e/test_{name}" for name in ("dashboard_page.py", "docker.py", "gate.py::test_containers")),
         "harness/tests/extras/deployments/",
     ),
+    # Whose tests look at one run that takes a minute.
+    "of a run of failures": tuple(
+        f"harness/tests/faults/test_servers.py::test_{name}"
+        for name in ("what_works", "each_failure", "nothing_that_a_run")
+    ),
+    "of a damaged run": (
+        "harness/tests/faults/test_records.py",
+        "harness/tests/faults/test_surroundings.py::test_a_report_is_whole",
+    ),
     # Whole implementations on the machine: one at a time.
     "of real servers": ("harness/tests/e2e/",),
     # Whose tests look at runs that are made once a process.

@@ -15,7 +15,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Mapping
-from functools import partial
+from functools import cache, partial
 from types import FrameType
 
 from harness.tests.doubles.reference import ReferenceServer, Reply, Request, Session
@@ -122,6 +122,11 @@ def _drip(send: Send) -> None:
         time.sleep(0.2)
 
 
+@cache  # seconds of work
+def _gzip_bomb() -> bytes:
+    return _body(gzip.compress(bytes(256 << 20), 9), b"Content-Encoding: gzip\r\n")
+
+
 def _body(body: bytes, headers: bytes = b"") -> bytes:
     return OK + headers + b"Content-Length: %d\r\n\r\n" % len(body) + body
 
@@ -134,7 +139,7 @@ ANSWERS: Mapping[str, Callable[[Send], None]] = {
     "drips": _drip,
     "garbage": lambda send: send(bytes(range(256)) * 64),
     "silent": lambda _send: time.sleep(600),
-    "gzip-bomb": lambda send: send(_body(gzip.compress(bytes(256 << 20), 9), b"Content-Encoding: gzip\r\n")),
+    "gzip-bomb": lambda send: send(_gzip_bomb()),
     "brotli-bomb": lambda send: send(_body(BROTLI, b"Content-Encoding: br\r\n")),
     "many-values": lambda send: send(_body(b"[" + b"{}," * (LARGE // 3) + b"{}]")),
     "huge-number": lambda send: send(OK + b"Content-Length: " + b"9" * 10_000 + b"\r\n\r\n{}"),

@@ -333,12 +333,13 @@ class FakeVerifier(Verifier):
     fails_after: frozenset[tuple[str, str]] = frozenset()
     lost: tuple[CheckResult, ...] = ()  # found when a process has ended
     seconds: float = 0.1
+    begun: set[DatabaseAddress] = field(default_factory=set)
 
     def begin(self, database: DatabaseAddress) -> None:
-        """It counts no statements."""
+        self.begun.add(database)
 
     def end(self, database: DatabaseAddress) -> tuple[CheckResult, ...]:
-        return self.lost
+        return self.lost if database in self.begun else ()
 
     def connection(self, server: Server, *, process: int, thorough: bool) -> Verdict:
         return self._verdict(server, "http", process, thorough, failed=False)

@@ -59,18 +59,18 @@ def one_answer_a_request(evidence: Evidence) -> Iterator[Finding]:
     statuses = ", ".join(f"{number} × {status}" for status, number in sorted(account.statuses.items()))
     cut = 0 if service else account.cut
     for count, message, accepted in (
-        (account.sent - account.received - account.unfinished - cut, "requests were not answered", False),
-        (0 if service else account.hung, "connections hung", False),
-        (0 if service else account.closed, "connections were closed by the server", True),
-        (cut, "requests were under way on connections that the server closed", True),
-        (account.unsound, "answers are not framed as HTTP asks, or have another body", False),
-        (others, "answers have another status than expected", False),
-        (account.unasked, "responses came that nobody had asked for", False),
-        (0 if service else account.unasked_bytes, "bytes came outside of the answers", False),
+        (account.sent - account.received - account.unfinished - cut, "requests without an answer", False),
+        (0 if service else account.hung, "connections that hung", False),
+        (0 if service else account.closed, "connections that the server closed", True),
+        (cut, "requests under way on connections that the server closed", True),
+        (account.unsound, "answers not framed as HTTP asks, or of another body", False),
+        (others, "answers of another status than expected", False),
+        (account.unasked, "responses that nobody had asked for", False),
+        (0 if service else account.unasked_bytes, "bytes outside of the answers", False),
     ):
         if count > 0:
             yield Finding(
-                f"of a load of {account.sent} requests: {count} {message}",
+                f"of a load of {account.sent} requests, {message}: {count}",
                 expected=f"{account.sent} whole answers to {account.sent} requests",
                 actual=f"{account.received} answers: {statuses or 'none'}",
                 accepted=accepted,

@@ -27,12 +27,12 @@ def accounted(rules: Rules, test_type: str = "json", **counts: int) -> CheckResu
 @pytest.mark.parametrize(
     ("test_type", "counts", "theirs", "message"),
     [
-        ("json", {"closed": 1}, "warn", "1 connections were closed by the server"),
-        ("json", {"closed": 1, "cut": 12}, "warn", "1 connections were closed by the server (and 1 more like it)"),
-        ("json", {"closed": 1, "cut": 12, "missing": 2}, "fail", "2 requests were not answered (and 2 more like it)"),
-        ("json", {"hung": 1}, "fail", "1 connections hung"),
+        ("json", {"closed": 1}, "warn", "connections that the server closed: 1"),
+        ("json", {"closed": 1, "cut": 12}, "warn", "connections that the server closed: 1 (and 1 more like it)"),
+        ("json", {"closed": 1, "cut": 12, "missing": 2}, "fail", "requests without an answer: 2 (and 2 more like it)"),
+        ("json", {"hung": 1}, "fail", "connections that hung: 1"),
         (DECLARED, {"closed": 1, "hung": 1, "unasked_bytes": 1}, "pass", ""),  # behind an answer, not before it
-        (DECLARED, {"closed": 1, "cut": 1}, "fail", "1 requests were not answered"),
+        (DECLARED, {"closed": 1, "cut": 1}, "fail", "requests without an answer: 1"),
     ],
 )
 def test_a_server_that_closes_connections_now_and_then_fails_under_our_rules_alone(
@@ -40,7 +40,7 @@ def test_a_server_that_closes_connections_now_and_then_fails_under_our_rules_alo
 ) -> None:
     found = [accounted(rules, test_type, **counts) for rules in ("tfb", "techempower")]
     assert [one.outcome for one in found] == ["fail" if message else "pass", theirs]
-    assert found[1].message.removeprefix("of a load of 100 requests: ") == message
+    assert found[1].message.removeprefix("of a load of 100 requests, ") == message
 
 
 @pytest.mark.parametrize(
