@@ -387,10 +387,8 @@ def means(table: Fitted, known: Prior) -> Means:
     variance, freedom = location, free if np.isnan(likeness) else np.minimum(likeness, free)
     if own.any() and not np.isinf(likeness):
         weight, told = np.where(own, seen.freedom, 0.0), np.where(own, seen.variance, 0.0)
-        alone = own & outliers(told / np.where(location > 0, location, 1.0), weight)
         mixed, joint = _drawn(told, weight, likeness, location, free)
-        variance = np.where(alone, told, np.where(own, mixed, location))
-        freedom = np.where(alone, weight, np.where(own, joint, freedom))
+        variance, freedom = np.where(own, mixed, location), np.where(own, joint, freedom)
     wild, its = np.asarray([known.wild.get(name, (0.0, 0.0)) for name in table.names]).reshape(-1, 2).T
     variance, freedom = np.where(wild > variance, wild, variance), np.where(wild > variance, its, freedom)
     floor = np.nan_to_num(windows(table, known)[0] * table.within.leverage)

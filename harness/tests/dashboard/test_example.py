@@ -11,6 +11,7 @@ from harness.dashboard.runs import PUBLISHED, Run, Runs
 from harness.paths import REPOSITORY, RESULTS
 from harness.records.models import Outcome
 from harness.report.sentence import answer
+from harness.report.tables import ratio
 
 MOST_BYTES = 3_000_000
 NAME = "20250615-small"
@@ -68,4 +69,8 @@ def test_the_readme_says_what_the_published_round_says() -> None:
     (shipped,) = Runs(RESULTS / PUBLISHED).listed().runs
     run = Run(RESULTS / PUBLISHED / shipped.run_id)
     said = " ".join((REPOSITORY / "README.md").read_text(encoding="utf-8").split())
-    assert answer(run.info, run.ranking()).lead in said
+    ranking = run.ranking()
+    assert answer(run.info, ranking).lead in said
+    scores = {score.implementation: score.cpu for score in ranking.overall if score.cpu}
+    vertx, es4x = (ratio(scores[name].to_reference) for name in ("vertx-web", "es4x"))
+    assert f"takes {vertx} the CPU per request of vertx-web and {es4x} that of es4x" in said
