@@ -53,6 +53,19 @@ def test_a_server_that_is_never_twice_the_same_widens_its_own_intervals_alone_an
         assert difference(seldom.means(kind), "s0", "wild").half_width(0.95) > 0.3
 
 
+def test_one_that_scatters_beyond_the_others_is_told_from_one_four_times_as_fast() -> None:
+    """As fastify in Round 1: three processes 13 % apart have two degrees of freedom, which 171 pairs use up."""
+    scatter = {**{f"s{n}": (1.2**n, 0.028) for n in range(18)}, "fastify": (4.2, 0.13)}
+    drawn = {
+        name: {(p, 0): speed * math.exp(deviation * luck("x", name, p)) for p in range(3)}
+        for name, (speed, deviation) in scatter.items()
+    }
+    run = Tables({ONLY: drawn})
+    place = run.standings(None, higher=False)["fastify"]
+    assert run.prior.wild.keys() == {"fastify"}
+    assert 5 <= place.rank.low <= place.position <= place.rank.high <= 13
+
+
 def test_a_process_that_never_got_warm_widens_the_intervals_of_its_server_alone() -> None:
     """Of es4x, db: 24 and 114 µs; in plaintext, where no fall was seen, its processes differ, too."""
     speeds = {"es4x": 25.0, "vertx": 20.0, "resteasy": 90.0, "express": 80.0}
@@ -103,7 +116,7 @@ def test_a_server_whose_windows_are_never_alike_widens_its_own_intervals_alone()
     run = {n: {(p, r): math.exp(s * luck(n, p, r) + 0.01 * luck(n, p)) for p, r in places} for n, s in scatter.items()}
     calm = compared({name: own for name, own in run.items() if name != "wild"})
     assert difference(compared(run), "s0", "s1").half_width(0.95) < 1.05 * difference(calm, "s0", "s1").half_width(0.95)
-    assert difference(compared(run), "s0", "wild").half_width(0.95) > 0.3
+    assert difference(compared(run), "s0", "wild").half_width(0.95) > 0.2
 
 
 def test_what_a_round_has_in_common_does_not_count_as_noise() -> None:
