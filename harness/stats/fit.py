@@ -12,7 +12,7 @@ the run shows that servers differ (Smyth 2004, Stat. Appl. Genet. Mol. Biol. 3).
 """
 
 from collections import defaultdict
-from collections.abc import Collection, Hashable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -20,8 +20,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg, special
 
-Matrix = NDArray[np.float64]
-Rows = NDArray[np.bool_]
+from harness.stats.variances import TEACHERS, Matrix, Rows, likeness_of, outliers
+
 Moderated = tuple[Matrix, Matrix]  # variances, degrees of freedom
 Place = tuple[int, int]  # process or deployment; round within it
 
@@ -34,15 +34,8 @@ LUCK = 0.5  # squared correlation of two tests of one process in what it differs
 HIDDEN = 0.7  # standard errors of the windows' noise in a variance between processes, which chance may have hidden
 OWN = 3  # processes from which a server's own variance counts
 PRETEST = 0.20  # a missed effect of process numbers only widens intervals, so the test may err towards removing it
-
-# What a run teaches of how unlike servers' variances are, taken at a low quantile of a bootstrap over servers: too sure
-# by chance, all of a run's intervals would be too narrow at once.
-TEACHERS = 4  # servers; fewer teach nothing
 UNTAUGHT = 4.0  # degrees of freedom of the run's variance beside a server's own, where nothing was learned
-RESAMPLES, CAUTION = 200, 0.10
-OUTLIER = 0.001  # over all rows of a table: a variance as far above the others' speaks for itself
-FAR = 0.02  # the same of one row that there was reason to doubt, and of one server over all of its tables
-SMALLEST = 1e-5  # of the typical variance: equal figures have a variance of 0, and no logarithm of it
+FAR = 0.02  # a variance so seldom above what is expected is far above: of a row that was doubted, or of a server
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -216,9 +209,7 @@ class Prior:
     windows: float  # the same of a window's variance beside its table's
     window: float  # variance of a window of any table; its rows say that alone where they are enough
     window_freedom: float
-    wild: Mapping[str, tuple[float, float]] = field(
-        default_factory=dict
-    )  # own variance and its freedom, where far above
+    wild: Mapping[str, tuple[float, float]] = field(default_factory=dict)  # variance and freedom of servers far above
 
 
 def prior(tables: Sequence[Fitted]) -> Prior:
@@ -231,7 +222,7 @@ def prior(tables: Sequence[Fitted]) -> Prior:
     squares = sum(float(np.nansum(each[use])) for each, _, use in calm)
     known = Prior(
         between=ASSUMED**2, between_freedom=CERTAIN, likeness=np.inf,
-        windows=_likeness([(table.names, table.within.variance, _told(table.within)) for table in nested]),
+        windows=likeness_of([(table.names, table.within.variance, _told(table.within)) for table in nested]),
         window=squares / free if free else np.nan, window_freedom=free,
     )  # fmt: skip
     between, freedom = _between(nested, known)
@@ -245,7 +236,7 @@ def prior(tables: Sequence[Fitted]) -> Prior:
             )
             for table in tables
         ]
-    return replace(known, likeness=_likeness(own), wild=_wild(tables, known))
+    return replace(known, likeness=likeness_of(own), wild=_wild(tables, known))
 
 
 def _told(own: Spread) -> Matrix:
@@ -435,73 +426,3 @@ def together(tables: Sequence[Fitted], names: Sequence[str], known: Prior) -> Me
     wild = {name: (variance * of_mean, freedom) for name, (variance, freedom) in known.wild.items()}
     rules = replace(known, between=known.between * of_mean, windows=0.0, wild=wild)
     return replace(means(joint, rules), mean=mean)
-
-
-def _likeness(tables: Sequence[tuple[Sequence[str], Matrix, Matrix]]) -> float:
-    """d0: how far rows' variances scatter about those of their tables, beyond what chance adds (Smyth 2004).
-
-    Of tables with (names, variances, degrees of freedom); those of too few servers teach what they do together.
-    """
-    together = [np.concatenate(each) for each in zip(*tables, strict=True)] if tables else []
-    if together and max(len(names) for names, _, _ in tables) < TEACHERS:
-        tables = [(range(len(together[0])), together[1], together[2])]  # type: ignore[list-item]
-    squares: list[Matrix] = []
-    chance: list[Matrix] = []
-    names: list[Hashable] = []
-    for own, variance, freedom in tables:
-        kept = (freedom > 0) & np.isfinite(variance) & ~outliers(variance, freedom)
-        if kept.sum() < TEACHERS:
-            continue
-        score = _scores(variance[kept], freedom[kept])
-        squares.append((score - score.mean()) ** 2 * len(score) / (len(score) - 1))
-        chance.append(special.polygamma(1, freedom[kept] / 2))
-        names.extend(np.asarray(own)[kept].tolist())
-    if not names:
-        return np.nan
-    seen, by_chance = np.concatenate(squares), np.concatenate(chance)
-    _, cluster = np.unique(np.asarray(names), return_inverse=True)
-    sums = np.stack([np.bincount(cluster, each) for each in (seen, by_chance, np.ones_like(seen))], axis=1)
-    drawn = np.random.default_rng(len(seen)).multinomial(len(sums), np.full(len(sums), 1 / len(sums)), size=RESAMPLES)
-    total = drawn @ sums
-    # Few rows may look alike by chance: the variance of a variance of so many scores, were all true ones the same.
-    least = by_chance.mean() * np.sqrt(2 / max(len(seen) - 1, 1))
-    freedoms = _freedom_of(np.maximum((total[:, 0] - total[:, 1]) / total[:, 2], least))
-    return float(np.quantile(freedoms, CAUTION, method="lower"))
-
-
-def _scores(variance: Matrix, freedom: Matrix) -> Matrix:
-    """Log variances, freed of what the chance of their degrees of freedom adds on average."""
-    typical = float(np.median(variance[variance > 0])) if (variance > 0).any() else 1.0
-    kept = np.maximum(variance, SMALLEST * typical)
-    return np.asarray(np.log(kept) - special.digamma(freedom / 2) + np.log(freedom / 2))
-
-
-LOG_FREEDOM = np.linspace(-7, 22, 29_000)
-LOG_TRIGAMMA = np.log(special.polygamma(1, np.exp(LOG_FREEDOM) / 2))
-
-
-def _freedom_of(excess: Matrix) -> Matrix:
-    """d0 with trigamma(d0 / 2) = excess (Smyth 2004, appendix), between points a thousandth apart."""
-    return np.where(
-        excess <= 1e-9, np.inf, np.exp(np.interp(-np.log(np.maximum(excess, 1e-9)), -LOG_TRIGAMMA, LOG_FREEDOM))
-    )
-
-
-def outliers(variance: Matrix, freedom: Matrix) -> Rows:
-    """Rows whose variance is far above the others': F against a provisional prior from median and quartiles.
-
-    They speak for themselves and teach nothing (after Phipson et al. 2016, Ann. Appl. Stat. 10).
-    """
-    kept = (freedom > 0) & np.isfinite(variance) & (variance > 0)
-    found = np.zeros(len(kept), dtype=bool)
-    count = int(kept.sum())
-    if count < 2 * TEACHERS:
-        return found
-    free = freedom[kept]
-    score = _scores(variance[kept], free)
-    low, middle, high = np.quantile(score, (0.25, 0.5, 0.75))
-    excess = ((high - low) / 1.349) ** 2 - float(special.polygamma(1, free / 2).mean())
-    weight = min(float(_freedom_of(np.asarray([excess]))[0]), 1e6)
-    scale = np.exp(middle - special.digamma(weight / 2) + np.log(weight / 2))
-    found[np.flatnonzero(kept)] = special.fdtrc(free, weight, variance[kept] / scale) < OUTLIER / count
-    return found

@@ -8,8 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from harness.stats.fit import CONFIDENCE, MOST_WIDTH, Matrix, Means, half_width
+from harness.stats.fit import CONFIDENCE, MOST_WIDTH, Means, half_width
 from harness.stats.model import Ratio
+from harness.stats.variances import Matrix
 
 Decisions = NDArray[np.bool_]
 Places = NDArray[np.intp]

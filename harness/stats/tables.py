@@ -11,9 +11,10 @@ from typing import TypeVar
 import numpy as np
 
 from harness.stats import fit, pairs
-from harness.stats.fit import CONFIDENCE, MOST_WIDTH, Fitted, Matrix, Means, Place, Prior
+from harness.stats.fit import CONFIDENCE, MOST_WIDTH, Fitted, Means, Place, Prior
 from harness.stats.model import Estimate, GoalRow, OrderRow, RankInterval, Ratio, Row, Standing
 from harness.stats.values import Cell, Key, Metric, cold, shown
+from harness.stats.variances import Matrix
 
 ONLY = ""  # the table of a metric that has one
 AnyRow = TypeVar("AnyRow", Row, GoalRow, OrderRow)

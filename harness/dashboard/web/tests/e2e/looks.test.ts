@@ -30,7 +30,7 @@ beforeAll(async () => {
 });
 afterAll(() => stage?.stop());
 
-// axe-core takes most of the time, and has seen every element and both themes at the narrowest and the widest.
+// axe-core takes two thirds of the time: it looks at the narrowest and the widest page, one in each theme.
 test.each([
   [390, "light", "is accessible"],
   [768, "dark", ""],
