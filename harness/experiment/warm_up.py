@@ -4,6 +4,7 @@ A just-in-time compiler works beside the load that it compiles for, and under a 
 threads that want them. In bursts, the compilers of one server work off what its burst left while another has its own.
 """
 
+import math
 import random
 from collections.abc import Generator, Mapping
 from statistics import median
@@ -77,6 +78,12 @@ class Route:
         )
 
     @property
+    def fall(self) -> float:
+        """How many times the latest window's cost the one before had; as high as can be where one is unknown."""
+        costs = [cost for cost, _ in self._costs[-2:]]
+        return costs[0] / costs[1] if len(costs) > 1 and costs[1] else math.inf
+
+    @property
     def result(self) -> WarmUp | None:
         """All bursts as one warm-up; None where there was none."""
         return self._shown if self.seconds else None
@@ -85,7 +92,9 @@ class Route:
 def warm_all(
     cells: Mapping[Cell, bool], rules: profile.Profile, *, until: float, seed: str
 ) -> Generator[Step, Shown, tuple[list[Route], set[Process]]]:
-    """Bursts over all cells that are not done, in seeded random order, round after round; then all come to rest.
+    """Bursts over all cells that are not done, round after round; then all come to rest.
+
+    The first round is in seeded random order; later those come first whose cost fell most, since time may end a round.
 
     ``cells``: with whether a JIT runtime serves them. Each has one burst whatever the time. Returns the routes, and the
     processes that ended.
@@ -97,6 +106,7 @@ def warm_all(
     number = 0
     while waiting := [route for route in routes if not route.done]:
         random.Random(f"{seed} {number}").shuffle(waiting)
+        waiting.sort(key=lambda route: route.fall, reverse=True)  # at first unknown of all
         alone = len({route.cell.process for route in waiting}) == 1
         for route in waiting:
             process = route.cell.process

@@ -3,11 +3,13 @@
 import math
 import random
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import pytest
 
-from harness.experiment.steps import Cell, Process
-from harness.experiment.warm_up import Route
+from harness.experiment.steps import Cell, Process, Warm, Warmed
+from harness.experiment.warm_up import Route, warm_all
+from harness.plan import profile
 from harness.plan.profile import WarmUp
 from harness.records.models import Closed, Window
 
@@ -102,3 +104,17 @@ def test_on_windows_that_vary_by_a_fifth_a_warm_server_passes_and_a_cold_one_doe
                 break
     assert passed / 1_000 >= steady
     assert early / 1_000 <= cold
+
+
+def test_after_the_first_round_those_come_first_whose_cost_fell_most() -> None:
+    falls = {"calm": 1.0, "cold": 9.0, "late": 1.5, "slow": 2.0}
+    cells = {replace(CELL, process=Process(name, 0)): True for name in falls}
+    warming = warm_all(cells, profile.load("quick"), until=1.0, seed="any")
+    order, step = list[str](), next(warming)
+    while len(order) < 2 * len(falls):
+        assert isinstance(step, Warm)
+        name = step.cell.process.implementation
+        order.append(name)
+        step = warming.send(Warmed(windows=[window(falls[name] * 20e-6), window(20e-6)], seconds=2.0))
+    assert set(order[:4]) == set(falls)
+    assert order[4:] == ["cold", "slow", "late", "calm"]
