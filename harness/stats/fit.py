@@ -12,7 +12,7 @@ the run shows that servers differ (Smyth 2004, Stat. Appl. Genet. Mol. Biol. 3).
 """
 
 from collections import defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -35,7 +35,7 @@ HIDDEN = 0.7  # standard errors of the windows' noise in a variance between proc
 OWN = 3  # processes from which a server's own variance counts
 PRETEST = 0.20  # a missed effect of process numbers only widens intervals, so the test may err towards removing it
 UNTAUGHT = 4.0  # degrees of freedom of the run's variance beside a server's own, where nothing was learned
-FAR = 0.02  # a variance so seldom above what is expected is far above: of a row that was doubted, or of a server
+FAR = 0.02  # a server's variance over all tables, so seldom above what is expected, is far above
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,7 +45,6 @@ class Spread:
     variance: Matrix  # of a value; NaN where a row has fewer than two
     freedom: Matrix
     leverage: Matrix  # squared error of the mean / variance: 1 / count, and more for a row that lacks columns
-    doubted: Rows  # not warmed up, say
 
     @property
     def squares(self) -> float:
@@ -54,15 +53,8 @@ class Spread:
 
     @cached_property
     def wild(self) -> Rows:
-        """Rows that teach nothing: their variance is an outlier, or clearly above the others' where doubted."""
-        found = outliers(self.variance, self.freedom)
-        calm = (self.freedom > 0) & ~self.doubted & ~found
-        free = float(self.freedom[calm].sum())
-        if not free:
-            return found
-        with np.errstate(invalid="ignore", divide="ignore"):
-            ratio = self.variance * free / float((self.variance * self.freedom)[calm].sum())
-            return found | self.doubted & (special.fdtrc(self.freedom, free, ratio) < FAR)
+        """Rows that teach nothing: their variance is an outlier."""
+        return outliers(self.variance, self.freedom)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,13 +65,12 @@ class Additive(Spread):
     adjusted: Matrix  # the values without the effects of columns
 
 
-def additive(logs: Matrix, doubted: Rows | None = None, *, columns: bool = True, wild: Rows | None = None) -> Additive:
+def additive(logs: Matrix, *, columns: bool = True, wild: Rows | None = None) -> Additive:
     """Of rows x columns, NaN where a value is missing; a row alone has no columns to be freed of.
 
     Of the n - 1 degrees of freedom of a row, columns take their share: one in as many as a column has rows. Without
     ``columns`` each row has its own mean and variance. ``wild`` rows teach nothing of columns; None: those found so.
     """
-    doubted = np.zeros(len(logs), dtype=bool) if doubted is None else doubted
     present = ~np.isnan(logs)
     count = present.sum(axis=1)
     usable = count >= 2
@@ -106,15 +97,8 @@ def additive(logs: Matrix, doubted: Rows | None = None, *, columns: bool = True,
         freedom = np.where(usable, (count - 1) * (1 - lost), 0.0)
         squares = np.nansum((adjusted - mean[:, None]) ** 2, axis=1)
         variance = np.where(freedom > 0, squares / freedom, np.nan)
-    fitted = Additive(
-        mean=mean, variance=variance, freedom=freedom, leverage=leverage, doubted=doubted, adjusted=adjusted
-    )
-    if wild is None and several.any():
-        found = fitted.wild
-        if doubted.any():  # they are compared with what the others show without them
-            found = found | doubted & additive(logs, doubted, wild=doubted).wild
-        return additive(logs, doubted, wild=found) if found.any() else fitted
-    return fitted
+    fitted = Additive(mean=mean, variance=variance, freedom=freedom, leverage=leverage, adjusted=adjusted)
+    return additive(logs, wild=fitted.wild) if wild is None and several.any() and fitted.wild.any() else fitted
 
 
 def _columns_differ(plain: Additive, fitted: Additive) -> bool:
@@ -143,13 +127,10 @@ class Fitted:
     within: Spread  # of windows; the leverage is a process's value's
 
 
-def of_values(
-    values: Mapping[str, Mapping[Place, float]], *, merged: bool = False, doubted: Collection[str] = ()
-) -> Fitted:
+def of_values(values: Mapping[str, Mapping[Place, float]], *, merged: bool = False) -> Fitted:
     """Of positive values by row; a row without any is left out.
 
     ``merged``: deployments stand for processes, and figures of several are shown beside one another at their average.
-    ``doubted`` rows teach nothing where they scatter clearly more than the others.
     """
     names = [name for name, found in values.items() if found]
     rounds: defaultdict[int, set[int]] = defaultdict(set)
@@ -163,22 +144,19 @@ def of_values(
     for row, name in enumerate(names):
         for place, value in values[name].items():
             logs[(row, *at[place])] = value
-    return fit(names, np.log(logs), columns, merged=merged, doubted=doubted)
+    return fit(names, np.log(logs), columns, merged=merged)
 
 
-def fit(
-    names: Sequence[str], logs: Matrix, columns: Sequence[int], *, merged: bool = False, doubted: Collection[str] = ()
-) -> Fitted:
+def fit(names: Sequence[str], logs: Matrix, columns: Sequence[int], *, merged: bool = False) -> Fitted:
     """Effects of rounds, then of process numbers, removed; ``logs``: rows x processes x rounds, NaN where missing."""
-    which = np.asarray([name in doubted for name in names], dtype=bool)
-    inner = [additive(logs[:, process, :], which) for process in range(logs.shape[1])]
+    inner = [additive(logs[:, process, :]) for process in range(logs.shape[1])]
     values = np.stack([each.mean for each in inner], axis=1)
     freedom = np.sum([each.freedom for each in inner], axis=0)
     squares = np.nansum([each.variance * each.freedom for each in inner], axis=0)
     levers = np.where(np.isnan(values), np.nan, np.stack([each.leverage for each in inner], axis=1))
     with np.errstate(invalid="ignore", divide="ignore"):
         variance = np.where(freedom > 0, squares / freedom, np.nan)
-    within = Spread(variance=variance, freedom=freedom, leverage=np.nanmean(levers, axis=1), doubted=which)
+    within = Spread(variance=variance, freedom=freedom, leverage=np.nanmean(levers, axis=1))
     return _of_processes(names, columns, values, within, merged=merged)
 
 
@@ -186,7 +164,7 @@ def _of_processes(
     names: Sequence[str], columns: Sequence[int], values: Matrix, within: Spread, *, merged: bool = False
 ) -> Fitted:
     """From what is left of each process, and what its windows say of it."""
-    between = additive(values, within.doubted)
+    between = additive(values)
     if len(names) >= TEACHERS and not within.freedom.any():
         plain = additive(values, columns=False)
         between = between if _columns_differ(plain, between) else plain
@@ -222,7 +200,7 @@ def prior(tables: Sequence[Fitted]) -> Prior:
     squares = sum(float(np.nansum(each[use])) for each, _, use in calm)
     known = Prior(
         between=ASSUMED**2, between_freedom=CERTAIN, likeness=np.inf,
-        windows=likeness_of([(table.names, table.within.variance, _told(table.within)) for table in nested]),
+        windows=likeness_of([(table.names, table.within.variance, table.within.freedom) for table in nested]),
         window=squares / free if free else np.nan, window_freedom=free,
     )  # fmt: skip
     between, freedom = _between(nested, known)
@@ -232,25 +210,18 @@ def prior(tables: Sequence[Fitted]) -> Prior:
             (
                 table.names,
                 table.between.variance / expected(table, known)[0],
-                np.where(table.processes >= OWN, _told(table.between), 0.0),
+                np.where(table.processes >= OWN, table.between.freedom, 0.0),
             )
             for table in tables
         ]
     return replace(known, likeness=likeness_of(own), wild=_wild(tables, known))
 
 
-def _told(own: Spread) -> Matrix:
-    """Degrees of freedom of what rows tell of how unlike variances are; outliers of them are found there."""
-    return np.where(own.doubted & own.wild, 0.0, own.freedom)
-
-
 def _wild(tables: Sequence[Fitted], known: Prior) -> dict[str, tuple[float, float]]:
     """Of servers whose processes differ clearly more than is expected: their variance over all tables, its freedom."""
     found: defaultdict[str, list[tuple[float, float, float]]] = defaultdict(list)
-    cold = set[str]()
     for table in tables:
         own = table.between
-        cold |= {table.names[row] for row in np.flatnonzero(own.doubted & own.wild).tolist()}
         with np.errstate(invalid="ignore", divide="ignore"):  # equal figures have no variance
             ratio = own.variance / expected(table, known)[0]
         for row in np.flatnonzero(own.freedom > 0).tolist():
@@ -260,7 +231,7 @@ def _wild(tables: Sequence[Fitted], known: Prior) -> dict[str, tuple[float, floa
         variances, ratios, freedom = np.asarray(each).T
         effective = float(freedom.sum() / (1 + (len(freedom) - 1) * LUCK))  # as in _between
         far = special.fdtrc(effective, known.between_freedom, np.average(ratios, weights=freedom))
-        if far < FAR or name in cold:
+        if far < FAR:
             pooled[name] = float(np.average(variances, weights=freedom)), effective
     return pooled
 
@@ -407,7 +378,7 @@ def together(tables: Sequence[Fitted], names: Sequence[str], known: Prior) -> Me
     """
     columns = sorted({column for table in tables for column in table.columns})
     values, share = np.zeros((len(names), len(columns))), 1 / len(tables)
-    mean, from_windows, free, doubted = (np.zeros(len(names)) for _ in range(4))
+    mean, from_windows, free = (np.zeros(len(names)) for _ in range(3))
     for table in tables:
         rows = [list(table.names).index(name) for name in names]
         aligned = np.full_like(values, np.nan)
@@ -419,8 +390,7 @@ def together(tables: Sequence[Fitted], names: Sequence[str], known: Prior) -> Me
             variance, freedom = (np.full(len(variance), each) for each in (known.window, known.window_freedom))
         from_windows += (variance * table.within.leverage)[rows] * share**2
         free += freedom[rows]
-        doubted += table.within.doubted[rows]
-    within = Spread(variance=from_windows, freedom=free, leverage=np.ones(len(names)), doubted=doubted > 0)
+    within = Spread(variance=from_windows, freedom=free, leverage=np.ones(len(names)))
     joint = _of_processes(names, columns, values, within)
     of_mean = LUCK**0.5 + (1 - LUCK**0.5) * share  # of a table's variance between processes
     wild = {name: (variance * of_mean, freedom) for name, (variance, freedom) in known.wild.items()}

@@ -15,7 +15,7 @@ from harness.records.models import RunInfo, Trial
 from harness.stats import pairs
 from harness.stats.fit import CONFIDENCE, Means
 from harness.stats.tables import Tables
-from harness.stats.values import CPU, THROUGHPUT, Cell, Key, best_load, by_type, cold, collect, headline_load
+from harness.stats.values import CPU, THROUGHPUT, Cell, Key, best_load, by_type, collect, headline_load
 
 AnySection = TypeVar("AnySection", bound=Section)
 
@@ -79,8 +79,7 @@ def _at_look(
     found = {(name, kind) for name, kind in expected if name not in tables[kind]}
     for metric in (THROUGHPUT, CPU):
         fitted = Tables(
-            {kind: {name: cell.values(metric) for name, cell in rows.items()} for kind, rows in tables.items() if rows},
-            cold=cold(cells),
+            {kind: {name: cell.values(metric) for name, cell in rows.items()} for kind, rows in tables.items() if rows}
         )
         for spot in fitted.fits:
             found |= {(name, str(spot)) for name in _open(fitted.means(spot), rules, alpha)}

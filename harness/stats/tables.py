@@ -13,7 +13,7 @@ import numpy as np
 from harness.stats import fit, pairs
 from harness.stats.fit import CONFIDENCE, MOST_WIDTH, Fitted, Means, Place, Prior
 from harness.stats.model import Estimate, GoalRow, OrderRow, RankInterval, Ratio, Row, Standing
-from harness.stats.values import Cell, Key, Metric, cold, shown
+from harness.stats.values import Cell, Key, Metric, shown
 from harness.stats.variances import Matrix
 
 ONLY = ""  # the table of a metric that has one
@@ -27,7 +27,6 @@ class Tables:
 
     values: Mapping[Hashable, Values]
     deployments: Mapping[int, int] = field(default_factory=dict)  # process -> deployment of a merged run: the unit then
-    cold: Collection[str] = ()  # rows that somewhere were not warmed up
 
     @classmethod
     def of(cls, cells: Mapping[Key, Cell], metric: Metric, deployments: Mapping[int, int] | None = None) -> "Tables":
@@ -35,7 +34,7 @@ class Tables:
         found: defaultdict[Hashable, dict[str, Mapping[Place, float]]] = defaultdict(dict)
         for (name, kind, load), cell in cells.items():
             found[kind, load][name] = cell.values(metric)
-        return cls(found, deployments or {}, cold(cells))
+        return cls(found, deployments or {})
 
     @cached_property
     def fits(self) -> Mapping[Hashable, Fitted]:
@@ -50,7 +49,7 @@ class Tables:
     def fit(self, rows: Values) -> Fitted:
         """A further table, which teaches nothing."""
         if not self.deployments:
-            return fit.of_values(rows, doubted=self.cold)
+            return fit.of_values(rows)
         most = 1 + max((number for own in rows.values() for _, number in own), default=0)
         moved = {
             name: {
@@ -60,7 +59,7 @@ class Tables:
             }
             for name, own in rows.items()
         }
-        return fit.of_values(moved, merged=True, doubted=self.cold)
+        return fit.of_values(moved, merged=True)
 
     def means(self, spot: Hashable = ONLY) -> Means:
         """The rows of a table, ready to be compared."""

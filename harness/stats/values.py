@@ -179,11 +179,6 @@ def by_type(cells: Mapping[Key, Cell]) -> dict[str, dict[str, dict[Load, Cell]]]
     return found
 
 
-def cold(cells: Mapping[Key, Cell]) -> frozenset[str]:
-    """Implementations with a cell that was not warmed up: what its processes show elsewhere is in doubt, too."""
-    return frozenset(name for (name, _, _), cell in cells.items() if cell.kept and not cell.warm)
-
-
 def deployments_of(info: RunInfo) -> dict[int, int]:
     """Which deployment each process of a merged run was measured on; empty for a run of one."""
     if len(info.sets) < 2:

@@ -1,8 +1,7 @@
 """The fit on hand-computed examples and on simulated runs of known truth."""
 
 import math
-from dataclasses import asdict, replace
-from itertools import product
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -11,11 +10,9 @@ from scipy import stats
 
 from harness.stats import fit, pairs
 from harness.stats.tables import ONLY, Tables
-from harness.stats.values import CPU, collect
 from harness.studies import coverage
 from harness.studies.worlds import World, draw
 from harness.tests.approve import approve
-from harness.tests.doubles.runs import trial
 from harness.tests.stats.dense import dense, luck
 
 Values = dict[str, dict[tuple[int, int], float]]
@@ -64,50 +61,6 @@ def test_one_that_scatters_beyond_the_others_is_told_from_one_four_times_as_fast
     place = run.standings(None, higher=False)["fastify"]
     assert run.prior.wild.keys() == {"fastify"}
     assert 5 <= place.rank.low <= place.position <= place.rank.high <= 13
-
-
-def test_a_process_that_never_got_warm_widens_the_intervals_of_its_server_alone() -> None:
-    """Of es4x, db: 24 and 114 µs; in plaintext, where no fall was seen, its processes differ, too."""
-    speeds = {"es4x": 25.0, "vertx": 20.0, "resteasy": 90.0, "express": 80.0}
-
-    def tables(cold: float) -> Tables:
-        made = []
-        for name, kind, process, number in product(speeds, ("db", "plaintext"), range(2), range(4)):
-            log = 0.03 * luck(name, process) + 0.01 * luck(name, kind, process, number)
-            log += cold * process * (1 - 0.2 * number * (kind == "db")) * (name == "es4x")
-            made.append(trial(name, 1e3, process, number, test_type=kind, cpu=speeds[name] * math.exp(log)))
-        return Tables.of(collect(made), CPU)
-
-    calm, one_cold = tables(0.0), tables(1.5)
-    assert (calm.cold, one_cold.cold) == (frozenset(), {"es4x"})
-    for spot in calm.fits:
-        others = difference(one_cold.means(spot), "vertx", "express").half_width(0.95)
-        assert others < 1.6 * difference(calm.means(spot), "vertx", "express").half_width(0.95)
-        assert difference(one_cold.means(spot), "vertx", "es4x").half_width(0.95) > 1.0
-        told = replace(one_cold, cold=())  # nobody saw that it was cold
-        assert difference(told.means(spot), "vertx", "express").half_width(0.95) > 3 * others
-
-
-@pytest.mark.simulation
-def test_servers_that_are_doubted_without_reason_are_compared_as_before() -> None:
-    """Doubt alone takes nothing from a table: 150 runs of equal servers, half of them doubted."""
-    world, held, false, widths = World(truth=(0.0,) * 4, processes=2, rounds=5, window=0.06), [], [], []
-    generator, (first, second) = np.random.default_rng(4), np.triu_indices(4, 1)
-    for _ in range(150):
-        run = draw(world, generator)
-        found = []
-        for doubted in ("", "ac"):
-            fits = [fit.fit(list("abcd"), logs, range(2), doubted=doubted) for logs in run]
-            table = fit.means(fits[0], fit.prior(fits))
-            pair = pairs.differences(table, table, first, second)
-            found.append(float(np.median(pair.half_width(0.95))))
-        held.append(float(np.mean(abs(pair.value) <= pair.half_width(0.95))))
-        false.append(pairs.significant(table, 0.05).any())
-        widths.append(found)
-    assert np.mean(held) > 0.92
-    assert np.mean(false) < 0.08
-    before, after = np.median(widths, axis=0)
-    assert after < 1.2 * before
 
 
 def test_a_server_whose_windows_are_never_alike_widens_its_own_intervals_alone() -> None:
