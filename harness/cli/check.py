@@ -181,7 +181,7 @@ def _environment(folder: Path, skipped: Path) -> Mapping[str, str]:
     """Of every stage; ``folder`` goes when all of them have ended."""
     state = state_folder()
     chromium = toolchain.find("chromium")
-    memory = "/dev/shm"  # noqa: S108 - pytest makes a folder of its own in it, for this user alone
+    memory = "/dev/shm"  # noqa: S108 - whoever writes there makes a folder of its own, for this user alone
     roomy = os.access(memory, os.W_OK) and shutil.disk_usage(memory).free > 1 << 30
     return {
         **os.environ,
@@ -190,7 +190,7 @@ def _environment(folder: Path, skipped: Path) -> Mapping[str, str]:
         "PYTHONDONTWRITEBYTECODE": "",
         "PYTHONPYCACHEPREFIX": str(state / "bytecode"),
         # On a disk each replacement of a file waits for it.
-        **({"PYTEST_DEBUG_TEMPROOT": memory} if roomy else {}),
+        **({"TMPDIR": memory} if roomy else {}),
         "PYTEST_ADDOPTS": f"-o cache_dir={folder / 'pytest'}",
         "PYTHONPATH": str(REPOSITORY),
         "TFB_PYTHON": sys.executable,

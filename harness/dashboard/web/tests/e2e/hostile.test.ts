@@ -28,7 +28,7 @@ const everyView = async (base: string): Promise<void> => {
   for (const view of views) {
     await open(at.page, base, `#/run/${RUN}${view}`);
     await settled(at.page);
-    for (const summary of await at.page.locator("summary").all()) await summary.click();
+    await at.page.locator("summary").evaluateAll((all) => all.forEach((each) => (each as HTMLElement).click()));
     expect(await at.page.title()).not.toBe("owned");
     await expect.poll(() => at.page.locator("img, iframe, a[href^='javascript']").count()).toBe(0);
     const width = async () => [view, await at.page.evaluate(() => document.documentElement.scrollWidth)];
