@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from statistics import fmean, median
 
 import numpy as np
-from scipy import stats
+from scipy import special
 
 from harness.plan.profile import OpenLoop, Orders, Processes
 from harness.records.models import Closed, Latency, LatencyGoal, Open, Outcome, RunInfo, Scenario, Trial
@@ -56,8 +56,9 @@ class Tried:
         """
         if self.due <= 0:
             return False
-        low, high = stats.binomtest(self.late, self.due).proportion_ci(CONFIDENCE)
-        return bool(high <= goal.late_share or low > goal.late_share)
+        of, tail = goal.late_share, (1 - CONFIDENCE) / 2
+        few, many = special.bdtr(self.late, self.due, of), special.bdtrc(self.late - 1, self.due, of)
+        return bool(few <= tail or many < tail)
 
 
 def _enough(goal: LatencyGoal) -> int:
