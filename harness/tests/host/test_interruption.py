@@ -128,7 +128,7 @@ def test_a_library_sees_no_interruption_which_comes_between_two_steps(
 
 def test_an_interrupt_that_passes_the_exec_of_a_text_ends_with_our_status(tmp_path: Path) -> None:
     """Python itself would end by SIGINT afterwards."""
-    waits = "exec('print(flush=True); time.sleep(60)')"
+    waits = r"exec('print(flush=True)\nwhile True: time.sleep(0.1)')"  # a signal just before a wait is heard after it
     code = f"import time\nfrom harness import cli\ncli.main = lambda: cli.guarded(lambda: {waits})"
     (tmp_path / "changed.py").write_text(f"{HEARS}\n{code}\n{RUNS}\n", encoding="ascii")
     interrupted(started("-m", "changed", cwd=tmp_path))

@@ -21,7 +21,7 @@ beforeAll(async () => {
   run = spawn(
     PYTHON,
     [
-      ...["-m", "harness", "--test", "express", "--type", "json", "--profile", "smoke", "--runtime", "local"],
+      ...["-m", "harness", "--test", "express", "--type", "json", "db", "--profile", "smoke", "--runtime", "local"],
       ...["--results", stage.results],
     ],
     { cwd: ROOT, stdio: ["ignore", "pipe", "pipe"] },
