@@ -83,6 +83,7 @@ def stages(extent: Extent) -> tuple[Stage, ...]:
     python = (sys.executable, "-m")
     pytest = (*python, "pytest", "-ra", "--durations=10", "--durations-min=5")
     every_cpu = ("-n", str(CPUS), "--dist", "loadgroup")
+    one_more = ("-n", str(CPUS + 1), "--dist", "loadgroup")  # of tests that wait a third of their time
     few = ("-n", str(min(CPUS, 4)), "--dist", "loadgroup")  # whole implementations with a database: a gibibyte each
     two = ("-n", str(min(CPUS, 2)), "--dist", "loadgroup")  # containers beside what starts on the machine itself
     cargo = ("cargo", "test", "--release", "--locked", "--quiet")
@@ -103,7 +104,7 @@ def stages(extent: Extent) -> tuple[Stage, ...]:
         of_page("page tests", "test"),
         of_page("page lint", "lint"),
         of_page("page format", "format:check"),
-        Stage(name="tests", command=(*pytest, "-m", FAST, "-n", str(CPUS + 1), "--dist", "loadgroup")),  # some wait
+        Stage(name="tests", command=(*pytest, "-m", FAST, *one_more)),
     )
     usual = (
         of_page("page in a browser", "e2e", "chromium"),
@@ -117,7 +118,7 @@ def stages(extent: Extent) -> tuple[Stage, ...]:
         Stage(name="base image", command=(str(DOCKER / "bootstrap-base"),), needs=(ENGINE,)),
         Stage(name="simulations", command=(*pytest, "-m", "simulation", *every_cpu)),
         of_servers("gallery", "gallery", *every_cpu),
-        of_servers("faults", "fault and not docker", *every_cpu),
+        of_servers("faults", "fault and not docker", *one_more),
         of_servers("tests of real servers", "(e2e or docker) and not machines and not every", *two),
         of_servers("several machines", "machines"),  # they send images that the stages before have built
         of_servers("other implementations", "every", *few),
