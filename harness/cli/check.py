@@ -83,7 +83,7 @@ def stages(extent: Extent) -> tuple[Stage, ...]:
     python = (sys.executable, "-m")
     pytest = (*python, "pytest", "-ra", "--durations=10", "--durations-min=5")
     every_cpu = ("-n", str(CPUS), "--dist", "loadgroup")
-    one_more = ("-n", str(CPUS + 1), "--dist", "loadgroup")  # of tests that wait a third of their time
+    one_more = ("-n", str(CPUS + 1), "--dist", "loadgroup")  # of tests that wait now and then
     few = ("-n", str(min(CPUS, 4)), "--dist", "loadgroup")  # whole implementations with a database: a gibibyte each
     two = ("-n", str(min(CPUS, 2)), "--dist", "loadgroup")  # containers beside what starts on the machine itself
     cargo = ("cargo", "test", "--release", "--locked", "--quiet")
@@ -183,7 +183,7 @@ def _environment(folder: Path, skipped: Path) -> Mapping[str, str]:
     state = state_folder()
     chromium = toolchain.find("chromium")
     memory = "/dev/shm"  # noqa: S108 - whoever writes there makes a folder of its own, for this user alone
-    roomy = os.access(memory, os.W_OK) and shutil.disk_usage(memory).free > 1 << 30
+    roomy = os.access(memory, os.W_OK) and shutil.disk_usage(memory).free > 4 << 30
     return {
         **os.environ,
         **(chromium.env if chromium else {}),

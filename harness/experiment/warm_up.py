@@ -28,6 +28,7 @@ class Route:
     def __init__(self, cell: Cell, rule: profile.WarmUp, *, jit: bool) -> None:
         self.cell = cell
         self.span = rule.span
+        self.jit = jit
         self.cap_seconds = rule.jit_cap_seconds if jit else rule.cap_seconds
         self.over = False  # its load failed, its server ended, or there is no time
         self.seconds = 0.0  # load seen so far
@@ -94,7 +95,8 @@ def warm_all(
 ) -> Generator[Step, Shown, tuple[list[Route], set[Process]]]:
     """Bursts over all cells that are not done, round after round; then all come to rest.
 
-    The first round is in seeded random order; later those come first whose cost fell most, since time may end a round.
+    The first round is in seeded random order; later JIT platforms come first, and of them those whose cost fell most:
+    time may end a round.
 
     ``cells``: with whether a JIT runtime serves them. Each has one burst whatever the time. Returns the routes, and the
     processes that ended.
@@ -106,7 +108,8 @@ def warm_all(
     number = 0
     while waiting := [route for route in routes if not route.done]:
         random.Random(f"{seed} {number}").shuffle(waiting)
-        waiting.sort(key=lambda route: route.fall, reverse=True)  # at first unknown of all
+        if number:
+            waiting.sort(key=lambda route: (route.jit, route.fall), reverse=True)
         alone = len({route.cell.process for route in waiting}) == 1
         for route in waiting:
             process = route.cell.process

@@ -59,7 +59,7 @@ test.each(Object.entries(VIEWS))("%s fits every width and is accessible, light a
     await expect.poll(wide).toEqual([width, width]);
     if (axe) await expectAccessible(page);
   }
-  expect(complaints).toEqual([]);
+  expect(complaints.splice(0)).toEqual([]); // of this view
 });
 
 test("the filters' panel is accessible while it is open", async () => {
