@@ -6,6 +6,7 @@ for it. What is ours, the ``local`` block, is read as strictly as in our own tre
 """
 
 from collections.abc import Mapping
+from functools import cache
 
 from pydantic import ValidationError
 
@@ -59,7 +60,6 @@ def _leniently(model: type[Model], raw: object, usual: Mapping[str, str]) -> tup
         raise ConfigError(f"should be an object (found {raw!r:.40})")
     entry: dict[str, object] = {**usual, **{str(key): value for key, value in raw.items()}}
     warnings: dict[str, str] = {}
-    known = keys_of(json_schema())
     while True:
         try:
             return model.model_validate(entry, context=ANY_DATABASE), list(warnings.values())
@@ -78,7 +78,7 @@ def _leniently(model: type[Model], raw: object, usual: Mapping[str, str]) -> tup
                     continue
                 found = entry.pop(key)
                 if violation["type"] == "extra_forbidden":
-                    near = suggest(key, known - {key})
+                    near = suggest(key, _known() - {key})
                     warnings[key] = f"{key}: unknown key, set aside" + (f"; {near}" if near.endswith("?") else "")
                 else:
                     instead = f"taken to be {usual[key]!r}" if key in usual else "set aside"
@@ -86,3 +86,8 @@ def _leniently(model: type[Model], raw: object, usual: Mapping[str, str]) -> tup
             if len(warnings) == before:
                 raise ConfigError("; ".join(v["msg"].removeprefix("Value error, ") for v in error.errors())) from error
             entry = {**usual, **entry}
+
+
+@cache
+def _known() -> set[str]:
+    return keys_of(json_schema())
