@@ -53,6 +53,7 @@ class Stage:
     cwd: Path = REPOSITORY
     needs: tuple[str, ...] = ()
     again: bool = False  # tests of real servers, by pytest: a busy machine can fail one, which is then tried again
+    beside: tuple[str, ...] = ()  # what uses CPUs that this one leaves idle; what it says and how it ends is not told
 
 
 def command(
@@ -95,8 +96,10 @@ def stages(extent: Extent) -> tuple[Stage, ...]:
     def of_servers(name: str, marks: str, *arguments: str) -> Stage:
         return Stage(name=name, command=(*pytest, "-m", marks, *arguments), again=True)
 
+    # The first process that imports the tests compiles them for all others, while npm waits for its packages.
+    compiled = (*python, "pytest", "--collect-only", "-q", "-m", FAST)
     fast = (
-        Stage(name="page", command=(sys.executable, "-c", BUILD_PAGE), needs=("node", "npm")),
+        Stage(name="page", command=(sys.executable, "-c", BUILD_PAGE), needs=("node", "npm"), beside=compiled),
         Stage(name="lint", command=(*python, "ruff", "check", ".")),
         Stage(name="format", command=(*python, "ruff", "format", "--check", ".")),
         Stage(name="imports", command=(sys.executable, "-c", LINT_IMPORTS)),
@@ -111,6 +114,7 @@ def stages(extent: Extent) -> tuple[Stage, ...]:
         Stage(name="four servers verified", command=verified, needs=("postgres",)),
     )
     everything = (
+        of_page("run in a browser", "e2e:run", "chromium", "cargo", "postgres"),
         *(
             Stage(name=f"{path.parent.name} tests", command=cargo, needs=("cargo",), cwd=path.parent)
             for path in sorted(TOOLSET.glob("*/Cargo.toml"))
@@ -205,14 +209,18 @@ def _run(stage: Stage, command: Sequence[str], environment: Mapping[str, str]) -
     """Its exit status; interrupted, it is asked to end and waited for: tests stop the servers that they started."""
     began = time.monotonic()
     print(f"== {stage.name}", flush=True)
-    child = None
+    children = list[subprocess.Popen[bytes]]()
+    no = subprocess.DEVNULL  # a stage asks nothing
     try:
-        with interruption.held():  # a stage asks nothing: it has no stdin
-            child = subprocess.Popen(command, cwd=stage.cwd, env=environment, stdin=subprocess.DEVNULL)
-        status = child.wait()
+        with interruption.held():
+            children.append(subprocess.Popen(command, cwd=stage.cwd, env=environment, stdin=no))
+            if stage.beside:
+                children.append(subprocess.Popen(stage.beside, env=environment, stdin=no, stdout=no, stderr=no))
+        status, *_ = [child.wait() for child in children]
     except BaseException:
-        if child:
+        for child in children:
             child.terminate()
+        for child in children:
             child.wait()
         raise
     print(f"== {stage.name}: {'failed' if status else 'ok'} in {time.monotonic() - began:.0f} s", flush=True)

@@ -1,5 +1,5 @@
 // Unit tests run in Node; end-to-end tests start the real server and a real Chromium, two files at a time, on runs that
-// are generated once. The one that measures a real run comes after them, by itself.
+// are generated once. The one that measures a real run is a project of its own.
 import { defineConfig } from "vitest/config";
 
 export default defineConfig({
@@ -18,10 +18,9 @@ export default defineConfig({
           include: ["tests/e2e/*.test.ts"],
           exclude: ["tests/e2e/run.test.ts"],
           globalSetup: ["tests/e2e/generated.ts"],
-          sequence: { groupOrder: 1 },
         },
       },
-      { extends: true, test: { name: "run", include: ["tests/e2e/run.test.ts"], sequence: { groupOrder: 2 } } },
+      { extends: true, test: { name: "run", include: ["tests/e2e/run.test.ts"] } },
     ],
   },
 });

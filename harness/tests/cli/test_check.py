@@ -112,7 +112,10 @@ def test_a_failed_test_of_real_servers_is_tried_again_alone(tmp_path: Path, chec
     assert said.endswith("tfb check: all passed; failed once and passed when tried again: of servers\n")
 
 
-def test_an_interruption_ends_what_runs_and_the_engine_that_was_started(tmp_path: Path) -> None:
+def test_an_interruption_ends_what_runs_and_what_runs_beside_it(tmp_path: Path) -> None:
+    one, beside = tmp_path / "one", tmp_path / "beside"
+    one.mkdir()
+    beside.mkdir()
     slow = (
         "import time, signal, sys\n"
         "signal.signal(15, lambda *_: sys.exit(open(sys.argv[1] + '/ended', 'w').close()))\n"
@@ -123,16 +126,17 @@ def test_an_interruption_ends_what_runs_and_the_engine_that_was_started(tmp_path
         "import sys\nfrom harness import cli\nfrom harness.cli import check\nfrom harness.cli.check import Stage\n"
         "from harness.host import interruption, process\n"
         "interruption.install(process.ask_all, process.kill_all)\n"
-        f"found = [Stage(name='slow', command=(sys.executable, '-c', {slow!r}, {str(tmp_path)!r}))]\n"
+        f"one, beside = ((sys.executable, '-c', {slow!r}, folder) for folder in ({str(one)!r}, {str(beside)!r}))\n"
+        "found = [Stage(name='slow', command=one, beside=beside)]\n"
         "sys.exit(cli.guarded(lambda: check.check(found, (), 'no', bring_engine=False)))\n"
     )
     child = subprocess.Popen([sys.executable, "-c", code], env={**os.environ, "PYTHONPATH": str(REPOSITORY)})
     until = time.monotonic() + 20
-    while not (tmp_path / "ready").exists() and time.monotonic() < until:
+    while not all((folder / "ready").exists() for folder in (one, beside)) and time.monotonic() < until:
         time.sleep(0.05)
     child.send_signal(signal.SIGINT)
     assert child.wait(20) == 130
-    assert (tmp_path / "ended").exists()
+    assert [(folder / "ended").exists() for folder in (one, beside)] == [True, True]
 
 
 def test_the_usual_check_verifies_the_four_servers_and_all_which_ci_calls_has_everything_else() -> None:

@@ -99,6 +99,7 @@ def test_equal_sides_are_hardly_ever_called_slower_or_faster(world: dict[str, An
     assert verdicts(1.0, sessions=100, **world)["false"] <= MOST_FALSE
 
 
+@pytest.mark.simulation
 @pytest.mark.parametrize(
     ("slower", "size", "share"), [(1.05, FIVE, 0.6), (1.10, FIVE, 0.9), (1.10, TWO, 0.6), (1.20, TWO, 0.9)]
 )
