@@ -27,13 +27,14 @@ def test_names_are_offered(line: str, offered: str, capsys: pytest.CaptureFixtur
     assert offered in [record.split("\t")[0] for record in capsys.readouterr().out.splitlines()]
 
 
-@pytest.mark.parametrize(("line", "offered"), [("ver", "verify"), ("run vertx-w", "vertx-web")])
-def test_bash_completes_verbs_and_names(line: str, offered: str, tmp_path: Path) -> None:
+def test_bash_completes_verbs_and_names(tmp_path: Path) -> None:
     script(tmp_path / "tfb", f'PYTHONPATH={REPOSITORY} exec {sys.executable} -m harness "$@"')
-    code = (
-        f'eval "$(./tfb --completion bash)"; COMP_WORDS=(./tfb {line}); COMP_CWORD=$((${{#COMP_WORDS[@]}} - 1)); '
-        'COMP_LINE="${COMP_WORDS[*]}"; COMP_POINT=${#COMP_LINE}; word=${COMP_WORDS[COMP_CWORD]}; '
-        '$(complete -p tfb | sed \'s/.*-F \\([^ ]*\\).*/\\1/\') tfb "$word" run; echo "${COMPREPLY[@]}"'
+    asked = (
+        'COMP_CWORD=$((${#COMP_WORDS[@]} - 1)); COMP_LINE="${COMP_WORDS[*]}"; COMP_POINT=${#COMP_LINE}; '
+        "word=${COMP_WORDS[COMP_CWORD]}; $(complete -p tfb | sed 's/.*-F \\([^ ]*\\).*/\\1/') tfb \"$word\" run; "
+        'echo "${COMPREPLY[@]}"'
     )
+    code = 'eval "$(./tfb --completion bash)"'
+    code += "".join(f"; COMP_WORDS=(./tfb {line}); {asked}" for line in ("ver", "run vertx-w"))
     done = subprocess.run(["bash", "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False)
-    assert (done.stdout.split(), done.stderr) == ([offered], "")
+    assert (done.stdout.splitlines(), done.stderr) == (["verify", "vertx-web"], "")

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pytest
-from scipy import stats
+from scipy import special
 
 from harness.plan.profile import Processes
 from harness.records import models
@@ -141,7 +141,7 @@ def copies(gaps: Mapping[str, Sequence[float]], noise: float = 0.0, rounds: int 
 
 def test_the_noise_floor_holds_what_two_copies_seem_to_differ_by() -> None:
     apart = (0.01, -0.01, 0.02, -0.02, 0.0)  # nothing lasts
-    half = stats.t.ppf(0.975, 4) * np.std(apart, ddof=1) / math.sqrt(5)
+    half = special.stdtrit(4, 0.975) * np.std(apart, ddof=1) / math.sqrt(5)
     cancels = {"json": apart, "db": [-each for each in apart]}  # neither cell is told apart
     always = dict.fromkeys(("json", "db"), [math.log(1.03)] * 5)
     lasting = copies({"json": [0.04] * 5, "db": [-0.05] * 5}, 0.003, 2)  # over both cells it cancels

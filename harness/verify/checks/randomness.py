@@ -192,10 +192,11 @@ def tails(seen: int, of: int, probability: float) -> tuple[float, float]:
 @lru_cache(maxsize=64)
 def unsuspicious(total: int) -> tuple[int, int]:
     """The fewest and the most of ``total`` values that one of the CELLS may hold without an objection."""
-    from scipy.stats import binom  # here: likewise
+    from scipy.special import bdtr, bdtrc  # here: likewise
 
-    limit = FALSE_ALARM / (2 * 2 * CELLS)  # two tails, two partitions
-    return int(binom.ppf(limit, total, 1 / CELLS)), int(binom.isf(limit, total, 1 / CELLS))
+    limit, counts = FALSE_ALARM / (2 * 2 * CELLS), np.arange(total + 1)  # two tails, two partitions
+    low, high = bdtr(counts, total, 1 / CELLS) >= limit, bdtrc(counts, total, 1 / CELLS) <= limit
+    return int(low.argmax()), int(high.argmax())
 
 
 @lru_cache(maxsize=16)

@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 import pytest
-from scipy.stats import binom
 
 from harness.tests.approve import approve
 from harness.tests.verify.subjects import exchange
@@ -109,6 +108,8 @@ def test_the_occupancy_distribution_is_the_exact_one() -> None:
 
 @pytest.mark.parametrize("total", [300, 800, 2000])
 def test_a_cell_may_hold_as_many_as_exact_binomial_tails_allow(total: int) -> None:
+    from scipy.stats import binom  # here: it takes a second, of each process that collects these tests
+
     limit = FALSE_ALARM / 80
     low, high = unsuspicious(total)
     counts = np.arange(total + 1)
