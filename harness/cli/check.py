@@ -87,7 +87,7 @@ def stages(extent: Extent) -> tuple[Stage, ...]:
     one_more = ("-n", str(CPUS + 1), "--dist", "loadgroup")  # of tests that wait now and then
     few = ("-n", str(min(CPUS, 4)), "--dist", "loadgroup")  # whole implementations with a database: a gibibyte each
     two = ("-n", str(min(CPUS, 2)), "--dist", "loadgroup")  # containers beside what starts on the machine itself
-    cargo = ("cargo", "test", "--release", "--locked", "--quiet")
+    cargo = ("cargo", "test", "--locked", "--quiet")
     verified = (*python, "harness", "verify", "--runtime", "local", "--no-install")
 
     def of_page(name: str, script: str, *more: str) -> Stage:
@@ -121,7 +121,7 @@ def stages(extent: Extent) -> tuple[Stage, ...]:
         ),
         Stage(name="base image", command=(str(DOCKER / "bootstrap-base"),), needs=(ENGINE,)),
         Stage(name="simulations", command=(*pytest, "-m", "simulation", *every_cpu)),
-        of_servers("gallery", "gallery", *every_cpu),
+        of_servers("gallery", "gallery", *one_more),
         of_servers("faults", "fault and not docker", *one_more),
         of_servers("tests of real servers", "(e2e or docker) and not machines and not every", *two),
         of_servers("several machines", "machines"),  # they send images that the stages before have built
