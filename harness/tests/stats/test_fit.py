@@ -186,6 +186,7 @@ def test_intervals_hold_equal_servers_are_rarely_told_apart_and_others_are(
     assert shown.told_20 >= found[1]
 
 
+@pytest.mark.simulation
 def test_the_mean_of_several_tables_knows_that_they_share_processes() -> None:
     """Where processes differ in all test types alike, six say hardly more than one; where apart, much more."""
     widths: dict[float, list[float]] = {}

@@ -114,6 +114,7 @@ def test_what_a_compiler_takes_of_the_first_round_counts_for_nothing() -> None:
     assert verdicts(1.0, sessions=100, **compiled)["false"] <= MOST_FALSE
 
 
+@pytest.mark.simulation
 def test_more_noise_is_never_called_the_same_and_what_is_open_says_how_long_it_would_take() -> None:
     generator = np.random.default_rng(3)
     wide = [judged(session(generator, slower, noise=0.3)).requests[1] for slower in (1.03, 1.10) for _ in range(20)]

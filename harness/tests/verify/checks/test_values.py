@@ -83,6 +83,7 @@ def test_who_writes_before_it_answers_passes(requests: int) -> None:
     assert objections(Simulated(requests=requests)) == set()
 
 
+@pytest.mark.simulation
 @pytest.mark.parametrize("runs", [lambda at: 0.4 < at < 0.7, lambda at: at % 0.25 < 0.05, lambda at: at % 0.3 > 0.2])
 def test_so_does_one_that_stands_still_for_most_of_the_time(runs: Callable[[float], bool]) -> None:
     assert objections(Simulated(requests=10_000, runs=runs), trials=8) == set()
