@@ -39,7 +39,7 @@ CPUS = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 2
 NOT_JUDGED = "not judged: "
 UNTIL = "TFB_CHECK_UNTIL"  # when tests of other implementations begin no more, in seconds since 1970; unset: never
 SECONDS_OF_ALL = 32 * 60.0  # the last ones that begin by then take some minutes
-FAST = "not simulation and not gallery and not fault and not e2e and not docker"  # tests: two minutes together
+FAST = "not simulation and not gallery and not fault and not e2e and not docker"  # tests: a minute together
 TESTS_FAILED = 1  # pytest's status where all were run and some failed
 Extent = Literal["fast", "usual", "all"]
 
@@ -61,7 +61,8 @@ def command(
     everything: Annotated[
         bool,
         Parameter(
-            name="--all", help="simulations, gallery, faults, Docker, several machines, all implementations as well"
+            name="--all",
+            help="a run in a browser, simulations, gallery, faults, Docker, several machines, all implementations",
         ),
     ] = False,
     fast: Annotated[bool, Parameter(help="leave out what starts real servers, containers or a browser")] = False,

@@ -68,9 +68,9 @@ class Terminal:
         os.close(self._master)
 
 
-@pytest.fixture(scope="module")
-def clone(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    target = tmp_path_factory.mktemp("terminal") / "clone"
+@pytest.fixture
+def clone(tmp_path: Path) -> Path:
+    target = tmp_path / "clone"
     subprocess.run(["git", "clone", "-q", "--depth", "1", f"file://{REPOSITORY}", str(target)], check=True)
     return target
 

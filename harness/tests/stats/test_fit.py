@@ -28,11 +28,11 @@ def difference(table: fit.Means, one: str, other: str) -> pairs.Differences:
 
 
 def test_two_servers_with_one_figure_a_process_are_compared_by_the_paired_t_test() -> None:
+    from scipy import stats  # here: it takes a second, of each process that collects these tests
+
     a, b = [100.0, 120.0, 90.0, 111.0], [105.0, 131.0, 97.0, 112.0]
     table = compared({"a": {(i, 0): v for i, v in enumerate(a)}, "b": {(i, 0): v for i, v in enumerate(b)}})
     found = difference(table, "b", "a")
-    from scipy import stats  # here: it takes a second, of each process that collects these tests
-
     known = stats.ttest_rel(np.log(b), np.log(a))
     assert found.value[0] == pytest.approx(np.log(np.array(b) / np.array(a)).mean())
     assert found.p_values()[0] == pytest.approx(known.pvalue)
