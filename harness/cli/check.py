@@ -39,7 +39,7 @@ CPUS = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 2
 NOT_JUDGED = "not judged: "
 UNTIL = "TFB_CHECK_UNTIL"  # when tests of other implementations begin no more, in seconds since 1970; unset: never
 SECONDS_OF_ALL = 32 * 60.0  # the last ones that begin by then take some minutes
-FAST = "not simulation and not gallery and not fault and not e2e and not docker"  # tests: a minute together
+FAST = "not simulation and not gallery and not fault and not adversarial and not e2e and not docker"  # a minute
 TESTS_FAILED = 1  # pytest's status where all were run and some failed
 Extent = Literal["fast", "usual", "all"]
 
@@ -122,9 +122,10 @@ def stages(extent: Extent) -> tuple[Stage, ...]:
         ),
         Stage(name="base image", command=(str(DOCKER / "bootstrap-base"),), needs=(ENGINE,)),
         Stage(name="simulations", command=(*pytest, "-m", "simulation", *every_cpu)),
-        of_servers("gallery", "gallery", *one_more),
-        of_servers("faults", "fault and not docker", *one_more),
-        of_servers("tests of real servers", "(e2e or docker) and not machines and not every", *two),
+        of_servers("gallery", "gallery and not adversarial", *one_more),
+        of_servers("faults", "fault and not docker and not adversarial", *one_more),
+        of_servers("adversarial tests", "adversarial and not docker", *one_more),
+        of_servers("tests of real servers", "(docker or (e2e and not adversarial)) and not machines and not every", *two),
         of_servers("several machines", "machines"),  # they send images that the stages before have built
         of_servers("other implementations", "every", *few),
     )

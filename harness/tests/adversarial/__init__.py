@@ -1,0 +1,1 @@
+"""Tests that attack tfb: one module for each actor of the threat model in SECURITY.md."""

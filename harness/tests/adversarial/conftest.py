@@ -1,0 +1,13 @@
+"""Marks every test of this folder as adversarial."""
+
+from pathlib import Path
+
+import pytest
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Add the mark to the tests of this folder; a conftest's hook sees all items."""
+    for item in items:
+        if Path(__file__).parent in item.path.parents:
+            item.add_marker(pytest.mark.adversarial)
