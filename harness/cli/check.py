@@ -40,6 +40,7 @@ NOT_JUDGED = "not judged: "
 UNTIL = "TFB_CHECK_UNTIL"  # when tests of other implementations begin no more, in seconds since 1970; unset: never
 SECONDS_OF_ALL = 32 * 60.0  # the last ones that begin by then take some minutes
 FAST = "not simulation and not gallery and not fault and not adversarial and not e2e and not docker"  # a minute
+REAL_SERVERS = "docker or (e2e and not adversarial)"
 TESTS_FAILED = 1  # pytest's status where all were run and some failed
 Extent = Literal["fast", "usual", "all"]
 
@@ -125,7 +126,9 @@ def stages(extent: Extent) -> tuple[Stage, ...]:
         of_servers("gallery", "gallery and not adversarial", *one_more),
         of_servers("faults", "fault and not docker and not adversarial", *one_more),
         of_servers("adversarial tests", "adversarial and not docker", *one_more),
-        of_servers("tests of real servers", "(docker or (e2e and not adversarial)) and not machines and not every", *two),
+        of_servers(
+            "tests of real servers", "(docker or (e2e and not adversarial)) and not machines and not every", *two
+        ),
         of_servers("several machines", "machines"),  # they send images that the stages before have built
         of_servers("other implementations", "every", *few),
     )

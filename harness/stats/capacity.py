@@ -1,8 +1,9 @@
-"""The capacity at a latency goal: which load to try next on one process, and the tables of latency over load. Pure.
+"""Finds the capacity at a latency goal: which load to try next, and the tables of latency over load.
 
-As in MLPerf's server scenario (Reddi et al., ISCA 2020) a load meets the goal when the share of late requests is at
-most 1 - the percentile's; a binomial interval says whether it was long enough to decide. What was never answered is
-late. A percentile is taken within each load, and its interval over processes: requests of several are never pooled.
+As in MLPerf's server scenario (Reddi et al., ISCA 2020), a load meets the goal if the share of late requests is at
+most 1 - percentile / 100. A binomial interval shows whether the load was long enough to decide. Requests without a
+response are late. Percentiles are computed within each load and their intervals over processes; requests of different
+processes are never pooled.
 """
 
 import math
@@ -16,8 +17,8 @@ from scipy import special
 
 from harness.plan.profile import OpenLoop, Orders, Processes
 from harness.records.models import Closed, Latency, LatencyGoal, Open, Outcome, RunInfo, Scenario, Trial
-from harness.stats import fit, model
-from harness.stats.fit import CONFIDENCE
+from harness.stats import model
+from harness.stats.moderation import CONFIDENCE, MAX_DF, add_variance
 from harness.stats.stopping import alpha_at, section
 from harness.stats.tables import ONLY, Tables, alone, best_first, estimates, percentiles, placed
 from harness.stats.values import (
@@ -30,8 +31,8 @@ from harness.stats.values import (
     percentile,
 )
 
-BRACKET = 0.05  # the search ends when its two loads are this close, relative
-# Gates that a server fails which does not hold a rate.
+BRACKET = 0.05  # relative distance of the two loads at which the search ends
+# Validity checks that fail when a server does not sustain a rate.
 SATURATED = frozenset({"errors", "achieved-rate", "unfinished", "response-size"})
 ORDER = "order"  # the test type of the order service
 Reasons = Mapping[tuple[str, str], str]  # test type, implementation -> why it is not ranked
@@ -39,20 +40,21 @@ Reasons = Mapping[tuple[str, str], str]  # test type, implementation -> why it i
 
 @dataclass(frozen=True, kw_only=True)
 class Tried:
-    """What loads at one rate, or factor of the arrivals, showed of one process."""
+    """Requests of one process at one rate (or factor of the arrivals), pooled over its loads."""
 
     rate: float
     due: int
     late: int
 
     def met(self, goal: LatencyGoal) -> bool:
-        """Whether no more than the goal's share of the requests were late."""
+        """Return whether at most the goal's share of the requests was late."""
         return self.due > 0 and self.late <= goal.late_share * self.due
 
     def decided(self, goal: LatencyGoal) -> bool:
-        """Whether the interval of the late share (Clopper & Pearson 1934) lies on one side of the goal.
+        """Return whether the interval of the late share (Clopper & Pearson 1934) excludes the goal's share.
 
-        Lateness comes in bursts, so that it is narrower than the truth's: the load was long enough, not more.
+        Late requests come in bursts, so the true interval is wider. The check shows only that the load was long
+        enough.
         """
         if self.due <= 0:
             return False
@@ -62,12 +64,12 @@ class Tried:
 
 
 def _enough(goal: LatencyGoal) -> int:
-    """Requests without which not even a load without a late one shows that a goal was met: 368 for p99 at 95 %."""
+    """Return how many requests a load without late requests needs to show that it met the goal: 368 for p99."""
     return math.ceil(math.log((1 - CONFIDENCE) / 2) / math.log1p(-goal.late_share))
 
 
 def _tried(trial: Trial, goal: LatencyGoal) -> Tried | None:
-    """What counts of a load; none where the goal was missed while the generator was late itself."""
+    """Return the counts of a trial; None if it missed the goal while the load generator itself was late."""
     lagged = any(gate.name == "generator-lag" and gate.outcome is not Outcome.PASS for gate in trial.gates)
     saturated = any(gate.name in SATURATED and gate.outcome is Outcome.FAIL for gate in trial.gates)
     rate, due, late = 0.0, trial.due or 0, trial.late or 0
@@ -81,15 +83,15 @@ def _tried(trial: Trial, goal: LatencyGoal) -> Tried | None:
     missed = late > goal.late_share * due
     if rate <= 0 or trial.restarted or (missed and lagged and not saturated):
         return None
-    # A load that the server did not hold leaves a backlog, which it may have been too short to show as latency.
+    # A rate that the server did not sustain builds a backlog. A short load may not show it as latency.
     return Tried(rate=rate, due=due, late=due if saturated else late)
 
 
 def bracket(trials: Sequence[Trial], goal: LatencyGoal) -> tuple[Tried | None, Tried | None]:
-    """Of one process the highest load that met the goal, and the lowest beyond it that missed it.
+    """Return the highest load of one process that met the goal, and the lowest load above it that missed the goal.
 
-    They lie at the cut between loads that contradicts the fewest of them, the lowest of equals: one stall of the
-    machine at a low rate would otherwise pass for the server's capacity.
+    The loads are cut where the cut contradicts the fewest of them; of equal cuts the lowest is used. Otherwise one
+    stall of the machine at a low rate would be taken for the capacity.
     """
     pooled: dict[float, Tried] = {}
     for one in filter(None, (_tried(trial, goal) for trial in trials)):
@@ -105,11 +107,16 @@ def bracket(trials: Sequence[Trial], goal: LatencyGoal) -> tuple[Tried | None, T
 
 
 def next_load(trials: Sequence[Trial], goal: LatencyGoal, *, start: float, seconds: float) -> float | None:
-    """The rate of an open loop, or factor of arrivals, to try next on a process; None when the search is over.
+    """Return the rate of an open loop, or factor of the arrivals, to try next; None ends the search.
 
-    ``trials``: of this process and cell so far. ``start``: its closed-loop throughput, or the factor that it was
-    measured at; ``seconds``: of a load. Outwards while one end is missing, then halving on logarithms down to
-    ``BRACKET``, then again at an end whose loads were too short to decide.
+    The search moves outwards until both ends of the bracket exist. It then bisects on the log scale down to
+    ``BRACKET``, and finally repeats an end whose loads were too short to decide.
+
+    Args:
+        trials: of this process and cell so far.
+        goal: the latency goal.
+        start: closed-loop throughput of the process in requests per second, or the factor it was measured at.
+        seconds: length of one load.
     """
     low, high = bracket(trials, goal)
     arrivals = any(isinstance(trial.load, Scenario) for trial in trials)
@@ -120,9 +127,9 @@ def next_load(trials: Sequence[Trial], goal: LatencyGoal, *, start: float, secon
     if low:
         return low.rate * 2 if arrivals else min(low.rate * 2, max(low.rate, start) * 1.1)
     if high:
-        # Enough requests must come: as many a factor as came before, or as many a rate as it says.
+        # The lowest load that still has enough requests to decide.
         least = _enough(goal) * (high.rate / max(high.due, 1) if arrivals else 1 / seconds)
-        # Below a hundredth of the load that it starts from the search gives up.
+        # The search gives up below a hundredth of the load that it started from.
         lower = max(high.rate / 2, 0.01 * start, least)
         return lower if lower < high.rate else None
     return start if arrivals else start / 2
@@ -132,8 +139,8 @@ def next_load(trials: Sequence[Trial], goal: LatencyGoal, *, start: float, secon
 
 
 def tables(info: RunInfo, trials: Sequence[Trial], reasons: Reasons) -> dict[str, model.LatencyTable]:
-    """By test type, of those with loads at given rates."""
-    goal, found = section(info, "open_loop", OpenLoop).goal, {}
+    """Return a latency table for each test type with open-loop loads."""
+    goal, by_type = section(info, "open_loop", OpenLoop).goal, {}
     for kind in info.loads:
         mine = [trial for trial in trials if trial.test_type == kind and trial.purpose != "witness"]
         if not any(isinstance(trial.load, Open) for trial in mine):
@@ -145,8 +152,8 @@ def tables(info: RunInfo, trials: Sequence[Trial], reasons: Reasons) -> dict[str
             elif isinstance(trial.load, Closed) and trial.rankable:
                 closed[trial.implementation].append(trial.throughput)
         rows = _capacities(info, kind, at_rate, goal, reasons, closed)
-        found[kind] = model.LatencyTable(test_type=kind, goal=goal, rows=rows)
-    return found
+        by_type[kind] = model.LatencyTable(test_type=kind, goal=goal, rows=rows)
+    return by_type
 
 
 def _middle(values: Sequence[float]) -> float | None:
@@ -157,9 +164,10 @@ def _capacities(
     info: RunInfo, kind: str, loads: Mapping[str, Sequence[Trial]], goal: LatencyGoal, reasons: Reasons,
     closed: Mapping[str, Sequence[float]],
 ) -> tuple[model.GoalRow, ...]:  # fmt: skip
-    """Ranked rows first, best first, of loads and closed-loop throughputs by implementation.
+    """Return the rows of a capacity table, best first, then unranked rows.
 
-    Only who met the goal in every process has a capacity: to leave out the others would flatter.
+    An implementation has a capacity only if every process met the goal. Leaving out processes that missed the goal
+    would flatter it.
     """
     rows, values = [], {}
     for name in (one.name for one in info.implementations if kind in one.test_types):
@@ -168,8 +176,8 @@ def _capacities(
             by_process[trial.process].append(trial)
         own = {process: bracket(tried, goal) for process, tried in sorted(by_process.items())}
         missed = sum(low is None for low, _ in own.values())
-        why = reasons.get((kind, name), "") or ("" if own else "missing")
-        why = why or (f"{goal.label} shown at no load in {missed} of {len(own)} processes" if missed else "")
+        reason = reasons.get((kind, name), "") or ("" if own else "missing")
+        reason = reason or (f"{goal.label} shown at no load in {missed} of {len(own)} processes" if missed else "")
         undecided = sum(not all(end and end.decided(goal) for end in ends) for ends in own.values())
         flags = ["lower bound"] if any(low and not high for low, high in own.values()) else []
         flags += [f"{undecided} of {len(own)} brackets not decided"] if undecided else []
@@ -180,29 +188,29 @@ def _capacities(
                 capacity=None,
                 above=_middle([high.rate for _, high in own.values() if high]),
                 closed_loop=_middle(closed.get(name, ())),
-                ranked=not why,
-                reason=why,
+                ranked=not reason,
+                reason=reason,
                 flags=tuple(flags),
                 points=_points(loads.get(name, ())),
             )
         )
-        if not why:
+        if not reason:
             values[name] = {p: (low.rate, (high or low).rate) for p, (low, high) in own.items() if low}
-    found = _standings(info, values)
-    rows = [row.model_copy(update={"capacity": found.get(row.implementation)}) for row in rows]
+    standings = _standings(info, values)
+    rows = [row.model_copy(update={"capacity": standings.get(row.implementation)}) for row in rows]
     return best_first(rows, lambda row: row.capacity)
 
 
 def _standings(info: RunInfo, brackets: Mapping[str, Mapping[int, tuple[float, float]]]) -> dict[str, model.Standing]:
-    """Of brackets by row and process: shown are their low ends, compared their middles.
+    """Rank brackets: the low ends are displayed, the geometric middles are compared.
 
-    A capacity is as likely anywhere within its bracket: a variance of width² / 12, however many processes have the same
-    one, since all searches try the same loads.
+    The capacity is uniform within its bracket, which adds a variance of width² / 12. More processes with the same
+    bracket do not reduce it, because all searches try the same loads.
     """
     values = {name: {(p, 0): math.sqrt(low * high) for p, (low, high) in own.items()} for name, own in brackets.items()}
     tables = Tables({ONLY: values}, deployments_of(info))
     widths = [fmean(math.log(high / low) for low, high in own.values()) for own in brackets.values()]
-    compared = fit.less_sure(tables.means(), np.square(widths) / 12, fit.CERTAIN)
+    compared = add_variance(tables.means(), np.square(widths) / 12, MAX_DF)
     shown = []
     for each, own in zip(estimates(tables.fits[ONLY], compared), brackets.values(), strict=True):
         lows = tuple(low for low, _ in own.values())
@@ -212,14 +220,14 @@ def _standings(info: RunInfo, brackets: Mapping[str, Mapping[int, tuple[float, f
 
 
 def _points(trials: Sequence[Trial]) -> tuple[model.RatePoint, ...]:
-    """Latency at each share of the throughput and at each common rate, by rate."""
+    """Return latency at each share of the throughput and at each common rate, in order of rate."""
     groups: defaultdict[tuple[str, float], list[Trial]] = defaultdict(list)
     for trial in trials:
         if isinstance(trial.load, Open) and trial.purpose in ("share", "common"):
             groups[trial.purpose, trial.load.rate if trial.share is None else trial.share].append(trial)
     made = []
     for members in groups.values():
-        # Had the server failed to hold the rate in one process, the others alone would be those in which it did.
+        # If one process did not sustain the rate, the other processes alone would be a favourable selection.
         lost = any(g.outcome is Outcome.FAIL and g.name in SATURATED for trial in members for g in trial.gates)
         held = [(t, t.latency) for t in members if t.rankable and t.latency and not lost]
         first = members[0]
@@ -242,7 +250,7 @@ def _points(trials: Sequence[Trial]) -> tuple[model.RatePoint, ...]:
 def orders(
     info: RunInfo, trials: Sequence[Trial], test_types: Mapping[str, model.TestTypeRanking], reasons: Reasons
 ) -> model.Orders | None:
-    """None for a run without it."""
+    """Return tables, capacities and operations of the order service; None for a run without it."""
     if ORDER not in test_types:
         return None
     measured: defaultdict[tuple[str, float], list[Trial]] = defaultdict(list)  # by implementation and factor
@@ -279,7 +287,7 @@ def _of_factor(
     measured: Mapping[tuple[str, float], Sequence[Trial]],
     alpha: float,
 ) -> model.OrderTable:
-    """One factor: who answers "create order" soonest, and at what cost."""
+    """Rank implementations at one factor by the response time of "create order"."""
     cells = {row.implementation: Cell(measured.get((row.implementation, factor), ())) for row in table.rows}
     response = METRICS["response-time-p50"]
     values = {row.implementation: cells[row.implementation].values(response) for row in table.rows if not row.reason}
@@ -302,7 +310,7 @@ def _of_factor(
 
 
 def _operations(factor: float, loads: Sequence[Trial]) -> Iterable[model.OrderPoint]:
-    """Every operation of every use case, and every arrival as a whole."""
+    """Yield a point for every operation of every use case, and for every use case as a whole."""
     seen: defaultdict[tuple[str, str], list[tuple[Trial, Latency | None, int, int]]] = defaultdict(list)
     for load in loads:
         for one in load.arrivals.operations if load.arrivals else ():

@@ -1,4 +1,4 @@
-"""Two runs cell by cell, the ratio of any two cells, and the noise floor of a machine: each from the one fit."""
+"""Compares two runs cell by cell, any two cells, and the two copies of an A/A run (the noise floor)."""
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harness.records.models import NoiseFloor, ProcessRecord, RunInfo, RunRecords, Trial
-from harness.stats import fit, pairs
-from harness.stats.fit import CONFIDENCE, Means, half_width
+from harness.stats import pairs
 from harness.stats.model import CellComparison, Comparison, Effect, Ratio
+from harness.stats.moderation import CONFIDENCE, RowMeans, standalone_means, student_half_width
 from harness.stats.pairs import Differences
 from harness.stats.tables import ONLY, Tables
 from harness.stats.values import CPU, METRICS, THROUGHPUT, Cell, Key, Metric, by_start, collect
@@ -22,34 +22,39 @@ MISSING = Effect(ratio=None, verdict="missing")
 
 
 def compare(a: RunRecords, b: RunRecords, fail_over: float) -> Comparison:
-    """Run B over run A. ``fail_over`` is relative (0.05 for 5 %).
+    """Compare run B with run A.
 
-    Two halves of one run, as ``compare --base`` makes them, stood side by side and are compared within rounds; separate
-    runs have nothing in common. Holm's correction covers all cells of a metric.
+    The two sides of ``compare --base`` were measured in the same rounds and are compared within rounds. Separate runs
+    share no rounds. Holm's correction covers all cells of a metric.
+
+    Args:
+        a: the earlier run, or base.
+        b: the later run, or head.
+        fail_over: relative difference up to which a cell counts as unchanged; 0.05 means 5 %.
     """
     cells = collect(a.trials), collect(b.trials)
-    reasons = [unranked(side.info, side.trials, side.processes, side.verdicts) for side in (a, b)]
-    why = {key: _why_missing(key, cells, reasons) for key in (*cells[0], *cells[1])}
+    unranked_reasons = [unranked(side.info, side.trials, side.processes, side.verdicts) for side in (a, b)]
+    missing_reason = {key: _why_missing(key, cells, unranked_reasons) for key in (*cells[0], *cells[1])}
     interleaved = a.info.started_at == b.info.started_at and a.info.seed == b.info.seed
     floor = _larger(a.info.noise_floor, b.info.noise_floor)
-    one, other = ({key: side[key] for key in why if not why[key]} for side in cells)
+    cells_a, cells_b = ({key: side[key] for key, reason in missing_reason.items() if not reason} for side in cells)
     effects = []
-    for metric, least in ((THROUGHPUT, floor and floor.throughput), (CPU, floor and floor.cpu_per_request)):
-        found = (_within_rounds if interleaved else _of_separate_runs)(one, other, metric)
-        effects.append(_effects(found, metric, least or 0.0))
-    made = [
+    for metric, noise in ((THROUGHPUT, floor and floor.throughput), (CPU, floor and floor.cpu_per_request)):
+        differences = (_within_rounds if interleaved else _of_separate_runs)(cells_a, cells_b, metric)
+        effects.append(_effects(differences, metric, noise or 0.0))
+    compared = [
         CellComparison(
             implementation=key[0], test_type=key[1], load=key[2], reason=reason,
             throughput=effects[0].get(key, MISSING), cpu_per_request=effects[1].get(key, MISSING),
         )
-        for key, reason in why.items()
+        for key, reason in missing_reason.items()
     ]  # fmt: skip
     return Comparison(
         run_a=a.info.run_id,
         run_b=b.info.run_id,
         fail_over=fail_over,
         interleaved=interleaved,
-        cells=tuple(sorted(made, key=_place)),
+        cells=tuple(sorted(compared, key=_sort_key)),
         noise_floor=floor,
         notes=tuple(_differing(a.info, b.info)),
     )
@@ -63,51 +68,68 @@ def ratio(
     confidence: float,
     processes: Sequence[ProcessRecord] = (),
 ) -> Ratio | None:
-    """Cell ``a`` over cell ``b``, each (implementation, test type, load), in a metric of ``values.METRICS``.
+    """Return cell ``a`` over cell ``b`` with its interval; None if a cell has no figure.
 
-    Among all rows of their table where it is one; None where one has no figure. ``processes``: for a metric of these.
+    Cells of the same table are compared among all of its rows.
+
+    Args:
+        trials: of the run.
+        a: implementation, test type and load of the numerator.
+        b: implementation, test type and load of the denominator.
+        metric: a key of ``values.METRICS``.
+        confidence: of the interval; 0.95 means 95 %.
+        processes: of the run, for a metric of whole processes.
     """
-    of = METRICS[metric]
-    if of.of_process:
-        return Tables({ONLY: by_start(processes, of)}).ratio(a[0], b[0], confidence)
+    chosen = METRICS[metric]
+    if chosen.of_process:
+        return Tables({ONLY: by_start(processes, chosen)}).ratio(a[0], b[0], confidence)
     cells = collect(trials)
-    tables = Tables.of(cells, of)
+    tables = Tables.of(cells, chosen)
     if a[1:] == b[1:]:
         return tables.ratio(a[0], b[0], confidence, a[1:])
-    both = tables.fit({str(key): cells[key].values(of) for key in (a, b) if key in cells})
+    both = tables.fit({str(key): cells[key].values(chosen) for key in (a, b) if key in cells})
     return tables.ratio(str(a), str(b), confidence, both)
 
 
 def ratio_of_values(a: Mapping[int, float], b: Mapping[int, float], confidence: float) -> Ratio | None:
-    """The same of positive values by process that no run recorded."""
+    """Return the ratio of two sets of positive values, given by process, that no run recorded."""
     values = {name: {(process, 0): value for process, value in own.items()} for name, own in (("a", a), ("b", b))}
     return Tables({ONLY: values}).ratio("a", "b", confidence)
 
 
 def noise_floor(trials: Sequence[Trial], names: tuple[str, str], *, profile: str, measured_at: float) -> NoiseFloor:
-    """The largest difference of two copies of one implementation (A/A) that the pairs do not exclude.
+    """Return the largest difference between two copies of one implementation (A/A) that the data allows.
 
-    A pair is a process number of both, over all cells that both have: cells of one process share its luck. More pairs
-    lower the part that is chance; a lasting advantage of one copy (start order, placement, memory layout) stays, and is
-    what the floor is for. What cancels over cells shows where ``compare`` would tell the copies of one apart: the floor
-    lies above each of these. Raises ValueError with fewer than two pairs.
+    A pair consists of the two processes with the same number, averaged over all cells that both have. More pairs reduce
+    the part of the floor that is chance. A lasting advantage of one copy (start order, placement, memory layout)
+    remains; the floor exists to measure it. Differences that cancel over cells could still make ``compare`` call one
+    cell of two copies different, so the floor lies above each of these.
+
+    Args:
+        trials: of the run.
+        names: of the implementation and of its copy.
+        profile: name of the profile, for the record.
+        measured_at: seconds since 1970, for the record.
+
+    Raises:
+        ValueError: there are fewer than two pairs.
     """
     cells, floors, logs = collect(trials), [], np.empty(0)
-    first, second = ({key[1:]: cell for key, cell in cells.items() if key[0] == name and cell.kept} for name in names)
-    one, other = ({("", *spot): side[spot] for spot in first if spot in second} for side in (first, second))
+    own, copy = ({key[1:]: cell for key, cell in cells.items() if key[0] == name and cell.kept} for name in names)
+    own_cells, copy_cells = ({("", *key): side[key] for key in own if key in copy} for side in (own, copy))
     for metric in (THROUGHPUT, CPU):
-        found: defaultdict[int, list[float]] = defaultdict(list)
-        for key, cell in one.items():
-            own, twins = (each.by_process(metric) for each in (cell, other[key]))
-            for process in own.keys() & twins.keys():
-                found[process].append(float(np.log(own[process] / twins[process])))
-        logs = np.asarray([np.mean(found[process]) for process in sorted(found)])
+        log_ratios: defaultdict[int, list[float]] = defaultdict(list)
+        for key, cell in own_cells.items():
+            values, copy_values = (each.by_process(metric) for each in (cell, copy_cells[key]))
+            for process in values.keys() & copy_values.keys():
+                log_ratios[process].append(float(np.log(values[process] / copy_values[process])))
+        logs = np.asarray([np.mean(log_ratios[process]) for process in sorted(log_ratios)])
         if len(logs) < 2:
             raise ValueError(f"a noise floor needs at least two A/A pairs, there are {len(logs)}")
-        half = half_width(logs.var(ddof=1) / len(logs), np.asarray(len(logs) - 1), CONFIDENCE)
-        effects = _effects(_within_rounds(one, other, metric), metric, 0.0).values()
-        told = [each.ratio for each in effects if each.ratio and each.verdict != "tie"]
-        ends = [max(1 / (each.low or 1.0), each.high or 1.0) for each in told]
+        half = student_half_width(logs.var(ddof=1) / len(logs), np.asarray(len(logs) - 1), CONFIDENCE)
+        effects = _effects(_within_rounds(own_cells, copy_cells, metric), metric, 0.0).values()
+        different = [each.ratio for each in effects if each.ratio and each.verdict != "tie"]
+        ends = [max(1 / (each.low or 1.0), each.high or 1.0) for each in different]
         floors.append(max([float(np.exp(abs(logs.mean()) + half)), *ends]) - 1)
     return NoiseFloor(
         implementation=names[0], profile=profile, measured_at=measured_at, pairs=len(logs), throughput=floors[0],
@@ -119,31 +141,35 @@ def noise_floor(trials: Sequence[Trial], names: tuple[str, str], *, profile: str
 
 
 def _within_rounds(a: Cells, b: Cells, metric: Metric) -> dict[Key, Differences]:
-    """B minus A of every cell, as rows of one table."""
+    """Return B minus A for every cell; both are rows of one table, so effects of rounds cancel."""
     both = {(side + key[0], *key[1:]): cell for side, cells in (("A ", a), ("B ", b)) for key, cell in cells.items()}
-    tables, found = Tables.of(both, metric), {}
-    for spot in tables.fits:
-        compared = tables.means(spot)
+    tables, differences = Tables.of(both, metric), {}
+    for table in tables.fits:
+        compared = tables.means(table)
         rows = {name: np.asarray([row]) for row, name in enumerate(compared.names)}
         for name, kind, load in a:
-            if (kind, load) == spot and {"A " + name, "B " + name} <= rows.keys():
-                found[name, kind, load] = pairs.differences(compared, compared, rows["B " + name], rows["A " + name])
-    return found
+            if (kind, load) == table and {"A " + name, "B " + name} <= rows.keys():
+                row_a, row_b = rows["A " + name], rows["B " + name]
+                differences[name, kind, load] = pairs.differences(compared, compared, row_b, row_a)
+    return differences
 
 
 def _of_separate_runs(a: Cells, b: Cells, metric: Metric) -> dict[Key, Differences]:
-    """B minus A of every cell: what processes of one number have in common does not cancel, and adds to errors."""
+    """Return B minus A for every cell of two separate runs.
+
+    The error shared by processes with the same number does not cancel here and is added to the errors.
+    """
     sides = []
     for cells in (a, b):
         tables = Tables.of(cells, metric)
-        found: dict[Key, tuple[Means, NDArray[np.intp]]] = {}
+        rows: dict[Key, tuple[RowMeans, NDArray[np.intp]]] = {}
         for kind, load in dict.fromkeys(key[1:] for key in cells):
             table, compared = tables.fits[kind, load], tables.means((kind, load))
-            whole = fit.as_shown(table, compared)
-            if len(table.columns) < 2:  # nothing says what another one would have in common
-                whole = replace(whole, squared_error=np.full(len(table.names), np.nan))
-            found |= {(name, kind, load): (whole, np.asarray([row])) for row, name in enumerate(table.names)}
-        sides.append(found)
+            standalone = standalone_means(table, compared)
+            if len(table.columns) < 2:  # one process number does not show how much numbers differ
+                standalone = replace(standalone, squared_error=np.full(len(table.names), np.nan))
+            rows |= {(name, kind, load): (standalone, np.asarray([row])) for row, name in enumerate(table.names)}
+        sides.append(rows)
     first, second = sides
     return {
         key: pairs.differences(second[key][0], table, second[key][1], row)
@@ -152,12 +178,12 @@ def _of_separate_runs(a: Cells, b: Cells, metric: Metric) -> dict[Key, Differenc
     }
 
 
-def _effects(found: Mapping[Key, Differences], metric: Metric, floor: float) -> dict[Key, Effect]:
-    p_values = {key: float(each.p_values()[0]) for key, each in found.items()}
+def _effects(differences: Mapping[Key, Differences], metric: Metric, floor: float) -> dict[Key, Effect]:
+    p_values = {key: float(each.p_values()[0]) for key, each in differences.items()}
     tested = [key for key, p in p_values.items() if np.isfinite(p)]
     rejected = dict(zip(tested, pairs.holm(np.asarray([p_values[key] for key in tested]), 1 - CONFIDENCE), strict=True))
     effects = {}
-    for key, each in found.items():
+    for key, each in differences.items():
         (value,) = each.ratios()
         verdict: Literal["faster", "slower", "tie"] = "tie"
         if rejected.get(key) and abs(np.log(value.value)) >= np.log1p(floor):
@@ -177,7 +203,7 @@ def _why_missing(
     return ""
 
 
-def _place(cell: CellComparison) -> tuple[str, int, str, str]:
+def _sort_key(cell: CellComparison) -> tuple[str, int, str, str]:
     return cell.test_type, cell.load.connections, cell.load.label, cell.implementation
 
 
@@ -189,7 +215,7 @@ def _larger(one: NoiseFloor | None, other: NoiseFloor | None) -> NoiseFloor | No
 
 
 def _differing(a: RunInfo, b: RunInfo) -> Iterator[str]:
-    """Facts in which two runs differ, with both sides."""
+    """Yield a note for each fact in which the runs differ."""
     for name, left, right in (
         ("machine", a.machine.hostname, b.machine.hostname),
         ("CPU", a.machine.cpu_model, b.machine.cpu_model),

@@ -1,4 +1,4 @@
-"""What the ranking says: pure data, rendered by report/ and the dashboard."""
+"""Results of the statistics as plain data, which report/ and the dashboard render."""
 
 from typing import Annotated, Literal
 
@@ -13,10 +13,10 @@ Quantity = Literal["cpu", "throughput"]
 
 
 class Estimate(Record):
-    """A quantity of a cell: the median over its processes with an interval of its typical value."""
+    """A quantity of a cell: the median over its processes, with the interval of its typical value."""
 
     median: float
-    low: float | None  # None where nothing says how much processes differ
+    low: float | None  # None if it is unknown how much processes differ
     high: float | None
     processes: int
     values: tuple[float, ...]  # one per process, in the order of their numbers
@@ -25,7 +25,7 @@ class Estimate(Record):
 class Ratio(Record):
     """An effect size with its 95 % interval (read as ``1.12x [1.08, 1.17]``).
 
-    It is of geometric means over the rounds that both stand in, which can differ slightly from the ratio of medians.
+    It compares geometric means over the rounds that both have, so it can differ slightly from the ratio of medians.
     """
 
     value: float
@@ -34,7 +34,7 @@ class Ratio(Record):
 
 
 class RankInterval(Record):
-    """Ranks that the data does not exclude: ``low`` is the best, ``high`` the worst (1-based, inclusive)."""
+    """Ranks that the data does not exclude; ``low`` is the best and ``high`` the worst (1-based, inclusive)."""
 
     low: int
     high: int
@@ -46,7 +46,7 @@ class RankInterval(Record):
 
 
 class Standing(Record):
-    """One quantity of one row: its estimate, place and tie group. ``tie_group`` numbers start at 1, best first."""
+    """Estimate, position and tie group of a row for a quantity. Tie groups are numbered from 1, best first."""
 
     estimate: Estimate
     position: int  # order of the point estimates, 1-based
@@ -60,30 +60,30 @@ class ClosedLoopLatency(Record):
     """Service times of a closed loop at the row's load, in seconds."""
 
     mean: Annotated[Estimate, Field(alias="mean_seconds")]
-    percentiles: Annotated[dict[str, Estimate], Field(alias="percentiles_seconds")]  # those with enough requests
+    percentiles: Annotated[dict[str, Estimate], Field(alias="percentiles_seconds")]  # with enough requests
     maximum: Annotated[float, Field(alias="maximum_seconds")]  # the slowest request of all processes
 
 
 class Row(Record):
-    """One implementation in one table."""
+    """An implementation in a table."""
 
     implementation: str
-    load: Load | None = None  # that the row's figures come from; None when it has none
+    load: Load | None = None  # load of the row's figures; None if it has no figures
     throughput: Annotated[Standing | None, Field(alias="requests_per_second")] = None
     cpu_per_request: Annotated[Standing | None, Field(alias="cpu_seconds_per_request")] = None
     rss_peak: Annotated[float | None, Field(alias="rss_peak_bytes")] = None  # median over processes
     startup_time: Annotated[float | None, Field(alias="startup_time_seconds")] = None  # median over processes
     errors: int = 0  # over all its trials of this table, ranked or not
-    flags: tuple[str, ...] = ()  # of gates, and "not warmed up", "provisional", ...
+    flags: tuple[str, ...] = ()  # of validity checks, and "not warmed up", "provisional", ...
     ranked: bool = True
-    reason: str = ""  # why it has no figure: "verification failed", "missing", "kept out by its gates: ..."
+    reason: str = ""  # why it is not ranked: "verification failed", "missing", "kept out by its gates: ..."
     trials: int = 0
-    dropped: int = 0  # trials that a gate kept out
+    dropped: int = 0  # trials that a validity check excluded
     latency: ClosedLoopLatency | None = None
     # Medians over processes.
     response_time: Annotated[float | None, Field(alias="response_time_seconds")] = None  # None: pipelined
     throughput_per_memory: Annotated[float | None, Field(alias="requests_per_second_per_megabyte")] = None
-    threads: float | None = None  # most seen at once
+    threads: float | None = None  # largest number at one time
 
 
 class Table(Record):
@@ -95,19 +95,19 @@ class Table(Record):
 
 
 class TestTypeRanking(Record):
-    """All tables of a test type: the headline one first."""
+    """All tables of a test type."""
 
     __test__ = False  # not a test class, whatever pytest thinks of its name
 
     test_type: str
     headline: Table
-    tables: tuple[Table, ...]  # of single loads, as planned
+    tables: tuple[Table, ...]  # one for each planned load
 
 
 class Score(Record):
-    """Overall score: geometric mean of ratios to the reference over the scored test types; more is better.
+    """Overall score: geometric mean of ratios to the reference over the scored test types; higher is better.
 
-    ``throughput`` counts requests/s over the reference's, ``cpu`` the reference's CPU per request over its own.
+    ``throughput`` is own requests/s over the reference's. ``cpu`` is the reference's CPU per request over its own.
     """
 
     implementation: str
@@ -118,7 +118,7 @@ class Score(Record):
 
 
 class RatePoint(Record):
-    """One implementation at one rate: a share of its own capacity, or the same rate for all."""
+    """An implementation at a rate: a share of its throughput, or the same rate for all implementations."""
 
     purpose: Literal["share", "common"]
     share: float | None  # of the closed-loop throughput of each process
@@ -129,11 +129,11 @@ class RatePoint(Record):
 
 
 class GoalRow(Record):
-    """One implementation's capacity at the latency goal, and its latency over load."""
+    """Capacity of an implementation at the latency goal, and its latency over load."""
 
     implementation: str
     capacity: Standing | None  # requests/s, or the factor of the arrivals
-    above: float | None  # median of the lowest rates, or factors, that missed the goal
+    above: float | None  # median over processes of the lowest rate or factor that missed the goal
     closed_loop: Annotated[float | None, Field(alias="closed_loop_requests_per_second")] = None  # median over processes
     ranked: bool = True
     reason: str = ""
@@ -150,22 +150,22 @@ class LatencyTable(Record):
 
 
 class OrderPoint(Record):
-    """What one implementation's customers waited for one operation of one use case, at one factor of the arrivals."""
+    """Response times of an operation of a use case, for an implementation at a factor of the arrivals."""
 
     factor: float
     use_case: str
-    operation: str  # empty: the whole arrival, from its coming to its last answer
+    operation: str  # empty: the whole use case, from its due time to its last response
     percentiles: Annotated[dict[str, Estimate], Field(alias="percentiles_seconds")]  # from the due time
     answered: int  # of all processes
     failed: int
 
 
 class OrderRow(Row):
-    """One implementation of the order service at one factor; its requests are arrivals."""
+    """An implementation of the order service at a factor. Its requests are arrivals."""
 
     response: Annotated[Standing | None, Field(alias="response_seconds")]  # median of "create order"
     percentiles: Annotated[dict[str, Estimate], Field(alias="percentiles_seconds")]  # of the same
-    # No default: a ranking.json that calls it otherwise is one that its readers rank again.
+    # Without a default: readers recompute a ranking.json that uses an older key.
     cpu_per_request: Annotated[Standing | None, Field(alias="cpu_seconds_per_request")]
     database_cpu_per_arrival: Annotated[Estimate | None, Field(alias="database_cpu_seconds_per_arrival")]
 
@@ -178,7 +178,7 @@ class OrderTable(Record):
 
 
 class Orders(Record):
-    """The order service: its tables by factor, the capacity at a goal, and every operation of every use case."""
+    """Results of the order service: tables by factor, capacity at the goal, and every operation."""
 
     tables: tuple[OrderTable, ...]  # by factor
     goal: LatencyGoal | None = None
@@ -193,7 +193,7 @@ class Ranking(Record):
     scoring_version: int = SCORING_VERSION
     reference: str | None
     confidence: float = 0.95
-    leading: Quantity = "throughput"  # which of the two figures leads the answer on this machine
+    leading: Quantity = "throughput"  # the figure that leads the summary on this machine
     test_types: dict[str, TestTypeRanking] = Field(default_factory=dict)
     overall: tuple[Score, ...] = ()
     latency: dict[str, LatencyTable] = Field(default_factory=dict)  # by test type; of a run with loads at given rates
@@ -203,30 +203,30 @@ class Ranking(Record):
 
 
 class Effect(Record):
-    """One metric of one cell, B relative to A."""
+    """Ratio and verdict of a metric of a cell, B relative to A."""
 
-    ratio: Ratio | None  # b / a; None where one of them is missing
+    ratio: Ratio | None  # B / A; None if a side has no figure
     verdict: Literal["faster", "slower", "tie", "missing"]  # for CPU per request, "faster" is less CPU
 
 
 class CellComparison(Record):
-    """One cell of run B against the same cell of run A."""
+    """A cell of run B compared with the same cell of run A."""
 
     implementation: str
     test_type: str
     load: Load
     throughput: Effect
     cpu_per_request: Effect
-    reason: str = ""  # why it is missing, with the run's letter: "B: verification failed"
+    reason: str = ""  # why it is missing, with the run: "B: verification failed"
 
 
 class Comparison(Record):
-    """Run B against run A, cell by cell."""
+    """Run B compared with run A, cell by cell."""
 
     run_a: str
     run_b: str
     fail_over: float
-    interleaved: bool  # processes and rounds of A and B stood beside each other, and are compared within these
+    interleaved: bool  # A and B were measured in the same rounds
     confidence: float = 0.95
     cells: tuple[CellComparison, ...]
     noise_floor: NoiseFloor | None = None  # the larger one of the two runs

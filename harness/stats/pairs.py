@@ -1,4 +1,4 @@
-"""The pairs of a table: which differ after Holm's correction, and the ranks and ties that follow. All vectorised."""
+"""Pairwise decisions in a table: differences, Holm's correction, rank intervals and tie groups."""
 
 import math
 from collections.abc import Iterator
@@ -8,70 +8,70 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from harness.stats.fit import CONFIDENCE, MOST_WIDTH, Means, half_width
 from harness.stats.model import Ratio
-from harness.stats.variances import Matrix
+from harness.stats.moderation import CONFIDENCE, MAX_HALF_WIDTH, RowMeans, student_half_width
+from harness.stats.variances import BoolArray, FloatArray
 
-Decisions = NDArray[np.bool_]
-Places = NDArray[np.intp]
-PATIL = 4.5  # degrees of freedom
+RowIndices = NDArray[np.intp]
+MIN_DF_FOR_FOURTH_MOMENT = 4.5  # a t distribution has a fourth moment above 4 degrees of freedom; 4.5 is a safe margin
 
 
 @dataclass(frozen=True, kw_only=True)
 class Differences:
-    """Differences of log means with their squared errors, and the t that they follow; NaN where nothing is known."""
+    """Differences of log means. Each follows ``scale`` times a t distribution; NaN where an error is unknown."""
 
-    value: Matrix
-    squared_error: Matrix
-    freedom: Matrix
-    scale: Matrix
+    value: FloatArray
+    squared_error: FloatArray
+    df: FloatArray
+    scale: FloatArray
 
-    def half_width(self, confidence: float = CONFIDENCE) -> Matrix:
-        """Half-width of the interval of each, on logs."""
-        return self.scale * half_width(self.squared_error, self.freedom, confidence)
+    def half_width(self, confidence: float = CONFIDENCE) -> FloatArray:
+        """Return the half-width of each interval on the log scale."""
+        return self.scale * student_half_width(self.squared_error, self.df, confidence)
 
     def ratios(self, confidence: float = CONFIDENCE) -> list[Ratio]:
-        """With their intervals; without where these are wider than anything that can be said."""
+        """Return each difference as a ratio, with its interval where the interval is finite and known."""
         half = self.half_width(confidence)
-        found = []
+        ratios = []
         for value, width in zip(self.value.tolist(), half.tolist(), strict=True):
-            known = width < MOST_WIDTH
+            known = width < MAX_HALF_WIDTH
             low, high = (math.exp(value - width), math.exp(value + width)) if known else (None, None)
-            found.append(Ratio(value=math.exp(value), low=low, high=high))
-        return found
+            ratios.append(Ratio(value=math.exp(value), low=low, high=high))
+        return ratios
 
-    def p_values(self) -> Matrix:
-        """Of no difference, two-sided."""
+    def p_values(self) -> FloatArray:
+        """Return the two-sided p-value of no difference for each pair."""
         with np.errstate(invalid="ignore", divide="ignore"):
             t = np.where(self.value == 0, 0.0, np.abs(self.value) / (self.scale * np.sqrt(self.squared_error)))
-            return np.asarray(np.where(np.isnan(self.squared_error), np.nan, 2 * special.stdtr(self.freedom, -t)))
+            return np.asarray(np.where(np.isnan(self.squared_error), np.nan, 2 * special.stdtr(self.df, -t)))
 
 
-def differences(one: Means, other: Means, rows: Places, columns: Places) -> Differences:
-    """Rows of ``one`` minus rows of ``other``, broadcast.
+def differences(one: RowMeans, other: RowMeans, rows: RowIndices, columns: RowIndices) -> Differences:
+    """Subtract rows of ``other`` from rows of ``one``, with broadcasting.
 
-    The difference of two t's by its second and fourth moment (Patil 1965, Biometrika 52): wider in the tails, where the
-    many pairs of a table are decided, than Welch's. Where one has too few degrees of freedom for a fourth moment, or
-    both have their variance from one estimate, the fewer stand for both.
+    The difference of two independent t variables is approximated by a scaled t with the same second and fourth moment
+    (Patil 1965, Biometrika 52). Its tails, where the many pairs of a table are decided, are wider than Welch's. Where
+    a side has too few degrees of freedom for a fourth moment, or both sides share one variance estimate, the smaller
+    degrees of freedom apply to the difference.
     """
     first, second = one.squared_error[rows], other.squared_error[columns]
-    own, others = one.freedom[rows], other.freedom[columns]
+    df_one, df_other = one.df[rows], other.df[columns]
     total = first + second
     moderated = one.moderated and other.moderated
     with np.errstate(invalid="ignore", divide="ignore"):
-        share, rest = first / total, second / total
-        a, b = own / (own - 2), others / (others - 2)
-        variance = share * a + rest * b
-        fourth = (share * a) ** 2 / (own - 4) + (rest * b) ** 2 / (others - 4)
-        matched = 4 + variance**2 / fourth
-        fit = (own > PATIL) & (others > PATIL) & (total > 0) & moderated
-        scale = np.where(fit, np.sqrt(variance * (matched - 2) / matched), 1.0)
-    freedom = np.where(fit, matched, np.minimum(own, others))
-    return Differences(value=one.mean[rows] - other.mean[columns], squared_error=total, freedom=freedom, scale=scale)
+        share_one, share_other = first / total, second / total
+        variance_one, variance_other = df_one / (df_one - 2), df_other / (df_other - 2)
+        variance = share_one * variance_one + share_other * variance_other
+        fourth = (share_one * variance_one) ** 2 / (df_one - 4) + (share_other * variance_other) ** 2 / (df_other - 4)
+        matched_df = 4 + variance**2 / fourth
+        applies = (df_one > MIN_DF_FOR_FOURTH_MOMENT) & (df_other > MIN_DF_FOR_FOURTH_MOMENT) & (total > 0) & moderated
+        scale = np.where(applies, np.sqrt(variance * (matched_df - 2) / matched_df), 1.0)
+    df = np.where(applies, matched_df, np.minimum(df_one, df_other))
+    return Differences(value=one.mean[rows] - other.mean[columns], squared_error=total, df=df, scale=scale)
 
 
-def significant(table: Means, alpha: float) -> Decisions:
-    """Symmetric matrix of the pairs that differ at a family-wise error of ``alpha`` over all testable pairs."""
+def significant(table: RowMeans, alpha: float) -> BoolArray:
+    """Return the symmetric rows x rows matrix of pairs that differ at the family-wise error ``alpha``."""
     differ = np.zeros((len(table.mean), len(table.mean)), dtype=bool)
     known = np.flatnonzero(np.isfinite(table.squared_error))
     first, second = (known[each] for each in np.triu_indices(len(known), 1))
@@ -79,8 +79,11 @@ def significant(table: Means, alpha: float) -> Decisions:
     return differ | differ.T
 
 
-def holm(p_values: Matrix, alpha: float) -> Decisions:
-    """Holm's step-down (1979): reject in ascending order while p ≤ alpha / (hypotheses left)."""
+def holm(p_values: FloatArray, alpha: float) -> BoolArray:
+    """Return the hypotheses that Holm's step-down procedure rejects (Holm 1979).
+
+    In ascending order, a p-value is rejected while it is at most ``alpha`` / (hypotheses left).
+    """
     order = np.argsort(p_values, kind="stable")
     failures = np.flatnonzero(~(p_values[order] <= alpha / np.arange(len(p_values), 0, -1)))
     rejected = np.zeros(len(p_values), dtype=bool)
@@ -89,27 +92,34 @@ def holm(p_values: Matrix, alpha: float) -> Decisions:
 
 
 def ranks(
-    table: Means, medians: Matrix, alpha: float, floor: float = 0.0, *, higher: bool
+    table: RowMeans, medians: FloatArray, alpha: float, floor: float = 0.0, *, higher: bool
 ) -> Iterator[tuple[int, int, int, int]]:
-    """By row its place by median, the best and the worst rank that are not excluded, and its tie group; all 1-based.
+    """Yield for each row its position by median, its best and worst possible rank, and its tie group; all 1-based.
 
-    A row is better than another that it differs from at ``alpha``, by no less than the machine's noise floor (0.03:
-    3 %). The interval of row i is [1 + rows better than i, rows - rows worse than i]: with a family-wise error of 5 %
-    all true ranks lie inside their intervals at once with 95 % (Mogstad, Romano, Shaikh & Wilhelm 2024). It holds the
-    place of the point estimate, which orders by median where the test compares mean logs. A tie group ends before the
-    first row that its leader is better than.
+    A row beats another if they differ significantly and by at least the machine's noise floor. The interval of row i
+    is [1 + rows that beat i, rows - rows that i beats]. With a family-wise error of 5 % all true ranks lie inside
+    their intervals at the same time with probability 95 % (Mogstad, Romano, Shaikh & Wilhelm 2024). The interval is
+    extended to the position by median, because the test compares mean logarithms instead. A tie group ends before the
+    first row that its leader significantly beats.
+
+    Args:
+        table: the means that decide.
+        medians: the displayed figure of each row.
+        alpha: family-wise error over all pairs.
+        floor: relative noise of the machine; 0.03 means 3 %.
+        higher: whether a higher figure is better.
     """
     sign, size = (1 if higher else -1), len(medians)
     with np.errstate(invalid="ignore"):
-        ahead = sign * (table.mean[:, None] - table.mean)
-        better = significant(table, alpha) & (ahead >= np.log1p(floor)) & (ahead > 0)
+        lead = sign * (table.mean[:, None] - table.mean)
+        beats = significant(table, alpha) & (lead >= np.log1p(floor)) & (lead > 0)
     order = np.argsort(-sign * medians, kind="stable").tolist()
     groups, leader, group = {}, order[0] if order else 0, 1
     for row in order:
-        if better[leader, row]:
+        if beats[leader, row]:
             leader, group = row, group + 1
         groups[row] = group
-    places = {row: place for place, row in enumerate(order, 1)}
-    before, behind = better.sum(axis=0).tolist(), better.sum(axis=1).tolist()
-    for row, place in sorted(places.items()):
-        yield place, min(1 + before[row], place), max(size - behind[row], place), groups[row]
+    positions = {row: position for position, row in enumerate(order, 1)}
+    beaten_by, beats_count = beats.sum(axis=0).tolist(), beats.sum(axis=1).tolist()
+    for row, position in sorted(positions.items()):
+        yield position, min(1 + beaten_by[row], position), max(size - beats_count[row], position), groups[row]

@@ -1,8 +1,8 @@
-"""A run beside a round that TechEmpower published: order and ratios on the test types and names that both have. Pure.
+"""Compares a run with a published TechEmpower round, on the test types and implementations that both have.
 
-The machines differ, and so do generators, networks and rules: requests per second of the two are never divided by each
-other. What can be held together is each implementation's share of the geometric mean of those that both measured, and
-which of two is the faster.
+Machines, load generators, networks and rules differ, so throughputs of the two are never divided by each other. Two
+things can be compared: each implementation's throughput relative to the geometric mean of the implementations that
+both measured, and the order of each pair.
 """
 
 from collections.abc import Mapping
@@ -23,7 +23,7 @@ TYPES = {"cached_query": "cached-query"}
 
 @dataclass(frozen=True, kw_only=True)
 class Round:
-    """Requests per second: test type -> name -> the figure that its published table would show."""
+    """A published round. ``rates``: test type -> name -> requests per second that the published table shows."""
 
     name: str
     environment: str
@@ -32,76 +32,80 @@ class Round:
 
 @dataclass(frozen=True, kw_only=True)
 class Beside:
-    """One implementation of one test type in both."""
+    """An implementation and test type that both measured."""
 
     test_type: str
     implementation: str
     round_rank: int
     run_rank: int
-    round_share: float  # of the geometric mean of those that both have
+    round_share: float  # relative to the geometric mean of the implementations that both measured
     run_share: float
 
 
 @dataclass(frozen=True, kw_only=True)
 class Agreement:
-    """Pairs of one test type: in the same order in both, or not."""
+    """Number of pairs of a test type that have the same order in both."""
 
     test_type: str
     pairs: int
     same: int
-    reversed_decided: tuple[tuple[str, str], ...]  # (faster in the run, slower in it), where the run's ranks are apart
+    reversed_decided: tuple[tuple[str, str], ...]  # (faster, slower) in the run, where its ranks do not overlap
 
 
 @dataclass(frozen=True, kw_only=True)
 class Held:
-    """What the two have in common."""
+    """The comparison of a run with a round."""
 
     rows: tuple[Beside, ...]
     agreements: tuple[Agreement, ...]
-    only_run: tuple[str, ...]  # names that the round has not
+    only_run: tuple[str, ...]  # names that the round lacks
 
 
 def read_round(path: Path) -> Round:
-    """Read a results.json; raises UsageError for a file that is none."""
+    """Read a results.json file.
+
+    Raises:
+        UsageError: the file cannot be read or is not a TechEmpower results.json.
+    """
     try:
         document: Any = bounded.parse(bounded.read(path, FILE_BYTES))
         seconds = float(document.get("duration") or 15)
         rates: dict[str, dict[str, float]] = {}
-        for name, found in document["rawData"].items():
-            kind = TYPES.get(name, name)
-            for one, entries in found.items():
-                if isinstance(entries, list) and (answers := _answers(kind, entries)) > 0:  # others count lines of code
-                    rates.setdefault(kind, {})[one] = answers / seconds
+        for key, by_name in document["rawData"].items():
+            kind = TYPES.get(key, key)
+            for name, entries in by_name.items():  # other values of rawData count lines of code
+                if isinstance(entries, list) and (responses := _responses(kind, entries)) > 0:
+                    rates.setdefault(kind, {})[name] = responses / seconds
     except OSError as error:
         raise UsageError(f"{path}: cannot be read: {error.strerror}") from error
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise UsageError(f"{path}: not a results.json of TechEmpower's: {error!r}") from error
+        raise UsageError(f"{path}: this is not a TechEmpower results.json: {error!r}") from error
     return Round(
         name=str(document.get("name") or path.stem),
-        environment=str(document.get("environmentDescription") or "a machine that it does not name"),
+        environment=str(document.get("environmentDescription") or "an unnamed machine"),
         rates=rates,
     )
 
 
-def _answers(kind: str, entries: list[Any]) -> float:
-    """Requests without errors, at the level that a table shows; 0 without a figure."""
-    found = [float(entry.get("totalRequests") or 0) - float(entry.get("5xx") or 0) for entry in entries]
-    return max(found[-1:] if kind in SWEEPS_QUERIES else found, default=0.0)
+def _responses(kind: str, entries: list[Any]) -> float:
+    """Return the number of successful responses at the level that the table shows; 0 if there is none."""
+    by_level = [float(entry.get("totalRequests") or 0) - float(entry.get("5xx") or 0) for entry in entries]
+    return max(by_level[-1:] if kind in SWEEPS_QUERIES else by_level, default=0.0)
 
 
 def hold(round_: Round, ranking: Ranking) -> Held:
-    """The rows that both have, by test type and the run's order. A name such as ``x@tree`` counts as ``x``.
+    """Compare the rows that both have, by test type in the run's order. A name such as ``x@tree`` counts as ``x``.
 
-    Of the run counts what leads its answer: throughput, or requests per CPU second, to which the throughput of a server
-    with a machine of its own is in proportion.
+    The run contributes its leading figure: throughput, or requests per CPU second. The throughput of a server with a
+    machine of its own is proportional to the latter.
     """
     rows: list[Beside] = []
     agreements: list[Agreement] = []
     only_run: set[str] = set()
     by_cpu = ranking.leading == "cpu"
-    for kind, found in ranking.test_types.items():
+    for kind, test_type in ranking.test_types.items():
         theirs, own = round_.rates.get(kind, {}), {}
-        for row in found.headline.rows:
+        for row in test_type.headline.rows:
             standing = row.cpu_per_request if by_cpu else row.throughput
             if standing and row.ranked:
                 own[row.implementation] = standing

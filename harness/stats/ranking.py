@@ -1,4 +1,4 @@
-"""The ranking of a run, from its records: tables by test type and load, and an overall score. Pure."""
+"""Ranks a run from its records: tables by test type and load, and an overall score."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -6,9 +6,10 @@ from statistics import median
 
 from harness.plan.profile import Processes
 from harness.records.models import Load, ProcessRecord, RunInfo, Scenario, Trial, Verdict
-from harness.stats import capacity, fit, model
-from harness.stats.fit import Fitted
+from harness.stats import capacity, model
+from harness.stats.moderation import ASSUMED_SD, pool_tables
 from harness.stats.stopping import alpha_at, section
+from harness.stats.table_fit import TableFit
 from harness.stats.tables import Tables, alone, best_first, percentiles, placed, ratios_to
 from harness.stats.values import (
     CPU,
@@ -26,36 +27,36 @@ from harness.stats.values import (
 )
 from harness.stats.verdicts import caveats, is_ranked, unranked
 
-LIMIT = "limit"  # tag of an implementation that is no contestant: what machine, kernel and protocol cost
+LIMIT = "limit"  # tag of an implementation that shows the cost of machine, kernel and protocol; it is not ranked
 
 
 @dataclass(frozen=True, kw_only=True)
 class _Run:
-    """What the tables of a run are made from."""
+    """The input of all tables of a run."""
 
     info: RunInfo
     rules: Processes
     cells: Mapping[str, Mapping[str, Mapping[Load, Cell]]]  # test type -> implementation -> load
-    tables: Sequence[tuple[Metric, Tables, float]]  # by throughput and by CPU per request, with the noise floor
+    tables: Sequence[tuple[Metric, Tables, float]]  # for throughput and CPU per request; with its noise floor
     unranked: Mapping[tuple[str, str], str]
     caveats: Mapping[tuple[str, str], tuple[str, ...]]
     startup: Mapping[str, float]
     limits: Sequence[str]
 
     def loads(self, kind: str) -> list[Load]:
-        """Those planned, then others that were measured."""
+        """Return the planned loads, then other measured loads."""
         planned = list(self.info.loads[kind])
         seen = {load: None for own in self.cells[kind].values() for load in own if load not in planned}
         return [*planned, *sorted(seen, key=lambda load: (load.connections, load.label))]
 
     def at(self, kind: str, name: str, load: Load | None) -> tuple[Load | None, Cell | None]:
-        """The cell of a row, at this load or else at its best."""
+        """Return load and cell of a row, at the given load or at the row's best load."""
         own = self.cells[kind].get(name, {})
         chosen = best_load(own) if load is None else load
         return chosen, own.get(chosen) if chosen is not None else None
 
-    def fitted(self, metric: Metric, tables: Tables, kind: str, load: Load | None) -> Fitted:
-        """A table of one load, or of each one's best."""
+    def fitted(self, metric: Metric, tables: Tables, kind: str, load: Load | None) -> TableFit:
+        """Return the fit of a table at one load, or at each row's best load."""
         if (kind, load) in tables.fits:
             return tables.fits[kind, load]
         names = [n for n in self.cells[kind] if (n, kind) not in self.unranked and n not in self.limits]
@@ -66,9 +67,9 @@ class _Run:
 def rank(
     info: RunInfo, trials: Sequence[Trial], processes: Sequence[ProcessRecord], verdicts: Sequence[Verdict]
 ) -> model.Ranking:
-    """Rank every test type at every load and at its headline one, overall, by latency goals and arrivals.
+    """Rank every test type at every load, and compute overall scores, latency goals and the order service.
 
-    Of a profile that only checks that things run: figures of rows that are not ranked, and no score.
+    A profile that only checks that implementations run gives unranked rows and no score.
     """
     floor, merged, collected = info.noise_floor, deployments_of(info), collect(trials)
     refused, limits = unranked(info, trials, processes, verdicts), _limits(info)
@@ -103,14 +104,14 @@ def rank(
 
 
 def leading(info: RunInfo) -> model.Quantity:
-    """CPU per request where the machine is shared or busy: it is the steadier figure there."""
+    """Return the leading figure: CPU per request on a shared or busy machine, where it is the steadier figure."""
     return "cpu" if info.machine.grade in ("C", "D") else "throughput"
 
 
 def _limits(info: RunInfo) -> list[str]:
-    """Those that are left out of ranks; where nothing else was run, or scores are relative to it, it is ranked."""
-    found = [one.name for one in info.implementations if LIMIT in (tag.lower() for tag in one.tags)]
-    return [name for name in found if len(found) < len(info.implementations) and name != info.reference]
+    """Return implementations with the tag LIMIT, unless nothing else was run or scores are relative to it."""
+    tagged = [one.name for one in info.implementations if LIMIT in (tag.lower() for tag in one.tags)]
+    return [name for name in tagged if len(tagged) < len(info.implementations) and name != info.reference]
 
 
 # ---- tables ----------------------------------------------------------------------------------------------------------
@@ -126,32 +127,32 @@ def _test_type(kind: str, run: _Run) -> model.TestTypeRanking:
 def _table(kind: str, load: Load | None, run: _Run) -> model.Table:
     processes = {trial.process for own in run.cells[kind].values() for cell in own.values() for trial in cell.trials}
     alpha = alpha_at(run.rules, len(processes))
-    found = [
+    standings = [
         tables.standings(
             run.info.reference, run.fitted(metric, tables, kind, load), alpha=alpha, floor=floor, higher=metric.higher
         )
         for metric, tables, floor in run.tables
     ]
-    rows = [_row(one.name, kind, load, run, found) for one in run.info.implementations if kind in one.test_types]
+    rows = [_row(one.name, kind, load, run, standings) for one in run.info.implementations if kind in one.test_types]
     return model.Table(test_type=kind, load=load, rows=best_first(rows, lambda row: row.throughput))
 
 
 def _row(
-    name: str, kind: str, load: Load | None, run: _Run, found: Sequence[Mapping[str, model.Standing]]
+    name: str, kind: str, load: Load | None, run: _Run, standings: Sequence[Mapping[str, model.Standing]]
 ) -> model.Row:
     at, cell = run.at(kind, name, load)
     reason, flags = run.unranked.get((name, kind), ""), run.caveats.get((name, kind), ())
     startup = run.startup.get(name)
     if cell is None or at is None:
-        why = reason or "missing"
-        return model.Row(implementation=name, startup_time=startup, flags=flags, ranked=False, reason=why)
-    above, floor = _beside_the_limit(name, kind, at, run)
-    reason = reason or (floor if cell.kept else f"kept out by its gates: {cell.why_empty}")
+        reason = reason or "missing"
+        return model.Row(implementation=name, startup_time=startup, flags=flags, ranked=False, reason=reason)
+    above, limit_reason = _relative_to_limit(name, kind, at, run)
+    reason = reason or (limit_reason if cell.kept else f"kept out by its gates: {cell.why_empty}")
     return model.Row(
         implementation=name,
         load=at,
-        throughput=found[0].get(name),
-        cpu_per_request=found[1].get(name),
+        throughput=standings[0].get(name),
+        cpu_per_request=standings[1].get(name),
         rss_peak=cell.median(METRICS["memory"]),
         startup_time=startup,
         errors=sum(trial.errors.total for trial in cell.trials),
@@ -167,8 +168,8 @@ def _row(
     )
 
 
-def _beside_the_limit(name: str, kind: str, load: Load, run: _Run) -> tuple[list[str], str]:
-    """How many times the floor's CPU per request a row takes, as a flag; of the floor why it has no rank."""
+def _relative_to_limit(name: str, kind: str, load: Load, run: _Run) -> tuple[list[str], str]:
+    """Return a flag with the CPU per request relative to the floor; for the floor itself, why it is not ranked."""
     own, reason = run.cells[kind][name][load], ""
     cpu, rate = own.median(CPU), own.median(THROUGHPUT)
     if name in run.limits:
@@ -181,19 +182,19 @@ def _beside_the_limit(name: str, kind: str, load: Load, run: _Run) -> tuple[list
 
 
 def _latency(cell: Cell) -> model.ClosedLoopLatency | None:
-    """Of the closed loop; none where any process's generator told none."""
-    found = [
+    """Return the closed-loop latency; None if the generator of any process reported no latency."""
+    of_trials = [
         (trial.process, trial.latency, trial.requests)
         for trial in cell.kept
         if trial.latency and not isinstance(trial.load, Scenario)
     ]
     means = cell.by_process(METRICS["response-time"])
-    if not found or len(means) < len(cell.processes):
+    if not of_trials or len(means) < len(cell.processes):
         return None
     return model.ClosedLoopLatency(
         mean=alone(means),
-        percentiles=percentiles([(process, times.percentiles, n) for process, times, n in found], PERCENTILES),
-        maximum=max(times.max for _, times, _ in found),
+        percentiles=percentiles([(process, times.percentiles, n) for process, times, n in of_trials], PERCENTILES),
+        maximum=max(times.max for _, times, _ in of_trials),
     )
 
 
@@ -201,11 +202,11 @@ def _latency(cell: Cell) -> model.ClosedLoopLatency | None:
 
 
 def _overall(run: _Run, test_types: Mapping[str, model.TestTypeRanking]) -> tuple[model.Score, ...]:
-    """Geometric means of ratios to the reference over the test types in which it has a figure; empty without one.
+    """Return geometric means of the ratios to the reference over the test types in which the reference has a figure.
 
-    A score depends on the run and its reference only, so filtering a view never changes it (an arithmetic mean of
-    normalised figures would also depend on the reference: Fleming & Wallace 1986). Missing is missing, never 0; a
-    throughput that is given, as that of arrivals, scores nobody.
+    A score depends only on the run and its reference, so filtering a view never changes it. (The order by arithmetic
+    means of normalised figures would depend on the reference: Fleming & Wallace 1986.) A missing figure is never
+    counted as 0. Test types with given arrivals are not scored, because their throughput is an input.
     """
     ratios = {
         kind: {
@@ -216,11 +217,11 @@ def _overall(run: _Run, test_types: Mapping[str, model.TestTypeRanking]) -> tupl
         for kind, ranking in test_types.items()
         if not isinstance(ranking.headline.load, Scenario)
     }
-    spots = [(kind, test_types[kind].headline.load) for kind, found in ratios.items() if found]
-    if not spots or not is_ranked(run.info):
+    scored = [(kind, test_types[kind].headline.load) for kind, by_name in ratios.items() if by_name]
+    if not scored or not is_ranked(run.info):
         return ()
     throughput, cpu = (
-        _scores(run, metric, tables, [run.fitted(metric, tables, *spot) for spot in spots], floor)
+        _scores(run, metric, tables, [run.fitted(metric, tables, *headline) for headline in scored], floor)
         for metric, tables, floor in run.tables
     )
     scores = [
@@ -228,30 +229,30 @@ def _overall(run: _Run, test_types: Mapping[str, model.TestTypeRanking]) -> tupl
             implementation=one.name,
             throughput=throughput.get(one.name),
             cpu=cpu.get(one.name),
-            ratios={kind: ratios[kind][one.name] for kind, _ in spots if one.name in ratios[kind]},
-            missing=tuple(kind for kind, _ in spots if one.name not in ratios[kind]),
+            ratios={kind: ratios[kind][one.name] for kind, _ in scored if one.name in ratios[kind]},
+            missing=tuple(kind for kind, _ in scored if one.name not in ratios[kind]),
         )
         for one in run.info.implementations
         if one.name not in run.limits
     ]
 
-    def place(score: model.Score) -> tuple[int | str, ...]:
-        """By the leading figure, then by the other one."""
+    def sort_key(score: model.Score) -> tuple[int | str, ...]:
+        """Order by the leading figure, then by the other figure."""
         both = (score.cpu, score.throughput) if leading(run.info) == "cpu" else (score.throughput, score.cpu)
         return *(each.position if each else len(scores) + 1 for each in both), score.implementation
 
-    return tuple(sorted(scores, key=place))
+    return tuple(sorted(scores, key=sort_key))
 
 
 def _scores(
-    run: _Run, metric: Metric, tables: Tables, fits: Sequence[Fitted], floor: float
+    run: _Run, metric: Metric, tables: Tables, fits: Sequence[TableFit], floor: float
 ) -> dict[str, model.Standing]:
-    """A score's interval is that of its ratio to the reference; of a cost the reference's over one's own."""
+    """Return scores with the interval of the ratio to the reference; for a cost, reference over own."""
     reference = run.info.reference
     names = [name for name in fits[0].names if all(name in table.names for table in fits)]
     if reference not in names:
         return {}
-    joint = fit.together(fits, names, tables.prior)
+    joint = pool_tables(fits, names, tables.prior)
     joint = joint if metric.higher else replace(joint, mean=-joint.mean)
     counts = [min(int(table.processes[list(table.names).index(name)]) for table in fits) for name in names]
     shown = [
@@ -276,9 +277,9 @@ def _notes(run: _Run, test_types: Mapping[str, model.TestTypeRanking]) -> Iterat
         yield f"not in the overall score, because {info.reference} has no figure there: {', '.join(lacking)}"
     counts = [max(own.processes, default=0) for _, tables, _ in run.tables for own in tables.fits.values()]
     if max(counts, default=0) == 1:
-        rounds = any(own.within.freedom.any() for _, tables, _ in run.tables for own in tables.fits.values())
+        rounds = any(own.within.df.any() for _, tables, _ in run.tables for own in tables.fits.values())
         yield "one process of each: " + (
-            f"fresh ones are taken to differ by {fit.ASSUMED:.0%}"
+            f"fresh ones are taken to differ by {ASSUMED_SD:.0%}"
             if rounds
             else "nothing says how far others would differ"
         )

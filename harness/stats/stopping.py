@@ -1,6 +1,7 @@
-"""Which cells need more processes, at looks that share out the error. Pure, and replayed from the records alone.
+"""Decides which cells need more processes (group sequential testing), from the records alone.
 
-Looking after every process at 95 % would call a true tie different in 22 to 25 % of runs.
+The data is examined at a few planned looks that share the family-wise error. Testing at 95 % after every process would
+call a true tie different in 22 to 25 % of runs.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -13,7 +14,7 @@ from pydantic import ValidationError
 from harness.plan.profile import Processes, Section
 from harness.records.models import RunInfo, Trial
 from harness.stats import pairs
-from harness.stats.fit import CONFIDENCE, Means
+from harness.stats.moderation import CONFIDENCE, RowMeans
 from harness.stats.tables import Tables
 from harness.stats.values import CPU, THROUGHPUT, Cell, Key, best_load, by_type, collect, headline_load
 
@@ -21,7 +22,7 @@ AnySection = TypeVar("AnySection", bound=Section)
 
 
 def section(info: RunInfo, name: str, kind: type[AnySection]) -> AnySection:
-    """A section of the run's profile; the usual one when absent or of other keys than today's."""
+    """Return a section of the run's profile; the default section if the record lacks it or has other keys."""
     profile = info.settings.get("profile")
     try:
         return kind.model_validate(profile[name]) if isinstance(profile, dict) and name in profile else kind()
@@ -30,16 +31,16 @@ def section(info: RunInfo, name: str, kind: type[AnySection]) -> AnySection:
 
 
 def looks(rules: Processes) -> tuple[int, ...]:
-    """Numbers of processes at which the data is looked at; the last is the maximum, where the run ends in any case."""
+    """Return the numbers of processes at which the data is examined; the last is the maximum."""
     return (*sorted({look for look in rules.looks if rules.minimum <= look < rules.maximum}), rules.maximum)
 
 
 def alpha_at(rules: Processes, processes: int) -> float:
-    """Family-wise error that the look at this many processes may spend.
+    """Return the family-wise error that the look at this number of processes may spend.
 
-    By a share of the whole that grows with the square of the processes (Kim & DeMets 1987, rho = 2): early looks find
-    what is clear, and most of the error is left for the last one, where what is close is decided. A count between two
-    looks (an interrupted run) is the next look, taken early.
+    The spent share grows with the square of the number of processes (Kim & DeMets 1987, rho = 2). Early looks decide
+    clear differences and most of the error remains for the last look. A number between two looks, as in an interrupted
+    run, counts as the next look.
     """
     counts = looks(rules)
     index = next((i for i, look in enumerate(counts) if look >= processes), len(counts) - 1)
@@ -50,10 +51,10 @@ def alpha_at(rules: Processes, processes: int) -> float:
 def undecided(
     trials: Sequence[Trial], expected: Sequence[tuple[str, str]], rules: Processes
 ) -> Sequence[tuple[str, str]]:
-    """What needs another process, of the (implementation, test type) expected; empty when the run is done.
+    """Return which of the expected (implementation, test type) need another process; empty if the run is done.
 
-    Past looks are replayed: what was decided at one stays decided, and a resumed run stops where the uninterrupted one
-    would have.
+    Past looks are replayed. A decision made at a look is final, so a resumed run stops where an uninterrupted run
+    would have stopped.
     """
     done = 1 + max((trial.process for trial in trials), default=-1)
     waiting = expected if done < rules.maximum else ()
@@ -68,7 +69,7 @@ def undecided(
 def _at_look(
     cells: Mapping[Key, Cell], expected: Sequence[tuple[str, str]], rules: Processes, alpha: float
 ) -> set[tuple[str, str]]:
-    """What is undecided at a look: rows of the headline tables, and what has no figure there."""
+    """Return what is undecided at a look: rows of the headline tables, and expected rows without a figure."""
     tables: dict[str, dict[str, Cell]] = {kind: {} for _, kind in expected}
     every = by_type(cells)
     for name, kind in expected:
@@ -86,8 +87,8 @@ def _at_look(
     return found
 
 
-def _open(table: Means, rules: Processes, alpha: float) -> Iterator[str]:
-    """Rows whose order against a neighbour is neither decided nor known to be a tie within the half-width."""
+def _open(table: RowMeans, rules: Processes, alpha: float) -> Iterator[str]:
+    """Yield rows whose order relative to a neighbour is neither decided nor a tie within the target half-width."""
     narrow, order = np.log1p(rules.half_width), np.argsort(table.mean)
     if len(order) == 1 and not table.half_width()[0] <= narrow:
         yield table.names[0]

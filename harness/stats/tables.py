@@ -1,4 +1,4 @@
-"""All tables of a run by one metric: fitted together, then each with estimates, places, rank intervals and ratios."""
+"""All tables of a run for a metric: fitted together, then ranked separately."""
 
 import math
 from collections import defaultdict
@@ -10,101 +10,115 @@ from typing import TypeVar
 
 import numpy as np
 
-from harness.stats import fit, pairs
-from harness.stats.fit import CONFIDENCE, MOST_WIDTH, Fitted, Means, Place, Prior
+from harness.stats import moderation, pairs
 from harness.stats.model import Estimate, GoalRow, OrderRow, RankInterval, Ratio, Row, Standing
+from harness.stats.moderation import CONFIDENCE, MAX_HALF_WIDTH, Prior, RowMeans, moderated_means
+from harness.stats.table_fit import Position, TableFit, fit_additive, fit_values
 from harness.stats.values import Cell, Key, Metric, shown
-from harness.stats.variances import Matrix
+from harness.stats.variances import FloatArray
 
-ONLY = ""  # the table of a metric that has one
+ONLY = ""  # key of the table of a metric that has one table
 AnyRow = TypeVar("AnyRow", Row, GoalRow, OrderRow)
-Values = Mapping[str, Mapping[Place, float]]  # of a table: by row, by process and round
+TableValues = Mapping[str, Mapping[Position, float]]  # by row name, then by process and round
 
 
 @dataclass(frozen=True)
 class Tables:
-    """Positive values of every table; what all of them teach of variances holds for each."""
+    """Positive values of every table of a run. The variances of all tables moderate those of each."""
 
-    values: Mapping[Hashable, Values]
-    deployments: Mapping[int, int] = field(default_factory=dict)  # process -> deployment of a merged run: the unit then
+    values: Mapping[Hashable, TableValues]
+    deployments: Mapping[int, int] = field(default_factory=dict)  # process -> deployment, for a merged run
 
     @classmethod
     def of(cls, cells: Mapping[Key, Cell], metric: Metric, deployments: Mapping[int, int] | None = None) -> "Tables":
-        """A table for each test type and load; cells that neither teach nor are compared are left out by the caller."""
-        found: defaultdict[Hashable, dict[str, Mapping[Place, float]]] = defaultdict(dict)
+        """Group cells into one table for each test type and load."""
+        by_table: defaultdict[Hashable, dict[str, Mapping[Position, float]]] = defaultdict(dict)
         for (name, kind, load), cell in cells.items():
-            found[kind, load][name] = cell.values(metric)
-        return cls(found, deployments or {})
+            by_table[kind, load][name] = cell.values(metric)
+        return cls(by_table, deployments or {})
 
     @cached_property
-    def fits(self) -> Mapping[Hashable, Fitted]:
-        """Each table before its run's variances are known."""
-        return {spot: self.fit(rows) for spot, rows in self.values.items()}
+    def fits(self) -> Mapping[Hashable, TableFit]:
+        """The fit of each table, before the variances of the run are known."""
+        return {key: self.fit(rows) for key, rows in self.values.items()}
 
     @cached_property
     def prior(self) -> Prior:
-        """What they teach of their variances."""
-        return fit.prior(list(self.fits.values()))
+        """The prior of variances from all tables."""
+        return moderation.estimate_prior(list(self.fits.values()))
 
-    def fit(self, rows: Values) -> Fitted:
-        """A further table, which teaches nothing."""
+    def fit(self, rows: TableValues) -> TableFit:
+        """Fit another table, which does not contribute to the prior."""
         if not self.deployments:
-            return fit.of_values(rows)
-        most = 1 + max((number for own in rows.values() for _, number in own), default=0)
-        moved = {
+            return fit_values(rows)
+        rounds_per_process = 1 + max((number for own in rows.values() for _, number in own), default=0)
+        by_deployment = {
             name: {
-                (self.deployments[process], process * most + number): value
+                (self.deployments[process], process * rounds_per_process + number): value
                 for (process, number), value in own.items()
                 if process in self.deployments
             }
             for name, own in rows.items()
         }
-        return fit.of_values(moved, merged=True)
+        return fit_values(by_deployment, merged=True)
 
-    def means(self, spot: Hashable = ONLY) -> Means:
-        """The rows of a table, ready to be compared."""
-        return fit.means(self.fits[spot], self.prior)
+    def means(self, key: Hashable = ONLY) -> RowMeans:
+        """Return the moderated means of a table's rows."""
+        return moderated_means(self.fits[key], self.prior)
 
-    def ratio(self, a: str, b: str, confidence: float, table: Hashable | Fitted = ONLY) -> Ratio | None:
-        """Row ``a`` over row ``b`` of a table, or of a further one; None where one has no figure."""
-        fitted = table if isinstance(table, Fitted) else self.fits.get(table)
+    def ratio(self, a: str, b: str, confidence: float, table: Hashable | TableFit = ONLY) -> Ratio | None:
+        """Return row ``a`` over row ``b`` of a table or of another fit; None if a row has no figure."""
+        fitted = table if isinstance(table, TableFit) else self.fits.get(table)
         if fitted is None or a not in fitted.names or b not in fitted.names:
             return None
-        compared = fit.means(fitted, self.prior)
-        one, other = (np.asarray([list(fitted.names).index(name)]) for name in (a, b))
-        return pairs.differences(compared, compared, one, other).ratios(confidence)[0]
+        compared = moderated_means(fitted, self.prior)
+        row_a, row_b = (np.asarray([list(fitted.names).index(name)]) for name in (a, b))
+        return pairs.differences(compared, compared, row_a, row_b).ratios(confidence)[0]
 
     def standings(
-        self, reference: str | None, table: Fitted | None = None, *,
+        self, reference: str | None, table: TableFit | None = None, *,
         alpha: float = 1 - CONFIDENCE, floor: float = 0.0, higher: bool,
     ) -> dict[str, Standing]:  # fmt: skip
-        """By row of the only table or another one.
+        """Rank the rows of a table; the default is the only table.
 
-        ``alpha``: the error of all its decisions; below ``floor``, the machine's relative noise, no pair differs.
+        Args:
+            reference: name of the row that ratios refer to.
+            table: another fit.
+            alpha: family-wise error of all decisions of the table.
+            floor: relative noise of the machine; rows closer than this are ties.
+            higher: whether a higher value is better.
         """
         table = table or self.fits[ONLY]
-        compared = fit.means(table, self.prior)
+        compared = moderated_means(table, self.prior)
         return placed(compared, estimates(table, compared), reference, alpha, floor, higher=higher)
 
 
-def estimates(table: Fitted, compared: Means) -> list[Estimate]:
-    """Of each row over its processes."""
-    widths = fit.as_shown(table, compared).half_width().tolist()
-    return [estimate(own[~np.isnan(own)], width) for own, width in zip(table.figures, widths, strict=True)]
+def estimates(table: TableFit, compared: RowMeans) -> list[Estimate]:
+    """Return each row's estimate over its processes."""
+    widths = moderation.standalone_means(table, compared).half_width().tolist()
+    return [estimate(own[~np.isnan(own)], width) for own, width in zip(table.displayed, widths, strict=True)]
 
 
 def alone(values: Mapping[int, float]) -> Estimate:
-    """The median of values by process with Student's interval of these alone."""
+    """Return the median of positive values by process, with Student's interval from these values only."""
     logs = np.log(list(values.values()))
-    own = fit.additive(logs[None], columns=False)
-    return estimate(logs, float(fit.half_width(own.variance * own.leverage, own.freedom, CONFIDENCE)[0]))
+    own = fit_additive(logs[None], columns=False)
+    half_width = moderation.student_half_width(own.variance * own.leverage, own.df, CONFIDENCE)
+    return estimate(logs, float(half_width[0]))
 
 
-def estimate(logs: Matrix, width: float) -> Estimate:
-    """The median over processes; its interval is about the geometric mean, widened where that misses the median."""
+def estimate(logs: FloatArray, width: float) -> Estimate:
+    """Return the median over processes with an interval around the geometric mean.
+
+    The interval is extended to the median where it does not contain it.
+
+    Args:
+        logs: natural logarithm of the value of each process.
+        width: half-width of the interval on the log scale.
+    """
     values, center = np.exp(logs), float(logs.mean())
     middle, low, high = float(np.median(values)), None, None
-    if width < MOST_WIDTH:
+    if width < MAX_HALF_WIDTH:
         low, high = min(math.exp(center - width), middle), max(math.exp(center + width), middle)
     return Estimate(median=middle, low=low, high=high, processes=len(values), values=tuple(values.tolist()))
 
@@ -112,16 +126,20 @@ def estimate(logs: Matrix, width: float) -> Estimate:
 def percentiles(
     loads: Iterable[tuple[int, Mapping[str, float], int]], points: Collection[str] | None = None
 ) -> dict[str, Estimate]:
-    """Over processes, of loads as (process, percentiles, answers): all or those ``points``.
+    """Return an estimate of each latency percentile over processes.
 
-    One that all loads of a process were too short for would be that of the others: it is left out.
+    A percentile is left out if one process has too few responses for it in all of its loads.
+
+    Args:
+        loads: (process, percentiles in seconds by name such as "99", number of responses) of each load.
+        points: the percentiles to return; None returns all.
     """
     values: defaultdict[str, defaultdict[int, list[float]]] = defaultdict(lambda: defaultdict(list))
     processes = set()
-    for process, found, answers in loads:
+    for process, of_load, responses in loads:
         processes.add(process)
-        for point, seconds in found.items():
-            if seconds > 0 and (points is None or point in points) and shown(point, answers):
+        for point, seconds in of_load.items():
+            if seconds > 0 and (points is None or point in points) and shown(point, responses):
                 values[point][process].append(seconds)
     return {
         point: alone({process: geometric_mean(each) for process, each in own.items()})
@@ -131,19 +149,28 @@ def percentiles(
 
 
 def best_first(rows: Iterable[AnyRow], standing: Callable[[AnyRow], Standing | None]) -> tuple[AnyRow, ...]:
-    """Ranked rows by their place, then the others by name."""
+    """Return ranked rows by position, then the other rows by name."""
 
-    def place(row: AnyRow) -> tuple[bool, int, str]:
+    def sort_key(row: AnyRow) -> tuple[bool, int, str]:
         own = standing(row)
         return own is None, own.position if own else 0, row.implementation
 
-    return tuple(sorted(rows, key=place))
+    return tuple(sorted(rows, key=sort_key))
 
 
 def placed(
-    compared: Means, shown: Sequence[Estimate], reference: str | None, alpha: float, floor: float, *, higher: bool
+    compared: RowMeans, shown: Sequence[Estimate], reference: str | None, alpha: float, floor: float, *, higher: bool
 ) -> dict[str, Standing]:
-    """Rows ranked by their shown medians, decided by their means."""
+    """Return the standing of each row: ordered by displayed median, decided by the means.
+
+    Args:
+        compared: the means that decide which rows differ.
+        shown: the displayed estimate of each row, in the same order.
+        reference: name of the row that ratios refer to.
+        alpha: family-wise error of all decisions.
+        floor: relative noise of the machine.
+        higher: whether a higher value is better.
+    """
     names = list(compared.names)
     if not names:
         return {}
@@ -163,9 +190,9 @@ def placed(
     }  # fmt: skip
 
 
-def ratios_to(compared: Means, name: str) -> Sequence[Ratio]:
-    """Every row over this one; itself is 1."""
+def ratios_to(compared: RowMeans, name: str) -> Sequence[Ratio]:
+    """Return the ratio of every row to the named row, whose own ratio is 1."""
     rows, to = np.arange(len(compared.mean)), list(compared.names).index(name)
-    found = pairs.differences(compared, compared, rows, np.full_like(rows, to)).ratios()
-    found[to] = Ratio(value=1.0, low=1.0, high=1.0)
-    return found
+    ratios = pairs.differences(compared, compared, rows, np.full_like(rows, to)).ratios()
+    ratios[to] = Ratio(value=1.0, low=1.0, high=1.0)
+    return ratios

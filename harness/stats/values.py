@@ -1,4 +1,4 @@
-"""From trials to the figures of a cell: which trials count, what each quantity reads of one, and what to flag."""
+"""Turns trials into the figures of a cell: which trials count, what each metric reads, and which flags apply."""
 
 import math
 from collections import Counter, defaultdict
@@ -9,19 +9,19 @@ from statistics import fmean, median
 
 from harness.plan.orders import CREATE
 from harness.records.models import Gate, Load, Outcome, ProcessRecord, RunInfo, Scenario, Trial
-from harness.stats.fit import Place
+from harness.stats.table_fit import Position
 
-PROVISIONAL_BELOW = 5  # processes: with fewer, intervals cover their nominal share but are wide
-WARM = 1.10  # of CPU per request: a process's figure against that of the later half of its trials
-PERCENTILES = ("50", "90", "99")  # of a row; all that there are stand with the trials
-BEYOND = 5  # requests that must be slower than a percentile for it to be shown
+PROVISIONAL_BELOW = 5  # processes; with fewer, intervals have their nominal coverage but are wide
+WARM = 1.10  # CPU per request of all trials / of the later half, above which a process was not warmed up
+PERCENTILES = ("50", "90", "99")  # of a row; trials record all percentiles
+MIN_REQUESTS_BEYOND = 5  # requests that must be slower than a percentile for it to be displayed
 
 Key = tuple[str, str, Load]  # implementation, test type, load
 
 
 @dataclass(frozen=True)
 class Metric:
-    """One quantity that can be ranked, of a trial or (``of_process``) of a process as a whole; None where unknown."""
+    """A quantity that can be ranked, read from a trial or (``of_process``) from a process; None where unknown."""
 
     higher: bool  # is better
     read: Callable[[Trial], float | None] = lambda _: None
@@ -29,7 +29,7 @@ class Metric:
 
 
 def create_times(trial: Trial) -> Mapping[float, int]:
-    """Of a scenario: how many "create order" took how many seconds from their due time; empty where unknown."""
+    """Return response times of "create order" in a scenario: seconds since the due time -> count."""
     counts: Counter[float] = Counter()
     for one in trial.arrivals.operations if trial.arrivals else ():
         if one.operation == CREATE and one.latency:
@@ -38,7 +38,10 @@ def create_times(trial: Trial) -> Mapping[float, int]:
 
 
 def percentile(trial: Trial, point: str) -> float | None:
-    """Seconds of the trial's latency; of a scenario those of "create order". None where too few were slower."""
+    """Return a latency percentile in seconds; None if too few requests were slower.
+
+    For a scenario it is the percentile of "create order". ``point`` is a name such as "99".
+    """
     if isinstance(trial.load, Scenario):
         counts = create_times(trial)
         total, passed = sum(counts.values()), 0
@@ -52,8 +55,8 @@ def percentile(trial: Trial, point: str) -> float | None:
 
 
 def shown(point: str, requests: int) -> bool:
-    """Whether enough requests are slower than a percentile ("99.9") for it to be one."""
-    return round(requests * (1 - float(point) / 100), 6) >= BEYOND
+    """Return whether enough requests are slower than a percentile such as "99.9" to display it."""
+    return round(requests * (1 - float(point) / 100), 6) >= MIN_REQUESTS_BEYOND
 
 
 def _mean(trial: Trial) -> float | None:
@@ -83,31 +86,31 @@ THROUGHPUT, CPU = METRICS["throughput"], METRICS["cpu-per-request"]
 
 @dataclass(frozen=True)
 class Cell:
-    """The trials of one implementation x test type x load that stand for it."""
+    """The trials of one implementation, test type and load."""
 
     trials: Sequence[Trial]
 
     @cached_property
     def kept(self) -> Sequence[Trial]:
-        """Those that passed their gates and had a good answer: without one there is no logarithm."""
+        """Trials that passed their validity checks and had a valid response; zero throughput has no logarithm."""
         return [trial for trial in self.trials if trial.throughput > 0 and trial.rankable]
 
     @cached_property
     def processes(self) -> tuple[int, ...]:
-        """Numbers of those that gave a figure."""
+        """Numbers of the processes that have a figure."""
         return tuple(sorted({trial.process for trial in self.kept}))
 
     @cached_property
     def objections(self) -> Sequence[Gate]:
-        """The gates that any of its trials did not pass."""
+        """Validity checks that a trial did not pass."""
         return [gate for trial in self.trials for gate in trial.gates if gate.outcome is not Outcome.PASS]
 
     @cached_property
     def warm(self) -> bool:
-        """Whether what its processes had of warming up left is too little to see in their figures.
+        """Whether the remaining warm-up of its processes is too small to affect their figures.
 
-        The figure of all trials is near that of their later half, on average over the processes. One with a single
-        trial is believed to be warm unless its warm-up saw CPU per request still fall.
+        On average over processes, the CPU per request of all trials is near that of their later half. A process with a
+        single trial counts as warm unless CPU per request was still falling during its warm-up.
         """
         costs: defaultdict[int, list[float]] = defaultdict(list)
         for trial in sorted(self.kept, key=lambda trial: trial.round):
@@ -120,7 +123,7 @@ class Cell:
 
     @property
     def flags(self) -> tuple[str, ...]:
-        """What to know of the figures: warm-up first, then the gates in the order seen."""
+        """Caveats of the figures: warm-up first, then validity checks in the order of trials."""
         words = [] if self.warm else ["not warmed up"]
         words += [gate.word for trial in self.kept for gate in trial.gates if gate.word]
         words += ["provisional"] if 0 < len(self.processes) < PROVISIONAL_BELOW else []
@@ -128,32 +131,32 @@ class Cell:
 
     @property
     def why_empty(self) -> str:
-        """Why no trial counts: the failed gates, the most frequent first."""
+        """Why no trial counts: the failed validity checks, the most frequent first."""
         failed = Counter(gate.word or gate.name for gate in self.objections if gate.outcome is Outcome.FAIL)
         return ", ".join(sorted(failed, key=lambda word: (-failed[word], word))) or "no valid response"
 
-    def values(self, metric: Metric) -> dict[Place, float]:
-        """By process and round."""
+    def values(self, metric: Metric) -> dict[Position, float]:
+        """Return the metric of each kept trial by process and round."""
         read = ((trial.process, trial.round, metric.read(trial)) for trial in self.kept)
         return {(process, number): value for process, number, value in read if value}
 
     def by_process(self, metric: Metric) -> dict[int, float]:
-        """Geometric means over the rounds of each process."""
+        """Return the geometric mean over the rounds of each process."""
         logs: defaultdict[int, list[float]] = defaultdict(list)
         for (process, _), value in sorted(self.values(metric).items()):
             logs[process].append(math.log(value))
         return {process: math.exp(math.fsum(each) / len(each)) for process, each in logs.items()}
 
     def median(self, metric: Metric) -> float | None:
-        """Over processes."""
-        found = self.by_process(metric)
-        return median(found.values()) if found else None
+        """Return the median over processes; None without a figure."""
+        by_process = self.by_process(metric)
+        return median(by_process.values()) if by_process else None
 
 
 def collect(trials: Iterable[Trial]) -> dict[Key, Cell]:
-    """All cells; what a witness saw and loads at other rates stand for none."""
+    """Group trials into cells; trials of the witness and of rate searches belong to no cell."""
     groups: defaultdict[Key, list[Trial]] = defaultdict(list)
-    loads: dict[tuple[object, ...], Load] = {}  # a record's own hash and comparison would be a third of the time
+    loads: dict[tuple[object, ...], Load] = {}  # hashing the records themselves takes a third of the time
     for trial in trials:
         if trial.purpose == "measure":
             plain = tuple(trial.load.__dict__.values())
@@ -161,42 +164,42 @@ def collect(trials: Iterable[Trial]) -> dict[Key, Cell]:
     return {key: Cell(members) for key, members in groups.items()}
 
 
-def by_start(processes: Iterable[ProcessRecord], metric: Metric) -> dict[str, dict[Place, float]]:
-    """What each process of an implementation shows as a whole; of those that were not interrupted."""
-    found: defaultdict[str, dict[Place, float]] = defaultdict(dict)
+def by_start(processes: Iterable[ProcessRecord], metric: Metric) -> dict[str, dict[Position, float]]:
+    """Return a metric of whole processes by implementation and process, without interrupted processes."""
+    values: defaultdict[str, dict[Position, float]] = defaultdict(dict)
     for record in processes:
         value = metric.of_process(record) if metric.of_process and record.status != "interrupted" else None
         if value:
-            found[record.implementation][record.process, 0] = value
-    return found
+            values[record.implementation][record.process, 0] = value
+    return values
 
 
 def by_type(cells: Mapping[Key, Cell]) -> dict[str, dict[str, dict[Load, Cell]]]:
-    """Test type -> implementation -> load."""
-    found: dict[str, dict[str, dict[Load, Cell]]] = defaultdict(lambda: defaultdict(dict))
+    """Return cells as test type -> implementation -> load -> cell."""
+    nested: dict[str, dict[str, dict[Load, Cell]]] = defaultdict(lambda: defaultdict(dict))
     for (name, kind, load), cell in cells.items():
-        found[kind][name][load] = cell
-    return found
+        nested[kind][name][load] = cell
+    return nested
 
 
 def deployments_of(info: RunInfo) -> dict[int, int]:
-    """Which deployment each process of a merged run was measured on; empty for a run of one."""
+    """Return the deployment of each process of a merged run; empty for a run of one deployment."""
     if len(info.sets) < 2:
         return {}
     return {process: index for index, one in enumerate(info.sets) for process in one.processes}
 
 
 def best_load(cells: Mapping[Load, Cell]) -> Load | None:
-    """The load with the highest median throughput, decided once over all processes: else it would be a best of N."""
+    """Return the load with the highest median throughput over all processes, so that it is not a best of N."""
     known = {load: cell.median(THROUGHPUT) for load, cell in cells.items() if cell.kept}
     return max(known, key=lambda load: (known[load] or 0.0, -load.connections)) if known else None
 
 
 def headline_load(cells: Mapping[str, Mapping[Load, Cell]]) -> Load | None:
-    """The load of a test type that a reader sees first, of cells by implementation; None: each one's best.
+    """Return the load of a test type's headline table; None means each implementation's best load.
 
-    Where a test sweeps the query count, the highest count; else the load that was visited most often, where that
-    is one; of factors of arrivals that were, the highest at which most have figures.
+    A test type that sweeps the query count uses the highest count. Others use the load that was visited most often, if
+    it is unique. Scenarios use the highest factor at which most implementations have figures.
     """
     loads: dict[Load, list[Cell]] = defaultdict(list)
     for own in cells.values():

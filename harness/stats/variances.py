@@ -1,4 +1,4 @@
-"""How unlike variances are: which are far above the others, and how far the rest keeps together."""
+"""How much the variances of servers differ from each other: outliers, and the prior of the others."""
 
 from collections.abc import Hashable, Sequence
 
@@ -6,82 +6,97 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-Matrix = NDArray[np.float64]
-Rows = NDArray[np.bool_]
+FloatArray = NDArray[np.float64]
+BoolArray = NDArray[np.bool_]
 
-# What a run teaches of how unlike servers' variances are, taken at a low quantile of a bootstrap over servers: too sure
-# by chance, all of a run's intervals would be too narrow at once.
-TEACHERS = 4  # servers; fewer teach nothing
-RESAMPLES, CAUTION = 200, 0.10
-OUTLIER = 0.001  # over all rows of a table: a variance as far above the others' speaks for itself
-SMALLEST = 1e-5  # of the typical variance: equal figures have a variance of 0, and no logarithm of it
+MIN_SERVERS_FOR_PRIOR = 4  # servers with a variance of their own; fewer say nothing about how much servers differ
+# An overestimated prior_df makes every interval of a run too narrow at once. The estimate is therefore a low quantile
+# of a bootstrap over servers.
+BOOTSTRAP_RESAMPLES = 200
+BOOTSTRAP_QUANTILE = 0.10
+TABLE_OUTLIER_ALPHA = 0.001  # family-wise error over the rows of a table when a variance is called an outlier
+MIN_RELATIVE_VARIANCE = 1e-5  # of the typical variance; equal figures have variance 0, which has no logarithm
 
 
-def likeness_of(tables: Sequence[tuple[Sequence[str], Matrix, Matrix]]) -> float:
-    """d0: how far rows' variances scatter about those of their tables, beyond what chance adds (Smyth 2004).
+def estimate_prior_df(tables: Sequence[tuple[Sequence[str], FloatArray, FloatArray]]) -> float:
+    """Return the degrees of freedom d0 of the scaled inverse chi-squared prior of servers' variances.
 
-    Of tables with (names, variances, degrees of freedom); those of too few servers teach what they do together.
+    The estimate compares how much log variances scatter around the mean of their table with the scatter that chance
+    alone adds (Smyth 2004, Stat. Appl. Genet. Mol. Biol. 3). Tables with too few servers are pooled into one.
+
+    Args:
+        tables: for each table, the names, variances and degrees of freedom of its rows; equal lengths.
+
+    Returns:
+        d0 > 0; infinity when all variances look equal; NaN when too few servers have a variance.
     """
-    together = [np.concatenate(each) for each in zip(*tables, strict=True)] if tables else []
-    if together and max(len(names) for names, _, _ in tables) < TEACHERS:
-        tables = [(range(len(together[0])), together[1], together[2])]  # type: ignore[list-item]
-    squares: list[Matrix] = []
-    chance: list[Matrix] = []
+    pooled = [np.concatenate(each) for each in zip(*tables, strict=True)] if tables else []
+    if pooled and max(len(names) for names, _, _ in tables) < MIN_SERVERS_FOR_PRIOR:
+        tables = [(range(len(pooled[0])), pooled[1], pooled[2])]  # type: ignore[list-item]
+    squares: list[FloatArray] = []
+    expected_squares: list[FloatArray] = []
     names: list[Hashable] = []
-    for own, variance, freedom in tables:
-        kept = (freedom > 0) & np.isfinite(variance) & ~outliers(variance, freedom)
-        if kept.sum() < TEACHERS:
+    for row_names, variance, df in tables:
+        used = (df > 0) & np.isfinite(variance) & ~variance_outliers(variance, df)
+        if used.sum() < MIN_SERVERS_FOR_PRIOR:
             continue
-        score = _scores(variance[kept], freedom[kept])
+        score = _log_variance_scores(variance[used], df[used])
         squares.append((score - score.mean()) ** 2 * len(score) / (len(score) - 1))
-        chance.append(special.polygamma(1, freedom[kept] / 2))
-        names.extend(np.asarray(own)[kept].tolist())
+        expected_squares.append(special.polygamma(1, df[used] / 2))
+        names.extend(np.asarray(row_names)[used].tolist())
     if not names:
         return np.nan
-    seen, by_chance = np.concatenate(squares), np.concatenate(chance)
+    observed, by_chance = np.concatenate(squares), np.concatenate(expected_squares)
     _, cluster = np.unique(np.asarray(names), return_inverse=True)
-    sums = np.stack([np.bincount(cluster, each) for each in (seen, by_chance, np.ones_like(seen))], axis=1)
-    drawn = np.random.default_rng(len(seen)).multinomial(len(sums), np.full(len(sums), 1 / len(sums)), size=RESAMPLES)
-    total = drawn @ sums
-    # Few rows may look alike by chance: the variance of a variance of so many scores, were all true ones the same.
-    least = by_chance.mean() * np.sqrt(2 / max(len(seen) - 1, 1))
-    freedoms = _freedom_of(np.maximum((total[:, 0] - total[:, 1]) / total[:, 2], least))
-    return float(np.quantile(freedoms, CAUTION, method="lower"))
+    sums = np.stack([np.bincount(cluster, each) for each in (observed, by_chance, np.ones_like(observed))], axis=1)
+    rng = np.random.default_rng(len(observed))
+    drawn = rng.multinomial(len(sums), np.full(len(sums), 1 / len(sums)), size=BOOTSTRAP_RESAMPLES)
+    totals = drawn @ sums
+    # Few variances may look equal by chance. The excess is at least its own standard error under equal variances.
+    min_excess = by_chance.mean() * np.sqrt(2 / max(len(observed) - 1, 1))
+    prior_dfs = _inverse_trigamma_df(np.maximum((totals[:, 0] - totals[:, 1]) / totals[:, 2], min_excess))
+    return float(np.quantile(prior_dfs, BOOTSTRAP_QUANTILE, method="lower"))
 
 
-def _scores(variance: Matrix, freedom: Matrix) -> Matrix:
-    """Log variances, freed of what the chance of their degrees of freedom adds on average."""
-    typical = float(np.median(variance[variance > 0])) if (variance > 0).any() else 1.0
-    kept = np.maximum(variance, SMALLEST * typical)
-    return np.asarray(np.log(kept) - special.digamma(freedom / 2) + np.log(freedom / 2))
+def variance_outliers(variance: FloatArray, df: FloatArray) -> BoolArray:
+    """Return which rows have a variance far above that of the others.
 
-
-LOG_FREEDOM = np.linspace(-7, 22, 29_000)
-LOG_TRIGAMMA = np.log(special.polygamma(1, np.exp(LOG_FREEDOM) / 2))
-
-
-def _freedom_of(excess: Matrix) -> Matrix:
-    """d0 with trigamma(d0 / 2) = excess (Smyth 2004, appendix), between points a thousandth apart."""
-    return np.where(
-        excess <= 1e-9, np.inf, np.exp(np.interp(-np.log(np.maximum(excess, 1e-9)), -LOG_TRIGAMMA, LOG_FREEDOM))
-    )
-
-
-def outliers(variance: Matrix, freedom: Matrix) -> Rows:
-    """Rows whose variance is far above the others': F against a provisional prior from median and quartiles.
-
-    They speak for themselves and teach nothing (after Phipson et al. 2016, Ann. Appl. Stat. 10).
+    An F test against a provisional prior, which is estimated from the median and the quartiles of the log variances
+    (after Phipson et al. 2016, Ann. Appl. Stat. 10). Outliers keep their own variance and do not inform the prior.
     """
-    kept = (freedom > 0) & np.isfinite(variance) & (variance > 0)
-    found = np.zeros(len(kept), dtype=bool)
-    count = int(kept.sum())
-    if count < 2 * TEACHERS:
-        return found
-    free = freedom[kept]
-    score = _scores(variance[kept], free)
-    low, middle, high = np.quantile(score, (0.25, 0.5, 0.75))
-    excess = ((high - low) / 1.349) ** 2 - float(special.polygamma(1, free / 2).mean())
-    weight = min(float(_freedom_of(np.asarray([excess]))[0]), 1e6)
-    scale = np.exp(middle - special.digamma(weight / 2) + np.log(weight / 2))
-    found[np.flatnonzero(kept)] = special.fdtrc(free, weight, variance[kept] / scale) < OUTLIER / count
-    return found
+    used = (df > 0) & np.isfinite(variance) & (variance > 0)
+    is_outlier = np.zeros(len(used), dtype=bool)
+    count = int(used.sum())
+    if count < 2 * MIN_SERVERS_FOR_PRIOR:
+        return is_outlier
+    own_df = df[used]
+    score = _log_variance_scores(variance[used], own_df)
+    lower_quartile, middle, upper_quartile = np.quantile(score, (0.25, 0.5, 0.75))
+    iqr_of_standard_normal = 1.349
+    sampling_variance = float(special.polygamma(1, own_df / 2).mean())
+    excess = ((upper_quartile - lower_quartile) / iqr_of_standard_normal) ** 2 - sampling_variance
+    prior_df = min(float(_inverse_trigamma_df(np.asarray([excess]))[0]), 1e6)
+    scale = np.exp(middle - special.digamma(prior_df / 2) + np.log(prior_df / 2))
+    p_values = special.fdtrc(own_df, prior_df, variance[used] / scale)
+    is_outlier[np.flatnonzero(used)] = p_values < TABLE_OUTLIER_ALPHA / count
+    return is_outlier
+
+
+def _log_variance_scores(variance: FloatArray, df: FloatArray) -> FloatArray:
+    """Return log variances minus the bias that their degrees of freedom cause (Smyth 2004, section 6.2)."""
+    typical = float(np.median(variance[variance > 0])) if (variance > 0).any() else 1.0
+    bounded = np.maximum(variance, MIN_RELATIVE_VARIANCE * typical)
+    return np.asarray(np.log(bounded) - special.digamma(df / 2) + np.log(df / 2))
+
+
+_LOG_DF_GRID = np.linspace(-7, 22, 29_000)
+_LOG_TRIGAMMA_GRID = np.log(special.polygamma(1, np.exp(_LOG_DF_GRID) / 2))
+
+
+def _inverse_trigamma_df(excess: FloatArray) -> FloatArray:
+    """Return d0 with trigamma(d0 / 2) = excess (Smyth 2004, appendix), interpolated on a grid of log d0.
+
+    The step of the grid is 0.001. An excess of zero or less gives infinity.
+    """
+    log_excess = np.log(np.maximum(excess, 1e-9))
+    return np.where(excess <= 1e-9, np.inf, np.exp(np.interp(-log_excess, -_LOG_TRIGAMMA_GRID, _LOG_DF_GRID)))

@@ -1,16 +1,16 @@
-"""Why an implementation x test type is not ranked, whatever it measured, and what else to know of it. Pure."""
+"""Why an implementation is not ranked in a test type, and the caveats of its figures."""
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
 from harness.records.models import CheckResult, Outcome, ProcessRecord, RunInfo, Trial, Verdict
 
-SERVER = "http"  # verdicts of a server as a whole, not of one test type
+SERVER = "http"  # key of the verdict on the whole server rather than on one test type
 Key = tuple[str, str]  # implementation, test type
 
 
 def is_ranked(info: RunInfo) -> bool:
-    """Whether the run's profile measures well enough to rank by: ``smoke`` only checks that things run."""
+    """Return whether the run's profile ranks implementations; ``smoke`` only checks that they run."""
     profile = info.settings.get("profile")
     return not (isinstance(profile, dict) and profile.get("ranked") is False)
 
@@ -18,11 +18,11 @@ def is_ranked(info: RunInfo) -> bool:
 def unranked(
     info: RunInfo, trials: Sequence[Trial], processes: Sequence[ProcessRecord], verdicts: Sequence[Verdict]
 ) -> dict[Key, str]:
-    """The reasons; absent where nothing speaks against it."""
+    """Return the reason for each (implementation, test type) that is not ranked."""
     reasons: dict[Key, str] = {}
     for key, result in _objections(trials):
         if result.outcome is Outcome.FAIL:
-            reasons[key] = f"wrong answers under load: {result.check}"
+            reasons[key] = f"wrong responses under load: {result.check}"
     for verdict in verdicts:
         if verdict.outcome is Outcome.FAIL:
             failed = [f": {result.check}" for result in verdict.results if result.outcome is Outcome.FAIL]
@@ -42,19 +42,19 @@ def unranked(
 
 
 def caveats(info: RunInfo, trials: Sequence[Trial], verdicts: Sequence[Verdict]) -> dict[Key, tuple[str, ...]]:
-    """What is measured under other terms than this project's own.
+    """Return what was measured under conditions that differ from this project's rules.
 
-    Violations of its rules that TechEmpower's do not ask for (each check once), base images that are stand-ins,
-    privileges beyond a container's usual ones, and answers of which none was looked at under load.
+    These are violations of rules that TechEmpower does not have (each check once), stand-in base images, extra
+    privileges of a container, and trials without a check of responses under load.
     """
-    found = [*_objections(trials)]
-    found += [((one.implementation, one.test_type), result) for one in verdicts for result in one.results]
+    results = [*_objections(trials)]
+    results += [((one.implementation, one.test_type), result) for one in verdicts for result in one.results]
     waived: defaultdict[Key, set[str]] = defaultdict(set)
-    for key, result in found:
+    for key, result in results:
         if result.waived:
             waived[key].add(result.check)
-    looked_at = {(trial.implementation, trial.test_type): False for trial in trials}
-    looked_at |= {(t.implementation, t.test_type): True for t in trials if t.evidence is not None}
+    audited = {(trial.implementation, trial.test_type): False for trial in trials}
+    audited |= {(t.implementation, t.test_type): True for t in trials if t.evidence is not None}
     flags: dict[Key, tuple[str, ...]] = {}
     for one in info.implementations:
         own = [f"built on stand-ins for {', '.join(one.build.stand_ins)}"] if one.build and one.build.stand_ins else []
@@ -62,11 +62,11 @@ def caveats(info: RunInfo, trials: Sequence[Trial], verdicts: Sequence[Verdict])
         for kind in one.test_types:
             broken = len(waived[one.name, kind] | waived[one.name, SERVER])
             rules = "TechEmpower's rules" + (f": {broken} of ours broken" if broken else "")
-            told = [rules, *own] if one.rules == "techempower" else own
-            if info.status != "running" and not looked_at.get((one.name, kind), True):
-                told = [*told, "not audited"]
-            if told:
-                flags[one.name, kind] = tuple(told)
+            caveats_of_type = [rules, *own] if one.rules == "techempower" else own
+            if info.status != "running" and not audited.get((one.name, kind), True):
+                caveats_of_type = [*caveats_of_type, "not audited"]
+            if caveats_of_type:
+                flags[one.name, kind] = tuple(caveats_of_type)
     return flags
 
 

@@ -14,9 +14,9 @@ import numpy as np
 from harness.records import store
 from harness.records.models import RunRecords
 from harness.report.tables import ratio
-from harness.stats import fit, pairs
-from harness.stats.fit import CONFIDENCE
+from harness.stats import pairs
 from harness.stats.model import Ratio
+from harness.stats.moderation import CONFIDENCE, pool_tables
 from harness.stats.tables import Tables
 from harness.stats.values import CPU, by_type, collect, headline_load
 
@@ -39,7 +39,7 @@ def beside(records: RunRecords, ours: str, theirs: Sequence[str]) -> Mapping[str
             found[kind] = both
             fits.append(tables.fits[spot])
     if fits:
-        joint = fit.together(fits, names, tables.prior)
+        joint = pool_tables(fits, names, tables.prior)
         first, second = (np.asarray([index]) for index in (0, 1))
         found["geometric mean"] = pairs.differences(joint, joint, first, second).ratios()[0]
     return found

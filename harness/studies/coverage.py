@@ -12,8 +12,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from harness.stats import fit, pairs
-from harness.stats.fit import Means
+from harness.stats import pairs
+from harness.stats.moderation import RowMeans, estimate_prior, moderated_means
+from harness.stats.table_fit import fit_logs
 from harness.studies.worlds import Logs, World, draw
 
 LEVEL = 0.05
@@ -64,12 +65,12 @@ class Result:
         return " | ".join("–" if np.isnan(share) else f"{share:.1%}" for share in shares)
 
 
-def compared(run: Sequence[Logs]) -> Means:
+def compared(run: Sequence[Logs]) -> RowMeans:
     """The first table of a run, by what all of them teach."""
     names = [f"s{server}" for server in range(len(run[0]))]
     columns = range(run[0].shape[1])
-    fits = [fit.fit(names, logs, columns) for logs in run]
-    return fit.means(fits[0], fit.prior(fits))
+    fits = [fit_logs(names, logs, columns) for logs in run]
+    return moderated_means(fits[0], estimate_prior(fits))
 
 
 def judge(world: World, runs: int, seed: int) -> Result:

@@ -14,8 +14,8 @@ from typing import Literal
 from harness.extras.gate.paired import BASE, COPY, HEAD, KEYS, SIDES, Metric, Paired, intervals, paired, together
 from harness.records.models import Closed, Outcome, Record, RunRecords, Trial
 from harness.stats.compare import ratio
-from harness.stats.fit import ASSUMED
 from harness.stats.model import Ratio
+from harness.stats.moderation import ASSUMED_SD
 from harness.stats.values import METRICS
 
 ALL = "all"  # the requests together, by their weights
@@ -99,7 +99,7 @@ def judge(
         tables[ALL] = together(tables, parts)
         shown[ALL] = RequestVerdict(request=ALL, verdict="cannot tell", metric=next(iter(shown.values())).metric)
     errors = ERROR / max(1, len(shown)), FLOOR_ERROR / max(1, len(shown))
-    sure = intervals(tables, 1 - errors[0], 1 - errors[1], luck=running * ASSUMED**2)
+    sure = intervals(tables, 1 - errors[0], 1 - errors[1], luck=running * ASSUMED_SD**2)
     few = {name: _few(records, name, tables.get(name), minutes) for name in shown}
     lasting = ONE_PROCESS if running else ""
     found = tuple(_decide(one, sure.get(name), fail_over, minutes, few[name], lasting) for name, one in shown.items())

@@ -4,14 +4,14 @@ import numpy as np
 import pytest
 
 from harness.stats import pairs
-from harness.stats.fit import Means
+from harness.stats.moderation import RowMeans
 
 
-def rows(means: list[float], error: float = 0.01, freedom: float = 1e6) -> Means:
+def rows(means: list[float], error: float = 0.01, df: float = 1e6) -> RowMeans:
     count = len(means)
-    return Means(
+    return RowMeans(
         names=[f"s{i}" for i in range(count)], mean=np.array(means), squared_error=np.full(count, error**2),
-        freedom=np.full(count, freedom), moderated=False,
+        df=np.full(count, df), moderated=False,
     )  # fmt: skip
 
 
@@ -36,8 +36,8 @@ def test_ranks_leave_open_what_is_not_decided() -> None:
 
 def test_moderated_variances_are_wider_in_the_tails() -> None:
     places = np.array([0]), np.array([1])
-    table = rows([0.0, 0.1], freedom=8.0)
-    alike = Means(**{**table.__dict__, "moderated": True})
+    table = rows([0.0, 0.1], df=8.0)
+    alike = RowMeans(**{**table.__dict__, "moderated": True})
     one, other = (pairs.differences(each, each, *places) for each in (table, alike))
     assert one.half_width(0.95)[0] == pytest.approx(2.306 * 0.01 * 2**0.5, rel=1e-3)
     assert pairs.differences(table, alike, *places).half_width(0.95)[0] == one.half_width(0.95)[0]

@@ -287,7 +287,7 @@ def test_what_failed_verification_or_answered_wrongly_under_load_has_no_rank() -
         (k, r.implementation): r.reason for k, t in ranking.test_types.items() for r in t.headline.rows if r.reason
     }
     assert reasons == {
-        ("db", "es4x"): "wrong answers under load: rows",
+        ("db", "es4x"): "wrong responses under load: rows",
         ("query", "vertx"): "verification failed: status-ok",
     }
     assert {score.implementation: score.missing for score in ranking.overall if score.missing} == {

@@ -8,7 +8,9 @@ import numpy as np
 import pytest
 from scipy import special
 
-from harness.stats import fit, pairs
+from harness.stats import moderation, pairs
+from harness.stats.moderation import RowMeans, estimate_prior, pool_tables
+from harness.stats.table_fit import fit_logs
 from harness.stats.tables import ONLY, Tables
 from harness.studies import coverage
 from harness.studies.worlds import World, draw
@@ -18,11 +20,11 @@ from harness.tests.stats.dense import dense, luck
 Values = dict[str, dict[tuple[int, int], float]]
 
 
-def compared(values: dict[str, dict[tuple[int, int], float]]) -> fit.Means:
+def compared(values: dict[str, dict[tuple[int, int], float]]) -> RowMeans:
     return Tables({ONLY: values}).means()
 
 
-def difference(table: fit.Means, one: str, other: str) -> pairs.Differences:
+def difference(table: RowMeans, one: str, other: str) -> pairs.Differences:
     places = [np.array([list(table.names).index(name)]) for name in (one, other)]
     return pairs.differences(table, table, places[0], places[1])
 
@@ -61,7 +63,7 @@ def test_one_that_scatters_beyond_the_others_is_told_from_one_four_times_as_fast
     }
     run = Tables({ONLY: drawn})
     place = run.standings(None, higher=False)["fastify"]
-    assert run.prior.wild.keys() == {"fastify"}
+    assert run.prior.variance_outliers.keys() == {"fastify"}
     assert 5 <= place.rank.low <= place.position <= place.rank.high <= 13
 
 
@@ -102,9 +104,9 @@ def test_windows_of_a_process_are_its_windows_and_no_further_processes() -> None
 def test_a_single_process_is_taken_to_differ_from_fresh_ones_by_five_per_cent() -> None:
     exact = {name: {(0, r): value for r in range(4)} for name, value in (("a", 100.0), ("b", 200.0))}
     found = difference(compared(exact), "b", "a")
-    assert found.squared_error[0] == pytest.approx(2 * fit.ASSUMED**2)
+    assert found.squared_error[0] == pytest.approx(2 * moderation.ASSUMED_SD**2)
     assert found.half_width(0.95)[0] == pytest.approx(
-        special.stdtrit(fit.CERTAIN, 0.975) * fit.ASSUMED * math.sqrt(2), rel=0.02
+        special.stdtrit(moderation.MAX_DF, 0.975) * moderation.ASSUMED_SD * math.sqrt(2), rel=0.02
     )
 
 
@@ -158,8 +160,8 @@ def test_a_run_teaches_how_unlike_the_variances_of_its_servers_are() -> None:
     names, dice, found = [f"s{i}" for i in range(20)], np.random.default_rng(3), []
     for unlike in (1.0, 0.0):  # half of them are e² times as noisy as the others
         noise = 0.02 * np.exp(unlike * np.where(np.arange(20) % 2, 1, -1))[:, None, None]
-        tables = [fit.fit(names, dice.normal(size=(20, 15, 1)) * noise, range(15)) for _ in range(2)]
-        found.append(fit.prior(tables).likeness)
+        tables = [fit_logs(names, dice.normal(size=(20, 15, 1)) * noise, range(15)) for _ in range(2)]
+        found.append(estimate_prior(tables).prior_df)
     assert found[0] < 4 < 20 < found[1]  # degrees of freedom
 
 
@@ -195,8 +197,8 @@ def test_the_mean_of_several_tables_knows_that_they_share_processes() -> None:
         generator, held = np.random.default_rng(6), []
         for _ in range(60):
             run = draw(world, generator)
-            fits = [fit.fit(list("abcd"), logs, range(5)) for logs in run]
-            joint = fit.together(fits, list("abcd"), fit.prior(fits))
+            fits = [fit_logs(list("abcd"), logs, range(5)) for logs in run]
+            joint = pool_tables(fits, list("abcd"), estimate_prior(fits))
             found = difference(joint, "a", "b")
             held.append(float(abs(found.value[0]) <= found.half_width(0.95)[0]))
             widths.setdefault(shared, []).append(found.half_width(0.95)[0])
@@ -252,8 +254,8 @@ def told(run: tuple[Values, ...], deployments: dict[int, int] | None = None) -> 
         for standings in [tables.standings("s1", each, alpha=0.04, floor=0.01 * place, higher=not place)]
     ]
     names = [name for name in fits[0].names if all(name in each.names for each in fits)]
-    joint = fit.together(fits, names, tables.prior) if len(fits) > 1 else None
-    mean = np.nan_to_num([joint.mean, joint.squared_error, joint.freedom] if joint else [], nan=-1).tolist()
+    joint = pool_tables(fits, names, tables.prior) if len(fits) > 1 else None
+    mean = np.nan_to_num([joint.mean, joint.squared_error, joint.df] if joint else [], nan=-1).tolist()
     return {"prior": asdict(tables.prior), "standings": found, "moderated": joint and joint.moderated, "mean": mean}
 
 

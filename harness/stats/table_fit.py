@@ -1,0 +1,181 @@
+"""Fits one table of log figures: row + round + process number + error, by least squares.
+
+Trials of one round are measured next to each other, so a round's effect is the state of the machine at that time.
+Removing the effects of rounds leaves one value for each process. Removing the effects of process numbers then takes
+out what all servers' processes with the same number share, such as drift of the machine.
+
+The process is the unit of every error. The windows of a process share its memory layout and compilation, so more
+windows do not replace another process (Kalibera & Jones 2013). In a run merged from several deployments the
+deployment is the unit, because each deployment may favour one server.
+"""
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import linalg, special
+
+from harness.stats.variances import MIN_SERVERS_FOR_PRIOR, BoolArray, FloatArray, variance_outliers
+
+Position = tuple[int, int]  # number of the process or deployment, number of the round within it
+
+# A missed effect of process numbers only widens intervals, so the F test may err towards removing the effect.
+COLUMN_EFFECT_ALPHA = 0.20
+
+
+@dataclass(frozen=True, kw_only=True)
+class RowVariances:
+    """How much the values of each row scatter. All arrays have one element for each row."""
+
+    variance: FloatArray  # of one value; NaN for a row with fewer than two values
+    df: FloatArray  # degrees of freedom of the variance
+    leverage: FloatArray  # variance of the row's mean / variance: 1 / count, more for a row that lacks columns
+
+    @property
+    def sum_of_squares(self) -> float:
+        """Residual sum of squares over all rows."""
+        return float(np.nansum(self.variance * self.df))
+
+    @cached_property
+    def outliers(self) -> BoolArray:
+        """Rows whose variance is an outlier of this table."""
+        return variance_outliers(self.variance, self.df)
+
+
+@dataclass(frozen=True, kw_only=True)
+class AdditiveFit(RowVariances):
+    """Additive effects of rows and columns, fitted by least squares."""
+
+    mean: FloatArray  # of each row, at an average column
+    adjusted: FloatArray  # rows x columns: the values minus the column effects
+
+
+def fit_additive(logs: FloatArray, *, columns: bool = True, excluded: BoolArray | None = None) -> AdditiveFit:
+    """Fit row and column effects; each row's residual degrees of freedom are reduced by its share of the columns.
+
+    A table with one row has no column effects.
+
+    Args:
+        logs: rows x columns; NaN where a value is missing.
+        columns: False fits row means only.
+        excluded: rows that do not inform the column effects. None finds variance outliers and excludes these.
+    """
+    present = ~np.isnan(logs)
+    count = present.sum(axis=1)
+    usable = count >= 2
+    informs = usable if excluded is None else usable & ~excluded
+    rows_of_column = present[informs].sum(axis=0)
+    estimable = (rows_of_column >= 2) & columns
+    effect = np.zeros(logs.shape[1])
+    with np.errstate(invalid="ignore", divide="ignore"):
+        leverage = 1 / count
+        if estimable.any():
+            design = present[:, estimable].astype(float)
+            used = np.where(estimable, logs, np.nan)[informs]
+            residuals = np.nan_to_num(used - np.nansum(logs[informs], axis=1, keepdims=True) / count[informs, None])
+            # Normal equations of the columns after eliminating the rows. They are singular: adding a constant to all
+            # columns and subtracting it from all rows changes nothing.
+            own = design[informs]
+            inverse = linalg.pinvh(np.diag(own.sum(axis=0)) - (own.T / count[informs]) @ own)
+            effect[estimable] = inverse @ residuals.sum(axis=0)[estimable]
+            effect -= effect[rows_of_column > 0].mean()
+            contrast = design / np.maximum(design.sum(axis=1, keepdims=True), 1) - 1 / estimable.sum()
+            leverage = leverage + np.einsum("ij,jk,ik->i", contrast, inverse, contrast)
+        adjusted = logs - effect
+        mean = np.nansum(adjusted, axis=1) / count
+        lost = np.where(present & estimable & informs[:, None], 1 / np.maximum(rows_of_column, 1), 0.0)
+        df = np.where(usable, (count - 1) * (1 - lost.sum(axis=1) / count), 0.0)
+        squares = np.nansum((adjusted - mean[:, None]) ** 2, axis=1)
+        variance = np.where(df > 0, squares / df, np.nan)
+    fitted = AdditiveFit(mean=mean, variance=variance, df=df, leverage=leverage, adjusted=adjusted)
+    if excluded is None and estimable.any() and fitted.outliers.any():
+        return fit_additive(logs, excluded=fitted.outliers)
+    return fitted
+
+
+@dataclass(frozen=True, kw_only=True)
+class TableFit:
+    """A table of one metric's natural logarithms, before the variances of its run are known."""
+
+    names: Sequence[str]  # of the rows
+    columns: Sequence[int]  # numbers of the processes, or of the deployments
+    values: FloatArray  # rows x columns: one value for each process, without the effects of rounds
+    displayed: FloatArray  # rows x columns: the values to display; of a merged run, without the column effects
+    processes: NDArray[np.int64]  # number of processes of each row
+    between: AdditiveFit  # of the values of processes
+    within: RowVariances  # of windows; its leverage is that of the value of one process
+
+
+def fit_values(values: Mapping[str, Mapping[Position, float]], *, merged: bool = False) -> TableFit:
+    """Fit positive values given by row name and position. Rows without values are left out.
+
+    Args:
+        values: by name, then by position.
+        merged: deployments take the place of processes; each is displayed at the average deployment.
+    """
+    names = [name for name, own in values.items() if own]
+    rounds: defaultdict[int, set[int]] = defaultdict(set)
+    for name in names:
+        for process, number in values[name]:
+            rounds[process].add(number)
+    columns = sorted(rounds)
+    index_of = {(process, number): (column, index) for column, process in enumerate(columns)
+                for index, number in enumerate(sorted(rounds[process]))}  # fmt: skip
+    array = np.full((len(names), max(len(columns), 1), max(map(len, rounds.values()), default=1)), np.nan)
+    for row, name in enumerate(names):
+        for position, value in values[name].items():
+            array[(row, *index_of[position])] = value
+    return fit_logs(names, np.log(array), columns, merged=merged)
+
+
+def fit_logs(names: Sequence[str], logs: FloatArray, columns: Sequence[int], *, merged: bool = False) -> TableFit:
+    """Remove the effects of rounds, then of process numbers.
+
+    Args:
+        names: of the rows.
+        logs: rows x processes x rounds; NaN where a value is missing.
+        columns: numbers of the processes.
+        merged: as for ``fit_values``.
+    """
+    of_processes = [fit_additive(logs[:, process, :]) for process in range(logs.shape[1])]
+    values = np.stack([each.mean for each in of_processes], axis=1)
+    df = np.sum([each.df for each in of_processes], axis=0)
+    squares = np.nansum([each.variance * each.df for each in of_processes], axis=0)
+    leverages = np.where(np.isnan(values), np.nan, np.stack([each.leverage for each in of_processes], axis=1))
+    with np.errstate(invalid="ignore", divide="ignore"):
+        variance = np.where(df > 0, squares / df, np.nan)
+    within = RowVariances(variance=variance, df=df, leverage=np.nanmean(leverages, axis=1))
+    return fit_process_values(names, columns, values, within, merged=merged)
+
+
+def fit_process_values(
+    names: Sequence[str], columns: Sequence[int], values: FloatArray, within: RowVariances, *, merged: bool = False
+) -> TableFit:
+    """Fit rows x processes with one value for each process.
+
+    Without variances of windows, the effects of process numbers are removed only where an F test finds them.
+    """
+    between = fit_additive(values)
+    if len(names) >= MIN_SERVERS_FOR_PRIOR and not within.df.any():
+        rows_only = fit_additive(values, columns=False)
+        between = between if _columns_differ(rows_only, between) else rows_only
+    return TableFit(
+        names=names, columns=columns, values=values, displayed=between.adjusted if merged else values,
+        processes=(~np.isnan(values)).sum(axis=1), between=between, within=within,
+    )  # fmt: skip
+
+
+def _columns_differ(rows_only: AdditiveFit, fitted: AdditiveFit) -> bool:
+    """Return whether columns have effects, by the F test of a two-way analysis of variance.
+
+    In a table with few rows this test depends on the pairs that the table decides, so callers must not use it there.
+    """
+    before, after = rows_only.sum_of_squares, fitted.sum_of_squares
+    df_before, df_after = float(rows_only.df.sum()), float(fitted.df.sum())
+    if df_after <= 0 or after <= 0 or df_before - df_after < 1:
+        return before > after
+    f_ratio = (before - after) / (df_before - df_after) / (after / df_after)
+    return float(special.fdtrc(df_before - df_after, df_after, f_ratio)) < COLUMN_EFFECT_ALPHA
