@@ -90,4 +90,4 @@ def started(command: Sequence[str], *, waits_for_go: bool = False) -> Iterator[G
     with tempfile.TemporaryFile() as output:
         child = process.Child(command, stdout=output, stdin=process.PIPE if waits_for_go else process.DEVNULL)
         with process.running(child):
-            yield GeneratorProgram(command, child, output, child.popen.stdin)
+            yield GeneratorProgram(command, child, output, child.stdin)
