@@ -66,7 +66,8 @@ def execute(request: dict[str, Any], files: list[int]) -> None:
     if request["uid"] is not None:
         become(request["uid"], request["gid"], [CAPABILITIES[right] for right in request["rights"]])
     command = [_bytes(word) for word in request["command"]]
-    os.execvpe(command[0], command, {_bytes(key): _bytes(value) for key, value in request["env"].items()})
+    environment = {_bytes(key): _bytes(value) for key, value in request["env"].items()}
+    os.execvpe(command[0], command, environment)  # noqa: S606
 
 
 def become(uid: int, gid: int, rights: list[int]) -> None:
@@ -390,7 +391,8 @@ def main(control: int, ledger: str, owner: str, home: str) -> None:
     guardian.end_all()
     environment = {"PYTHONPATH": home, "PYTHONSAFEPATH": "1", "PYTHONDONTWRITEBYTECODE": "1"}
     kept = {name: os.environ[name] for name in ("PATH", "TMPDIR", "LD_LIBRARY_PATH", "LANG") if name in os.environ}
-    os.execve(sys.executable, [sys.executable, "-P", "-m", "harness.host.leftovers", owner], kept | environment)
+    command = [sys.executable, "-P", "-m", "harness.host.leftovers", owner]
+    os.execve(sys.executable, command, kept | environment)  # noqa: S606
 
 
 if __name__ == "__main__":

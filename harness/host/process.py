@@ -297,7 +297,7 @@ def run(
     until = time.monotonic() + seconds
     with contextlib.ExitStack() as stack:
         path = log or stack.enter_context(ownership.scratch("output")) / "output"
-        output = stack.enter_context(path.open("ab"))
+        output = stack.enter_context(appended(path))
         if log:
             output.write(f"$ {shlex.join(command)}\n".encode())
             output.flush()
@@ -311,6 +311,12 @@ def run(
                 raise CommandTimeoutError(f"{shlex.join(command)}: still running after {seconds:.0f} s, stopped{where}")
         interruption.check()
         return Completed(status=status, stdout="" if log else path.read_bytes().decode(errors="replace"))
+
+
+def appended(log: Path) -> IO[bytes]:
+    """Open a log at its end; this user alone may read a new one, since programs print secrets."""
+    flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+    return os.fdopen(os.open(log, flags, 0o600), "ab")
 
 
 def bound(log: Path) -> None:

@@ -181,10 +181,7 @@ def spawn(
                 _send(_running().socket, request, [their_in, their_out, their_err, writer])
             passed.close()
             line = _line(report)
-            if line[:1] != b"P":
-                number = int(line[1:] or errno.ECHILD)
-                raise OSError(number, os.strerror(number) if line else "the guardian was killed; run again")
-            pid = int(line[1:])
+            pid = _pid(line)
             # One that has exited stays a zombie until its status has been taken: its pid is not another's.
             return Spawned(pid=pid, stdin=own_in, stdout=own_out, report=report, pidfd=os.pidfd_open(pid))
         except OSError:
@@ -224,6 +221,15 @@ def _line(pipe: int) -> bytes:
     return bytes(line[:-1])
 
 
+def _pid(line: bytes) -> int:
+    """Return the pid that the guardian reports; raises OSError with its reason if there is none."""
+    if not line:
+        raise OSError(errno.ECHILD, "the guardian of tfb's children was killed; run again")
+    if line[:1] != b"P":
+        raise OSError(int(line[1:]), os.strerror(int(line[1:])))
+    return int(line[1:])
+
+
 def _framed(body: bytes) -> bytes:
     return len(body).to_bytes(guardian.HEADER, "big") + body
 
@@ -246,7 +252,7 @@ def _request(order: Order) -> dict[str, object]:
 
 
 def _text(word: str) -> str:
-    """Encode a word so that it stands in JSON: a character for each byte. Raises OSError for what no program can get."""
+    """Encode a word for JSON, a character for each byte; raises OSError for a word that no program can be given."""
     try:
         encoded = os.fsencode(word)
     except UnicodeEncodeError as error:

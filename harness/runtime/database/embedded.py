@@ -65,7 +65,7 @@ class EmbeddedDatabase(RunDatabase):
             *("-D", str(self._scratch / "data"), "-p", str(self.address.port)),
             *("-c", "listen_addresses=127.0.0.1", "-c", f"unix_socket_directories={self._scratch}"),
         ]
-        with self.log.open("ab") as output:
+        with process.appended(self.log) as output:
             child = process.Child(
                 command,
                 cwd=self._scratch,
