@@ -11,6 +11,7 @@ import pwd
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from functools import cache
+from itertools import chain
 from pathlib import Path
 
 from harness.errors import EnvironmentLacksError
@@ -68,8 +69,8 @@ def claim() -> int:
     Raises EnvironmentLacksError if there is none.
     """
     busy = _uids_of_processes()
-    first: int = os.getpid() % len(UIDS)
-    for uid in (*UIDS[first:], *UIDS[:first]):
+    first = os.getpid() % len(UIDS)
+    for uid in chain(UIDS[first:], UIDS[:first]):
         if uid not in busy and not _known(uid) and _locked(uid):
             return uid
     raise EnvironmentLacksError(f"all uids from {UIDS[0]} to {UIDS[-1]} are in use: ./tfb clean --leftovers")

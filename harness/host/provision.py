@@ -82,8 +82,8 @@ def install_missing(wanted: Sequence[Need], consent: Consent, log: Path) -> tupl
     notes = [f"no Debian package can be called {kind}: install this tool by hand" for kind in unknown]
     wished = packages(missing)
     if consent != "yes":
-        command = f"{'sudo ' if root else ''}apt-get install {' '.join(wished)}"
-        return (*notes, f"To install: {command}") if wished else tuple(notes)
+        told = f"To install: {'sudo ' if root else ''}apt-get install {' '.join(wished)}"
+        return (*notes, told) if wished else tuple(notes)
     environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
     process.run([*root, apt, "update"], seconds=INSTALL_SECONDS, env=environment, log=log)
     _no_default_cluster()
