@@ -2,10 +2,20 @@
 
 import os
 import sys
-from typing import Any
 
-from harness.errors import Exit
-from harness.host import interruption
+# Before any other import: modules of the current folder, or of the caller's PYTHONPATH, are not tfb's. ./tfb starts
+# Python so that neither is searched, but an installed tfb, or ``python -m harness``, may have them first.
+_home = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))  # noqa: PTH120 - pathlib is not imported yet
+if not sys.flags.safe_path and sys.path and os.path.realpath(sys.path[0]) == os.path.realpath("") != _home:
+    del sys.path[0]
+if _theirs := os.environ.get("PYTHONPATH"):  # an empty folder in it is the current one
+    _foreign = {os.path.realpath(folder) for folder in _theirs.split(os.pathsep)} - {_home}
+    sys.path[:] = [folder for folder in sys.path if os.path.realpath(folder) not in _foreign]
+
+from typing import Any  # noqa: E402
+
+from harness.errors import Exit  # noqa: E402
+from harness.host import environment, interruption  # noqa: E402
 
 
 def open_streams() -> None:
@@ -23,6 +33,7 @@ def open_streams() -> None:
 def run() -> int:
     """The exit code; signals end the run in order, and whatever is left in the end is stopped."""
     open_streams()
+    environment.secure()
     try:
         try:
             interruption.install(lambda: _children("ask_all"), lambda: _children("kill_all"))

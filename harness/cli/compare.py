@@ -17,7 +17,7 @@ from harness.cli.flags import RunFlags, Texts, names, results_folder, runs
 from harness.cli.run import measured, settings
 from harness.cli.verbs import Asked
 from harness.errors import Exit, UsageError
-from harness.host import ownership, process
+from harness.host import accounts, ownership, process
 from harness.paths import INSTALLED, PROGRAM, REPOSITORY
 from harness.plan.config import Settings, Twins
 from harness.plan.service import FILE
@@ -116,7 +116,7 @@ def _of_commits(chosen: Settings, revision: str) -> tuple[RunRecords, RunRecords
         if process.run(git, seconds=120).status != 0:
             raise UsageError(f"--base: {revision!r} is no commit of this repository that holds a folder frameworks/")
         shutil.unpack_archive(archive, scratch)
-        scratch.chmod(0o755)  # servers run as somebody else
+        accounts.share(scratch)  # servers have accounts of their own
         twins = Twins(suffix=BASE, frameworks=(scratch / "frameworks",))
         return split(measured(replace(chosen, twins=twins)).records, BASE)
 

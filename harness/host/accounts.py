@@ -1,46 +1,159 @@
-"""As whom servers run where the harness is root: as no one in particular. Builds run as root."""
+"""The accounts of servers where tfb is root: a uid for each implementation, which no other program has.
 
+A server can neither signal, trace nor read another one, and ``tfb clean`` finds all processes of a killed run by uid.
+"""
+
+import atexit
+import fcntl
+import grp
 import os
 import pwd
-import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from functools import cache
+from itertools import chain
 from pathlib import Path
 
+from harness.errors import EnvironmentLacksError
 from harness.host import ownership, process
 from harness.host.process import Account
+from harness.paths import state_folder
 
-# systemd's range for services that have no account of their own: nobody's files belong to these numbers.
-UIDS = range(61184, 65520)
+# No account has these numbers: systemd leaves them free between its users of home and its dynamic users.
+UIDS = range(60578, 61184)
+LOCKS = Path("/run/tfb")  # a file for each number in use, which holds its owner; root's alone
 READS = "dac_read_search"  # reads and enters what root may: toolchains and builds lie in root's folders
 CACHE = ".cache"  # of a home: a server's own, never root's
 
 
-def of_servers(port: int | None) -> Account | None:
-    """The account of servers that listen on this port: no one's, whose only right is to read; None where not root."""
+class Pool:
+    """The accounts of one run's servers: each implementation keeps its uid, so that it finds its own files again."""
+
+    def __init__(self, rights: tuple[str, ...]) -> None:
+        self.rights = rights
+        self._of: dict[str, list[Account]] = {}
+        self._used = set[int]()
+
+    @contextmanager
+    def account(self, name: str) -> Iterator[Account]:
+        """Lend an account to a server of an implementation; a second server at the same time gets another one."""
+        known = self._of.setdefault(name, [])
+        account = next((each for each in known if each.uid not in self._used), None)
+        if account is None:
+            uid = claim()
+            account = Account(name=f"uid {uid}", uid=uid, gid=group(), rights=self.rights, alone=True)
+            known.append(account)
+        self._used.add(account.uid)
+        try:
+            yield account
+        finally:
+            self._used.discard(account.uid)
+
+
+def of_servers(port: int | None) -> Pool | None:
+    """Return the accounts of servers that listen on this port, whose only right is to read; None if tfb is not root."""
     if os.geteuid() != 0:
         return None
-    taken = {entry.pw_uid for entry in pwd.getpwall()}
-    # Another number for each harness: servers of one run must not reach another's.
+    return Pool((READS, "net_bind_service") if port is not None and port < 1024 else (READS,))
+
+
+@cache
+def group() -> int:
+    """Return the group of this tfb process's servers: for folders that they may enter and other accounts may not."""
+    return claim()
+
+
+def claim() -> int:
+    """Take a number that no account, no process and no other tfb uses, until this process ends.
+
+    Raises EnvironmentLacksError if there is none.
+    """
+    busy = _uids_of_processes()
     first = os.getpid() % len(UIDS)
-    uid = next(number for number in (*UIDS[first:], *UIDS[:first]) if number not in taken)
-    rights = (READS, "net_bind_service") if port is not None and port < 1024 else (READS,)
-    return Account(name=f"uid {uid}", uid=uid, gid=uid, rights=rights)
+    for uid in chain(UIDS[first:], UIDS[:first]):
+        if uid not in busy and not _known(uid) and _locked(uid):
+            return uid
+    raise EnvironmentLacksError(f"all uids from {UIDS[0]} to {UIDS[-1]} are in use: ./tfb clean --leftovers")
 
 
-def name_of(account: Account | None) -> str:
-    """As records name it; None is that of the harness."""
-    if account is not None:
-        return f"{account.name} ({', '.join(account.rights)})"
+def claimed() -> Iterator[tuple[int, str]]:
+    """Yield the numbers that some tfb has taken, with their owners; also those of owners that have been killed."""
+    for folder in _folders():
+        with suppress(OSError):
+            for file in sorted(folder.iterdir()):
+                if file.name.isdecimal() and int(file.name) in UIDS and not _known(int(file.name)):
+                    yield int(file.name), file.read_text(encoding="ascii", errors="replace").strip()
+
+
+def _folders() -> tuple[Path, ...]:
+    return (LOCKS, state_folder() / "uids")  # the second where /run cannot be written to
+
+
+def _locked(uid: int) -> bool:
+    """Lock the file of a number, and write this process into it."""
+    file = os.open(_lock_folder() / str(uid), os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(file)
+        return False
+    os.ftruncate(file, 0)
+    os.write(file, ownership.me().encode())
+    atexit.register(os.ftruncate, file, 0)  # the file stays open, and with it the lock, as long as this process lives
+    return True
+
+
+@cache
+def _lock_folder() -> Path:
+    for folder in _folders():
+        with suppress(OSError):
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            facts = folder.lstat()
+            if facts.st_uid == os.geteuid() and facts.st_mode & 0o170077 == 0o040000:
+                return folder
+    raise EnvironmentLacksError(f"{LOCKS}: the uids of servers need a folder here that root alone may enter: remove it")
+
+
+def _known(number: int) -> bool:
+    """Return whether an account or a group has this number."""
+    for known in (pwd.getpwuid, grp.getgrgid):
+        with suppress(KeyError):
+            known(number)
+            return True
+    return False
+
+
+def _uids_of_processes() -> set[int]:
+    found = set[int]()
+    for status in Path("/proc").glob("[0-9]*/status"):
+        with suppress(OSError):
+            lines = status.read_text(encoding="utf-8", errors="replace").splitlines()
+            ids = [line.split()[1:] for line in lines if line.startswith(("Uid:", "Gid:"))]
+            found |= {int(number) for numbers in ids for number in numbers}
+    return found
+
+
+def name_of(pool: Pool | None) -> str:
+    """Return what records say of an account; None is that of the harness."""
+    if pool is not None:
+        return f"a uid for each implementation ({', '.join(pool.rights)})"
     try:
         return pwd.getpwuid(os.geteuid()).pw_name
     except KeyError:
         return f"uid {os.geteuid()}"
 
 
+def share(folder: Path, *, listed: bool = True) -> None:
+    """Let this process's servers, and no other account, enter a folder of root's; ``listed``: and see its names."""
+    if os.geteuid() == 0:
+        with suppress(OSError):  # a container's root may not change groups: its servers are root as well
+            os.chown(folder, -1, group())
+            folder.chmod(0o750 if listed else 0o710)
+
+
 @contextmanager
 def home(account: Account | None) -> Iterator[dict[str, str]]:
-    """What a server of such an account has as its home, as its variables name it: a folder of its own.
+    """Make a home for a server's account, and yield the variables that name it.
 
     It shows what root's home holds, where toolchains look for what root installed, and may be written to: GraalVM's
     languages unpack their libraries there, and would be interpreted if they could not.
@@ -49,7 +162,8 @@ def home(account: Account | None) -> Iterator[dict[str, str]]:
         yield {}
         return
     with ownership.scratch("home") as folder:
-        folder.chmod(0o711)  # entered without a right of root's: GraalVM asks for the way to its files without it
+        # Entered without a right of root's: GraalVM asks for the way to its files without it.
+        share(folder, listed=False)
         own = folder / "home"
         (own / CACHE).mkdir(parents=True)
         for path in (own, own / CACHE):
@@ -63,8 +177,10 @@ def home(account: Account | None) -> Iterator[dict[str, str]]:
 
 
 def obstacle() -> str:
-    """Why this root can give no server such an account (a container's often cannot); empty where it can."""
-    if shutil.which("setpriv") is None:
-        return "setpriv is missing (package util-linux)"
-    done = process.run(["true"], seconds=10, account=Account(name="", uid=UIDS[0], gid=UIDS[0], rights=(READS,)))
-    return "" if done.status == 0 else f"setpriv: {done.stdout.strip()[:200]}"
+    """Return why this root can give no server such an account (a container's often cannot); empty where it can."""
+    try:
+        process.run(["true"], seconds=10, account=Account(name="", uid=UIDS[0], gid=UIDS[0], rights=(READS,)))
+        group()
+    except EnvironmentLacksError as error:
+        return str(error)
+    return ""

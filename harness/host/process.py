@@ -2,15 +2,12 @@
 
 import contextlib
 import ctypes
+import errno
 import itertools
 import logging
 import os
-import select
 import shlex
-import shutil
 import signal
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -22,45 +19,21 @@ from typing import IO
 import psutil
 
 from harness.errors import EnvironmentLacksError, TfbError
-from harness.host import interruption, ownership
-from harness.paths import REPOSITORY
+from harness.host import guardian, interruption, ownership, spawn
+from harness.host.spawn import DEVNULL, PIPE, Account
 from harness.plain_text import printable
 
+__all__ = ["DEVNULL", "PIPE", "Account", "Child", "Completed", "run", "running"]
 logger = logging.getLogger("tfb.process")
 
 STOP_SECONDS = 5.0  # what an implementation has to stop after SIGTERM
-DEVNULL, PIPE = subprocess.DEVNULL, subprocess.PIPE
 MARK = "TFB_CHILD"  # environment variable by which a daemon is known as a descendant of one child
 LOG_BYTES = 20 << 20  # of a program's log, as Docker keeps of a container's; of a command's output, too
 LOOK_SECONDS = 1.0  # between looks at the output of a command
-# A shell that waits, which takes a twentieth of Python's memory. ``bye`` is an orderly end; an end of file without it
-# is our death. cgroup.kill needs a hierarchy that a user may write to, and the parent-death signal reaches children
-# alone and goes off when a mere thread ends.
-GUARDIAN = 'trap "" HUP INT QUIT TERM; read word; [ "$word" = bye ] || exec "$0" -m harness.host.leftovers "$1"'
 _PR_SET_CHILD_SUBREAPER = 36
 _numbers = itertools.count(1)
 _starting = threading.Lock()  # a child of one thread is not yet among the living: it is no orphan for another
 _living: dict[int, "Child"] = {}  # started and not yet stopped, by pid
-_guardian: list["subprocess.Popen[bytes]"] = []  # at most one
-
-
-@dataclass(frozen=True, kw_only=True)
-class Account:
-    """An unprivileged account to run a child as."""
-
-    name: str
-    uid: int
-    gid: int
-    rights: tuple[str, ...] = ()  # capabilities that a child of it keeps, as setpriv names them; it can win no others
-
-
-def prefix(account: Account) -> tuple[str, ...]:
-    """What stands before a command to give it an account with rights, and no way to more."""
-    rights = "".join(f",+{right}" for right in account.rights)
-    return (
-        *("setpriv", f"--reuid={account.uid}", f"--regid={account.gid}", "--clear-groups", "--no-new-privs"),
-        *(f"--inh-caps=-all{rights}", f"--ambient-caps=-all{rights}", f"--bounding-set=-all{rights}", "--"),
-    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,7 +49,10 @@ class CommandTimeoutError(TfbError):
 
 
 class Child:
-    """A running program in a session of its own, so that Ctrl-C reaches the harness first and it stops in order."""
+    """A running program in a session of its own, so that Ctrl-C reaches the harness first and it stops in order.
+
+    The guardian starts it, and ends it with all its descendants if tfb is killed.
+    """
 
     def __init__(
         self,
@@ -84,72 +60,81 @@ class Child:
         *,
         cwd: Path | None = None,
         env: Mapping[str, str] | None = None,
-        stdin: int = subprocess.DEVNULL,
-        stdout: IO[bytes] | int = subprocess.DEVNULL,
-        stderr: IO[bytes] | int = subprocess.STDOUT,
+        stdin: int = DEVNULL,
+        stdout: IO[bytes] | int = DEVNULL,
+        stderr: IO[bytes] | int = spawn.STDOUT,
         account: Account | None = None,
         cpus: Sequence[int] | None = None,
+        isolated: bool = False,
+        first: signal.Signals = signal.SIGTERM,
     ) -> None:
+        """Start it.
+
+        Args:
+            command: The program and its arguments. Without a slash, the program is looked for on the PATH of ``env``.
+            cwd: The working directory; None: the one of tfb.
+            env: Its whole environment; None: the one of tfb.
+            stdin: DEVNULL, PIPE or a descriptor, as for ``stdout`` and ``stderr``.
+            stdout: Where its output goes.
+            stderr: Where its messages go; by default, where its output goes.
+            account: The account that it runs as; None: the one of tfb.
+            cpus: The CPUs that it may use; None: those of tfb.
+            isolated: Whether it cannot trace or signal processes that it has not started, where the kernel offers that.
+            first: The signal that asks it to stop. SIGINT is PostgreSQL's fast shutdown.
+
+        Raises:
+            EnvironmentLacksError: The program cannot be run.
+        """
         logger.info("start: %s", shlex.join(command))
-        self.command = tuple(command)
-        self.first = signal.SIGTERM  # what asks it to stop
+        self.command, self.account, self.first = tuple(command), account, first
         # Not later than it is born, in the kernel's ticks since the boot; one that has ended has no start to read.
         self.born = int(time.clock_gettime(time.CLOCK_BOOTTIME) * os.sysconf("SC_CLK_TCK"))
         self.mark = f"{ownership.me()}.{next(_numbers)}"
-        environment = os.environ if env is None else env
-        _require_program(command[0], cwd, environment.get("PATH"))
-        if account and account.rights:
-            command, account = [*prefix(account), *command], None
-        if cpus:
-            command = ["taskset", "-c", ",".join(map(str, cpus)), *command]
+        if cwd is not None and not cwd.is_dir():
+            raise EnvironmentLacksError(f"{command[0]}: its working directory {cwd} does not exist")
+        order = spawn.Order(
+            command=command,
+            env={**(os.environ if env is None else env), MARK: self.mark},
+            cwd=cwd,
+            account=account,
+            cpus=cpus,
+            isolated=isolated,
+            postmaster=first is signal.SIGINT,
+        )
         _adopt_orphans()
-        start_guardian()
+        self._stopped = False
         try:
             with interruption.held(), _starting:
-                self.popen = subprocess.Popen(
-                    command,
-                    cwd=cwd,
-                    env={**environment, MARK: self.mark},
-                    stdin=stdin,
-                    stdout=stdout,
-                    stderr=stderr,
-                    start_new_session=True,
-                    user=account.uid if account else None,
-                    group=account.gid if account else None,
-                    extra_groups=[] if account else None,
-                )
-                self.pid = self.popen.pid
-                self._pidfd = os.pidfd_open(self.pid)
+                self._spawned = spawn.spawn(order, stdin=stdin, stdout=stdout, stderr=stderr)
+                self.pid, self.stdin, self.stdout = self._spawned.pid, self._spawned.stdin, self._spawned.stdout
                 _living[self.pid] = self
-        except OSError as error:  # no permission, not a program, no memory
-            raise EnvironmentLacksError(f"{command[0]}: cannot be run: {error.strerror}") from error
+        except OSError as error:
+            raise EnvironmentLacksError(_why_not(command[0], cwd, error)) from error
         except KeyboardInterrupt:
             self.stop()
             raise
 
     def poll(self) -> int | None:
         """Exit status (negative: the signal), or None while it runs."""
-        return self.popen.poll()
+        return self._spawned.poll()
 
     def wait(self, seconds: float) -> int | None:
         """Wait at most that long; exit status or None. Wakes at once when the child ends, without polling."""
-        if self.popen.poll() is None:
-            select.select([self._pidfd], [], [], max(0.0, seconds))
-        return self.popen.poll()
+        return self._spawned.wait(seconds)
 
     def interrupt(self) -> None:
         """Send SIGINT to the child alone: wrk answers with the result so far."""
-        if self.popen.poll() is None:
-            self.popen.send_signal(signal.SIGINT)
+        if self.poll() is None:
+            self._spawned.send_signal(signal.SIGINT)
 
     def adopted(self) -> list[int]:
-        """Processes that left the tree and became children of the harness: they are still this child's work."""
+        """Return the processes that left the tree and were adopted: they are still this child's work."""
         return [pid for pid in _orphans() if _whose(pid) is self]
 
     def ask(self) -> None:
         """Ask it to stop, without waiting."""
-        if self.popen.poll() is None:
-            self.popen.send_signal(self.first)
+        if self.poll() is None:
+            self._spawned.send_signal(self.first)
 
     def kill(self) -> None:
         """Kill its process group: its own session, so that nobody else is in it."""
@@ -158,10 +143,10 @@ class Child:
 
     def stop(self, grace: float = STOP_SECONDS) -> None:
         """Ask, wait at most ``grace`` seconds, then kill whatever of the tree still runs; once only."""
-        if self._pidfd < 0:
+        if self._stopped:
             return  # its number may be another's by now
         try:
-            if self.popen.poll() is None:
+            if self.poll() is None:
                 logger.info("stop: pid %d (%s)", self.pid, Path(self.command[0]).name)
                 self.ask()
                 if self.wait(grace) is None:
@@ -173,10 +158,10 @@ class Child:
             self._kill_tree()
 
     def _kill_tree(self) -> None:
-        """Descendants whose parents have died are children of ours, or become that as their parents are killed."""
+        """Kill the descendants: those whose parents have exited are adopted by the guardian, or by this process."""
         tree = _tree(self.pid)[1:]
         self.kill()
-        self.popen.wait()
+        self.wait(STOP_SECONDS)
         # Killing a daemon hands us its children: look again, but not for ever.
         for _ in range(10):
             _kill(tree)
@@ -185,11 +170,15 @@ class Child:
                 break
             logger.warning("%d processes outlived their parents: killed", len(tree))
         _living.pop(self.pid, None)
-        if self.popen.stdin:
-            with contextlib.suppress(OSError):  # it may have ended with our last line unread
-                self.popen.stdin.close()
-        os.close(self._pidfd)
-        self._pidfd = -1
+        if self.account and self.account.alone and self.account.uid not in _uids():
+            spawn.sweep(self.account.uid)
+        self._spawned.close()
+        self._stopped = True
+
+
+def _uids() -> set[int]:
+    """Return the accounts of living children."""
+    return {child.account.uid for child in _living.values() if child.account}
 
 
 def _tree(pid: int) -> list[psutil.Process]:
@@ -207,27 +196,26 @@ def _kill(tree: Sequence[psutil.Process]) -> None:
     psutil.wait_procs(tree, timeout=2)
 
 
-def _require_program(program: str, cwd: Path | None, path: str | None) -> None:
-    """Raise EnvironmentLacksError for what is no program: what gives it an account or CPUs would say less."""
-    if cwd is not None and not cwd.is_dir():
-        raise EnvironmentLacksError(f"{program}: its working directory {cwd} does not exist")
-    place = Path(cwd or "", program) if "/" in program else program
-    if shutil.which(place, path=path) is None:
-        if "/" in program and Path(place).exists():
-            raise EnvironmentLacksError(f"{program}: cannot be run: Permission denied")
-        raise EnvironmentLacksError(f"{program}: not found; ./tfb doctor shows what is missing")
+def _why_not(program: str, cwd: Path | None, error: OSError) -> str:
+    """Return why a program could not be run."""
+    if error.errno == errno.ENOENT:
+        if "/" in program and Path(cwd or "", program).exists():
+            return f"{program}: cannot be run: the interpreter that its first line names does not exist"
+        return f"{program}: not found; ./tfb doctor shows what is missing"
+    return f"{program}: cannot be run: {error.strerror}"
 
 
 def _orphans() -> list[int]:
-    """Children of this process that it did not start: adopted from descendants that died, by its main thread.
+    """Return the adopted processes: those whose parents have exited, which the guardian or this process has now.
 
     Every child has a session of its own; what is in this process's session came from elsewhere.
     """
     found: list[int] = []
+    with _starting:
+        for parent in filter(None, (os.getpid(), spawn.guardian_pid())):
+            found += guardian.children(parent)
+        found = [pid for pid in found if pid not in _living]
     orphans = []
-    with _starting, contextlib.suppress(OSError):  # some sandboxes have no such file
-        children = Path(f"/proc/self/task/{os.getpid()}/children").read_text(encoding="ascii")
-        found = [pid for pid in map(int, children.split()) if pid not in _living]
     for pid in found:
         with contextlib.suppress(ProcessLookupError):
             if os.getsid(pid) != os.getsid(0):
@@ -236,16 +224,23 @@ def _orphans() -> list[int]:
 
 
 def _whose(pid: int) -> Child | None:
-    """The child whose work an orphan is, by the mark in its environment.
+    """Return the child whose work an orphan is, by its account, else by the mark in its environment.
 
-    One that has wiped it off is put down to the child that was started last before it, since that is when servers make
-    daemons of themselves.
+    One that has wiped the mark off is put down to the child that was started last before it, since that is when servers
+    make daemons of themselves.
     """
-    mark, born = None, int(ownership.start_of(pid) or 0)
+    mark, born, uid = None, int(ownership.start_of(pid) or 0), None
+    with contextlib.suppress(psutil.Error, OSError):  # it has ended
+        uid = psutil.Process(pid).uids().real
     with contextlib.suppress(psutil.Error, OSError):  # it has ended, or is another user's
         mark = psutil.Process(pid).environ().get(MARK)
-    latest_first = reversed(list(_living.values()))
-    return next((each for each in latest_first if (each.mark == mark if mark else each.born <= born)), None)
+
+    def made(child: Child) -> bool:
+        if child.account and child.account.alone:
+            return child.account.uid == uid
+        return child.mark == mark if mark else child.born <= born
+
+    return next((child for child in reversed(list(_living.values())) if made(child)), None)
 
 
 @contextlib.contextmanager
@@ -275,9 +270,7 @@ def stop_all() -> None:
     """Stop whatever is left, last started first; in the end no child of this process lives."""
     for child in reversed(list(_living.values())):
         child.stop()
-    while _guardian:
-        with contextlib.suppress(OSError, subprocess.TimeoutExpired):
-            _guardian.pop().communicate(b"bye\n", timeout=STOP_SECONDS)
+    spawn.end_guardian()
     _kill(_tree(os.getpid())[1:])
 
 
@@ -285,28 +278,6 @@ def stop_all() -> None:
 def _adopt_orphans() -> None:
     """Have the kernel make descendants whose parents have died our children (prctl(2)), so that none gets away."""
     ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
-
-
-def start_guardian() -> None:
-    """Have somebody who ends our children, known by their mark, and removes our folders, if we are killed.
-
-    In our session, so that it is not taken for a daemon of theirs, and in no process group that a terminal signals.
-    """
-    if _guardian:
-        return
-    environment = {name: value for name, value in os.environ.items() if name != MARK}
-    with interruption.held(), contextlib.suppress(OSError):
-        _guardian.append(
-            subprocess.Popen(
-                ["sh", "-c", GUARDIAN, sys.executable, ownership.me()],
-                cwd="/",
-                env={**environment, "PYTHONPATH": str(REPOSITORY)},
-                stdin=subprocess.PIPE,
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.DEVNULL,
-                process_group=0,
-            )
-        )
 
 
 def run(
@@ -326,7 +297,7 @@ def run(
     until = time.monotonic() + seconds
     with contextlib.ExitStack() as stack:
         path = log or stack.enter_context(ownership.scratch("output")) / "output"
-        output = stack.enter_context(path.open("ab"))
+        output = stack.enter_context(appended(path))
         if log:
             output.write(f"$ {shlex.join(command)}\n".encode())
             output.flush()
@@ -340,6 +311,12 @@ def run(
                 raise CommandTimeoutError(f"{shlex.join(command)}: still running after {seconds:.0f} s, stopped{where}")
         interruption.check()
         return Completed(status=status, stdout="" if log else path.read_bytes().decode(errors="replace"))
+
+
+def appended(log: Path) -> IO[bytes]:
+    """Open a log at its end; this user alone may read a new one, since programs print secrets."""
+    flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+    return os.fdopen(os.open(log, flags, 0o600), "ab")
 
 
 def bound(log: Path) -> None:

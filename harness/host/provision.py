@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from harness.errors import TfbError
 from harness.host import crates, process, toolchain
 from harness.host.toolchain import Tool
 from harness.paths import TOOLSET
@@ -61,7 +62,7 @@ def needs(
 
 
 def packages(wanted: Sequence[Need]) -> tuple[str, ...]:
-    """What apt would have to install for all that is missing, by name."""
+    """Return the names of what apt would have to install for all that is missing."""
     return tuple(sorted({p for n in wanted if n.tool is None for p in toolchain.packages(n.kind, n.condition)}))
 
 
@@ -77,19 +78,34 @@ def install_missing(wanted: Sequence[Need], consent: Consent, log: Path) -> tupl
     if apt is None:
         return ("Install it with this system's package manager, then run again",)
     root = () if os.geteuid() == 0 or not (sudo := shutil.which("sudo")) else (sudo, "-n")
+    unknown = [need.kind for need in missing if not toolchain.packages(need.kind, need.condition)]
+    notes = [f"no Debian package can be called {kind}: install this tool by hand" for kind in unknown]
+    wished = packages(missing)
     if consent != "yes":
-        return (f"To install: {'sudo ' if root else ''}apt-get install {' '.join(packages(missing))}",)
+        told = f"To install: {'sudo ' if root else ''}apt-get install {' '.join(wished)}"
+        return (*notes, told) if wished else tuple(notes)
     environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
     process.run([*root, apt, "update"], seconds=INSTALL_SECONDS, env=environment, log=log)
     _no_default_cluster()
-    notes = []
-    for package in packages(missing):
+    for package in wished:
+        if not _in_apt(package):
+            notes.append(f"apt knows no package {package}: install the tool by hand")
+            continue
         # One by one: a package that this release does not have must not keep the others out.
-        command = [*root, apt, "install", "-y", "--no-install-recommends", package]
+        command = [*root, apt, "install", "-y", "--no-install-recommends", "--no-remove", "--", package]
         done = process.run(command, seconds=INSTALL_SECONDS, env=environment, log=log)
         notes.append(f"installed {package}" if done.status == 0 else f"apt-get install {package} failed; see {log}")
     toolchain.forget()
     return tuple(notes)
+
+
+def _in_apt(package: str) -> bool:
+    """Return whether apt has a package of exactly this name: it would take another name for a regular expression."""
+    try:
+        listed = process.run(["apt-cache", "pkgnames", "--", package], seconds=60)
+    except TfbError:
+        return False
+    return package in listed.stdout.split()
 
 
 def _no_default_cluster() -> None:
@@ -101,9 +117,12 @@ def _no_default_cluster() -> None:
 
 
 def tools_for(implementation: Implementation) -> Mapping[str, Tool]:
-    """The chosen tool of each kind that it requires; kinds that are missing are left out."""
+    """Return the chosen tool of each kind that it requires; kinds that are missing are left out.
+
+    Runs the tools to learn their versions: only for an implementation that the user has consented to build.
+    """
     requires = implementation.local.requires if implementation.local else {}
-    chosen = {kind: toolchain.find(kind, condition) for kind, condition in requires.items()}
+    chosen = {kind: toolchain.find(kind, condition, consented=True) for kind, condition in requires.items()}
     return {kind: tool for kind, tool in chosen.items() if tool}
 
 

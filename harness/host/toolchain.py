@@ -11,7 +11,8 @@ from glob import glob
 from pathlib import Path
 
 from harness.errors import TfbError
-from harness.host import process
+from harness.host import accounts, process
+from harness.host import environment as environments
 
 JVM_FOLDERS = ("/usr/lib/jvm", "/opt/java", "/opt/jdk", "/usr/java")
 POSTGRES_FOLDERS = ("/usr/lib/postgresql", "/usr/pgsql")
@@ -27,7 +28,26 @@ PACKAGES = {
     "php": ("php-cli",),
     "sshd": ("openssh-server",),
     "ip": ("iproute2",),
+    "g++": ("g++",),
+    "clang++": ("clang",),
 }
+# Debian's grammar of a package name. What apt reads otherwise is refused: ``curl-`` removes a package, ``curl+``
+# installs one, a name with a dot that no package has is a regular expression.
+PACKAGE = re.compile(r"[a-z0-9][a-z0-9+.-]*[a-z0-9]")
+# Programs whose version may be asked for before anybody has consented to run what a configuration names. Others are
+# only looked for until then.
+KNOWN = frozenset(
+    (
+        *("bun", "bundle", "bundler", "c++", "cabal", "cargo", "cc", "clang", "clang++", "clojure", "cmake"),
+        *("composer", "crystal", "curl", "dart", "deno", "dmd", "docker", "dotnet", "dub", "dune", "elixir"),
+        *("erl", "fpc", "g++", "gcc", "gem", "gfortran", "ghc", "git", "gleam", "go", "gradle", "groovy"),
+        *("ip", "java", "javac", "julia", "kotlin", "kotlinc", "ldc2", "lein", "lua", "luajit", "luarocks"),
+        *("make", "meson", "mix", "mono", "mvn", "nasm", "nginx", "nim", "nimble", "ninja", "node", "npm"),
+        *("npx", "ocaml", "opam", "openresty", "perf", "perl", "php", "pip", "pip3", "pnpm", "postgres"),
+        *("psql", "python", "python3", "racket", "rebar3", "ruby", "rustc", "sbcl", "sbt", "scala", "sshd"),
+        *("stack", "swift", "unzip", "uv", "wget", "wrk", "yarn", "zig"),
+    )
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,7 +55,7 @@ class Tool:
     """A tool as found: its version, its main program and the folders that come first on PATH with it."""
 
     kind: str
-    version: tuple[int, ...]
+    version: tuple[int, ...]  # empty: the program has not been run
     program: Path
     env: Mapping[str, str] = field(default_factory=dict)
 
@@ -45,26 +65,34 @@ class Tool:
         return self.program.parent
 
     def __str__(self) -> str:
-        return f"{'.'.join(map(str, self.version))} ({self.program})"
+        return f"{'.'.join(map(str, self.version)) or 'version not asked for'} ({self.program})"
 
 
 def satisfies(version: tuple[int, ...], condition: str) -> bool:
-    """Whether a version meets ``>=21`` or ``==17``; compared to as many parts as the condition names."""
+    """Return whether a version meets ``>=21`` or ``==17``, compared to as many parts as the condition names.
+
+    An unknown version does: the condition is checked again when the program may be run.
+    """
+    if not version:
+        return True
     operator, wanted = condition[:2], tuple(int(part) for part in condition[2:].split("."))
     have = (version + (0,) * len(wanted))[: len(wanted)]
     return have >= wanted if operator == ">=" else have == wanted
 
 
-def find(kind: str, condition: str = ">=0") -> Tool | None:
-    """The newest tool of a kind that satisfies the condition."""
-    fits = (tool for tool in found(kind) if satisfies(tool.version, condition))
+def find(kind: str, condition: str = ">=0", *, consented: bool = False) -> Tool | None:
+    """Return the newest tool of a kind that satisfies the condition; ``consented``: any program may be run for that."""
+    tools = found(kind, consented=consented or PROGRAMS.get(kind, kind) in KNOWN)
+    fits = (tool for tool in tools if satisfies(tool.version, condition))
     return max(fits, key=lambda tool: tool.version, default=None)
 
 
 @cache
-def found(kind: str) -> tuple[Tool, ...]:
-    """All tools of a kind on this machine."""
-    return tuple(FINDERS[kind]() if kind in FINDERS else _on_path(kind))
+def found(kind: str, *, consented: bool) -> tuple[Tool, ...]:
+    """Return all tools of a kind on this machine, with their versions if their programs may be run."""
+    if kind in FINDERS:
+        return tuple(FINDERS[kind]())
+    return tuple(_on_path(kind) if consented else _not_run(kind))
 
 
 def forget() -> None:
@@ -72,18 +100,20 @@ def forget() -> None:
     found.cache_clear()
 
 
-def environment(tools: Iterable[Tool]) -> dict[str, str]:
-    """The environment in which these tools come first."""
+def environment(tools: Iterable[Tool], base: Mapping[str, str]) -> dict[str, str]:
+    """Return an environment with these tools first on its PATH."""
     chosen = list(tools)
-    path = os.pathsep.join([*(str(tool.bin) for tool in chosen), os.environ.get("PATH", "")])
+    path = os.pathsep.join([*(str(tool.bin) for tool in chosen), base.get("PATH", os.defpath)])
     extra = {key: value for tool in chosen for key, value in tool.env.items()}
-    return {**os.environ, **extra, "PATH": path}
+    return {**base, **extra, "PATH": path}
 
 
 def packages(kind: str, condition: str) -> tuple[str, ...]:
-    """The Debian packages that bring a tool."""
+    """Return the Debian packages that bring a tool; none if its name is not that of a package."""
     wanted = condition[2:].split(".")[0]
-    return tuple(name.format(wanted) for name in PACKAGES.get(kind, (kind,)))
+    if kind in PACKAGES:
+        return tuple(name.format(wanted) for name in PACKAGES[kind])
+    return (kind,) if PACKAGE.fullmatch(kind) else ()
 
 
 def version_in(text: str, name: str = "") -> tuple[int, ...] | None:
@@ -100,17 +130,36 @@ def version_in(text: str, name: str = "") -> tuple[int, ...] | None:
 
 
 def _asked(program: Path | str, form: str) -> process.Completed | None:
-    """What a program answers that is asked for its version; None where it does not end or may not be run."""
+    """Return what a program prints that is asked for its version; None if it does not end or cannot be run.
+
+    It gets no secrets, and no files of the current folder: rustup and pyenv would run what such files name.
+    """
     try:
         # A version that starts a JVM on a busy machine.
-        return process.run([str(program), form], seconds=20.0)
+        return process.run(
+            [str(program), form], seconds=20.0, cwd=Path("/"), env=environments.for_builds(), account=_account(program)
+        )
     except TfbError:
         return None
+
+
+def _account(program: Path | str) -> process.Account | None:
+    """Return the account for a program that only a configuration names: no one's if tfb is root."""
+    if os.geteuid() != 0 or Path(program).name in KNOWN or accounts.obstacle():
+        return None
+    number = accounts.group()
+    return process.Account(name="no one", uid=number, gid=number, rights=(accounts.READS,))
 
 
 def _version_of(program: Path | str) -> tuple[int, ...] | None:
     answer = _asked(program, "--version")
     return version_in(answer.stdout) if answer else None
+
+
+def _not_run(kind: str) -> Iterator[Tool]:
+    """Yield the program on PATH, without running it."""
+    if path := shutil.which(PROGRAMS.get(kind, kind)):
+        yield Tool(kind=kind, version=(), program=Path(path))
 
 
 def _on_path(kind: str) -> Iterator[Tool]:

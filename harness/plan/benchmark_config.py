@@ -27,7 +27,9 @@ Text = Annotated[str, Field(max_length=4000), AfterValidator(require_printable)]
 # Of a command; NUL and broken Unicode are refused where files are read.
 Word = Annotated[str, Field(max_length=1 << 16)]
 Url = Annotated[str, Field(pattern=r"^/[!-~]*$", max_length=2000)]  # what may stand in a request line
-ToolName = Annotated[str, Field(pattern=r"^\w[\w.+-]*$", max_length=64)]  # a program, and a package to install
+# A program, and perhaps a package to install: no trailing ``-`` or ``+``, which tell apt to remove or to install; g++
+# is a name.
+ToolName = Annotated[str, Field(pattern=r"^[A-Za-z0-9_]([A-Za-z0-9_.+-]*[A-Za-z0-9_])?(\+\+)?$", max_length=64)]
 Condition = Annotated[str, Field(pattern=r"^(>=|==)\d{1,6}(\.\d{1,6}){0,6}$", max_length=60)]
 RelativePath = Annotated[str, Field(pattern=r"^\w[\w.+-]*(/\w[\w.+-]*)*$", max_length=300)]
 Command = Annotated[tuple[Word, ...], Field(min_length=1, max_length=1000)]
@@ -39,7 +41,8 @@ class Local(Section):
 
     ``requires`` maps a tool (``java``, ``maven``, ``node``, ``go``, …: any program) to a version condition such as
     ``>=21``; the chosen tool comes first on PATH (and JAVA_HOME is set). A program is asked for its version by
-    ``--version``, ``version``, ``-V`` and ``-version``. ``build`` is a command or a list of commands.
+    ``--version``, ``version``, ``-V`` and ``-version``; one that is no common build tool only when it is needed to
+    build or run. ``build`` is a command or a list of commands.
     """
 
     requires: dict[ToolName, Condition] = Field(default={})

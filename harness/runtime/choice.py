@@ -57,16 +57,14 @@ def local(settings: Settings, implementations: Sequence[Implementation], logs: P
     if still:
         newer = ". Where apt's cargo is older: rustup (https://rustup.rs)" if "cargo" in still else ""
         raise EnvironmentLacksError(f"missing: {still}. {' '.join(notes)}{newer}")
-    account = accounts.of_servers(settings.server_port)
-    if account:
+    pool = accounts.of_servers(settings.server_port)
+    if pool:
         logger.warning("builds run as root: what an implementation's folder holds may do anything here")
         if why := accounts.obstacle():
             logger.warning("servers run as root: %s; start ./tfb as an ordinary user", why)
-            account = None
+            pool = None
     server, others = divided_cpus(settings.cpuset_cpus, machine.usable_cpus())
-    return LocalRuntime(
-        work=logs, server_cpus=server, other_cpus=others, server_port=settings.server_port, account=account
-    )
+    return LocalRuntime(work=logs, server_cpus=server, other_cpus=others, server_port=settings.server_port, pool=pool)
 
 
 def containers(

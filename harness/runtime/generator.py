@@ -85,9 +85,12 @@ class GeneratorProgram:
 
 
 @contextmanager
-def started(command: Sequence[str], *, waits_for_go: bool = False) -> Iterator[GeneratorProgram]:
-    """Run the command; it is stopped on the way out, however that happens."""
+def started(
+    command: Sequence[str], *, waits_for_go: bool = False, cpus: Sequence[int] | None = None
+) -> Iterator[GeneratorProgram]:
+    """Run the command on some CPUs (None: on all); it is stopped on the way out, however that happens."""
     with tempfile.TemporaryFile() as output:
-        child = process.Child(command, stdout=output, stdin=process.PIPE if waits_for_go else process.DEVNULL)
+        stdin = process.PIPE if waits_for_go else process.DEVNULL
+        child = process.Child(command, stdout=output, stdin=stdin, cpus=cpus)
         with process.running(child):
-            yield GeneratorProgram(command, child, output, child.popen.stdin)
+            yield GeneratorProgram(command, child, output, child.stdin)

@@ -12,7 +12,7 @@ from pathlib import Path
 import psutil
 
 from harness.errors import EnvironmentLacksError, ServerDiedError, StartError, TfbError
-from harness.host import accounts, crates, process, provision, toolchain
+from harness.host import accounts, crates, environment, process, provision, spawn, toolchain
 from harness.host.metering import ProcessTreeMeter, Reading
 from harness.host.ownership import start_of
 from harness.paths import TOOLSET
@@ -94,7 +94,7 @@ class LocalRuntime:
     server_cpus: Sequence[int] | None = None
     other_cpus: Sequence[int] | None = None
     server_port: int | None = None  # None: a free one for each start
-    account: process.Account | None = None  # of servers; None: that of the harness
+    pool: accounts.Pool | None = None  # accounts of servers; None: they have that of the harness
     name: str = "local"
     network: str = "host"  # loopback
     own_scripts: bool = False  # whether packages run code of theirs while they are installed
@@ -106,8 +106,8 @@ class LocalRuntime:
 
     @property
     def accounts(self) -> dict[str, str]:
-        """As whom builds and servers run."""
-        return {"builds": accounts.name_of(None), "servers": accounts.name_of(self.account)}
+        """The accounts of builds and servers."""
+        return {"builds": accounts.name_of(None), "servers": accounts.name_of(self.pool)}
 
     def build(self, implementation: Implementation, log: Path) -> Build:
         """Run the build commands of the ``local`` block; a failure is in the result, with the log's last lines."""
@@ -120,11 +120,13 @@ class LocalRuntime:
             kinds = ", ".join(f"{kind} {local.requires[kind]}" for kind in absent)
             return Build(status="skipped", reason=f"needs {kinds}, which is not on this machine (./tfb doctor)")
         began, reason = time.monotonic(), ""
-        environment = ({} if self.own_scripts else NO_SCRIPTS) | toolchain.environment(chosen.values())
+        variables = toolchain.environment(chosen.values(), environment.for_builds())
+        if not self.own_scripts:
+            variables = NO_SCRIPTS | variables
         log.parent.mkdir(parents=True, exist_ok=True)
         try:
             for command in local.build:
-                done = process.run(command, seconds=BUILD_SECONDS, cwd=implementation.folder, env=environment, log=log)
+                done = process.run(command, seconds=BUILD_SECONDS, cwd=implementation.folder, env=variables, log=log)
                 if done.status != 0:
                     how = process.describe_status(done.status)
                     reason = f"{shlex.join(command)} failed ({how}):\n{process.tail(log)}\nlog: {log}"
@@ -161,22 +163,26 @@ class LocalRuntime:
         if self.server_port:
             require_free(port)
         chosen = provision.tools_for(implementation)
-        environment = toolchain.environment(chosen.values()) | contract(database, port) | local.env
+        base = toolchain.environment(chosen.values(), environment.for_servers())
+        variables = base | contract(database, port) | local.env
         if upstream := upstream_for(implementation):
-            environment["UPSTREAM_URL"] = upstream.url
+            variables["UPSTREAM_URL"] = upstream.url
         log.parent.mkdir(parents=True, exist_ok=True)
         with ExitStack() as stack:
-            environment |= stack.enter_context(accounts.home(self.account))
+            account = stack.enter_context(self.pool.account(implementation.name)) if self.pool else None
+            variables |= stack.enter_context(accounts.home(account))
             stack.callback(process.bound, log)  # once all that writes it has stopped, started well or not
+            spawn.start_guardian()  # not a part of the server's startup time
             began = time.monotonic()
-            with log.open("ab") as output:
+            with process.appended(log) as output:
                 child = process.Child(
                     local.run,
                     cwd=implementation.folder,
-                    env=environment,
+                    env=variables,
                     stdout=output,
                     cpus=self.server_cpus,
-                    account=self.account,
+                    account=account,
+                    isolated=True,
                 )
             stack.enter_context(process.running(child))
             program = LocalProgram(implementation.name, child, log)
@@ -203,9 +209,8 @@ class LocalRuntime:
                 raise EnvironmentLacksError(f"{program} is not on this machine: install it (./tfb doctor)")
             program = str(tool.program)
         scripts = {path.name: str(path) for path in (TOOLSET / "wrk").glob("*.lua")}
-        pin = ["taskset", "-c", ",".join(map(str, self.other_cpus))] if self.other_cpus else []
-        command = [*pin, program, *(scripts.get(argument, argument) for argument in arguments)]
-        return started(command, waits_for_go=waits_for_go)
+        command = [program, *(scripts.get(argument, argument) for argument in arguments)]
+        return started(command, waits_for_go=waits_for_go, cpus=self.other_cpus)
 
     def versions(self) -> dict[str, str]:
         """What wrk and PostgreSQL call themselves."""

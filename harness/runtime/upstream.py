@@ -33,7 +33,7 @@ class UpstreamProcess:
         return UpstreamStats(calls=line["calls"], sum=line["sum"], delay_seconds=DELAY_MILLISECONDS / 1000)
 
     def _say(self, line: str) -> None:
-        stream = self.child.popen.stdin
+        stream = self.child.stdin
         try:
             if stream is not None:
                 stream.write(f"{line}\n".encode())
@@ -42,7 +42,7 @@ class UpstreamProcess:
             raise self._gone() from error
 
     def _line(self) -> dict[str, int]:
-        stream = self.child.popen.stdout
+        stream = self.child.stdout
         line = stream.readline() if stream is not None else b""
         if not line:
             raise self._gone()

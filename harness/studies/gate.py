@@ -7,6 +7,7 @@ With ``--releases`` FILE gets instead what ./tfb compare says of pairs of releas
 """
 
 import argparse
+import os
 import random
 import shutil
 import subprocess
@@ -86,7 +87,8 @@ def compared(base: Path, head: Path, *words: str) -> "subprocess.CompletedProces
     """``./tfb compare`` of two folders."""
     sides = ("--base", f"dir:{base}", "--head", f"dir:{head}", "--service", str(base))
     command = [sys.executable, "-m", "harness", "compare", *sides, "--yes", "--quiet", *words]
-    return subprocess.run(command, check=False, capture_output=True, text=True, cwd=REPOSITORY)
+    own = {**os.environ, "PYTHONPATH": str(REPOSITORY)}
+    return subprocess.run(command, check=False, capture_output=True, text=True, cwd=REPOSITORY, env=own)
 
 
 def released(stack: str, time: str) -> str:

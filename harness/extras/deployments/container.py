@@ -71,7 +71,7 @@ class RemoteContainer(Container):
         if time.monotonic() - self._last_at < 0.05:
             return self._last
         self.machine.require_reachable()
-        if control := self._reader.popen.stdin:
+        if control := self._reader.stdin:
             with contextlib.suppress(OSError):  # its output has ended, too, which says why
                 control.write(b"\n")
                 control.flush()
@@ -79,7 +79,7 @@ class RemoteContainer(Container):
         return self._last
 
     def _line(self, seconds: float) -> dict[str, Any]:
-        output = self._reader.popen.stdout
+        output = self._reader.stdout
         until = time.monotonic() + seconds
         while b"\n" not in self._rest:
             left = until - time.monotonic()
@@ -140,7 +140,7 @@ class RemoteContainer(Container):
 
     def close(self) -> None:
         """Follow its output no longer, and end the reader, which ends with its input."""
-        for stream in filter(None, (self._reader.popen.stdin, self._reader.popen.stdout)):
+        for stream in filter(None, (self._reader.stdin, self._reader.stdout)):
             with contextlib.suppress(OSError):
                 stream.close()
         self.machine.end(self._reader)

@@ -77,9 +77,9 @@ def _link(one: Machine, other: Machine, run_id: str) -> MachineLink:
     """From one to the other, by the addresses that a run uses: the first listens."""
     serving = process.Child(_command(one, run_id, "serve", one.address), stdin=process.PIPE, stdout=process.PIPE)
     with process.running(serving, grace=1.0), ExitStack() as stack:
-        for stream in filter(None, (serving.popen.stdin, serving.popen.stdout)):
+        for stream in filter(None, (serving.stdin, serving.stdout)):
             stack.enter_context(stream)  # it ends with its input
-        output = serving.popen.stdout
+        output = serving.stdout
         ready = output and select.select([output], [], [], SECONDS)[0]
         said = output.readline().decode(errors="replace").strip() if output and ready else ""
         if not said.startswith("{"):

@@ -21,7 +21,7 @@ from harness.extras.gate.judge import ALL, GateResult, RequestVerdict, Verdict, 
 from harness.extras.gate.page import page
 from harness.extras.gate.paired import BASE, COPY, HEAD
 from harness.extras.gate.runtime import Services, choose_services
-from harness.host import ownership
+from harness.host import accounts, ownership
 from harness.plan import service
 from harness.plan.config import Settings
 from harness.plan.profile import Profile
@@ -70,7 +70,7 @@ def compare(folder: Path, base: str, head: str | None, flags: RunFlags, fail_ove
     flags = replace(flags, profile=flags.profile or PROFILE, runtime="local")
     chosen = settings(Asked(mode="benchmark", test=(), flags=flags), words)
     with ownership.scratch("gate") as place:
-        place.chmod(0o755)  # servers run as somebody else
+        accounts.share(place)  # servers have accounts of their own
         notes: list[str] = []
         of_head = sides.side(folder, head, place / "head", notes)
         file = of_head.file  # head's says what is asked of both

@@ -65,10 +65,16 @@ class EmbeddedDatabase(RunDatabase):
             *("-D", str(self._scratch / "data"), "-p", str(self.address.port)),
             *("-c", "listen_addresses=127.0.0.1", "-c", f"unix_socket_directories={self._scratch}"),
         ]
-        with self.log.open("ab") as output:
-            child = process.Child(command, cwd=self._scratch, stdout=output, account=self._account, cpus=self._cpus)
+        with process.appended(self.log) as output:
+            child = process.Child(
+                command,
+                cwd=self._scratch,
+                stdout=output,
+                account=self._account,
+                cpus=self._cpus,
+                first=signal.SIGINT,  # fast shutdown: sessions are ended, not waited for
+            )
         self._child, self._meter = child, ProcessTreeMeter(child.pid)
-        child.first = signal.SIGINT  # PostgreSQL's fast shutdown: sessions are ended, not waited for
         _await(self.address, child, self.log)
 
     def ended(self) -> str | None:

@@ -26,19 +26,25 @@ def test_root_s_servers_have_a_number_that_no_account_has_and_may_read_and_bind_
     user: int, port: int | None, rights: tuple[str, ...] | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: user)
-    account = accounts.of_servers(port)
-    assert (account and account.rights) == rights
-    assert account is None or account.uid in accounts.UIDS
+    pool = accounts.of_servers(port)
+    assert (pool and pool.rights) == rights
+
+
+@as_root
+def test_a_server_s_uid_belongs_to_no_account() -> None:
+    with accounts.of_servers(None).account("one") as account:
+        assert account.uid in accounts.UIDS
+        assert account.rights == ("dac_read_search",)
 
 
 @as_root
 def test_such_a_server_reads_what_root_may_and_writes_nothing(tmp_path: Path) -> None:
-    account = accounts.of_servers(None)
     tmp_path.chmod(0o700)
     (tmp_path / "secret").write_text("read")
     (tmp_path / "secret").chmod(0o600)
     command = ["sh", "-c", "id -u; cat secret; echo x > secret || echo refused"]
-    done = process.run(command, seconds=20, cwd=tmp_path, account=account)
+    with accounts.of_servers(None).account("one") as account:
+        done = process.run(command, seconds=20, cwd=tmp_path, account=account)
     assert [line for line in done.stdout.split("\n") if line][:1] == [str(account.uid)]
     assert "read" in done.stdout
     assert "refused" in done.stdout
@@ -47,8 +53,8 @@ def test_such_a_server_reads_what_root_may_and_writes_nothing(tmp_path: Path) ->
 
 @as_root
 def test_a_program_that_is_not_there_is_named_under_any_account(tmp_path: Path) -> None:
-    account = accounts.of_servers(None)
     (tmp_path / "text").touch()
+    account = process.Account(name="no one", uid=accounts.UIDS[0], gid=accounts.UIDS[0], rights=(accounts.READS,))
     for program, said in (("target/server", "not found"), ("./text", "cannot be run: Permission")):
         with pytest.raises(EnvironmentLacksError, match=said):
             process.run([program], seconds=20, cwd=tmp_path, account=account)

@@ -20,6 +20,8 @@ def commands(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     made: list[str] = []
 
     def run(command: Sequence[str], **_: object) -> Completed:
+        if command[:2] == ["apt-cache", "pkgnames"]:
+            return Completed(status=0, stdout=f"{command[-1]}\n{command[-1]}-doc\n")
         made.append(" ".join(command[1:]))
         return Completed(status=100 if "openjdk-25" in made[-1] else 0, stdout="")
 
@@ -63,8 +65,8 @@ def test_with_consent_exactly_the_missing_packages_are_installed_and_a_failure_i
         f"-n /usr/bin/apt-get {words}"
         for words in (
             "update",
-            "install -y --no-install-recommends openjdk-25-jdk-headless",
-            "install -y --no-install-recommends wrk",
+            "install -y --no-install-recommends --no-remove -- openjdk-25-jdk-headless",
+            "install -y --no-install-recommends --no-remove -- wrk",
         )
     ]
     assert notes == (f"apt-get install openjdk-25-jdk-headless failed; see {tmp_path}/log", "installed wrk")

@@ -94,7 +94,7 @@ def test_the_newest_jdk_that_satisfies_is_chosen_and_a_jre_is_none(
     newest, seventeen = toolchain.find("java"), toolchain.find("java", "==17")
     assert seventeen is not None
     assert (newest.version, seventeen.version) == ((25,), (17, 0, 9))
-    environment = toolchain.environment([seventeen])
+    environment = toolchain.environment([seventeen], os.environ)
     assert environment["JAVA_HOME"] == str(folder / "jvm" / "old")
     assert environment["PATH"] == f"{folder}/jvm/old/bin{os.pathsep}{folder}"
 

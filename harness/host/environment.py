@@ -1,0 +1,79 @@
+"""The environments of the programs that tfb starts: what of the caller's variables each of them gets.
+
+The caller's environment holds secrets (``GITHUB_TOKEN``, ``AWS_SECRET_ACCESS_KEY``), and builds and servers are other
+people's code. They get the variables that are listed here, and those that the caller names in ``TFB_PASS_ENV``.
+"""
+
+import os
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+PASS = "TFB_PASS_ENV"  # noqa: S105 - further names, separated by commas, for builds and servers
+SYSTEM_PATH = ("/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin")
+# Python variables that decide what is imported or run; the others, such as PYTHONUTF8, are the caller's choice.
+STEERS_PYTHON = (
+    *("PYTHONPATH", "PYTHONHOME", "PYTHONSTARTUP", "PYTHONINSPECT", "PYTHONUSERBASE", "PYTHONPLATLIBDIR"),
+    *("PYTHONBREAKPOINT", "PYTHONEXECUTABLE", "PYTHONWARNINGS", "PYTHONCASEOK", "PYTHONOPTIMIZE", "PYTHON_PRESITE"),
+)
+FOR_SERVERS = re.compile(
+    r"PATH|HOME|USER|LOGNAME|SHELL|TERM|TZ|TZDIR|TMPDIR|LANG|LANGUAGE|LC_\w+|LD_LIBRARY_PATH"
+    r"|SSL_CERT_(FILE|DIR)|NODE_EXTRA_CA_CERTS"  # certificates of authorities
+    # Where toolchains and their runtimes lie.
+    r"|JAVA_HOME|GRAALVM_HOME|CARGO_HOME|RUSTUP_(HOME|TOOLCHAIN)|GOROOT|GOPATH|PYENV_(ROOT|VERSION)|NVM_(DIR|BIN)"
+    r"|RBENV_(ROOT|VERSION)|GEM_(HOME|PATH)|SDKMAN_DIR|ASDF_\w*DIR|DOTNET_ROOT|MIX_HOME|HEX_HOME|COMPOSER_HOME"
+)
+FOR_BUILDS = re.compile(
+    # Proxies and certificates.
+    r"(https?|ftp|no|all)_proxy|(HTTPS?|FTP|NO|ALL)_PROXY|(CURL|REQUESTS)_CA_BUNDLE|GIT_SSL_CA(INFO|PATH)"
+    r"|NIX_SSL_CERT_FILE|CARGO_HTTP_(CAINFO|PROXY)|DENO_CERT"
+    # Registries, mirrors and caches. Variables with credentials, such as CARGO_REGISTRY_TOKEN, are not among them.
+    r"|(npm_config|NPM_CONFIG)_(registry|REGISTRY|cafile|CAFILE|cache|CACHE|proxy|PROXY|https_proxy|HTTPS_PROXY"
+    r"|noproxy|NOPROXY|strict_ssl|STRICT_SSL|userconfig|USERCONFIG)|YARN_(REGISTRY|CACHE_FOLDER)|COREPACK_\w+"
+    r"|PIP_(INDEX_URL|EXTRA_INDEX_URL|FIND_LINKS|NO_INDEX|TRUSTED_HOST|CERT|PROXY|CONFIG_FILE|CACHE_DIR"
+    r"|DEFAULT_TIMEOUT|RETRIES|DISABLE_PIP_VERSION_CHECK)|UV_(INDEX_URL|DEFAULT_INDEX|INDEX|CACHE_DIR|NATIVE_TLS)"
+    r"|GO(PROXY|NOPROXY|SUMDB|NOSUMDB|PRIVATE|FLAGS|CACHE|MODCACHE|TOOLCHAIN|INSECURE)|CGO_\w+"
+    r"|CARGO_(NET_\w+|BUILD_JOBS|INCREMENTAL)|RUSTFLAGS|RUSTUP_(DIST_SERVER|UPDATE_ROOT|AUTO_INSTALL)"
+    r"|MAVEN_(OPTS|ARGS)|M2_HOME|GRADLE_(OPTS|USER_HOME)|SBT_OPTS|JAVA_TOOL_OPTIONS|NUGET_PACKAGES|DOTNET_CLI_\w+"
+    r"|COMPOSER_CACHE_DIR|HEX_(MIRROR|CACERTS_PATH)|BUNDLE_(MIRROR\w*|PATH)"
+    # Compilers.
+    r"|CC|CXX|CPP|LD|AR|CFLAGS|CXXFLAGS|CPPFLAGS|LDFLAGS|PKG_CONFIG_PATH|MAKEFLAGS|DEBIAN_FRONTEND|CI"
+)
+
+
+def for_servers() -> dict[str, str]:
+    """Return the caller's variables that a server gets: places and language, and nothing that could be a secret."""
+    return _chosen(FOR_SERVERS)
+
+
+def for_builds() -> dict[str, str]:
+    """Return the caller's variables that a build gets: those of servers, proxies, registries and compilers."""
+    return _chosen(re.compile(f"{FOR_SERVERS.pattern}|{FOR_BUILDS.pattern}"))
+
+
+def of_helpers() -> dict[str, str]:
+    """Return the environment of tfb's own programs that run before privileges are dropped."""
+    kept = ("TMPDIR", "LD_LIBRARY_PATH", "LANG")  # some Pythons find their library by the second
+    return {"PATH": os.pathsep.join(SYSTEM_PATH), **{name: os.environ[name] for name in kept if name in os.environ}}
+
+
+def secure() -> None:
+    """Remove from this process's environment what would have it, or its children, run files of the current folder."""
+    for name in STEERS_PYTHON:
+        os.environ.pop(name, None)
+    os.environ["PYTHONSAFEPATH"] = "1"
+    os.environ["PATH"] = absolute(os.environ.get("PATH", os.defpath))
+
+
+def absolute(path: str, below: Path | None = None) -> str:
+    """Return a search path without relative folders, or with them taken ``below`` a folder."""
+    folders = path.split(os.pathsep)
+    if below is not None:
+        folders = [os.path.join(below, folder) for folder in folders]  # noqa: PTH118 - an absolute one stays
+    return os.pathsep.join(folder for folder in folders if os.path.isabs(folder))  # noqa: PTH117
+
+
+def _chosen(names: re.Pattern[str]) -> dict[str, str]:
+    passed = {name.strip() for name in os.environ.get(PASS, "").split(",")}
+    given: Mapping[str, str] = os.environ
+    return {name: value for name, value in given.items() if names.fullmatch(name) or name in passed}

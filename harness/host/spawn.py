@@ -1,0 +1,276 @@
+"""Starts programs through the guardian, which outlives a killed tfb and then ends all of them."""
+
+import array
+import contextlib
+import errno
+import json
+import os
+import resource
+import select
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+import harness
+from harness.host import environment, guardian, ownership
+
+DEVNULL, PIPE, STDOUT = subprocess.DEVNULL, subprocess.PIPE, subprocess.STDOUT
+HOME = Path(harness.__file__).resolve().parent.parent  # what the guardian imports tfb from
+LEDGER = "descendants"  # file of a scratch folder "guardian": the guardian's list, a line each: pid and start
+END_SECONDS = 5.0
+_sending = threading.Lock()
+_current: list["_Guardian"] = []  # at most one
+
+
+@dataclass(frozen=True, kw_only=True)
+class Account:
+    """An unprivileged account to run a child as."""
+
+    name: str
+    uid: int
+    gid: int
+    rights: tuple[str, ...] = ()  # capabilities that a child of it keeps, by the kernel's names; it can win no others
+    alone: bool = False  # whether no other program uses it: all of its processes end with the child
+
+
+@dataclass(frozen=True, kw_only=True)
+class Order:
+    """What to start, and how; ``isolated``: it cannot trace or signal processes that it has not started."""
+
+    command: Sequence[str]
+    env: Mapping[str, str]
+    cwd: Path | None = None
+    account: Account | None = None
+    cpus: Sequence[int] | None = None
+    isolated: bool = False
+    postmaster: bool = False
+
+
+class Spawned:
+    """A started program: a child of the guardian, or of tfb once the guardian is gone."""
+
+    def __init__(self, *, pid: int, stdin: IO[bytes] | None, stdout: IO[bytes] | None, report: int, pidfd: int) -> None:
+        self.pid, self.stdin, self.stdout = pid, stdin, stdout
+        self._report, self._pidfd = report, pidfd  # the guardian writes the exit status to the first
+        self._status: int | None = None
+        self._lock = threading.Lock()
+
+    def poll(self) -> int | None:
+        """Return the exit status (negative: the signal), or None while it runs."""
+        with self._lock:
+            if self._status is None and self._report >= 0 and select.select([self._report], [], [], 0)[0]:
+                line = os.read(self._report, 100)
+                self._status = int(line[1:]) if line else self._own_status()
+            return self._status
+
+    def _own_status(self) -> int | None:
+        """Return the exit status of what has become a child of this process."""
+        try:
+            pid, status = os.waitpid(self.pid, os.WNOHANG)
+        except ChildProcessError:  # adopted by another process, which alone knows the status
+            return -signal.SIGKILL if ownership.start_of(self.pid) is None else None
+        return os.waitstatus_to_exitcode(status) if pid else None
+
+    def wait(self, seconds: float) -> int | None:
+        """Wait at most that long; return the exit status or None."""
+        if self.poll() is None:
+            select.select([self._pidfd], [], [], max(0.0, seconds))  # readable once it has exited
+            select.select([self._report], [], [], END_SECONDS if self._exited() else 0.0)
+        return self.poll()
+
+    def _exited(self) -> bool:
+        return bool(select.select([self._pidfd], [], [], 0)[0])
+
+    def send_signal(self, number: signal.Signals) -> None:
+        """Send a signal to the program alone; nothing if it has exited."""
+        if self._pidfd >= 0:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                signal.pidfd_send_signal(self._pidfd, number)
+
+    def close(self) -> None:
+        """Release what is open; from now on the pid may be another program's."""
+        with self._lock:
+            for descriptor in (self._report, self._pidfd):
+                if descriptor >= 0:
+                    os.close(descriptor)
+            self._report = self._pidfd = -1
+        if self.stdin:
+            with contextlib.suppress(OSError):  # the program may have exited with the last line unread
+                self.stdin.close()
+
+
+class _Guardian:
+    """The running guardian: a process, and the socket to it."""
+
+    def __init__(self) -> None:
+        self.folder = Path(tempfile.mkdtemp(prefix=f"{ownership.PREFIX}guardian-"))
+        (self.folder / ownership.FILE).write_text(ownership.me(), encoding="ascii")
+        ours, theirs = socket.socketpair()
+        words = [str(theirs.fileno()), str(self.folder / LEDGER), ownership.me(), str(HOME)]
+        with theirs:
+            # In this session, so that it is not taken for a daemon of a child, and in no group that a terminal signals.
+            self.process = subprocess.Popen(
+                [sys.executable, "-I", "-S", "-X", "utf8", guardian.__file__, *words],
+                cwd="/",
+                env=environment.of_helpers(),
+                stdin=DEVNULL,
+                stdout=DEVNULL,
+                stderr=DEVNULL,
+                pass_fds=[theirs.fileno()],
+                process_group=0,
+            )
+        self.socket = ours
+
+    def close(self) -> None:
+        """Tell it that tfb ends in order."""
+        with contextlib.suppress(OSError):
+            self.socket.sendall(_framed(guardian.BYE))
+        self.socket.close()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self.process.wait(END_SECONDS)
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def start_guardian() -> None:
+    """Start the guardian unless it runs."""
+    with _sending:
+        _running()
+
+
+def guardian_pid() -> int | None:
+    """Return the pid of the guardian, or None if none has been started."""
+    return _current[0].process.pid if _current else None
+
+
+def end_guardian() -> None:
+    """End the guardian; its children must have been stopped."""
+    with _sending:
+        while _current:
+            _current.pop().close()
+
+
+def _running() -> _Guardian:
+    if _current and _current[0].process.poll() is not None:  # killed: its children have become those of this process
+        _current.pop().socket.close()
+    if not _current:
+        _current.append(_Guardian())
+    return _current[0]
+
+
+def spawn(
+    order: Order, *, stdin: int = DEVNULL, stdout: IO[bytes] | int = DEVNULL, stderr: IO[bytes] | int = STDOUT
+) -> Spawned:
+    """Start a program; raises OSError with the reason if it cannot be run."""
+    request = _framed(json.dumps(_request(order)).encode("ascii"))
+    with contextlib.ExitStack() as passed:
+        own_in, their_in = _stream(stdin, passed, write=True)
+        own_out, their_out = _stream(stdout, passed, write=False)
+        _, their_err = (None, their_out) if stderr == STDOUT else _stream(stderr, passed, write=False)
+        report, writer = os.pipe()
+        passed.callback(os.close, writer)
+        try:
+            with _sending:
+                _send(_running().socket, request, [their_in, their_out, their_err, writer])
+            passed.close()
+            line = _line(report)
+            pid = _pid(line)
+            # One that has exited stays a zombie until its status has been taken: its pid is not another's.
+            return Spawned(pid=pid, stdin=own_in, stdout=own_out, report=report, pidfd=os.pidfd_open(pid))
+        except OSError:
+            os.close(report)
+            for stream in filter(None, (own_in, own_out)):
+                stream.close()
+            raise
+
+
+def sweep(uid: int) -> None:
+    """Kill all processes of an account that a server alone has used."""
+    report, writer = os.pipe()
+    request = _framed(json.dumps({"sweep": uid}).encode("ascii"))
+    try:
+        with _sending, contextlib.suppress(OSError):
+            _send(_running().socket, request, [writer])
+    finally:
+        os.close(writer)
+    select.select([report], [], [], END_SECONDS)  # the guardian closes its end when it has done so
+    os.close(report)
+
+
+def _send(control: socket.socket, request: bytes, files: Sequence[int]) -> None:
+    descriptors = array.array("i", files)
+    control.sendmsg([request[: guardian.HEADER]], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, descriptors)])
+    control.sendall(request[guardian.HEADER :])
+
+
+def _line(pipe: int) -> bytes:
+    """Read the one line that the guardian writes first; the exit status may follow at once."""
+    line = bytearray()
+    while not line.endswith(b"\n"):
+        more = os.read(pipe, 1)
+        if not more:
+            return b""
+        line += more
+    return bytes(line[:-1])
+
+
+def _pid(line: bytes) -> int:
+    """Return the pid that the guardian reports; raises OSError with its reason if there is none."""
+    if not line:
+        raise OSError(errno.ECHILD, "the guardian of tfb's children was killed; run again")
+    if line[:1] != b"P":
+        raise OSError(int(line[1:]), os.strerror(int(line[1:])))
+    return int(line[1:])
+
+
+def _framed(body: bytes) -> bytes:
+    return len(body).to_bytes(guardian.HEADER, "big") + body
+
+
+def _request(order: Order) -> dict[str, object]:
+    account = order.account
+    return {
+        "command": [_text(word) for word in order.command],
+        "env": {_text(key): _text(value) for key, value in order.env.items()},
+        "cwd": _text(str((order.cwd or Path()).absolute())),
+        "cpus": list(order.cpus or ()),
+        "nofile": resource.getrlimit(resource.RLIMIT_NOFILE),
+        "uid": account.uid if account else None,
+        "gid": account.gid if account else None,
+        "rights": list(account.rights) if account else [],
+        "own_uid": bool(account and account.alone),
+        "isolated": order.isolated,
+        "postmaster": order.postmaster,
+    }
+
+
+def _text(word: str) -> str:
+    """Encode a word for JSON, a character for each byte; raises OSError for a word that no program can be given."""
+    try:
+        encoded = os.fsencode(word)
+    except UnicodeEncodeError as error:
+        raise OSError(errno.EILSEQ, f"{word!r} cannot be encoded") from error
+    if b"\0" in encoded:
+        raise OSError(errno.EINVAL, f"{word!r} holds a NUL byte")
+    return encoded.decode("latin-1")
+
+
+def _stream(wanted: IO[bytes] | int, passed: contextlib.ExitStack, *, write: bool) -> tuple[IO[bytes] | None, int]:
+    """Return this process's end of a stream, if it is a pipe, and the descriptor to pass."""
+    if wanted == DEVNULL:
+        null = os.open(os.devnull, os.O_RDWR)
+        passed.callback(os.close, null)
+        return None, null
+    if wanted == PIPE:
+        reader, writer = os.pipe()
+        own, theirs = (writer, reader) if write else (reader, writer)
+        passed.callback(os.close, theirs)
+        return os.fdopen(own, "wb" if write else "rb"), theirs
+    return None, wanted if isinstance(wanted, int) else wanted.fileno()
