@@ -1,5 +1,6 @@
 """A run as a list of stages: read ``benchmark`` first, it is all of them in their order."""
 
+import io
 import json
 import logging
 import sys
@@ -33,7 +34,7 @@ from harness.host.leftovers import Leftover, on_this_machine
 from harness.plan.config import Settings
 from harness.plan.hosts import Postgres
 from harness.plan.plan import groups
-from harness.records import store
+from harness.records import safe_write, store
 from harness.records.models import Machine, Outcome, ProcessRecord, RunRecords
 from harness.records.store import RunStore
 from harness.report import techempower
@@ -216,7 +217,9 @@ def opened(settings: Settings, progress: Progress, clock: Clock) -> Iterator[Run
     with ExitStack() as stack:
         stack.callback(folder.discard_if_empty)
         # Every command and event of the harness is in logs/harness.log.
-        handler = logging.FileHandler(folder.folder / "logs" / "harness.log", encoding="utf-8")
+        log = safe_write.append(folder.folder / "logs" / "harness.log")
+        stack.callback(log.close)
+        handler = logging.StreamHandler(io.TextIOWrapper(log, encoding="utf-8", errors="replace", write_through=True))
         handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
         stack.callback(handler.close)
         root = logging.getLogger("tfb")

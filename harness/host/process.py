@@ -25,6 +25,7 @@ from harness.errors import EnvironmentLacksError, TfbError
 from harness.host import interruption, ownership
 from harness.paths import REPOSITORY
 from harness.plain_text import printable
+from harness.records import safe_write
 
 logger = logging.getLogger("tfb.process")
 
@@ -326,7 +327,7 @@ def run(
     until = time.monotonic() + seconds
     with contextlib.ExitStack() as stack:
         path = log or stack.enter_context(ownership.scratch("output")) / "output"
-        output = stack.enter_context(path.open("ab"))
+        output = stack.enter_context(safe_write.append(path))
         if log:
             output.write(f"$ {shlex.join(command)}\n".encode())
             output.flush()
@@ -350,7 +351,7 @@ def bound(log: Path) -> None:
     with contextlib.suppress(OSError):
         if log.stat().st_size <= LOG_BYTES:
             return
-        with log.open("r+b") as file:
+        with safe_write.update(log) as file:
             file.seek(-LOG_BYTES // 4, os.SEEK_END)
             end = file.read(LOG_BYTES // 4)
             file.truncate(LOG_BYTES // 2)

@@ -17,6 +17,7 @@ from harness.host.metering import ProcessTreeMeter, Reading
 from harness.host.ownership import start_of
 from harness.paths import TOOLSET
 from harness.plan.discovery import Implementation
+from harness.records import safe_write
 from harness.records.models import Build
 from harness.runtime import DatabaseAddress, Endpoint, Program, Server, SharedDatabase
 from harness.runtime.database.embedded import embedded, free_port
@@ -121,7 +122,7 @@ class LocalRuntime:
             return Build(status="skipped", reason=f"needs {kinds}, which is not on this machine (./tfb doctor)")
         began, reason = time.monotonic(), ""
         environment = ({} if self.own_scripts else NO_SCRIPTS) | toolchain.environment(chosen.values())
-        log.parent.mkdir(parents=True, exist_ok=True)
+        safe_write.make_folder(log.parent)
         try:
             for command in local.build:
                 done = process.run(command, seconds=BUILD_SECONDS, cwd=implementation.folder, env=environment, log=log)
@@ -164,12 +165,12 @@ class LocalRuntime:
         environment = toolchain.environment(chosen.values()) | contract(database, port) | local.env
         if upstream := upstream_for(implementation):
             environment["UPSTREAM_URL"] = upstream.url
-        log.parent.mkdir(parents=True, exist_ok=True)
+        safe_write.make_folder(log.parent)
         with ExitStack() as stack:
             environment |= stack.enter_context(accounts.home(self.account))
             stack.callback(process.bound, log)  # once all that writes it has stopped, started well or not
             began = time.monotonic()
-            with log.open("ab") as output:
+            with safe_write.append(log) as output:
                 child = process.Child(
                     local.run,
                     cwd=implementation.folder,

@@ -8,7 +8,6 @@ import contextlib
 import os
 import pwd
 import secrets
-import shutil
 import signal
 import socket
 import time
@@ -23,6 +22,8 @@ from harness.errors import EnvironmentLacksError, StartError
 from harness.host import ownership, process
 from harness.host.metering import ProcessTreeMeter
 from harness.host.toolchain import Tool
+from harness.records import safe_write
+from harness.records.remove_tree import remove_tree_if_possible
 from harness.runtime import DatabaseAddress
 from harness.runtime.database import ADMIN, SCRIPTS, connect, execute, size_of
 from harness.runtime.database.copies import RunDatabase
@@ -47,7 +48,7 @@ class EmbeddedDatabase(RunDatabase):
         """A fresh cluster under the address that servers know; raises StartError with the last lines of its log."""
         self.close()
         data = self._scratch / "data"
-        shutil.rmtree(data, ignore_errors=True)
+        remove_tree_if_possible(data)
         _initialise(self._tool, data, self._account, self.log, self.address.admin_password or "")
         if not self.address.port:  # now: in the time that initdb takes, another program could come to it
             self.address = replace(self.address, port=free_port())
@@ -65,7 +66,7 @@ class EmbeddedDatabase(RunDatabase):
             *("-D", str(self._scratch / "data"), "-p", str(self.address.port)),
             *("-c", "listen_addresses=127.0.0.1", "-c", f"unix_socket_directories={self._scratch}"),
         ]
-        with self.log.open("ab") as output:
+        with safe_write.append(self.log) as output:
             child = process.Child(command, cwd=self._scratch, stdout=output, account=self._account, cpus=self._cpus)
         self._child, self._meter = child, ProcessTreeMeter(child.pid)
         child.first = signal.SIGINT  # PostgreSQL's fast shutdown: sessions are ended, not waited for
