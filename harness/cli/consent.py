@@ -64,6 +64,14 @@ def agreed(consent: Consent, question: str, *, default: bool = True) -> bool:
     return answer in ("y", "yes") or (default and not answer)
 
 
+def confirmed(question: str) -> bool | None:
+    """Return the answer that somebody at a terminal gives, where silence means no; None where nobody can be asked."""
+    if not _at_a_terminal():
+        return None
+    print(f"{question} [y/N] ", end="", file=sys.stderr, flush=True)
+    return sys.stdin.readline().strip().lower() in ("y", "yes")
+
+
 def _at_a_terminal() -> bool:
     """Whether somebody can be asked, and sees the question."""
     return sys.stdin.isatty() and sys.stderr.isatty()

@@ -76,6 +76,8 @@ REPLACED = {
     "--results-upload-uri": "./tfb report --site DIR makes static pages, --format techempower the file",
     "--extra-docker-runtime-args": "--cpuset-cpus, --test-container-memory and --network-mode limit the containers",
 }
+# Flags that do something at once; a run's recorded command has none of them.
+NO_RUN = frozenset({"--new", "--list-tests", "--list-tag", "--completion", "--help", "-h", "--version"})
 # Flags that another mode would ignore.
 OF_MODE = (
     *(("benchmark", flag) for flag in ("dry_run", "resume", "profiler")),
@@ -207,10 +209,10 @@ def parsed(arguments: Sequence[str]) -> Asked | int:
 
 
 def asked(arguments: Sequence[str]) -> Asked:
-    """What the recorded command of a run asked for; raises UsageError where another verb made it."""
-    found = parsed(arguments) if is_run(arguments) else None
+    """Return what the recorded command of a run asked for; raises UsageError where it does not ask for a run."""
+    found = parsed(arguments) if is_run(arguments) and not {each.partition("=")[0] for each in arguments} & NO_RUN else None
     if not isinstance(found, Asked):
-        raise UsageError(f"was made by {arguments[0]} and cannot be resumed: start it again")
+        raise UsageError(f"was made by {arguments[0]:.80} and cannot be resumed: start it again")
     return found
 
 

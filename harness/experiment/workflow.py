@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from harness.errors import DatabaseDiedError, Exit, MachineLostError, StoreError, UsageError
+from harness.experiment import origin
 from harness.experiment.bench import Bench, OverMachines
 from harness.experiment.designs import DESIGNS
 from harness.experiment.generators import Generator
@@ -114,10 +115,11 @@ def benchmark(settings: Settings, progress: Progress, needs: Dependencies | None
             info = runtime.survey(info)
         if not before:
             folder.write_info(info)
+            origin.mark(folder.folder, info, settings)
         builds = build_all(runtime, plan, progress, folder)
         info = info.model_copy(update={"implementations": tuple(i.info(builds[i.name]) for i in plan.implementations)})
         if before:  # only now: what may not go on stays as it was
-            require_same(before.info, info)
+            require_same(before.info, info, {trial.implementation for trial in before.trials})
             store.set_aside(folder.folder, lambda process: process not in done)
         folder.write_info(info)
         plan = plan.of_those([name for name, build in builds.items() if build.status == "ok"])

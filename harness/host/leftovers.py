@@ -4,23 +4,21 @@
 """
 
 import contextlib
-import os
-import shutil
 import signal
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 
 import psutil
 
 from harness.host import ownership, process
 from harness.plain_text import printable
+from harness.records.remove_tree import remove_tree
 
 ROUNDS = 10  # of looking for what was being started meanwhile
+UNMARKED_SECONDS = 60.0  # a younger folder's maker may not have written its mark into it
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,23 +72,18 @@ def _end(candidate: psutil.Process) -> None:
 
 
 def folders(of: str | None = None) -> Iterator[Leftover]:
-    """Scratch folders of a dead owner, and those that nobody owns: cut short as they were made or removed."""
-    for folder in sorted(Path(tempfile.gettempdir()).glob(f"{ownership.PREFIX}*")):
-        with contextlib.suppress(OSError):
-            if folder.is_symlink() or not folder.is_dir() or os.geteuid() not in (0, folder.stat().st_uid):
-                continue
-            owner = ownership.of_folder(folder)
-            if of:
-                gone = owner == of
-            elif owner:  # this machine's folders: whoever made one before it was started again is dead, too
-                earlier = ownership.boot_of(owner) != ownership.boot_of(ownership.me())
-                gone = earlier or ownership.state(owner) == "dead"
-            else:
-                # Its maker may not yet have written its name into it.
-                gone = time.time() - folder.stat().st_mtime > 60
-            if gone:
-                name = printable(str(folder))
-                yield Leftover(kind="folder", name=name, certain=True, remove=partial(shutil.rmtree, folder))
+    """Yield this user's scratch folders whose maker has exited, and those without a mark, cut short when made."""
+    for found in ownership.scratch_folders():
+        if of:
+            gone = found.owner == of
+        elif found.owner:  # this machine's folders: whoever made one before it was started again is dead, too
+            earlier = ownership.boot_of(found.owner) != ownership.boot_of(ownership.me())
+            gone = earlier or ownership.state(found.owner) == "dead"
+        else:
+            gone = time.time() - found.changed_at > UNMARKED_SECONDS
+        if gone:
+            remove = partial(remove_tree, found.path, expected=found.identity)
+            yield Leftover(kind="folder", name=printable(str(found.path)), certain=True, remove=remove)
 
 
 def main(owner: str) -> None:

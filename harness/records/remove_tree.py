@@ -100,7 +100,7 @@ def _enter(parent: int, name: str) -> int:
     try:
         descriptor = os.open(name, _FOLDER, dir_fd=parent)
     except PermissionError:
-        handle = os.open(name, (_FOLDER & ~os.O_RDONLY) | os.O_PATH, dir_fd=parent)
+        handle = os.open(name, _FOLDER | os.O_PATH, dir_fd=parent)
         try:
             os.chmod(f"/proc/self/fd/{handle}", stat.S_IRWXU)  # noqa: PTH101 - a descriptor, not a path
         finally:

@@ -139,6 +139,14 @@ class RunStore:
                 raise
 
 
+def info(folder: Path) -> RunInfo:
+    """Return what run.json holds. Raises StoreError."""
+    try:
+        return RunReader(folder).info
+    except StoreError as error:
+        raise StoreError(f"{folder}/{error}") from error
+
+
 def read(folder: Path, *, whole: bool = False) -> RunRecords:
     """Read a run by the one reader; what cannot be read is in ``problems``. Raises StoreError without a run.json.
 

@@ -149,9 +149,9 @@ def test_what_cannot_be_written_names_the_file(written: RunStore, tmp_path: Path
     with pytest.raises(StoreError, match=r"trials\.jsonl: is a folder where a file of tfb has to be; move it away"):
         written.add_trial(records.trials()[0])
     (tmp_path / "file").touch()
-    with pytest.raises(StoreError, match=r"cannot be written: .*; free space or choose another folder"):
+    with pytest.raises(StoreError, match=r"/file: is another file where a folder of tfb has to be; move it away"):
         RunStore(tmp_path / "file" / "run", started_at=0)
-    with pytest.raises(StoreError, match=rf"^{tmp_path}/file/\d+-\d+: cannot be written: .*{store.ROOM}$"):
+    with pytest.raises(StoreError, match=rf"^{tmp_path}/file: is another file where a folder of tfb has to be"):
         RunStore.new(tmp_path / "file", started_at=0)
 
 
