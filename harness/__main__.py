@@ -5,7 +5,7 @@ import sys
 from typing import Any
 
 from harness.errors import Exit
-from harness.host import interruption
+from harness.host import interruption, memory
 
 
 def open_streams() -> None:
@@ -26,7 +26,10 @@ def run() -> int:
     try:
         try:
             interruption.install(lambda: _children("ask_all"), lambda: _children("kill_all"))
-            with interruption.held():
+            if lacking := memory.shortage():
+                print(f"tfb: {lacking}", file=sys.stderr)
+                return Exit.FAILED
+            with interruption.loading():
                 from harness.cli import main
             return main()
         finally:

@@ -59,7 +59,7 @@ def execute(asked: Asked, arguments: Sequence[str]) -> int:
     _say_what_else(chosen)
     if not chosen.dry_run:
         chosen = replace(chosen, consent=settled(chosen))
-    with interruption.held():
+    with interruption.loading():
         from harness.experiment import modes, workflow
     if chosen.dry_run:
         return workflow.dry_run(chosen)

@@ -132,7 +132,7 @@ def flags_alone(*, flags: _Alone = _Alone()) -> Asked | int:
         print(application().generate_completion(prog_name="tfb", shell=flags.completion))
         return Exit.OK
     if flags.new or flags.list_tests or flags.list_tag is not None:
-        with interruption.held():
+        with interruption.loading():
             module = import_module("harness.cli.new" if flags.new else "harness.cli.look")
         code: int = module.command() if flags.new else module.list_tests(flags, flags.list_tag)
         return code
@@ -198,7 +198,7 @@ def parsed(arguments: Sequence[str]) -> Asked | int:
     """What a command line asks for, or the exit code of a verb that it has carried out; raises UsageError."""
     verb = arguments[0] if arguments and arguments[0] in VERBS else ""
     if verb and verb not in ASKED:
-        with interruption.held():
+        with interruption.loading():
             import_module(VERBS[verb].target.partition(":")[0])
     try:
         found: Asked | int | None = application()(list(arguments), exit_on_error=False, print_error=False)
