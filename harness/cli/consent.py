@@ -15,6 +15,7 @@ from harness.host.leftovers import Leftover
 from harness.paths import state_folder
 from harness.plan.config import Consent, Settings
 from harness.plan.discovery import scan, select
+from harness.records import safe_write
 from harness.runtime import compose
 from harness.runtime.choice import is_local
 
@@ -51,8 +52,10 @@ def settled(settings: Settings) -> Consent:
 def _remember() -> None:
     """Keep the consent to builds as root, so that nobody is asked again."""
     answer = state_folder() / ANSWER
-    answer.parent.mkdir(parents=True, exist_ok=True)
-    answer.write_text("Builds of implementations may run as root on this machine. Remove this file to be asked.\n")
+    safe_write.make_folder(answer.parent)
+    safe_write.replace(
+        answer, b"Builds of implementations may run as root on this machine. Remove this file to be asked.\n"
+    )
 
 
 def agreed(consent: Consent, question: str, *, default: bool = True) -> bool:

@@ -14,7 +14,7 @@ from cyclopts.validators import Number
 from harness import extras
 from harness.cli import flags
 from harness.cli.flags import Texts, frameworks_folders, results_folder
-from harness.cli.output import put
+from harness.cli.output import put, put_below
 from harness.cli.verbs import Names
 from harness.errors import Exit, UsageError
 from harness.host import interruption
@@ -122,9 +122,10 @@ def report(
     (folder,) = folders
     records = store.read(folder)
     if html:
-        page = output or folder / "report.html"
-        put(page, saved.of_run(folder))
-        print(page)
+        text = saved.of_run(folder)
+        if output:
+            put(output, text)
+        print(output or put_below(folder, "report.html", text))
     else:
         ranking = rank(records.info, records.trials, records.processes, records.verdicts)
         out = io.StringIO() if output else sys.stdout

@@ -82,7 +82,9 @@ def _require_accepted(info: RunInfo, *, accepted: bool) -> None:
         return
     command = shlex.join((PROGRAM, *info.command)).encode("ascii", "backslashreplace").decode("ascii")
     shown = printable(command.replace("\n", "\\n").replace("\t", "\\t"))
-    told = f"run {info.run_id} was not started by this user on this machine. To resume it executes its recorded command:"
+    told = (
+        f"run {info.run_id} was not started by this user on this machine. To resume it executes its recorded command:"
+    )
     if len(shown) > MOST_SHOWN:
         raise UsageError(f"{told}\n  {shown[:MOST_SHOWN]} ...\nIt is too long to be read here: start a new run")
     answer = confirmed(f"{told}\n  {shown}\nExecute it?")

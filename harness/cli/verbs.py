@@ -210,7 +210,9 @@ def parsed(arguments: Sequence[str]) -> Asked | int:
 
 def asked(arguments: Sequence[str]) -> Asked:
     """Return what the recorded command of a run asked for; raises UsageError where it does not ask for a run."""
-    found = parsed(arguments) if is_run(arguments) and not {each.partition("=")[0] for each in arguments} & NO_RUN else None
+    found = (
+        parsed(arguments) if is_run(arguments) and not {each.partition("=")[0] for each in arguments} & NO_RUN else None
+    )
     if not isinstance(found, Asked):
         raise UsageError(f"was made by {arguments[0]:.80} and cannot be resumed: start it again")
     return found

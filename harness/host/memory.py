@@ -14,7 +14,11 @@ def shortage() -> str:
         soft, hard = resource.getrlimit(limit)
         if resource.RLIM_INFINITY != soft < LEAST_BYTES:
             need = LEAST_BYTES >> 10
-            how = f"{name} {need}" if hard == resource.RLIM_INFINITY or hard >= LEAST_BYTES else "a shell without the limit"
+            how = (
+                f"{name} {need}"
+                if hard == resource.RLIM_INFINITY or hard >= LEAST_BYTES
+                else "a shell without the limit"
+            )
             return (
                 f"this process may take {soft >> 20} MiB of memory ({name}), and needs {LEAST_BYTES >> 20} MiB. "
                 f"Raise the limit ({how}) and try again"

@@ -94,7 +94,9 @@ class RunReader:
             short, left_out = shorten(record) if shorten else (record, 0)
             memory += size - left_out * VALUE_MEMORY
             if memory > LINES_MEMORY:
-                unread.append(f"holds more than this version reads ({LINES_MEMORY >> 20} MiB in memory); the rest is left out")
+                unread.append(
+                    f"holds more than this version reads ({LINES_MEMORY >> 20} MiB in memory); the rest is left out"
+                )
                 break
             yield short
         for message in unread:
@@ -144,7 +146,9 @@ def of_newer_version(data: bytes, known: int) -> str:
     version = document.get("schema_version") if isinstance(document, dict) else None
     if not isinstance(version, int) or version <= known:
         return ""
-    return f"was recorded by a newer tfb (schema {version:.0f}; this version reads up to {known}). Update tfb to read it"
+    return (
+        f"was recorded by a newer tfb (schema {version:.0f}; this version reads up to {known}). Update tfb to read it"
+    )
 
 
 def read_lines(
@@ -176,7 +180,10 @@ def sized_lines(
     try:
         with files.open_regular(path) as file:
             if (size := os.fstat(file.fileno()).st_size) > LINES_BYTES and not start:
-                _complain(problems, f"is not read: it has {size / 2**30:.1f} GiB, and at most {LINES_BYTES >> 30} GiB are read")
+                _complain(
+                    problems,
+                    f"is not read: it has {size / 2**30:.1f} GiB, and at most {LINES_BYTES >> 30} GiB are read",
+                )
                 return
             file.seek(start)
             for number, line in _numbered(file):

@@ -202,8 +202,8 @@ def require_own(found: os.stat_result, parent: int, path: Path) -> None:
         raise UnsafePathError(f"{path}: is {kind} where a file of tfb has to be; move it away and try again")
     if found.st_nlink > 1:
         raise UnsafePathError(
-            f"{path}: is a hard link: {found.st_nlink} names lead to this file. Writing it would change the other file, "
-            "too; remove the link and try again"
+            f"{path}: is a hard link: {found.st_nlink} names lead to it, and writing would change all. "
+            "Remove the link and try again"
         )
     if found.st_uid not in (os.geteuid(), os.stat(".", dir_fd=parent).st_uid):
         raise UnsafePathError(

@@ -138,13 +138,28 @@ def _initialise(tool: Tool, data: Path, account: process.Account | None, log: Pa
     done = process.run(command, seconds=60, cwd=data.parent, log=log, account=account)
     secret.unlink(missing_ok=True)
     if done.status != 0:
-        raise StartError(f"initdb failed ({process.describe_status(done.status)}):\n{process.tail(log)}\nlog: {log}")
+        why = f"; {closed}" if account and (closed := closed_to(account, data.parent)) else ""
+        how = process.describe_status(done.status)
+        raise StartError(f"initdb failed ({how}){why}:\n{process.tail(log)}\nlog: {log}")
     settings = (SCRIPTS / "postgresql.conf").read_text(encoding="utf-8") + _statistics(tool)
     (data / "postgresql.conf").write_text(settings, encoding="utf-8")
     (data / "pg_hba.conf").write_text(
         f"host all {ADMIN} 127.0.0.1/32 scram-sha-256\nhost all +benchmarkdbuser 127.0.0.1/32 scram-sha-256\n",
         encoding="utf-8",
     )
+
+
+def closed_to(account: process.Account, folder: Path) -> str:
+    """Return which folder above a scratch folder an account cannot enter, and what to do; empty where it enters all."""
+    for parent in reversed(folder.parents):
+        found = parent.stat()
+        shift = 6 if found.st_uid == account.uid else 3 if found.st_gid == account.gid else 0
+        if not found.st_mode >> shift & 1:
+            return (
+                f"PostgreSQL runs as {account.name}, which may not enter {parent} (mode {found.st_mode & 0o7777:04o}), "
+                f"a part of TMPDIR. Set TMPDIR to a folder that every user may enter, or chmod o+x {parent}"
+            )
+    return ""
 
 
 def _statistics(tool: Tool) -> str:
