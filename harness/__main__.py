@@ -15,7 +15,7 @@ if _theirs := os.environ.get("PYTHONPATH"):  # an empty folder in it is the curr
 from typing import Any  # noqa: E402
 
 from harness.errors import Exit  # noqa: E402
-from harness.host import environment, interruption  # noqa: E402
+from harness.host import environment, interruption, memory  # noqa: E402
 
 
 def open_streams() -> None:
@@ -37,7 +37,10 @@ def run() -> int:
     try:
         try:
             interruption.install(lambda: _children("ask_all"), lambda: _children("kill_all"))
-            with interruption.held():
+            if lacking := memory.shortage():
+                print(f"tfb: {lacking}", file=sys.stderr)
+                return Exit.FAILED
+            with interruption.loading():
                 from harness.cli import main
             return main()
         finally:

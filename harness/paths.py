@@ -21,7 +21,7 @@ PREBUILT = "built"  # folder of a wheel's toolset with programs that it brings
 def state_folder() -> Path:
     """Where built things are kept: TFB_STATE, .tfb in a clone, else where the system keeps users' state (XDG)."""
     if chosen := os.environ.get("TFB_STATE"):
-        return Path(chosen)
+        return Path(chosen).resolve()
     if not INSTALLED:
         return REPOSITORY / ".tfb"
-    return Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state") / "tfb"
+    return Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state").resolve() / "tfb"

@@ -77,11 +77,11 @@ def _run(arguments: Sequence[str]) -> int:
     for number, argument in enumerate(arguments, 1):
         if any("\ud800" <= character <= "\udfff" for character in argument):
             raise UsageError(f"argument {number} is not valid {sys.getfilesystemencoding()}: {printable(argument)}")
-    with interruption.held():
+    with interruption.loading():
         from harness.cli.verbs import answered
     found = answered(arguments)
     if isinstance(found, int):
         return found
-    with interruption.held():
+    with interruption.loading():
         from harness.cli.run import execute
     return execute(found, arguments)

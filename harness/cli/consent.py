@@ -15,6 +15,7 @@ from harness.host.leftovers import Leftover
 from harness.paths import state_folder
 from harness.plan.config import Consent, Settings
 from harness.plan.discovery import scan, select
+from harness.records import safe_write
 from harness.runtime import compose
 from harness.runtime.choice import is_local
 
@@ -51,8 +52,10 @@ def settled(settings: Settings) -> Consent:
 def _remember() -> None:
     """Keep the consent to builds as root, so that nobody is asked again."""
     answer = state_folder() / ANSWER
-    answer.parent.mkdir(parents=True, exist_ok=True)
-    answer.write_text("Builds of implementations may run as root on this machine. Remove this file to be asked.\n")
+    safe_write.make_folder(answer.parent)
+    safe_write.replace(
+        answer, b"Builds of implementations may run as root on this machine. Remove this file to be asked.\n"
+    )
 
 
 def agreed(consent: Consent, question: str, *, default: bool = True) -> bool:
@@ -62,6 +65,14 @@ def agreed(consent: Consent, question: str, *, default: bool = True) -> bool:
     print(f"{question} [{'Y/n' if default else 'y/N'}] ", end="", file=sys.stderr, flush=True)
     answer = sys.stdin.readline().strip().lower()
     return answer in ("y", "yes") or (default and not answer)
+
+
+def confirmed(question: str) -> bool | None:
+    """Return the answer that somebody at a terminal gives, where silence means no; None where nobody can be asked."""
+    if not _at_a_terminal():
+        return None
+    print(f"{question} [y/N] ", end="", file=sys.stderr, flush=True)
+    return sys.stdin.readline().strip().lower() in ("y", "yes")
 
 
 def _at_a_terminal() -> bool:

@@ -225,5 +225,8 @@ class RunFlags(Flags):
     resume: Annotated[
         str | bool | None, _flag(HOW, "go on with a run, by default the newest interrupted", "RUN", completer=runs)
     ] = None
+    accept_command: Annotated[
+        bool, _flag(HOW, "with --resume: execute the command that a run of another machine has recorded")
+    ] = False
     dry_run: Annotated[bool, _flag(HOW, "print the plan and how long it takes")] = False
     profiler: Annotated[bool, _flag(HOW, "a flame graph of one implementation under one test type's load")] = False

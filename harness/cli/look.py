@@ -14,9 +14,10 @@ from cyclopts.validators import Number
 from harness import extras
 from harness.cli import flags
 from harness.cli.flags import Texts, frameworks_folders, results_folder
-from harness.cli.output import put
+from harness.cli.output import put, put_below
 from harness.cli.verbs import Names
 from harness.errors import Exit, UsageError
+from harness.host import interruption
 from harness.plain_text import printable
 from harness.plan.discovery import Implementation, Scan, Selection, scan, select
 from harness.plan.words import suggest
@@ -96,11 +97,12 @@ def report(
     results: Results = None,
 ) -> int:
     """Print or write the ranking of a run again; exit code 1 when a file of the run could not be read."""
-    from harness.dashboard import saved
-    from harness.records import store
-    from harness.report import Report
-    from harness.report.exporters import EXPORTERS
-    from harness.stats.ranking import rank
+    with interruption.loading():
+        from harness.dashboard import saved
+        from harness.records import store
+        from harness.report import Report
+        from harness.report.exporters import EXPORTERS
+        from harness.stats.ranking import rank
 
     place = results_folder(results)
     folders = [store.find(place, name) for name in run or (None,)]
@@ -120,9 +122,10 @@ def report(
     (folder,) = folders
     records = store.read(folder)
     if html:
-        page = output or folder / "report.html"
-        put(page, saved.of_run(folder))
-        print(page)
+        text = saved.of_run(folder)
+        if output:
+            put(output, text)
+        print(output or put_below(folder, "report.html", text))
     else:
         ranking = rank(records.info, records.trials, records.processes, records.verdicts)
         out = io.StringIO() if output else sys.stdout

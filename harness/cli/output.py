@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
 from harness.errors import EnvironmentLacksError
+from harness.records import safe_write
 
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer as Buffer
@@ -60,18 +61,28 @@ def _stream(stream: TextIO, errors: list[OSError]) -> TextIO:
 
 
 def put(target: Path, text: str) -> None:
-    """Write a file whole or not at all, a device or pipe as it is; raises EnvironmentLacksError."""
-    part = target.with_name(f".{target.name}.part")
+    """Write a file that the user has named, whole or not at all; a device or pipe is written as it is.
+
+    Links in that path are the user's own and are followed. Raises EnvironmentLacksError and UnsafePathError.
+    """
     try:
         if target.exists() and not target.is_file():
             target.write_text(text, encoding="utf-8")
         else:
-            part.write_text(text, encoding="utf-8")
-            part.replace(target)
+            safe_write.replace(target.resolve(), text.encode())
     except OSError as error:
-        with contextlib.suppress(OSError):
-            part.unlink()
         raise _lacking(str(target), error) from error
+
+
+def put_below(folder: Path, name: str, text: str) -> Path:
+    """Write a file of a folder that tfb manages, where no link is followed; returns its path. Raises as ``put``."""
+    target = folder.parent.resolve() / folder.name / name
+    try:
+        safe_write.make_folder(target.parent)
+        safe_write.replace(target, text.encode())
+    except OSError as error:
+        raise _lacking(str(target), error) from error
+    return target
 
 
 def _lacking(place: str, error: OSError) -> EnvironmentLacksError:

@@ -11,11 +11,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from harness import extras
-from harness.cli.consent import settled
+from harness.cli.consent import confirmed, settled
 from harness.cli.flags import Machines, RunFlags, VerifyFlags, frameworks_folders, levels, results_folder
 from harness.cli.verbs import Asked, is_run
 from harness.cli.verbs import asked as asked_by
 from harness.errors import Exit, StoreError, UsageError
+from harness.experiment import origin
 from harness.host import interruption, machine
 from harness.paths import PROGRAM, RESULTS
 from harness.plain_text import printable
@@ -37,7 +38,10 @@ if TYPE_CHECKING:
     from harness.experiment.workflow import Dependencies, RunOutcome
 
 # Flags that --resume goes together with.
-WITH_RESUME = frozenset({"resume", "results", "quiet", "json", "yes", "no_install", "dry_run", "mode", "test"})
+WITH_RESUME = frozenset(
+    {"resume", "accept_command", "results", "quiet", "json", "yes", "no_install", "dry_run", "mode", "test"}
+)
+MOST_SHOWN = 4000  # characters of a recorded command that somebody is asked to read
 
 
 def execute(asked: Asked, arguments: Sequence[str]) -> int:
@@ -45,11 +49,17 @@ def execute(asked: Asked, arguments: Sequence[str]) -> int:
     chosen = settings(asked, arguments)
     if chosen.resume is not None:
         folder = store.find(chosen.results, chosen.resume) if chosen.resume else newest_interrupted(chosen.results)
-        chosen = resumed(replace(chosen, resume=str(folder)), asked, store.read(folder).info)
+        info = store.info(folder)
+        own = origin.is_own(folder, info)
+        if not own:
+            _require_accepted(info, accepted=getattr(asked.flags, "accept_command", False))
+        chosen = resumed(replace(chosen, resume=str(folder)), asked, info)
+        if own:
+            origin.require_same_places(folder, info, chosen)
     _say_what_else(chosen)
     if not chosen.dry_run:
         chosen = replace(chosen, consent=settled(chosen))
-    with interruption.held():
+    with interruption.loading():
         from harness.experiment import modes, workflow
     if chosen.dry_run:
         return workflow.dry_run(chosen)
@@ -66,8 +76,28 @@ def execute(asked: Asked, arguments: Sequence[str]) -> int:
             return _benchmark(chosen)
 
 
+def _require_accepted(info: RunInfo, *, accepted: bool) -> None:
+    """Raise UsageError unless somebody has read and accepted the command that another machine or user recorded."""
+    if accepted:
+        return
+    command = shlex.join((PROGRAM, *info.command)).encode("ascii", "backslashreplace").decode("ascii")
+    shown = printable(command.replace("\n", "\\n").replace("\t", "\\t"))
+    told = (
+        f"run {info.run_id} was not started by this user on this machine. To resume it executes its recorded command:"
+    )
+    if len(shown) > MOST_SHOWN:
+        raise UsageError(f"{told}\n  {shown[:MOST_SHOWN]} ...\nIt is too long to be read here: start a new run")
+    answer = confirmed(f"{told}\n  {shown}\nExecute it?")
+    if not answer:
+        why = "" if answer is None else "; it was not accepted"
+        raise UsageError(
+            f"{told}\n  {shown}\nNothing was executed{why}. Read the command; to execute it add --accept-command, or "
+            "start a new run"
+        )
+
+
 def newest_interrupted(results: Path) -> Path:
-    """The newest run that was interrupted or killed, or lost a machine or its disk. Raises UsageError without one."""
+    """Return the newest run that was interrupted or killed, or lost a machine or its disk. Raises UsageError."""
     for folder in reversed(store.runs(results)):
         try:
             info = RunReader(folder).info

@@ -76,6 +76,8 @@ REPLACED = {
     "--results-upload-uri": "./tfb report --site DIR makes static pages, --format techempower the file",
     "--extra-docker-runtime-args": "--cpuset-cpus, --test-container-memory and --network-mode limit the containers",
 }
+# Flags that do something at once; a run's recorded command has none of them.
+NO_RUN = frozenset({"--new", "--list-tests", "--list-tag", "--completion", "--help", "-h", "--version"})
 # Flags that another mode would ignore.
 OF_MODE = (
     *(("benchmark", flag) for flag in ("dry_run", "resume", "profiler")),
@@ -130,7 +132,7 @@ def flags_alone(*, flags: _Alone = _Alone()) -> Asked | int:
         print(application().generate_completion(prog_name="tfb", shell=flags.completion))
         return Exit.OK
     if flags.new or flags.list_tests or flags.list_tag is not None:
-        with interruption.held():
+        with interruption.loading():
             module = import_module("harness.cli.new" if flags.new else "harness.cli.look")
         code: int = module.command() if flags.new else module.list_tests(flags, flags.list_tag)
         return code
@@ -196,7 +198,7 @@ def parsed(arguments: Sequence[str]) -> Asked | int:
     """What a command line asks for, or the exit code of a verb that it has carried out; raises UsageError."""
     verb = arguments[0] if arguments and arguments[0] in VERBS else ""
     if verb and verb not in ASKED:
-        with interruption.held():
+        with interruption.loading():
             import_module(VERBS[verb].target.partition(":")[0])
     try:
         found: Asked | int | None = application()(list(arguments), exit_on_error=False, print_error=False)
@@ -207,10 +209,12 @@ def parsed(arguments: Sequence[str]) -> Asked | int:
 
 
 def asked(arguments: Sequence[str]) -> Asked:
-    """What the recorded command of a run asked for; raises UsageError where another verb made it."""
-    found = parsed(arguments) if is_run(arguments) else None
+    """Return what the recorded command of a run asked for; raises UsageError where it does not ask for a run."""
+    found = (
+        parsed(arguments) if is_run(arguments) and not {each.partition("=")[0] for each in arguments} & NO_RUN else None
+    )
     if not isinstance(found, Asked):
-        raise UsageError(f"was made by {arguments[0]} and cannot be resumed: start it again")
+        raise UsageError(f"was made by {arguments[0]:.80} and cannot be resumed: start it again")
     return found
 
 

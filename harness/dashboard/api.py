@@ -1,10 +1,11 @@
-"""The API's routes: JSON documents of the runs. GET only."""
+"""The API's routes: JSON documents of the runs, each made once for all who ask. GET only."""
 
 import contextlib
+import json
 import logging
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from weakref import WeakValueDictionary
 
@@ -22,6 +23,8 @@ logger = logging.getLogger("tfb.dashboard")
 
 BROKEN = (StoreError, OSError, ValueError, ArithmeticError, LookupError, RecursionError)  # what files may lead to
 KEPT = 256  # documents: the latest tables of 500 implementations are half a megabyte each
+KEPT_BYTES = 64 << 20  # of all of them
+AT_ONCE = 2  # documents that are being made: each may read half a gigabyte of records
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,7 +42,9 @@ class Api:
     def __init__(self, runs: Runs) -> None:
         self.runs = runs
         self._kept: dict[str, Made] = {}
-        self._making = WeakValueDictionary[str, threading.Lock]()  # a slow document holds up no other one
+        self._making = WeakValueDictionary[str, threading.Lock]()  # all who ask for a document wait for one making
+        self._at_once = threading.BoundedSemaphore(AT_ONCE)
+        self._keeping = threading.Lock()
         self._leads: dict[str, str] = {}  # of the runs whose document was made
 
     def routes(self) -> list[Route]:
@@ -49,22 +54,25 @@ class Api:
             _route("/api/claims", lambda _: self.claims()),
             _route("/api/runs/{run}/log", lambda request: self._open(request).log(_query(request, "path"))),
             _route("/api/runs/{run}/live", lambda request: self._open(request).live()),
-            self._kept_route("", lambda run, _: self.document(run)),
-            self._kept_route("/tests/{test_type}", lambda run, request: run.test(request.path_params["test_type"])),
+            self._kept_route("", lambda _: (), self.document),
+            self._kept_route("/tests/{test_type}", _of_path, lambda run, kind: run.test(kind)),
+            self._kept_route("/latency/{test_type}", _of_path, lambda run, kind: run.latency(kind)),
             self._kept_route(
-                "/latency/{test_type}", lambda run, request: run.latency(request.path_params["test_type"])
+                "/overall",
+                lambda request: tuple(sorted(set(request.query_params.getlist("test_type")))),
+                lambda run, *kinds: run.overall(kinds),
             ),
-            self._kept_route("/overall", lambda run, request: run.overall(request.query_params.getlist("test_type"))),
             self._kept_route(
-                "/cell", lambda run, request: run.cell(_query(request, "implementation"), _query(request, "test_type"))
+                "/cell",
+                lambda request: (_query(request, "implementation"), _query(request, "test_type")),
+                lambda run, name, kind: run.cell(name, kind),
             ),
-            _route(
-                "/api/compare",
-                lambda request: self._made(
-                    f"compare?{request.url.query}", (_query(request, "a"), _query(request, "b")), comparison
-                ),
-            ),
+            _route("/api/compare", self._compared),
         ]
+
+    def _compared(self, request: Request) -> bytes:
+        names = (_query(request, "a"), _query(request, "b"))
+        return self._made(("compare", *names), names, comparison)
 
     def listed(self) -> RunList:
         """The list of runs, those that are at hand with who leads."""
@@ -91,10 +99,14 @@ class Api:
         """Read the newest runs before anybody asks for them: they are what most visits are for."""
         for run in self.runs.listed().runs[:3]:
             with contextlib.suppress(*BROKEN):  # whoever asks for this run is told
-                self._made(f"/api/runs/{run.run_id}?", (run.run_id,), self.document)
+                self._made(("", run.run_id), (run.run_id,), self.document)
 
-    def _made(self, key: str, names: tuple[str, ...], make: Callable[..., BaseModel]) -> bytes:
-        """A document of these runs: made once for all who ask while their files stay the same."""
+    def _made(self, words: Sequence[str], names: tuple[str, ...], make: Callable[..., BaseModel]) -> bytes:
+        """Return a document of these runs: made once for all who ask while their files stay the same.
+
+        ``words`` are the parameters that the document depends on, and nothing else of the request.
+        """
+        key = json.dumps(words)
         folders = [self.runs.folder(name) for name in names]
         with self._making.setdefault(key, threading.Lock()):
             states = {
@@ -104,23 +116,36 @@ class Api:
             lasts = found and states["run.json"] == found.states["run.json"] and time.monotonic() < found.until
             if found and (lasts or states == found.states):
                 return found.json
-            began = time.monotonic()
-            runs = [Run(folder) for folder in folders]
-            json = make(*runs).model_dump_json().encode()
-            ended = time.monotonic()
+            with self._at_once:
+                began = time.monotonic()
+                runs = [Run(folder) for folder in folders]
+                made = make(*runs).model_dump_json().encode()
+                ended = time.monotonic()
             growing = any(run.info.status == "running" for run in runs)
             # At least 5 s, or 20 times what it took to make: its viewers cost the run a twentieth of a CPU at most.
             until = ended + max(5.0, 20.0 * (ended - began)) if growing else ended
-            self._kept.pop(key, None)  # to the end, as the newest
-            self._kept[key] = Made(json=json, states=states, until=until)
-            for oldest in list(self._kept)[:-KEPT]:
-                self._kept.pop(oldest, None)
-            return json
+            self._keep(key, Made(json=made, states=states, until=until))
+            return made
 
-    def _kept_route(self, path: str, make: Callable[[Run, Request], BaseModel]) -> Route:
+    def _keep(self, key: str, made: Made) -> None:
+        """Keep a document as the newest one, and as many of the others as there is room for."""
+        with self._keeping:
+            self._kept.pop(key, None)
+            self._kept[key] = made
+            room, number = KEPT_BYTES, KEPT
+            for kept in reversed(list(self._kept)):
+                room, number = room - len(self._kept[kept].json), number - 1
+                if room < 0 or number < 0:
+                    self._kept.pop(kept)
+
+    def _kept_route(
+        self, path: str, words: Callable[[Request], tuple[str, ...]], make: Callable[..., BaseModel]
+    ) -> Route:
+        """Return a route of documents that depend on a run and on ``words`` of the request alone."""
+
         def made(request: Request) -> bytes:
-            key = f"{request.url.path}?{request.url.query}"
-            return self._made(key, (request.path_params["run"],), lambda run: make(run, request))
+            name, own = request.path_params["run"], words(request)
+            return self._made((path, name, *own), (name,), lambda run: make(run, *own))
 
         return _route(f"/api/runs/{{run}}{path}", made)
 
@@ -128,8 +153,13 @@ class Api:
         return Run(self.runs.folder(request.path_params["run"]))
 
 
+def _of_path(request: Request) -> tuple[str, ...]:
+    """Return the test type in a path."""
+    return (request.path_params["test_type"],)
+
+
 def _query(request: Request, key: str) -> str:
-    """A parameter, empty without one."""
+    """Return a parameter, empty without one."""
     return request.query_params.get(key, "")
 
 

@@ -1,12 +1,14 @@
 """The runs of results/ as documents of the page; what of them cannot be read is named instead of failing it."""
 
+import os
 import re
 import time
 from collections import defaultdict, deque
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import lru_cache
-from pathlib import Path
+from itertools import islice
+from pathlib import Path, PurePosixPath
 from statistics import median
 
 from pydantic import ConfigDict, Field
@@ -28,9 +30,10 @@ from harness.dashboard.documents import (
     VerdictSummary,
 )
 from harness.errors import StoreError
-from harness.records import bounded as files
+from harness.records import safe_write
 from harness.records.models import Outcome, RunRecords, Trial, Verdict, worst
 from harness.records.reader import RunReader, bounded, first_complaint, read_lines
+from harness.records.runs import started_at
 from harness.report import comparison as words
 from harness.report.sentence import sentences, title_of
 from harness.stats.model import SCORING_VERSION, Ranking, Table, TestTypeRanking
@@ -45,6 +48,9 @@ FILES = ("run.json", "ranking.json", "trials.jsonl", "processes.jsonl", "verdict
 SILENT_SECONDS = 60.0  # without a write, a run that calls itself running is shown as silent
 TAIL_BYTES = 1 << 20  # of trials.jsonl, in which the last trials are looked for
 LAST_TRIALS = 8  # that a page shows of a run in progress
+MOST_LOGS = 2000  # of a run that are looked at for one file
+MOST_LISTED = 1000  # runs of a folder
+LISTED_BYTES = 128 << 20  # of their run.json
 
 FileState = tuple[int, int]
 
@@ -93,22 +99,30 @@ class Run(RunReader):
         return found.model_copy(update={"test_types": bare})
 
     def log(self, name: str) -> LogDocument:
-        """The end of a log; ``name`` is relative to the run's folder. Raises StoreError outside logs/."""
-        logs = self.folder.resolve() / "logs"  # not what a link of that name leads to
-        path = (self.folder / name.replace("\0", "")).resolve()
-        if not path.is_relative_to(logs) or not path.is_file():
-            raise StoreError(f"{name}: no such log")
-        size = path.stat().st_size
-        with files.open_regular(path) as file:
-            file.seek(max(0, size - LOG_BYTES))
-            text = file.read(LOG_BYTES).decode(errors="replace")
+        """Return the end of a log; ``name`` is relative to the run's folder. Raises StoreError for any other file.
+
+        No link is followed, whatever was at the path a moment ago.
+        """
+        parts = PurePosixPath(name).parts
+        if len(parts) < 2 or parts[0] != "logs" or ".." in parts or "\0" in name:
+            raise StoreError(f"{name:.200}: no such log")
+        try:
+            with safe_write.read(self.folder.resolve().joinpath(*parts)) as file:
+                size = os.fstat(file.fileno()).st_size
+                file.seek(max(0, size - LOG_BYTES))
+                text = file.read(LOG_BYTES).decode(errors="replace")
+        except (OSError, StoreError) as error:
+            raise StoreError(f"{name:.200}: no such log") from error
         return LogDocument(path=name, text=text, skipped=max(0, size - LOG_BYTES))
 
     def logs(self) -> list[str]:
-        """All logs, relative to the run's folder; no link out of it."""
+        """Return the first logs by name, relative to the run's folder; no links."""
         folder = self.folder.resolve() / "logs"
-        found = (path for path in folder.rglob("*.log") if path.is_file() and path.resolve().is_relative_to(folder))
-        return sorted(str(path.relative_to(folder.parent)) for path in found)
+        if folder.is_symlink():
+            return []
+        found = (path for pattern in ("*.log", "*/*.log") for path in folder.glob(pattern))
+        own = (path for path in found if _is_file(path) and not path.parent.is_symlink())
+        return sorted(str(path.relative_to(folder.parent)) for path in islice(own, MOST_LOGS))
 
     def document(self) -> RunDocument:
         """The run's document."""
@@ -152,13 +166,15 @@ class Run(RunReader):
 
     def test(self, test_type: str) -> TestDocument:
         """One of them. Raises StoreError."""
-        if found := self.tests(test_type):
+        if test_type in self.info.loads and (found := self.tests(test_type)):
             return found[test_type]
         raise StoreError(f"{test_type!r}: not a test type of this run")
 
     def latency(self, test_type: str) -> LatencyDocument:
         """The latency of every cell of a test type, by the trials that stand for it and that no gate keeps out."""
         cells: dict[tuple[str, str], list[Trial]] = defaultdict(list)
+        if test_type not in self.info.loads:
+            return LatencyDocument(test_type=test_type, cells=())
         for trial in self.trials(test_type=test_type):
             if trial.latency and trial.purpose == "measure" and trial.rankable:
                 cells[trial.load.label, trial.implementation].append(trial)
@@ -182,7 +198,9 @@ class Run(RunReader):
         return OverallDocument(test_types=tuple(loads), scores=ranking.overall)
 
     def cell(self, implementation: str, test_type: str) -> CellDocument:
-        """Everything behind one implementation and test type."""
+        """Return everything behind one implementation and test type; raises StoreError for what the run has not."""
+        if test_type not in self.info.loads or implementation not in (each.name for each in self.info.implementations):
+            raise StoreError("no such implementation and test type in this run")
         return next(self.cells(implementation, test_type), None) or CellDocument(
             implementation=implementation, test_type=test_type, problems=tuple(self.problems)
         )
@@ -301,25 +319,47 @@ class Runs:
 
 
 def is_run(folder: Path) -> bool:
-    """Whether it may be a run's: a folder of its own, and no link to somewhere else."""
-    return bool(NAME.fullmatch(folder.name)) and folder.is_dir() and folder.resolve().parent == folder.parent.resolve()
+    """Return whether it may be a run's: a folder of its own, and no link to somewhere else."""
+    try:
+        own = folder.is_dir() and not folder.is_symlink()
+    except OSError:  # a name that no file system takes
+        return False
+    return bool(NAME.fullmatch(folder.name)) and own
+
+
+def _is_file(path: Path) -> bool:
+    try:
+        return path.is_file() and not path.is_symlink()
+    except OSError:
+        return False
 
 
 def _listed(results: Path) -> tuple[list[RunSummary], list[BrokenRun]]:
+    """Return the newest runs, and what of the folder cannot be read; how many runs are not listed is a part of it."""
     runs: list[RunSummary] = []
     broken: list[BrokenRun] = []
-    for folder in sorted(results.iterdir()) if results.is_dir() else ():
-        if not is_run(folder) or folder.name in NO_RUNS:
-            continue
+    folders = (
+        [each for each in results.iterdir() if is_run(each) and each.name not in NO_RUNS] if results.is_dir() else []
+    )
+    if len(folders) > MOST_LISTED:
+        folders.sort(key=started_at, reverse=True)
+    room = LISTED_BYTES
+    for place, folder in enumerate(folders):
+        state = state_of(folder / "run.json")
+        room -= max(0, state[0])
+        if place >= MOST_LISTED or room < 0:
+            left = f"{len(folders) - place} older runs are not listed: the folder holds more than one list can"
+            broken.append(BrokenRun(run_id=results.name, file="run.json", message=f"{left}. Move old runs away"))
+            break
         try:
-            runs.append(_summary_of(folder, state_of(folder / "run.json")))
+            runs.append(_summary_of(folder, state))
         except (StoreError, OSError, ValueError, ArithmeticError, RecursionError) as error:
             file, _, message = str(error).partition(": ")
             broken.append(BrokenRun(run_id=folder.name, file=file, message=message))
     return runs, broken
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=MOST_LISTED)
 def _summary_of(folder: Path, _state: FileState) -> RunSummary:
     """A run's line in the list, while its run.json is the same."""
     run = Run(folder)

@@ -1,7 +1,6 @@
 """The modes beside a measurement: ``verify`` checks and explains, ``debug`` starts one implementation and stays."""
 
 import os
-import shutil
 import sys
 import tempfile
 import time
@@ -23,6 +22,7 @@ from harness.plan.config import Settings
 from harness.plan.discovery import Implementation
 from harness.plan.plan import Plan
 from harness.records.models import Load, Outcome, Verdict
+from harness.records.remove_tree import remove_tree_if_possible
 from harness.records.store import RunStore
 from harness.report import terminal
 from harness.report.verdicts import FORMATS, REQUIREMENTS, Verified, place
@@ -228,7 +228,7 @@ def built(settings: Settings, plan: Plan, progress: Progress) -> Iterator[Built]
         raise
     finally:
         if not keep:
-            shutil.rmtree(logs.folder, ignore_errors=True)
+            remove_tree_if_possible(logs.folder)
 
 
 def _build(runtime: Runtime, plan: Plan, progress: Progress, logs: RunStore) -> Sequence[Implementation]:

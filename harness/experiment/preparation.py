@@ -4,7 +4,7 @@ import contextlib
 import platform
 import re
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -28,6 +28,7 @@ JIT_PLATFORMS = re.compile(  # whole words of language, platform, web server or 
 )
 
 
+MOST_CHANGES = 10  # that a message names
 MEMORY_SHARE = 0.7  # of the free memory, that servers may take together
 COMMIT = "# branch.oid "  # before it in what git says of a tree
 
@@ -222,35 +223,44 @@ def git_state() -> Revision:
 # ---- what has to be as it was for a run to go on ---------------------------------------------------------------------
 
 
-def require_same(before: RunInfo, now: RunInfo) -> None:
-    """Raise UsageError that names what changed since the run began; what either does not know is no change.
+def require_same(before: RunInfo, now: RunInfo, measured: Collection[str] = ()) -> None:
+    """Raise UsageError that names what changed since the run began; what either of them lacks has changed, too.
 
-    Before the builds these are commit, profile, tools and entries of benchmark_config.json; then images, too.
+    These are commit, profile, tools and entries of benchmark_config.json, and the builds of the implementations that
+    were ``measured``.
     """
     names, others = ({known.name for known in info.implementations} for info in (before, now))
     changed = [f"{name} is in only one of them" for name in sorted(names ^ others)]
-    old, new = _identity(before), _identity(now)
+    old, new = _identity(before, measured), _identity(now, measured)
     changed += [
-        f"{key} was {old[key]!r:.60}, and is {new[key]!r:.60}"
-        for key in sorted(old.keys() & new.keys())
-        if old[key] != new[key]
+        f"{key} was {_shown(old.get(key))}, and is {_shown(new.get(key))}"
+        for key in sorted(old.keys() | new.keys(), key=lambda key: (None in (old.get(key), new.get(key)), key))
+        if key.partition(": ")[0] not in names ^ others and old.get(key) != new.get(key)
     ]
     if changed:
         raise UsageError(
-            f"run {before.run_id} cannot go on, it would mix two different things: {'; '.join(changed)}. "
+            f"run {before.run_id} cannot go on, it would mix two different things: {'; '.join(changed[:MOST_CHANGES])}"
+            f"{f'; and {more} more' if (more := len(changed) - MOST_CHANGES) > 0 else ''}. "
             "Bring that back as it was, or start a new run"
         )
 
 
-def _identity(info: RunInfo) -> dict[str, object]:
-    """What makes the figures of a run those of one thing, by name, as far as it is known."""
+def _shown(value: object) -> str:
+    """Return a part of an identity as a message names it."""
+    return "not recorded" if value in (None, "") else f"{value!r:.60}"
+
+
+def _identity(info: RunInfo, measured: Collection[str]) -> dict[str, object]:
+    """Return what makes the figures of a run those of one thing, by name; of builds those of ``measured`` ones."""
     found: dict[str, object] = {"commit": info.revision, **info.tools}
     for known in info.implementations:
-        found[f"{known.name}: benchmark_config.json"] = known.digest
-        if known.build and known.build.status == "ok":
-            found |= {f"{known.name}: {tool}": version for tool, version in known.build.tools.items()}
-            found[f"{known.name}: image"] = known.build.image_digest
-    return {name: value for name, value in found.items() if value} | _flat("profile", info.settings.get("profile"))
+        found[f"{known.name}: benchmark_config.json"] = known.digest or None
+        if known.name in measured:
+            build = known.build or Build(status="skipped")
+            found[f"{known.name}: build"] = build.status
+            found |= {f"{known.name}: {tool}": version for tool, version in build.tools.items()}
+            found[f"{known.name}: image"] = build.image_digest
+    return found | _flat("profile", info.settings.get("profile"))
 
 
 def _flat(name: str, value: object) -> dict[str, object]:

@@ -1,5 +1,6 @@
 """A run as a list of stages: read ``benchmark`` first, it is all of them in their order."""
 
+import io
 import json
 import logging
 import sys
@@ -9,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from harness.errors import DatabaseDiedError, Exit, MachineLostError, StoreError, UsageError
+from harness.experiment import origin
 from harness.experiment.bench import Bench, OverMachines
 from harness.experiment.designs import DESIGNS
 from harness.experiment.generators import Generator
@@ -33,7 +35,7 @@ from harness.host.leftovers import Leftover, on_this_machine
 from harness.plan.config import Settings
 from harness.plan.hosts import Postgres
 from harness.plan.plan import groups
-from harness.records import store
+from harness.records import safe_write, store
 from harness.records.models import Machine, Outcome, ProcessRecord, RunRecords
 from harness.records.store import RunStore
 from harness.report import techempower
@@ -113,10 +115,11 @@ def benchmark(settings: Settings, progress: Progress, needs: Dependencies | None
             info = runtime.survey(info)
         if not before:
             folder.write_info(info)
+            origin.mark(folder.folder, info, settings)
         builds = build_all(runtime, plan, progress, folder)
         info = info.model_copy(update={"implementations": tuple(i.info(builds[i.name]) for i in plan.implementations)})
         if before:  # only now: what may not go on stays as it was
-            require_same(before.info, info)
+            require_same(before.info, info, {trial.implementation for trial in before.trials})
             store.set_aside(folder.folder, lambda process: process not in done)
         folder.write_info(info)
         plan = plan.of_those([name for name, build in builds.items() if build.status == "ok"])
@@ -216,7 +219,9 @@ def opened(settings: Settings, progress: Progress, clock: Clock) -> Iterator[Run
     with ExitStack() as stack:
         stack.callback(folder.discard_if_empty)
         # Every command and event of the harness is in logs/harness.log.
-        handler = logging.FileHandler(folder.folder / "logs" / "harness.log", encoding="utf-8")
+        log = safe_write.append(folder.folder / "logs" / "harness.log")
+        stack.callback(log.close)
+        handler = logging.StreamHandler(io.TextIOWrapper(log, encoding="utf-8", errors="replace", write_through=True))
         handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
         stack.callback(handler.close)
         root = logging.getLogger("tfb")

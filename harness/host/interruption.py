@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from types import FrameType
 
 PATIENCE_SECONDS = 3.0  # between asking and killing
+LOADING_CPU_SECONDS = 30.0  # ten times what all libraries take
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 _held = 0
@@ -66,11 +67,26 @@ def done() -> None:
 
 
 @contextmanager
-def held() -> Iterator[None]:
-    """Hold an interrupt back until the block has ended; other threads than the main one never get any.
+def loading() -> Iterator[None]:
+    """Hold an interrupt back while libraries are loaded: interrupted, they break, or swallow it.
 
-    So libraries are loaded: interrupted, they break, or swallow it.
+    A library that loads for ever in C code, as OpenBLAS does without memory, hears no signal. The kernel ends this
+    process by SIGPROF when loading takes more CPU time than it ever does.
     """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before, _ = signal.setitimer(signal.ITIMER_PROF, LOADING_CPU_SECONDS)
+    try:
+        with held():
+            yield
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, before)
+
+
+@contextmanager
+def held() -> Iterator[None]:
+    """Hold an interrupt back until the block has ended; other threads than the main one never get any."""
     global _held, _pending  # noqa: PLW0603
     if threading.current_thread() is not threading.main_thread():
         yield

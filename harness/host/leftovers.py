@@ -5,11 +5,9 @@
 
 import contextlib
 import os
-import shutil
 import signal
 import stat
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -20,9 +18,11 @@ import psutil
 
 from harness.host import accounts, ownership, process, spawn
 from harness.plain_text import printable
+from harness.records.remove_tree import remove_tree
 
 LEDGER_BYTES = 1 << 20
 ROUNDS = 10  # of looking for what was being started meanwhile
+UNMARKED_SECONDS = 60.0  # a younger folder's maker may not have written its mark into it
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,13 +56,12 @@ def remove(found: Sequence[Leftover]) -> tuple[str, ...]:
 
 def _processes(of: str | None = None) -> Iterator[Leftover]:
     """Yield the processes of an owner, or of all dead ones: by uid, by pid and start, or by mark."""
-    listed, uids = dict(_listed(of)), {uid for uid, owner in accounts.claimed() if _gone(owner, of)}
+    recorded, uids = set(_listed(of)), {uid for uid, owner in accounts.claimed() if _gone(owner, of)}
     for candidate in psutil.process_iter():
         with contextlib.suppress(psutil.Error, OSError):
-            uid = candidate.uids().real
-            told = listed.get((candidate.pid, ownership.start_of(candidate.pid) or ""))
-            known = uid in uids if os.geteuid() == 0 else False
-            known = known or (told is not None and told in (0, uid)) or _marked(candidate, of)
+            known = os.geteuid() == 0 and candidate.uids().real in uids
+            known = known or (str(candidate.pid), ownership.start_of(candidate.pid)) in recorded
+            known = known or _marked(candidate, of)
             if known and candidate.pid != os.getpid() and candidate.status() != psutil.STATUS_ZOMBIE:
                 name = printable(f"{candidate.name()} (pid {candidate.pid})")
                 yield Leftover(kind="process", name=name, certain=True, remove=partial(_end, candidate))
@@ -78,17 +77,14 @@ def _marked(candidate: psutil.Process, of: str | None) -> bool:
     return False
 
 
-def _listed(of: str | None) -> Iterator[tuple[tuple[int, str], int]]:
-    """Yield ((pid, start), uid of the list's owner) of what the guardian of an owner has written down."""
-    for folder in sorted(Path(tempfile.gettempdir()).glob(f"{ownership.PREFIX}guardian-*")):
-        with contextlib.suppress(OSError, ValueError):
-            facts = folder.lstat()
-            if not stat.S_ISDIR(facts.st_mode) or facts.st_uid != os.geteuid() != 0:
-                continue
-            if _gone(ownership.of_folder(folder), of):
-                for line in _lines(folder / spawn.LEDGER):
+def _listed(of: str | None) -> Iterator[tuple[str, str]]:
+    """Yield (pid, start) of the processes that the guardians of an owner, or of all dead owners, have recorded."""
+    for scratch in ownership.scratch_folders():
+        if scratch.path.name.startswith(f"{ownership.PREFIX}guardian-") and _gone(scratch.owner, of):
+            with contextlib.suppress(OSError, ValueError):
+                for line in _lines(scratch.path / spawn.LEDGER):
                     pid, start = line.split()
-                    yield (int(pid), start), facts.st_uid
+                    yield pid, start
 
 
 def _lines(ledger: Path) -> list[str]:
@@ -112,23 +108,18 @@ def _end(candidate: psutil.Process) -> None:
 
 
 def folders(of: str | None = None) -> Iterator[Leftover]:
-    """Scratch folders of a dead owner, and those that nobody owns: cut short as they were made or removed."""
-    for folder in sorted(Path(tempfile.gettempdir()).glob(f"{ownership.PREFIX}*")):
-        with contextlib.suppress(OSError):
-            if folder.is_symlink() or not folder.is_dir() or os.geteuid() not in (0, folder.stat().st_uid):
-                continue
-            owner = ownership.of_folder(folder)
-            if of:
-                gone = owner == of
-            elif owner:  # this machine's folders: whoever made one before it was started again is dead, too
-                earlier = ownership.boot_of(owner) != ownership.boot_of(ownership.me())
-                gone = earlier or ownership.state(owner) == "dead"
-            else:
-                # Its maker may not yet have written its name into it.
-                gone = time.time() - folder.stat().st_mtime > 60
-            if gone:
-                name = printable(str(folder))
-                yield Leftover(kind="folder", name=name, certain=True, remove=partial(shutil.rmtree, folder))
+    """Yield this user's scratch folders whose maker has exited, and those without a mark, cut short when made."""
+    for found in ownership.scratch_folders():
+        if of:
+            gone = found.owner == of
+        elif found.owner:  # this machine's folders: whoever made one before it was started again is dead, too
+            earlier = ownership.boot_of(found.owner) != ownership.boot_of(ownership.me())
+            gone = earlier or ownership.state(found.owner) == "dead"
+        else:
+            gone = time.time() - found.changed_at > UNMARKED_SECONDS
+        if gone:
+            remove = partial(remove_tree, found.path, expected=found.identity)
+            yield Leftover(kind="folder", name=printable(str(found.path)), certain=True, remove=remove)
 
 
 def main(owner: str) -> None:

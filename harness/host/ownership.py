@@ -1,16 +1,22 @@
 """Who made what may outlive its maker: a process by pid, start, namespace and boot, so that no later one is meant."""
 
 import os
+import stat
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Literal
 
+from harness.records import safe_write
+from harness.records.remove_tree import remove_tree_if_possible
+
 State = Literal["alive", "dead", "unknown"]
 PREFIX = "tfb-scratch-"  # of the names of all scratch folders
 FILE = "owner"  # in a scratch folder: its maker
+MARK_BYTES = 200  # of that file, at most
 
 
 def me() -> str:
@@ -43,20 +49,67 @@ def _place() -> str:
 
 @contextmanager
 def scratch(kind: str) -> Iterator[Path]:
-    """A folder of this process's own while it is needed; with its mark, so that a killed run's is told and removed."""
-    with tempfile.TemporaryDirectory(prefix=f"{PREFIX}{kind}-", ignore_cleanup_errors=True) as name:
-        folder = Path(name)
-        (folder / FILE).write_text(me(), encoding="ascii")
-        yield folder
-
-
-def of_folder(folder: Path) -> str:
-    """Who made a scratch folder; empty where nobody has written that down."""
+    """Yield a folder of this process's own, of mode 0700; its mark tells a killed run's folder, which is removed."""
+    folder = Path(tempfile.mkdtemp(prefix=f"{PREFIX}{kind}-")).resolve()
     try:
-        with (folder / FILE).open(encoding="ascii", errors="replace") as file:
-            return file.read(200).strip()
+        with safe_write.append(folder / FILE) as file:
+            file.write(me().encode("ascii"))
+        yield folder
+    finally:
+        remove_tree_if_possible(folder)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scratch:
+    """A scratch folder of this user: whose it is, and what tells it from a folder that took its place."""
+
+    path: Path
+    owner: str  # as ``me`` writes it; empty where nobody has written that down
+    changed_at: float  # epoch seconds
+    identity: tuple[int, int]  # device and inode
+
+
+def scratch_folders() -> Iterator[Scratch]:
+    """Yield the scratch folders that processes of this user have made, by name.
+
+    A folder belongs to its maker, or, for servers and PostgreSQL of a run as root, to their account: there the mark in
+    it belongs to root, which no other account can imitate. Folders of other users are passed over, also for root.
+    """
+    place = Path(tempfile.gettempdir())
+    with os.scandir(place) as entries:
+        names = sorted(entry.name for entry in entries if entry.name.startswith(PREFIX))
+    for name in names:
+        with suppress(OSError):
+            if found := _scratch(place / name):
+                yield found
+
+
+def _scratch(path: Path) -> Scratch | None:
+    """Return a scratch folder of this user, or None; raises OSError for what is no folder or cannot be entered."""
+    folder = os.open(path, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        found, owner = os.fstat(folder), _mark(folder)
+    finally:
+        os.close(folder)
+    if found.st_uid != os.geteuid() and not owner:
+        return None
+    return Scratch(path=path, owner=owner, changed_at=found.st_mtime, identity=(found.st_dev, found.st_ino))
+
+
+def _mark(folder: int) -> str:
+    """Return what this user has written down as the maker of an open scratch folder; empty for anything else."""
+    flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY
+    try:
+        if not stat.S_ISREG(os.lstat(FILE, dir_fd=folder).st_mode):
+            return ""  # opening a device may do something
+        descriptor = os.open(FILE, flags, dir_fd=folder)
     except OSError:
         return ""
+    with os.fdopen(descriptor, "rb") as file:
+        found = os.fstat(descriptor)
+        if not stat.S_ISREG(found.st_mode) or found.st_uid != os.geteuid() or found.st_nlink > 1:
+            return ""
+        return file.read(MARK_BYTES).decode("ascii", "replace").strip()
 
 
 def start_of(pid: int) -> str | None:

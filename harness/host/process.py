@@ -22,6 +22,7 @@ from harness.errors import EnvironmentLacksError, TfbError
 from harness.host import guardian, interruption, ownership, spawn
 from harness.host.spawn import DEVNULL, PIPE, Account
 from harness.plain_text import printable
+from harness.records import safe_write
 
 __all__ = ["DEVNULL", "PIPE", "Account", "Child", "Completed", "run", "running"]
 logger = logging.getLogger("tfb.process")
@@ -297,7 +298,7 @@ def run(
     until = time.monotonic() + seconds
     with contextlib.ExitStack() as stack:
         path = log or stack.enter_context(ownership.scratch("output")) / "output"
-        output = stack.enter_context(appended(path))
+        output = stack.enter_context(safe_write.append(path, private=True))
         if log:
             output.write(f"$ {shlex.join(command)}\n".encode())
             output.flush()
@@ -313,12 +314,6 @@ def run(
         return Completed(status=status, stdout="" if log else path.read_bytes().decode(errors="replace"))
 
 
-def appended(log: Path) -> IO[bytes]:
-    """Open a log at its end; this user alone may read a new one, since programs print secrets."""
-    flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
-    return os.fdopen(os.open(log, flags, 0o600), "ab")
-
-
 def bound(log: Path) -> None:
     """Cut a log that grew beyond ``LOG_BYTES`` to its first half and what comes now.
 
@@ -327,7 +322,7 @@ def bound(log: Path) -> None:
     with contextlib.suppress(OSError):
         if log.stat().st_size <= LOG_BYTES:
             return
-        with log.open("r+b") as file:
+        with safe_write.update(log) as file:
             file.seek(-LOG_BYTES // 4, os.SEEK_END)
             end = file.read(LOG_BYTES // 4)
             file.truncate(LOG_BYTES // 2)

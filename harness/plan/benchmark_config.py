@@ -22,7 +22,17 @@ DatabaseName = Annotated[str, WithJsonSchema({"enum": list(DATABASES), "type": "
 OperatingSystem = Literal["Linux", "Windows"]
 # Names become parts of paths (logs, verdicts, images): a letter or digit first, and no separator anywhere.
 NAME = re.compile(r"^\w[\w.+@#~ -]{0,99}$")  # of a framework or variant
-Name = Annotated[str, Field(pattern=NAME.pattern)]
+NAME_BYTES = 100  # two names, a copy's suffix and a number are a part of a path, which has 255 bytes at most
+
+
+def require_short(name: str) -> str:
+    """Return a name as it is; raises ValueError for one that would make a path's part too long."""
+    if (size := len(name.encode())) > NAME_BYTES:
+        raise ValueError(f"has {size} bytes in UTF-8; at most {NAME_BYTES} are allowed")
+    return name
+
+
+Name = Annotated[str, Field(pattern=NAME.pattern), AfterValidator(require_short)]
 Text = Annotated[str, Field(max_length=4000), AfterValidator(require_printable)]
 # Of a command; NUL and broken Unicode are refused where files are read.
 Word = Annotated[str, Field(max_length=1 << 16)]

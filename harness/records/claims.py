@@ -8,7 +8,7 @@ from pydantic import Field
 from harness.errors import StoreError
 from harness.paths import RESULTS
 from harness.records.models import Record
-from harness.records.reader import bounded, first_complaint
+from harness.records.reader import bounded, first_complaint, of_newer_version
 
 FILE = "claims.json"
 SCHEMA_VERSION = 2
@@ -82,7 +82,10 @@ def read(results: Path) -> ClaimsRecord:
     """What is recorded; empty without a file. Raises StoreError for one that cannot be read at all."""
     path = results / FILE
     try:
-        return ClaimsRecord.model_validate_json(bounded(path))
+        data = bounded(path)
+        if newer := of_newer_version(data, SCHEMA_VERSION):
+            raise StoreError(f"{path}: {newer}")
+        return ClaimsRecord.model_validate_json(data)
     except FileNotFoundError:
         return ClaimsRecord()
     except (OSError, ValueError) as error:

@@ -348,8 +348,18 @@ class Trial(Counts, Watched):
         """True when no gate failed."""
         return all(gate.outcome is not Outcome.FAIL for gate in self.gates)
 
+    def without_series(self) -> tuple[Self, int]:
+        """Return the trial without windows and its own histograms, and the number of values that these have."""
+        windows = (*self.windows, *(self.warm_up.windows if self.warm_up else ()))
+        steps = sum(len(times.histogram) for times in (self.latency, self.service) if times)
+        if not windows and not steps:
+            return self, 0
+        warm_up = self.warm_up and self.warm_up.model_copy(update={"windows": ()})
+        shorter = self.without_histograms().model_copy(update={"windows": (), "warm_up": warm_up})
+        return shorter, len(windows) * (len(Window.model_fields) + 1) + steps * 3
+
     def without_histograms(self) -> Self:
-        """The trial without what its percentiles tell in fewer bytes."""
+        """Return the trial without what its percentiles tell in fewer bytes."""
         shorter = {
             name: times.model_copy(update={"histogram": ()})
             for name in ("latency", "service")

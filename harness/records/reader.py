@@ -5,15 +5,17 @@ raises StoreError.
 """
 
 import json
-from collections.abc import Collection, Iterator
+import os
+from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
-from typing import TypeVar
+from typing import BinaryIO, TypeVar
 
 from pydantic import ValidationError
 
 from harness.errors import StoreError
 from harness.records import bounded as files
 from harness.records.models import (
+    SCHEMA_VERSION,
     Problem,
     ProcessRecord,
     Progress,
@@ -25,6 +27,10 @@ from harness.records.models import (
 )
 
 FILE_BYTES = 64 * 2**20  # of a file that is one document
+RUN_BYTES = 8 * 2**20  # of run.json; 500 implementations take 2 MiB
+LINES_BYTES = 2**30  # of a JSON-lines file; a larger one is not read at all
+LINES_MEMORY = 512 * 2**20  # that the records of one file may take, estimated as VALUE_MEMORY says; 50,000 trials
+VALUE_MEMORY = 150  # bytes of a value in a record, beside the bytes of its line: measured, for values in models
 LINE_BYTES = 16 * 2**20  # of one record; a trial with all its windows and its histogram takes some 100 KiB
 LINE_OPENED = 100_000  # arrays and objects in it: 80 MB once read, even when empty; a histogram has some thousand
 MOST_PROBLEMS = 200  # that are named; a file of other bytes has one in each line
@@ -41,9 +47,13 @@ class RunReader:
         self.problems: list[Problem] = []
         self.info = self._info()
 
-    def records(self) -> RunRecords:
-        """Everything, for stats and the reports."""
-        trials, processes, verdicts = self.trials(), self.processes(), self.verdicts()
+    def records(self, *, whole: bool = False) -> RunRecords:
+        """Return everything, for stats and the reports; only ``whole`` with windows and histograms of loads.
+
+        Those are most of a trial, and no figure is made from them.
+        """
+        trials = list(self.lines("trials.jsonl", Trial, shorten=None if whole else Trial.without_series))
+        processes, verdicts = self.processes(), self.verdicts()
         problems = tuple(f"{self.folder / problem.file}: {problem.message}" for problem in self.problems)
         return RunRecords(info=self.info, trials=trials, processes=processes, verdicts=verdicts, problems=problems)
 
@@ -60,17 +70,35 @@ class RunReader:
         found = self.lines("verdicts.jsonl", Verdict, implementation=implementation, test_type=test_type)
         return list({(each.implementation, each.test_type, each.process): each for each in found}.values())
 
-    def lines(self, file: str, model: type[AnyRecord], **keys: str | None) -> Iterator[AnyRecord]:
-        """Each record of a JSON-lines file that has these values; a line that cannot be read is a problem."""
+    def lines(
+        self,
+        file: str,
+        model: type[AnyRecord],
+        shorten: Callable[[AnyRecord], tuple[AnyRecord, int]] | None = None,
+        **keys: str | None,
+    ) -> Iterator[AnyRecord]:
+        """Yield each record of a JSON-lines file that has these values; a line that cannot be read is a problem.
+
+        ``shorten`` returns a record without what nobody needs, and how many values that were.
+        """
         path = self.folder / file
         if self.info.status == "complete" and not path.exists():
             self._problem(file, "missing")
         wanted = {key: value for key, value in keys.items() if value is not None}
         having = [json.dumps(value, ensure_ascii=False).encode() for value in wanted.values()]
         unread: list[str] = []
-        for record in read_lines(path, model, unread, having, growing=self.info.status == "running"):
-            if all(getattr(record, key) == value for key, value in wanted.items()):
-                yield record
+        memory = 0
+        for record, size in sized_lines(path, model, unread, having, growing=self.info.status == "running"):
+            if any(getattr(record, key) != value for key, value in wanted.items()):
+                continue
+            short, left_out = shorten(record) if shorten else (record, 0)
+            memory += size - left_out * VALUE_MEMORY
+            if memory > LINES_MEMORY:
+                unread.append(
+                    f"holds more than this version reads ({LINES_MEMORY >> 20} MiB in memory); the rest is left out"
+                )
+                break
+            yield short
         for message in unread:
             self._problem(file, message)
 
@@ -83,7 +111,10 @@ class RunReader:
 
     def _info(self) -> RunInfo:
         try:
-            info = RunInfo.model_validate_json(bounded(self.folder / "run.json"))
+            data = bounded(self.folder / "run.json", RUN_BYTES)
+            if newer := of_newer_version(data, SCHEMA_VERSION):
+                raise StoreError(f"run.json: run {self.id} {newer}")
+            info = RunInfo.model_validate_json(data)
         except FileNotFoundError as error:
             progress = self.progress()
             seen = f"; the run was last seen {progress.status}, at: {progress.stage}" if progress else ""
@@ -98,9 +129,26 @@ class RunReader:
             self.problems.append(problem)
 
 
-def bounded(path: Path) -> bytes:
-    """The bytes of a file that is one document; raises OSError or ValueError for one that is far too large for it."""
-    return files.require_few(files.read(path, FILE_BYTES))
+def bounded(path: Path, most: int = FILE_BYTES) -> bytes:
+    """Return the bytes of a file that is one document; raises OSError or ValueError for one that is far too large."""
+    return files.require_few(files.read(path, most))
+
+
+def of_newer_version(data: bytes, known: int) -> str:
+    """Return what to say of a document that a newer version wrote, or an empty text.
+
+    Its other keys may have another meaning: they are not looked at.
+    """
+    try:
+        document = json.loads(data)
+    except (ValueError, RecursionError):
+        return ""
+    version = document.get("schema_version") if isinstance(document, dict) else None
+    if not isinstance(version, int) or version <= known:
+        return ""
+    return (
+        f"was recorded by a newer tfb (schema {version:.0f}; this version reads up to {known}). Update tfb to read it"
+    )
 
 
 def read_lines(
@@ -112,31 +160,66 @@ def read_lines(
     growing: bool = False,
     start: int = 0,
 ) -> Iterator[AnyRecord]:
-    """The records of a JSON-lines file from a byte on; of those alone whose line holds all of ``having``.
+    """Yield the records of a JSON-lines file from a byte on; of those alone whose line holds all of ``having``.
 
     ``problems`` gains what cannot be read. The end of a file that is ``growing`` may be half a line.
     """
-    number = 0
+    return (record for record, _ in sized_lines(path, model, problems, having, growing=growing, start=start))
+
+
+def sized_lines(
+    path: Path,
+    model: type[AnyRecord],
+    problems: list[str],
+    having: Collection[bytes] = (),
+    *,
+    growing: bool = False,
+    start: int = 0,
+) -> Iterator[tuple[AnyRecord, int]]:
+    """Yield the records as ``read_lines`` does, each with an estimate of the bytes that it takes in memory."""
     try:
         with files.open_regular(path) as file:
+            if (size := os.fstat(file.fileno()).st_size) > LINES_BYTES and not start:
+                _complain(
+                    problems,
+                    f"is not read: it has {size / 2**30:.1f} GiB, and at most {LINES_BYTES >> 30} GiB are read",
+                )
+                return
             file.seek(start)
-            while line := file.readline(LINE_BYTES):
-                number += 1
-                if not line.endswith(b"\n"):
-                    if not growing:
-                        _complain(problems, f"line {number}: cut off, or longer than {LINE_BYTES // 2**20} MiB")
-                    return
-                if all(part in line for part in having) or not (line.startswith(b"{") and line.endswith(b"}\n")):
-                    try:
-                        record = model.model_validate_json(files.require_few(line, LINE_OPENED))
-                    except ValueError as error:
-                        _complain(problems, f"line {number}: {first_complaint(error)}")
-                    else:
-                        yield record
+            for number, line in _numbered(file):
+                if line.endswith(b"\n") and len(line) <= LINE_BYTES:
+                    if all(part in line for part in having) or not (line.startswith(b"{") and line.endswith(b"}\n")):
+                        try:
+                            values = _values(line)
+                            record = model.model_validate_json(line)
+                        except ValueError as error:
+                            _complain(problems, f"line {number}: {first_complaint(error)}")
+                        else:
+                            yield record, len(line) + values * VALUE_MEMORY
+                elif len(line) > LINE_BYTES:
+                    _complain(problems, f"line {number}: longer than {LINE_BYTES // 2**20} MiB")
+                elif not growing:
+                    _complain(problems, f"line {number}: cut off")
     except FileNotFoundError:
         return
     except OSError as error:
         _complain(problems, first_complaint(error))
+
+
+def _numbered(file: BinaryIO) -> Iterator[tuple[int, bytes]]:
+    """Yield the lines with their numbers; of one that is too long the beginning, one byte more than a line may have."""
+    number = 0
+    while line := file.readline(LINE_BYTES + 1):
+        number += 1
+        yield number, line
+        while len(line) > LINE_BYTES and not line.endswith(b"\n"):
+            line = file.readline(LINE_BYTES + 1)
+
+
+def _values(line: bytes) -> int:
+    """Return how many values a line holds at most; raises ValueError where reading it would fill memory."""
+    files.require_few(line, LINE_OPENED)
+    return line.count(b",") + line.count(b"{") + line.count(b"[")
 
 
 def _complain(problems: list[str], message: str) -> None:
@@ -146,7 +229,7 @@ def _complain(problems: list[str], message: str) -> None:
 
 
 def first_complaint(error: OSError | ValueError) -> str:
-    """The first complaint about a file in a few words: where, and what."""
+    """Return the first complaint about a file in a few words: where, and what."""
     if isinstance(error, OSError):
         return f"cannot be read: {error.strerror}"
     if not isinstance(error, ValidationError):

@@ -4,17 +4,17 @@ import fcntl
 import itertools
 import json
 import os
-import shutil
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from datetime import datetime
+from datetime import UTC, datetime
+from hashlib import sha256
 from pathlib import Path
 from typing import IO, Self, TypeVar
 
 from harness.errors import StoreError, UsageError
-from harness.records.bounded import open_regular
+from harness.records import safe_write
 from harness.records.models import (
     Machine,
     NoiseFloor,
@@ -26,11 +26,15 @@ from harness.records.models import (
     Verdict,
 )
 from harness.records.reader import LINE_BYTES, RunReader, bounded
+from harness.records.remove_tree import remove_tree_if_possible
+from harness.records.runs import find as find
+from harness.records.runs import runs as runs
 
 LOCK = ".lock"
 LINES = ("trials", "processes", "verdicts")  # .jsonl, whose records belong to a process each
 KEPT = "what was measured before is kept: --resume continues"
 ROOM = "free space or choose another folder"
+NAME_BYTES = 200  # of the most that file systems take, 255
 OfProcess = TypeVar("OfProcess", Trial, ProcessRecord, Verdict)
 
 
@@ -44,23 +48,23 @@ def _written(path: Path, step: str = KEPT) -> Iterator[None]:
 
 
 class RunStore:
-    """Writes the records of one run."""
+    """The writer of one run's records."""
 
     def __init__(self, folder: Path, *, started_at: float) -> None:
-        self.folder = folder
+        self.folder = folder.parent.resolve() / folder.name  # links up to here are the user's own; further ones are not
         self.run_id = folder.name
         self.started_at = started_at  # epoch seconds
         self._trials: Counter[tuple[str, int]] = Counter()  # that this object has written, by process
         with _written(folder, ROOM):
-            (folder / "logs").mkdir(parents=True, exist_ok=True)
+            safe_write.make_folder(self.folder / "logs")
 
     @classmethod
     def new(cls, results: Path, *, started_at: float) -> Self:
-        """A folder of its own, called by the time; of runs that start in the same second each gets another."""
-        name = datetime.fromtimestamp(started_at).strftime("%Y%m%d-%H%M%S")
+        """Create a folder named by the time (UTC); a later run of the same second gets a number behind it."""
+        name = datetime.fromtimestamp(started_at, UTC).strftime("%Y%m%d-%H%M%S")
         folder = results / name
         with _written(folder, ROOM):
-            results.mkdir(parents=True, exist_ok=True)
+            safe_write.make_folder(results.resolve())
             for number in itertools.count(2):
                 try:
                     folder.mkdir()
@@ -71,14 +75,14 @@ class RunStore:
 
     @property
     def begun(self) -> bool:
-        """Whether run.json is there: without it the folder is no run."""
-        return (self.folder / "run.json").exists()
+        """Return whether run.json is there: without it the folder is no run."""
+        return safe_write.exists(self.folder / "run.json")
 
     @contextmanager
     def locked(self) -> Iterator[None]:
         """Hold the folder's lock, which the kernel releases however this process ends."""
         with _written(self.folder / LOCK):
-            file = (self.folder / LOCK).open("ab")
+            file = safe_write.append(self.folder / LOCK)
         with file:
             if not _lock(file):
                 raise UsageError(f"run {self.run_id} is still going on in another process")
@@ -87,30 +91,27 @@ class RunStore:
     def discard_if_empty(self) -> None:
         """Remove the folder of a run that never began, unless it holds the log of an installation."""
         if not self.begun and not (self.folder / "logs" / "install.log").exists():
-            shutil.rmtree(self.folder, ignore_errors=True)
+            remove_tree_if_possible(self.folder)
 
     def log(self, implementation: str, name: str) -> Path:
-        """Path of a log below logs/."""
+        """Return the path of a log below logs/, in a folder that is there."""
         path = self.folder / "logs" / implementation
         with _written(path):
-            path.mkdir(parents=True, exist_ok=True)
+            safe_write.make_folder(path)
         return path / f"{name}.log"
 
     def write_info(self, info: RunInfo) -> None:
         """Replace run.json."""
         self.write_text("run.json", info.recorded(indent=1))
 
-    def write_text(self, name: str, text: str) -> None:
-        """Replace a file by rename, so that a reader never sees half of it."""
+    def write_text(self, name: str, text: str, *, durable: bool = True) -> None:
+        """Replace a file by renaming, so that a reader never sees half of it.
+
+        ``durable`` waits for the disk, which would disturb a measurement that goes on.
+        """
         target = self.folder / name
-        temporary = target.with_name(f".{target.name}.new")
         with _written(target):
-            try:
-                temporary.write_text(text + "\n", encoding="utf-8")
-                temporary.replace(target)
-            except OSError:
-                temporary.unlink(missing_ok=True)  # half of it would take room that the records need
-                raise
+            safe_write.replace(target, f"{text}\n".encode(), durable=durable)
 
     def add_trial(self, trial: Trial) -> None:
         """Append to trials.jsonl."""
@@ -128,22 +129,31 @@ class RunStore:
 
     def _append(self, name: str, record: Record) -> None:
         path = self.folder / name
-        # A buffer would be written once more when the file is closed.
-        with _written(path), path.open("ab", buffering=0) as file:
-            size, line = file.tell(), memoryview(record.recorded().encode() + b"\n")
+        with _written(path), safe_write.append(path) as file:  # a buffer would be written again when it is closed
+            size = os.fstat(file.fileno()).st_size
             try:
-                while line:
-                    line = line[file.write(line) :]
+                write_all(file, record.recorded().encode() + b"\n")
                 os.fsync(file.fileno())
             except OSError:
                 os.ftruncate(file.fileno(), size)  # no half line: the file stays readable
                 raise
 
 
-def read(folder: Path) -> RunRecords:
-    """Read a run by the one reader; what cannot be read is in ``problems``. Raises StoreError without a run.json."""
+def info(folder: Path) -> RunInfo:
+    """Return what run.json holds. Raises StoreError."""
     try:
-        return RunReader(folder).records()
+        return RunReader(folder).info
+    except StoreError as error:
+        raise StoreError(f"{folder}/{error}") from error
+
+
+def read(folder: Path, *, whole: bool = False) -> RunRecords:
+    """Read a run by the one reader; what cannot be read is in ``problems``. Raises StoreError without a run.json.
+
+    Only ``whole`` has windows and histograms of loads.
+    """
+    try:
+        return RunReader(folder).records(whole=whole)
     except StoreError as error:
         raise StoreError(f"{folder}/{error}") from error
 
@@ -159,9 +169,9 @@ def _lock(file: IO[bytes]) -> bool:
 def is_locked(folder: Path) -> bool:
     """Whether a live harness works in this folder."""
     try:
-        with open_regular(folder / LOCK) as file:
+        with safe_write.read(folder.resolve() / LOCK) as file:
             return not _lock(file)
-    except OSError:
+    except (OSError, StoreError):
         return False  # there is none
 
 
@@ -215,59 +225,64 @@ def finished(records: RunRecords, statuses: Collection[str] = ("ok", "failed")) 
 def set_aside(folder: Path, unwanted: Callable[[tuple[str, int]], bool]) -> None:
     """Move the records of the processes (implementation, number) that are unwanted to ``*.unfinished.jsonl``.
 
-    Those processes are run again from the beginning, in a fresh server: none is a patchwork of two. What is no record
-    goes with them.
+    Those processes are measured again from the beginning, in a fresh server. Lines that are no records are moved, too.
+    The moved lines are on the disk before the file without them takes its place. Raises StoreError.
     """
+    folder = folder.resolve()
     for name in LINES:
-        path = folder / f"{name}.jsonl"
-        if not path.exists():
+        path, aside = folder / f"{name}.jsonl", folder / f"{name}.unfinished.jsonl"
+        if not safe_write.exists(path):
             continue
-        temporary = folder / f".{name}.jsonl.new"
-        moved = []
-        with open_regular(path) as lines, temporary.open("wb") as kept:
-            while line := lines.readline(LINE_BYTES):
-                try:
-                    record = json.loads(line)
-                    aside = unwanted((record["implementation"], record["process"]))
-                except (ValueError, KeyError, TypeError, RecursionError):
-                    aside = True
-                if aside:
-                    moved.append(line)
-                else:
-                    kept.write(line)
-        if moved:
-            with (folder / f"{name}.unfinished.jsonl").open("ab") as file:
-                file.writelines(moved)
-        temporary.replace(path)
+        with _written(path):
+            if not any(_unwanted(line, unwanted) for line in _lines(path)):
+                continue
+            with safe_write.append(aside) as moved, safe_write.replacing(path) as kept:
+                for line in _lines(path):
+                    if _unwanted(line, unwanted):
+                        write_all(moved, line)
+                    else:
+                        kept.write(line)
+                os.fsync(moved.fileno())
+            safe_write.sync_folder(folder)
 
 
-def runs(results: Path) -> tuple[Path, ...]:
-    """The folders of all runs, oldest first (their names are times)."""
-    return tuple(sorted(path.parent for path in results.glob("*/run.json")))
+def _lines(path: Path) -> Iterator[bytes]:
+    """Yield the lines of a file, a longer one than a record in parts."""
+    with safe_write.read(path) as file:
+        while line := file.readline(LINE_BYTES):
+            yield line
 
 
-def find(results: Path, wanted: str | None) -> Path:
-    """A run by id, unique beginning of an id, or path; the latest without one. Raises UsageError."""
-    known = runs(results)
-    if wanted is None or wanted == "latest":
-        if not known:
-            raise UsageError(f"no run in {results}; make one with ./tfb --test run")
-        return known[-1]
-    if (Path(wanted) / "run.json").exists():
-        return Path(wanted)
-    fitting = [path for path in known if path.name == wanted] or [p for p in known if p.name.startswith(wanted)]
-    if len(fitting) != 1:
-        names = ", ".join(path.name for path in (fitting or known)[-5:]) or "none"
-        what = "is not unique" if fitting else "does not exist"
-        raise UsageError(f"run {wanted!r} {what} in {results}; there are {names}")
-    return fitting[0]
+def _unwanted(line: bytes, unwanted: Callable[[tuple[str, int]], bool]) -> bool:
+    """Return whether a line is no record, or that of a process that is unwanted."""
+    try:
+        record = json.loads(line)
+        return unwanted((record["implementation"], record["process"]))
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return True
+
+
+def write_all(file: IO[bytes], data: bytes) -> None:
+    """Write all of ``data`` to a file without a buffer, which may take a part of it at a time."""
+    rest = memoryview(data)
+    while rest:
+        rest = rest[file.write(rest) :]
 
 
 # ---- noise floors that were measured on this machine, beside the runs ------------------------------------------------
 
 
 def _floor_file(results: Path, profile: str, machine: Machine) -> Path:
-    return results / ".calibration" / f"{machine.hostname}-{len(machine.cpus_usable)}cpu-{profile}.json"
+    name = f"{machine.hostname}-{len(machine.cpus_usable)}cpu-{profile}"
+    return results / ".calibration" / f"{_file_name(name)}.json"
+
+
+def _file_name(text: str) -> str:
+    """Return a text as a file's name: no separator, and short enough for every file system."""
+    safe = text.replace("/", "_").replace("\0", "_")
+    if len(safe.encode()) <= NAME_BYTES:
+        return safe
+    return f"{safe.encode()[:NAME_BYTES].decode(errors='ignore')}-{sha256(text.encode()).hexdigest()[:16]}"
 
 
 def noise_floor(results: Path, profile: str, machine: Machine) -> NoiseFloor | None:
@@ -279,7 +294,8 @@ def noise_floor(results: Path, profile: str, machine: Machine) -> NoiseFloor | N
 
 
 def keep_noise_floor(results: Path, machine: Machine, floor: NoiseFloor) -> None:
-    """Write a floor."""
-    target = _floor_file(results, floor.profile, machine)
-    target.parent.mkdir(parents=True, exist_ok=True)
-    target.write_text(floor.recorded(indent=1) + "\n", encoding="utf-8")
+    """Write a noise floor. Raises StoreError."""
+    target = _floor_file(results.resolve(), floor.profile, machine)
+    with _written(target, ROOM):
+        safe_write.make_folder(target.parent)
+        safe_write.replace(target, f"{floor.recorded(indent=1)}\n".encode())

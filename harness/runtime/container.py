@@ -9,6 +9,7 @@ from harness.errors import ServerDiedError, StartError
 from harness.host import process
 from harness.host.metering import CgroupMeter, Reading
 from harness.host.ownership import start_of
+from harness.records import safe_write
 from harness.runtime import Program
 from harness.runtime.compose import docker, inspect
 from harness.runtime.readiness import crash_reason
@@ -30,8 +31,8 @@ class Container(Program):
         self.name = name
         self.id = container
         self.log = log
-        log.parent.mkdir(parents=True, exist_ok=True)
-        with log.open("ab") as output:
+        safe_write.make_folder(log.parent)
+        with safe_write.append(log) as output:
             self._follower = process.Child(["docker", "logs", "--follow", container], stdout=output)
         with ExitStack() as stack:
             stack.callback(self._follower.stop)

@@ -15,6 +15,7 @@ from harness.errors import BuildError, EngineFullError, EnvironmentLacksError, S
 from harness.host import process
 from harness.plan.discovery import Implementation
 from harness.plan.dockerfile import of_file
+from harness.records import safe_write
 from harness.records.models import Build
 from harness.runtime import DatabaseAddress, Endpoint, Server, techempower
 from harness.runtime.compose import (
@@ -83,7 +84,7 @@ class DockerRuntime:
         recipe, folder, tag = implementation.dockerfile, implementation.folder, image_tag(implementation)
         if not recipe.exists():
             return Build(status="skipped", reason=f"{recipe} does not exist")
-        log.parent.mkdir(parents=True, exist_ok=True)
+        safe_write.make_folder(log.parent)
         began, reason = time.monotonic(), ""
         where = {"TFB_SERVER_CONTEXT": str(folder), "TFB_SERVER_DOCKERFILE": str(recipe), "TFB_SERVER_IMAGE": tag}
         try:

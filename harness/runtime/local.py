@@ -17,6 +17,7 @@ from harness.host.metering import ProcessTreeMeter, Reading
 from harness.host.ownership import start_of
 from harness.paths import TOOLSET
 from harness.plan.discovery import Implementation
+from harness.records import safe_write
 from harness.records.models import Build
 from harness.runtime import DatabaseAddress, Endpoint, Program, Server, SharedDatabase
 from harness.runtime.database.embedded import embedded, free_port
@@ -123,7 +124,7 @@ class LocalRuntime:
         variables = toolchain.environment(chosen.values(), environment.for_builds())
         if not self.own_scripts:
             variables = NO_SCRIPTS | variables
-        log.parent.mkdir(parents=True, exist_ok=True)
+        safe_write.make_folder(log.parent)
         try:
             for command in local.build:
                 done = process.run(command, seconds=BUILD_SECONDS, cwd=implementation.folder, env=variables, log=log)
@@ -167,14 +168,14 @@ class LocalRuntime:
         variables = base | contract(database, port) | local.env
         if upstream := upstream_for(implementation):
             variables["UPSTREAM_URL"] = upstream.url
-        log.parent.mkdir(parents=True, exist_ok=True)
+        safe_write.make_folder(log.parent)
         with ExitStack() as stack:
             account = stack.enter_context(self.pool.account(implementation.name)) if self.pool else None
             variables |= stack.enter_context(accounts.home(account))
             stack.callback(process.bound, log)  # once all that writes it has stopped, started well or not
             spawn.start_guardian()  # not a part of the server's startup time
             began = time.monotonic()
-            with process.appended(log) as output:
+            with safe_write.append(log, private=True) as output:
                 child = process.Child(
                     local.run,
                     cwd=implementation.folder,

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from pydantic import TypeAdapter, ValidationError
 
-from harness.cli.output import put
+from harness.cli.output import put_below
 from harness.errors import StartError, StoreError
 from harness.experiment.predicted import predict
 from harness.experiment.preparation import choose_work, within_memory
@@ -204,5 +204,6 @@ def figures_of(claim: Claim) -> dict[str, float]:
 def keep(results: Path, verdicts: Iterable[ClaimVerdict]) -> None:
     """Put new verdicts in the place of older ones on the same claims. Raises StoreError."""
     known = {**recorded.read(results).verdicts, **{verdict.claim: verdict for verdict in verdicts}}
-    results.mkdir(parents=True, exist_ok=True)
-    put(results / recorded.FILE, ClaimsRecord(verdicts=dict(sorted(known.items()))).recorded(indent=1) + "\n")
+    put_below(
+        results.resolve(), recorded.FILE, ClaimsRecord(verdicts=dict(sorted(known.items()))).recorded(indent=1) + "\n"
+    )

@@ -24,6 +24,7 @@ from harness.plan.config import Settings
 from harness.plan.discovery import Implementation
 from harness.plan.hosts import Host, Hosts
 from harness.plan.testtypes.registry import TEST_TYPES
+from harness.records import safe_write
 from harness.records.models import Build, RunInfo
 from harness.runtime import DatabaseAddress, Endpoint, Generator, Server, compose
 from harness.runtime.choice import containers
@@ -41,7 +42,7 @@ def choose(settings: Settings, implementations: Sequence[Implementation], logs: 
     refuse(settings)
     compose.engine()
     plain = containers(settings, implementations, logs, run_id, prepare=False)
-    logs.mkdir(parents=True, exist_ok=True)
+    safe_write.make_folder(logs)
     links = ExitStack()
     atexit.register(links.close)
     runtime = MachinesRuntime(

@@ -17,6 +17,7 @@ from harness.extras.deployments.machine import Machine
 from harness.host import process
 from harness.host.metering import Reading
 from harness.host.sockets import Sockets
+from harness.records import safe_write
 from harness.runtime.compose import RUN_LABEL
 from harness.runtime.container import SETTLE_SECONDS, Container, ended
 
@@ -45,8 +46,8 @@ class RemoteContainer(Container):
         self._last_at = -1.0
         self._rest = b""
         pid = self._state().split()[-1]
-        log.parent.mkdir(parents=True, exist_ok=True)
-        with log.open("ab") as output:
+        safe_write.make_folder(log.parent)
+        with safe_write.append(log) as output:
             self._follower = process.Child(machine.command("logs", "--follow", container), stdout=output)
         run = ("run", "--interactive", "--rm", "--pull", "never", *NAMESPACES, "--label", f"{RUN_LABEL}={run_id}")
         command = machine.command(*run, METER_IMAGE, pid, str(port))

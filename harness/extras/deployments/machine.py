@@ -13,6 +13,7 @@ from pathlib import Path
 from harness.errors import EnvironmentLacksError, MachineLostError, UsageError
 from harness.host import ownership, process
 from harness.plan.hosts import Host
+from harness.records import safe_write
 from harness.runtime.compose import docker, inspect
 
 logger = logging.getLogger("tfb.machines")
@@ -116,7 +117,7 @@ def reached(host: Host, folder: Path, *, addressed: bool = True) -> Iterator[Mac
         path = scratch / "d.sock"  # short: the path of a socket has 107 bytes at most
         port = ("-p", str(host.port)) if host.port else ()
         command = [*SSH, *configuration(), *port, "-L", f"{path}:{SOCKET}", host.name]
-        with log.open("ab") as output:
+        with safe_write.append(log) as output:
             link = process.Child(command, stdout=output)
         with process.running(link):
             _await_engine(host.text, link, path, log)

@@ -15,7 +15,7 @@ def merged(runs: Mapping[str, Path], results: Path) -> Path:
 
     Raises UsageError for runs that cannot be one, and StoreError.
     """
-    found = dict(zip(runs, store.numbered([store.read(folder) for folder in runs.values()]), strict=True))
+    found = dict(zip(runs, store.numbered([store.read(folder, whole=True) for folder in runs.values()]), strict=True))
     infos = [records.info for records in found.values()]
     if len({(each.started_at, each.machine.hostname) for each in infos}) < max(2, len(infos)):
         raise UsageError("report RUN RUN … --deployments: name the run of each deployment, each once")

@@ -19,6 +19,7 @@ from harness.host.metering import Reading
 from harness.plan.config import Settings
 from harness.plan.discovery import Implementation
 from harness.plan.service import Service
+from harness.records import safe_write
 from harness.records.models import Build
 from harness.runtime import DatabaseAddress, Endpoint, Program, Server
 from harness.runtime.choice import choose
@@ -77,7 +78,7 @@ class ServiceRuntime(LocalRuntime):
             command = ["docker", "pull", service.image]
         else:
             return Build(status="ok")
-        log.parent.mkdir(parents=True, exist_ok=True)
+        safe_write.make_folder(log.parent)
         done = process.run(command, seconds=BUILD_SECONDS, cwd=folder, env=dict(os.environ), log=log)
         reason = f"{' '.join(command[1:])} failed:\n{process.tail(log)}\nlog: {log}" if done.status else ""
         return Build(status="failed" if reason else "ok", reason=reason, commands=(" ".join(command),))
@@ -88,7 +89,7 @@ class ServiceRuntime(LocalRuntime):
     ) -> Iterator[Server]:
         """A fresh process or container; of one that runs already, only that it answers."""
         service, _ = self.services[implementation.name]
-        log.parent.mkdir(parents=True, exist_ok=True)
+        safe_write.make_folder(log.parent)
         began = time.monotonic()
         if service.start:
             with super().start(implementation, database, log, ready_path=ready_path) as local:
@@ -124,7 +125,7 @@ class ServiceRuntime(LocalRuntime):
                 command = self._compose(side, *words, service.service)
                 done = process.run(command, seconds=UP_SECONDS, cwd=folder, env=environment)
                 if done.status != 0:
-                    log.write_text(done.stdout, encoding="utf-8")
+                    safe_write.replace(log, done.stdout.encode(), durable=False)
                     said = f"docker compose failed: {done.stdout.strip()[-500:]}\nlog: {log}"
                     raise StartError(f"{side}: {said}")
             if not (found := re.findall(r"^[0-9a-f]{12,64}$", done.stdout, re.MULTILINE)):  # beside warnings

@@ -25,6 +25,7 @@ from harness.host import ownership, process
 from harness.host.clock import SYSTEM_CLOCK
 from harness.plan.config import Settings
 from harness.plan.discovery import Implementation
+from harness.records import safe_write
 from harness.records.models import Load
 from harness.runtime import Database, Runtime, Server
 
@@ -118,9 +119,8 @@ def _sample(
     if not stacks:
         raise StartError("the profiler saw nothing: the server used no CPU while it looked")
     throughput, cpu = bench.figures(seen.result, seen.server.cpu_seconds)
-    stamp = time.strftime("%Y%m%d-%H%M%S")
-    folder = settings.results / FOLDER / f"{stamp}-{server.implementation.name}-{kind}"
-    folder.mkdir(parents=True)
+    stamp = time.strftime("%Y%m%d-%H%M%S", time.gmtime())
+    folder = settings.results.resolve() / FOLDER / f"{stamp}-{server.implementation.name}-{kind}"
     kernel = sum(count for stack, count in stacks.items() if stack[-1].endswith("[k]"))
     figures = {
         "folder": str(folder),
@@ -134,8 +134,9 @@ def _sample(
         "cpu_seconds_per_request": cpu,
     }
     title = f"{server.implementation.name}, {kind} at {level.label}, {figures['profiler']}"
-    (folder / "flame.svg").write_text(flame_graph(stacks, title), encoding="utf-8")
-    (folder / "sample.json").write_text(json.dumps(figures, indent=2) + "\n", encoding="utf-8")
+    safe_write.make_folder(folder)
+    safe_write.replace(folder / "flame.svg", flame_graph(stacks, title).encode())
+    safe_write.replace(folder / "sample.json", f"{json.dumps(figures, indent=2)}\n".encode())
     return figures
 
 

@@ -4,7 +4,6 @@
 """
 
 import re
-import shutil
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from html import escape
@@ -15,7 +14,7 @@ from harness.dashboard import saved
 from harness.dashboard.build import ensure_built
 from harness.dashboard.runs import Run
 from harness.errors import StoreError
-from harness.records import bounded
+from harness.records import bounded, safe_write
 from harness.records.models import ImplementationInfo, Record, Scenario
 from harness.records.reader import first_complaint
 from harness.report.tables import interval, ratio
@@ -71,17 +70,21 @@ def publish(runs: Sequence[Path], output: Path, *, name: str, published_at: floa
     site = Site(rounds=(*site.rounds, new))
     files = {f"rounds/{slug}/{run.info.run_id}.html": saved.page(web, saved.collect(run)) for run in known}
     style = next((web / "assets").glob("*.css"))
+    place = output.resolve()  # a link to the site is the user's own; links in it are not followed
     try:
         for path, text in (files | dict(_lists(site, style.name))).items():
-            (output / path).parent.mkdir(parents=True, exist_ok=True)
-            (output / path).write_text(text, encoding="utf-8")
-        (output / "assets").mkdir(exist_ok=True)
-        shutil.copyfile(style, output / "assets" / style.name)
-        (output / f"{FILE}.part").write_text(site.model_dump_json(), encoding="utf-8")
-        (output / f"{FILE}.part").replace(output / FILE)
+            _write(place / path, text.encode())
+        _write(place / "assets" / style.name, style.read_bytes())
+        _write(place / FILE, site.model_dump_json().encode())
     except OSError as error:
         raise StoreError(f"{output}: cannot be written: {error.strerror}") from error
     return site
+
+
+def _write(path: Path, data: bytes) -> None:
+    """Write a file of the site. Raises OSError and UnsafePathError."""
+    safe_write.make_folder(path.parent)
+    safe_write.replace(path, data)
 
 
 def read(folder: Path) -> Site:

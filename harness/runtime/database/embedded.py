@@ -8,7 +8,6 @@ import contextlib
 import os
 import pwd
 import secrets
-import shutil
 import signal
 import socket
 import time
@@ -23,6 +22,8 @@ from harness.errors import EnvironmentLacksError, StartError
 from harness.host import ownership, process
 from harness.host.metering import ProcessTreeMeter
 from harness.host.toolchain import Tool
+from harness.records import safe_write
+from harness.records.remove_tree import remove_tree_if_possible
 from harness.runtime import DatabaseAddress
 from harness.runtime.database import ADMIN, SCRIPTS, connect, execute, size_of
 from harness.runtime.database.copies import RunDatabase
@@ -47,7 +48,7 @@ class EmbeddedDatabase(RunDatabase):
         """A fresh cluster under the address that servers know; raises StartError with the last lines of its log."""
         self.close()
         data = self._scratch / "data"
-        shutil.rmtree(data, ignore_errors=True)
+        remove_tree_if_possible(data)
         _initialise(self._tool, data, self._account, self.log, self.address.admin_password or "")
         if not self.address.port:  # now: in the time that initdb takes, another program could come to it
             self.address = replace(self.address, port=free_port())
@@ -65,7 +66,7 @@ class EmbeddedDatabase(RunDatabase):
             *("-D", str(self._scratch / "data"), "-p", str(self.address.port)),
             *("-c", "listen_addresses=127.0.0.1", "-c", f"unix_socket_directories={self._scratch}"),
         ]
-        with process.appended(self.log) as output:
+        with safe_write.append(self.log, private=True) as output:
             child = process.Child(
                 command,
                 cwd=self._scratch,
@@ -143,13 +144,28 @@ def _initialise(tool: Tool, data: Path, account: process.Account | None, log: Pa
     done = process.run(command, seconds=60, cwd=data.parent, log=log, account=account)
     secret.unlink(missing_ok=True)
     if done.status != 0:
-        raise StartError(f"initdb failed ({process.describe_status(done.status)}):\n{process.tail(log)}\nlog: {log}")
+        why = f"; {closed}" if account and (closed := closed_to(account, data.parent)) else ""
+        how = process.describe_status(done.status)
+        raise StartError(f"initdb failed ({how}){why}:\n{process.tail(log)}\nlog: {log}")
     settings = (SCRIPTS / "postgresql.conf").read_text(encoding="utf-8") + _statistics(tool)
     (data / "postgresql.conf").write_text(settings, encoding="utf-8")
     (data / "pg_hba.conf").write_text(
         f"host all {ADMIN} 127.0.0.1/32 scram-sha-256\nhost all +benchmarkdbuser 127.0.0.1/32 scram-sha-256\n",
         encoding="utf-8",
     )
+
+
+def closed_to(account: process.Account, folder: Path) -> str:
+    """Return which folder above a scratch folder an account cannot enter, and what to do; empty where it enters all."""
+    for parent in reversed(folder.parents):
+        found = parent.stat()
+        shift = 6 if found.st_uid == account.uid else 3 if found.st_gid == account.gid else 0
+        if not found.st_mode >> shift & 1:
+            return (
+                f"PostgreSQL runs as {account.name}, which may not enter {parent} (mode {found.st_mode & 0o7777:04o}), "
+                f"a part of TMPDIR. Set TMPDIR to a folder that every user may enter, or chmod o+x {parent}"
+            )
+    return ""
 
 
 def _statistics(tool: Tool) -> str:

@@ -1,0 +1,138 @@
+"""Marks the runs that this user makes on this machine: ``--resume`` executes the command of no other one unasked.
+
+A run's folder holds a seal of its command, keyed with a secret of the state folder that no results folder contains.
+Who sends a results folder can repeat a command that this user gave before, and nothing else. The places that a command
+names by relative paths are a part of the seal.
+"""
+
+import fcntl
+import hmac
+import json
+import logging
+import os
+import secrets
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from harness.errors import StoreError, UsageError
+from harness.paths import state_folder
+from harness.plan.config import Settings
+from harness.records import bounded, safe_write
+from harness.records.models import RunInfo
+
+FILE = ".origin"  # in the folder of a run
+KEY_BYTES = 32
+MOST_BYTES = 1 << 20
+
+logger = logging.getLogger("tfb.origin")
+
+
+def mark(folder: Path, info: RunInfo, settings: Settings) -> None:
+    """Seal a run that begins. Where the state folder cannot be written, resuming it will ask."""
+    try:
+        key = _key(make=True)
+        places = places_of(settings)
+        record = {"places": places, "seal": _seal(key, info, places)} if key else {}
+        safe_write.replace(folder / FILE, json.dumps(record).encode())
+    except (OSError, StoreError) as error:
+        logger.warning("this run cannot be marked as this machine's own: %s", error)
+
+
+def is_own(folder: Path, info: RunInfo) -> bool:
+    """Return whether this user has started exactly this command as this run on this machine."""
+    found = _read(folder)
+    places, seal = found.get("places"), found.get("seal")
+    if not isinstance(places, list) or not isinstance(seal, str) or not seal.isascii():
+        return False
+    with suppress(OSError, StoreError):
+        if key := _key(make=False):
+            return hmac.compare_digest(seal, _seal(key, info, places))
+    return False
+
+
+def require_same_places(folder: Path, info: RunInfo, settings: Settings) -> None:
+    """Raise UsageError where the command of an own run names other folders or machines than when it was started."""
+    before, now = _read(folder).get("places"), places_of(settings)
+    if before != now:
+        raise UsageError(
+            f"run {info.run_id} cannot go on: its command names other folders or machines than at its start: "
+            f"{_shown(before)} then, {_shown(now)} now. Resume it from the folder in which it was started"
+        )
+
+
+def places_of(settings: Settings) -> list[str]:
+    """Return the folders and machines that a command means, whatever the current folder is."""
+    return [*(str(folder) for folder in settings.frameworks), repr(settings.hosts)]
+
+
+def _shown(places: object) -> str:
+    return ", ".join(map(str, places)) if isinstance(places, list) else "none"
+
+
+def _read(folder: Path) -> dict[str, object]:
+    """Return the mark of a run; an empty one where there is none that can be read."""
+    try:
+        with safe_write.read(folder.resolve() / FILE) as file:
+            found = bounded.parse(file.read(MOST_BYTES))
+    except (OSError, ValueError, StoreError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _seal(key: bytes, info: RunInfo, places: list[object] | list[str]) -> str:
+    """Return the seal of all that a resumed run takes from its records to decide what is executed."""
+    sealed = [list(info.command), info.seed, info.name, info.started_at, places]
+    return hmac.new(key, json.dumps(sealed).encode(), "sha256").hexdigest()
+
+
+def _key(*, make: bool) -> bytes | None:
+    """Return this user's secret; None where there is none, or where others could have read or written it."""
+    place = state_folder() / f"own-runs-{os.geteuid()}"
+    with _private(place, make=make) as folder:
+        if folder is None:
+            return None
+        with suppress(FileNotFoundError):
+            descriptor = os.open("key", os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
+            with os.fdopen(descriptor, "rb") as file:
+                found, key = os.fstat(descriptor), file.read(KEY_BYTES + 1)
+            if _is_private(found) and stat.S_ISREG(found.st_mode) and found.st_nlink == 1 and len(key) == KEY_BYTES:
+                return key
+            if not make:
+                return None
+            os.unlink("key", dir_fd=folder)
+        if not make:
+            return None
+        key = secrets.token_bytes(KEY_BYTES)
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+        with os.fdopen(os.open("key", flags, 0o600, dir_fd=folder), "wb") as file:
+            file.write(key)
+            file.flush()
+            os.fsync(file.fileno())
+        return key
+
+
+@contextmanager
+def _private(place: Path, *, make: bool) -> Iterator[int | None]:
+    """Yield a descriptor of a locked folder that only this user may enter, or None."""
+    try:
+        with safe_write.folder(place.parent, make=make) as parent:
+            if make:
+                with suppress(FileExistsError):
+                    os.mkdir(place.name, 0o700, dir_fd=parent)
+            flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+            folder = os.open(place.name, flags, dir_fd=parent)
+    except FileNotFoundError:
+        yield None
+        return
+    try:
+        fcntl.flock(folder, fcntl.LOCK_EX)  # of two first runs both have the same key
+        yield folder if _is_private(os.fstat(folder)) else None
+    finally:
+        os.close(folder)
+
+
+def _is_private(found: os.stat_result) -> bool:
+    """Return whether a file or folder is this user's, and nobody else has a right to it."""
+    return found.st_uid == os.geteuid() and not found.st_mode & 0o077

@@ -1,0 +1,121 @@
+"""Removes a folder of any depth without following links, and without leaving its file system."""
+
+import contextlib
+import errno
+import os
+import stat
+from dataclasses import dataclass
+from pathlib import Path
+
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+ATTEMPTS = 3  # at emptying one folder, which something may still write to
+
+Identity = tuple[int, int, str]  # device, inode and mount
+
+
+@dataclass(kw_only=True)
+class _Level:
+    """A folder between the root of the tree and the place where files are removed."""
+
+    name: str
+    identity: Identity
+    folders: list[str]  # still to be removed
+    attempts: int = 1
+
+
+def remove_tree(path: Path, *, expected: tuple[int, int] | None = None) -> None:
+    """Remove a folder and everything in it; ``expected`` is the device and inode that it must have.
+
+    One descriptor is open at a time, and names are relative to it: neither the depth nor the length of a path is
+    limited. Raises OSError for what cannot be removed, for a link or mount in place of a folder, and for a folder that
+    was moved meanwhile.
+    """
+    parent = os.open(path.parent, _FOLDER & ~os.O_NOFOLLOW)
+    try:
+        root = _enter(parent, path.name)
+        found = os.fstat(root)
+        if expected and (found.st_dev, found.st_ino) != expected:
+            os.close(root)
+            raise OSError(errno.ESTALE, "is no longer the folder that was looked at", str(path))
+        _empty(root, path)
+        os.rmdir(path.name, dir_fd=parent)
+    finally:
+        os.close(parent)
+
+
+def remove_tree_if_possible(path: Path) -> None:
+    """Remove a folder, or leave what cannot be removed."""
+    with contextlib.suppress(OSError):
+        remove_tree(path)
+
+
+def _empty(current: int, path: Path) -> None:
+    """Remove all that is in an open folder, and close it."""
+    try:
+        mount = _identity(current)[2]
+        levels = [_Level(name="", identity=_identity(current), folders=_clear(current))]
+        while True:
+            level = levels[-1]
+            if level.folders:
+                name = level.folders.pop()
+                child = _enter(current, name)
+                os.close(current)
+                current = child
+                if _identity(current)[2] != mount:
+                    raise OSError(errno.EXDEV, "holds a mounted file system, which is not removed", str(path))
+                levels.append(_Level(name=name, identity=_identity(current), folders=_clear(current)))
+                continue
+            if level.attempts < ATTEMPTS and (left := _clear(current)):
+                level.folders, level.attempts = left, level.attempts + 1
+                continue
+            if len(levels) == 1:
+                return
+            levels.pop()
+            parent = os.open("..", _FOLDER, dir_fd=current)
+            os.close(current)
+            current = parent
+            if _identity(current) != levels[-1].identity:
+                raise OSError(errno.ESTALE, "a folder was moved while it was being removed", str(path))
+            os.rmdir(level.name, dir_fd=current)
+    finally:
+        os.close(current)
+
+
+def _clear(current: int) -> list[str]:
+    """Remove all files of an open folder; return the names of its folders."""
+    folders = []
+    with os.scandir(current) as entries:
+        found = [(entry.name, entry.is_dir(follow_symlinks=False)) for entry in entries]
+    for name, is_folder in found:
+        if is_folder:
+            folders.append(name)
+            continue
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(name, dir_fd=current)
+    return folders
+
+
+def _enter(parent: int, name: str) -> int:
+    """Open a folder so that it can be read and emptied; its owner's own rights are given back to it."""
+    try:
+        descriptor = os.open(name, _FOLDER, dir_fd=parent)
+    except PermissionError:
+        handle = os.open(name, _FOLDER | os.O_PATH, dir_fd=parent)
+        try:
+            os.chmod(f"/proc/self/fd/{handle}", stat.S_IRWXU)  # noqa: PTH101 - a descriptor, not a path
+        finally:
+            os.close(handle)
+        descriptor = os.open(name, _FOLDER, dir_fd=parent)
+    found = os.fstat(descriptor)
+    if found.st_uid == os.geteuid() and found.st_mode & stat.S_IRWXU != stat.S_IRWXU:
+        os.fchmod(descriptor, stat.S_IRWXU)
+    return descriptor
+
+
+def _identity(descriptor: int) -> Identity:
+    """Return what tells an open folder from every other one."""
+    found, mount = os.fstat(descriptor), ""
+    with contextlib.suppress(OSError):
+        lines = Path(f"/proc/self/fdinfo/{descriptor}").read_text(encoding="ascii").splitlines()
+        mount = next((line for line in lines if line.startswith("mnt_id:")), "")
+    return found.st_dev, found.st_ino, f"{found.st_dev} {mount}"
