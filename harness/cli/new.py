@@ -104,8 +104,9 @@ def make(
         raise UsageError(f"{name!r} exists: {known[name].folder}")
     if broken := [trouble for trouble in there.troubles if trouble.kind == "problem" and name in trouble.names]:
         raise UsageError(f"{name!r} exists, and is broken: {broken[0]}")
-    for found in (there, ours) if source and not blank else ():
-        require_sound(found, Selection(test=(source,)))
+    if source and not blank:
+        for found in (there, ours):
+            require_sound(found, Selection(test=(source,)))
     begun = None if blank else _source(known, source, language)
     if begun:
         language = begun.folder.parent.name

@@ -14,7 +14,7 @@ from harness.errors import Exit
 ENTRY = {"language": "Go", "json_url": "/json", "local": {"run": ["./x"]}}
 
 
-def document(**changes: Any) -> str:  # noqa: ANN401 - any JSON
+def document(**changes: Any) -> str:
     """A configuration that is good but for what is said; None removes a key."""
     entry = {key: value for key, value in {**ENTRY, **changes}.items() if value is not None}
     return json.dumps({"framework": "brittle", "tests": [{"default": entry, "raw": entry}]})
