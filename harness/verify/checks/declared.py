@@ -24,6 +24,7 @@ AT_ONCE = {True: 160, False: 8}  # of each, with the values drawn after them, on
 CONNECTIONS = 8
 RULE = "declared.1"
 DECODED_BYTES = 16 << 20  # of a compressed body, at most
+MOST_CODINGS = 4
 MOST_OPENED, MOST_VALUES = 200_000, 2_000_000  # arrays and objects, and values, of one answer
 
 Find = Callable[[Expect, Exchange], Iterator[Finding]]
@@ -151,7 +152,10 @@ def _comparable(expect: Expect, exchange: Exchange) -> bool:
 def _decoded(exchange: Exchange) -> bytes:
     """The body without its content codings (RFC 9110 section 8.4.1), gzip or deflate; raises ValueError."""
     body = exchange.body
-    for coding in reversed(",".join(exchange.headers("content-encoding")).lower().replace(" ", "").split(",")):
+    codings = ",".join(exchange.headers("content-encoding")).lower().replace(" ", "").split(",")
+    if len(codings) > MOST_CODINGS:
+        raise ValueError(f"the body has {len(codings)} content codings: more than {MOST_CODINGS} are not read")
+    for coding in reversed(codings):
         if coding in ("", "identity") or not body:
             continue
         if coding not in ("gzip", "x-gzip", "deflate"):
