@@ -146,8 +146,8 @@ def wanted(extent: Extent) -> tuple[Need, ...]:
     )
     if extent == "fast":
         return found
-    known = scan().implementations
-    chosen = known if extent == "all" else select(known, Selection(test=("run",)))
+    known = scan()
+    chosen = known.implementations if extent == "all" else select(known, Selection(test=("run",)))
     return (*found, *provision.needs(chosen, own_database=True, loads=False))
 
 

@@ -83,7 +83,7 @@ def _at_a_terminal() -> bool:
 def _wishes(settings: Settings, *, local: bool) -> Iterator[str]:
     """What the run would like to do on this machine, as far as it has the right to."""
     if local:
-        chosen = settings.services or select(scan(*settings.frameworks).implementations, settings.selection)
+        chosen = settings.services or select(scan(*settings.frameworks), settings.selection)
         wanted = provision.needs(chosen, **settings.needed)
         if (packages := provision.packages(wanted)) and _may_install():
             yield f"run `apt-get install {' '.join(packages)}`"

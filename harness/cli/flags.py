@@ -98,15 +98,14 @@ def levels(flag: str, texts: Sequence[str]) -> tuple[int, ...]:
 
 
 def frameworks_folders(names: Sequence[str]) -> tuple[Path, ...]:
-    """Other folders of implementations, of a checkout its ``frameworks/``; raises UsageError for one that is none."""
+    """Return other folders of implementations; raise UsageError for one that is no folder."""
     if not names and INSTALLED:  # a wheel brings none
         return ()
     folders = []
     for folder in (Path(name).resolve() for name in names):
         if not folder.is_dir():
             raise UsageError(f"--frameworks: {folder} is not a folder")
-        whole = (folder / "frameworks").is_dir() and not any(folder.glob(f"*/*/{CONFIG_FILE}"))
-        folders.append(folder / "frameworks" if whole else folder)
+        folders.append(folder)
     return tuple(dict.fromkeys(folders)) or (FRAMEWORKS,)
 
 

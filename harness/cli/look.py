@@ -35,12 +35,12 @@ def listing(
     """List implementations: name, folder, test types. Broken ones are named, and the exit code is 1."""
     found = scan(*frameworks_folders(frameworks))
     chosen = Selection(test=names or (() if test_lang or tag else ("all",)), test_lang=test_lang, tag=tag)
-    shown = select(found.implementations, chosen)
+    shown = select(found, chosen)
     if as_json:
         print(_as_json(shown))
     else:
         _print_list([(i.name, "/".join(i.folder.parts[-2:]), " ".join((*i.urls, *_limit(i)))) for i in shown])
-    return _problems(found)
+    return _problems(found, warnings=not names)
 
 
 def _limit(implementation: Implementation) -> Sequence[str]:
@@ -75,8 +75,9 @@ def _as_json(shown: Sequence[Implementation]) -> str:
     return json.dumps([i.info().model_dump(mode="json") for i in shown])
 
 
-def _problems(found: Scan) -> Exit:
-    for line in (*found.problems, *(f"warning: {warning}" for warning in found.warnings)):
+def _problems(found: Scan, *, warnings: bool = True) -> Exit:
+    """Print what is wrong with the folders; return the exit code of a listing."""
+    for line in (*found.problems, *(f"warning: {warning}" for warning in found.warnings if warnings)):
         print(f"tfb: {printable(line)}", file=sys.stderr)
     return Exit.FAILED if found.problems else Exit.OK
 

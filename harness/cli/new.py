@@ -13,7 +13,8 @@ from cyclopts import Parameter
 from harness.cli import flags
 from harness.errors import Exit, UsageError
 from harness.paths import CONFIG_FILE, FRAMEWORKS
-from harness.plan.discovery import RESERVED, Implementation, scan
+from harness.plan import trees
+from harness.plan.discovery import RESERVED, Implementation, Selection, require_sound, scan
 from harness.plan.words import suggest
 
 DEFAULT = "express"
@@ -96,9 +97,16 @@ def make(
             f"{name!r} is not a valid name: lower-case letters, digits, dots, dashes; a letter or digit first; none of "
             f"{', '.join(RESERVED)}"
         )
-    known = {i.name: i for i in (*scan(frameworks).implementations, *scan(FRAMEWORKS).implementations)}
+    frameworks = trees.find(frameworks).root
+    there, ours = scan(frameworks), scan(FRAMEWORKS)
+    known = {i.name: i for i in (*there.implementations, *ours.implementations)}
     if name in known:
         raise UsageError(f"{name!r} exists: {known[name].folder}")
+    if broken := [trouble for trouble in there.troubles if trouble.kind == "problem" and name in trouble.names]:
+        raise UsageError(f"{name!r} exists, and is broken: {broken[0]}")
+    if source and not blank:
+        for found in (there, ours):
+            require_sound(found, Selection(test=(source,)))
     begun = None if blank else _source(known, source, language)
     if begun:
         language = begun.folder.parent.name

@@ -170,7 +170,7 @@ def _say_what_else(chosen: Settings) -> None:
     if chosen.quiet or chosen.json:
         return
     found = scan(*chosen.frameworks)
-    selected = select(found.implementations, chosen.selection)
+    selected = select(found, chosen.selection)
     folders = tuple(f"{i.folder}/" for i in selected)
     notes = [f"warning: {warning}" for warning in found.warnings if warning.startswith(folders)]
     containers = ", ".join(i.name for i in selected if not i.local)

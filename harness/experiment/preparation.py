@@ -8,7 +8,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from harness.errors import EnvironmentLacksError, StoreError, UsageError
+from harness.errors import ConfigError, EnvironmentLacksError, StoreError, UsageError
 from harness.experiment.progress import Progress
 from harness.host import process
 from harness.paths import CONFIG_FILE, INSTALLED, REPOSITORY
@@ -37,11 +37,8 @@ Revision = tuple[str | None, bool | None]  # the commit, and whether the tree di
 
 def choose_work(settings: Settings) -> Plan:
     """Select the implementations and their cells; raises UsageError when nothing is left."""
-    found = scan(*settings.frameworks) if not settings.services else Scan(implementations=(), problems=())
-    try:
-        chosen = settings.services or select(found.implementations, settings.selection)
-    except UsageError as error:  # the name may well stand in a file that cannot be read
-        raise UsageError("\n".join((*found.problems, str(error)))) from None
+    found = scan(*settings.frameworks) if not settings.services else Scan()
+    chosen = settings.services or select(found, settings.selection)
     if unknown := set(settings.allow) - {i.name for i in chosen}:
         raise UsageError(
             f"--allow {min(unknown)}: not among the selected; {suggest(min(unknown), (i.name for i in chosen))}"
@@ -49,7 +46,9 @@ def choose_work(settings: Settings) -> Plan:
     chosen = tuple(replace(i, rules=settings.rules or i.rules, allowed=settings.allow.get(i.name, ())) for i in chosen)
     if settings.twins:
         chosen += twins(chosen, settings.twins)
-    refused = tuple(f"{i.name}: {i.lacking} ({i.folder / CONFIG_FILE})" for i in chosen if i.lacking)
+    refused = tuple(
+        f"{i.name}: {i.lacking} ({i.folder / CONFIG_FILE}){_siblings(i, found)}" for i in chosen if i.lacking
+    )
     refused += tuple(
         f"{i.name}: tagged as broken, so it is never run ({i.folder / CONFIG_FILE})"
         for i in found.implementations
@@ -62,9 +61,11 @@ def choose_work(settings: Settings) -> Plan:
         for i in chosen
         if (cells := cells_of(i, settings, upstream_seen=upstream_seen))
     )
+    excluded = {name.lower() for name in settings.selection.exclude}
+    broken = tuple(str(t) for t in found.troubles if t.kind == "problem" and t.names.isdisjoint(excluded))
     if not candidates:
         why = (
-            "\n".join((*refused, *found.problems))
+            "\n".join((*refused, *broken))
             or f"the selection matches none of {len(found.implementations)} implementations"
         )
         raise UsageError(f"nothing to run: {why}; ./tfb --list-tests shows what there is")
@@ -75,15 +76,28 @@ def choose_work(settings: Settings) -> Plan:
         candidates=candidates,
         profile=settings.profile,
         implementations=tuple(i for i in chosen if i.name in named),
-        problems=refused if by_name else (*refused, *found.problems),
+        problems=refused if by_name else (*refused, *broken),
         reverse=settings.reverse_order,
     )
 
 
+def _siblings(implementation: Implementation, found: Scan) -> str:
+    """Return which implementations of the same folder can be run in place of one that cannot."""
+    usable = [
+        other.name
+        for other in found.implementations
+        if other.folder == implementation.folder and not other.lacking and not other.broken
+    ]
+    return f"; the same folder holds {', '.join(usable)}" if usable else ""
+
+
 def twins(chosen: Sequence[Implementation], wanted: Twins) -> tuple[Implementation, ...]:
     """The copies of the chosen implementations, held to the same rules; raises UsageError when one lacks there."""
-    others = {i.name: i for i in scan(*wanted.frameworks).implementations}
+    found = scan(*wanted.frameworks)
+    others = {i.name: i for i in found.implementations}
     if absent := [i.name for i in chosen if i.name not in others]:
+        if troubles := [str(trouble) for trouble in found.troubles if not trouble.names.isdisjoint(absent)]:
+            raise ConfigError("\n".join(troubles))
         where = ", ".join(map(str, wanted.frameworks))
         raise UsageError(f"{where} holds no {', '.join(absent)}: leave it out with --exclude")
     return tuple(replace(others[i.name], name=i.name + wanted.suffix, rules=i.rules, allowed=i.allowed) for i in chosen)

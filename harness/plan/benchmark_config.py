@@ -8,7 +8,15 @@ import json
 import re
 from typing import Annotated, Any, Literal, get_args
 
-from pydantic import AfterValidator, Field, ValidationInfo, WithJsonSchema, field_validator, model_validator
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    Field,
+    ValidationInfo,
+    WithJsonSchema,
+    field_validator,
+    model_validator,
+)
 
 from harness.paths import CONFIG
 from harness.plain_text import require_printable
@@ -22,6 +30,7 @@ DatabaseName = Annotated[str, WithJsonSchema({"enum": list(DATABASES), "type": "
 OperatingSystem = Literal["Linux", "Windows"]
 # Names become parts of paths (logs, verdicts, images): a letter or digit first, and no separator anywhere.
 NAME = re.compile(r"^\w[\w.+@#~ -]{0,99}$")  # of a framework or variant
+NAME_WORDS = "a name: a letter or digit first, at most 100 characters, no / in it"
 NAME_BYTES = 100  # two names, a copy's suffix and a number are a part of a path, which has 255 bytes at most
 
 
@@ -32,18 +41,33 @@ def require_short(name: str) -> str:
     return name
 
 
-Name = Annotated[str, Field(pattern=NAME.pattern), AfterValidator(require_short)]
+Name = Annotated[str, Field(pattern=NAME.pattern, description=NAME_WORDS), AfterValidator(require_short)]
 Text = Annotated[str, Field(max_length=4000), AfterValidator(require_printable)]
 # Of a command; NUL and broken Unicode are refused where files are read.
 Word = Annotated[str, Field(max_length=1 << 16)]
-Url = Annotated[str, Field(pattern=r"^/[!-~]*$", max_length=2000)]  # what may stand in a request line
+URL_WORDS = "a path that begins with / and has no spaces, such as /json"
+Url = Annotated[str, Field(pattern=r"^/[!-~]*$", max_length=2000, description=URL_WORDS)]  # in a request line
 # A program, and perhaps a package to install: no trailing ``-`` or ``+``, which tell apt to remove or to install; g++
 # is a name.
 ToolName = Annotated[str, Field(pattern=r"^[A-Za-z0-9_]([A-Za-z0-9_.+-]*[A-Za-z0-9_])?(\+\+)?$", max_length=64)]
-Condition = Annotated[str, Field(pattern=r"^(>=|==)\d{1,6}(\.\d{1,6}){0,6}$", max_length=60)]
-RelativePath = Annotated[str, Field(pattern=r"^\w[\w.+-]*(/\w[\w.+-]*)*$", max_length=300)]
+CONDITION_WORDS = "a condition such as >=20 or ==20.11"
+Condition = Annotated[
+    str, Field(pattern=r"^(>=|==)\d{1,6}(\.\d{1,6}){0,6}$", max_length=60, description=CONDITION_WORDS)
+]
+PATH_WORDS = "a path below the folder, without .. and spaces"
+RelativePath = Annotated[str, Field(pattern=r"^\w[\w.+-]*(/\w[\w.+-]*)*$", max_length=300, description=PATH_WORDS)]
 Command = Annotated[tuple[Word, ...], Field(min_length=1, max_length=1000)]
 EnvironmentKey = Annotated[str, Field(pattern=r"^[^=]+$", max_length=200)]
+
+
+def _no_bool(value: object) -> object:
+    """Return the value unchanged; raise ValueError for true and false, which Python takes to be 1 and 0."""
+    if isinstance(value, bool):
+        raise ValueError("Input should be a valid integer")  # noqa: TRY004 - pydantic reports ValueError only
+    return value
+
+
+Port = Annotated[int, BeforeValidator(_no_bool), Field(ge=1, le=65535)]  # also "9000", as TechEmpower's tree has it
 
 
 class Local(Section):
@@ -72,8 +96,8 @@ class TestEntry(Section):
     __test__ = False  # not a test class, whatever pytest thinks of its name
 
     urls: dict[str, Url] = Field(default={}, exclude=True)  # by the keys of the test types: json_url, …
-    port: Annotated[int, Field(ge=1, le=65535)] = 8080
-    debug_port: Annotated[int, Field(ge=1, le=65535)] | None = None
+    port: Port = 8080
+    debug_port: Port | None = None
     approach: Literal["Realistic", "Stripped"] = "Realistic"
     classification: Literal["Fullstack", "Micro", "Platform"] = "Micro"
     database: DatabaseName = "none"
@@ -91,7 +115,9 @@ class TestEntry(Section):
     tags: Annotated[tuple[Text, ...], Field(max_length=100)] = ()
     dockerfile: RelativePath | None = None
     docker_cmd: Word | None = None
-    wait_before_sending_requests: Annotated[int, Field(ge=0, le=600)] | None = None  # seconds
+    wait_before_sending_requests: Annotated[int, BeforeValidator(_no_bool), Field(ge=0, le=600)] | None = (
+        None  # seconds
+    )
     local: Local | None = None
 
     @field_validator("database")

@@ -1,16 +1,18 @@
 """Finds the implementations: every frameworks/<Language>/<name>/benchmark_config.json, broken ones as named errors."""
 
+import contextlib
 import hashlib
 import json
-import os
-from collections.abc import Collection, Iterable, Mapping, Sequence
+import re
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Literal
 
 from harness.errors import ConfigError, UsageError
-from harness.paths import CONFIG_FILE, FRAMEWORKS, REPOSITORY
+from harness.paths import CONFIG_FILE, FRAMEWORKS, PROGRAM, REPOSITORY
+from harness.plan import trees
 from harness.plan.benchmark_config import BenchmarkConfig, Local, TestEntry, json_schema
 from harness.plan.foreign import tolerate
 from harness.plan.testtypes import TestType
@@ -20,6 +22,7 @@ from harness.records import bounded
 from harness.records.models import Build, ImplementationInfo
 
 CONFIG_BYTES = 1 << 20  # of the file; the longest of TechEmpower's has some 30 KiB
+MOST_TOLD = 5  # broken files beside an unknown name
 RESERVED = ("run", "all")  # names of many: the core ones, and all
 Rules = Literal["tfb", "techempower"]
 
@@ -135,51 +138,137 @@ class Implementation:
         return ImplementationInfo.model_validate({k: v for k, v in (said | derived).items() if v is not None})
 
 
+Kind = Literal["problem", "warning", "misplaced"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Trouble:
+    """Something wrong with one folder: a broken configuration, a key that was set aside, or no configuration at all.
+
+    A command that names the folder ends with this as its error. Other commands report problems, print warnings, and
+    ignore folders that are merely misplaced.
+    """
+
+    kind: Kind
+    path: Path  # of the configuration
+    message: str
+    names: frozenset[str] = frozenset()  # in lower case, by which a user may mean the folder's implementations
+    folders: frozenset[Path] = frozenset()  # that are concerned
+
+    def __str__(self) -> str:
+        return f"{self.path}: {self.message}"
+
+
 @dataclass(frozen=True, kw_only=True)
 class Scan:
-    """What folders hold: implementations by name, one message for each broken file or test, and what was set aside."""
+    """What trees hold: the implementations by name, and what is wrong with their folders."""
 
-    implementations: tuple[Implementation, ...]
-    problems: tuple[str, ...]
-    warnings: tuple[str, ...] = ()
+    implementations: tuple[Implementation, ...] = ()
+    troubles: tuple[Trouble, ...] = ()
+    named: frozenset[Path] = frozenset()  # folders of implementations that were given in place of a tree
+    trees: tuple[Path, ...] = ()
+
+    @property
+    def problems(self) -> tuple[str, ...]:
+        """One message for each broken file or test."""
+        return tuple(str(trouble) for trouble in self.troubles if trouble.kind == "problem")
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """One message for each key of another tree that was set aside."""
+        return tuple(str(trouble) for trouble in self.troubles if trouble.kind == "warning")
+
+    def about(self, folders: Collection[Path]) -> list[Trouble]:
+        """Return what is wrong with these folders."""
+        return [trouble for trouble in self.troubles if not trouble.folders.isdisjoint(folders)]
 
 
-def scan(*trees: Path) -> Scan:
-    """Read every configuration below the trees (default: ours); a broken one becomes a problem, not a crash.
+def scan(*folders: Path) -> Scan:
+    """Read every configuration below the folders (default: ours); a broken one becomes a problem, not a crash.
 
-    Another tree than ours is read as its own toolset would (``harness.plan.foreign``). A name that a tree before has
-    taken gets the tree's behind it: ``vertx-web@other``.
+    A folder is a tree, a checkout with one, or a part of one (``harness.plan.trees``). Another tree than ours is read
+    as its own toolset would (``harness.plan.foreign``). A name that an earlier tree has taken gets its own tree's name
+    behind it: ``vertx-web@other``.
     """
     found: dict[str, Implementation] = {}
-    problems: list[str] = []
-    warnings: list[str] = []
-    for tree in trees or (FRAMEWORKS,):
+    troubles: list[Trouble] = []
+    named: set[Path] = set()
+    seen: set[Path] = set()
+    places = [trees.find(folder) for folder in folders or (FRAMEWORKS,)]
+    for tree in places:
         before = frozenset(found)
-        for path in sorted(folder / CONFIG_FILE for folder in tree.glob("*/*")):
-            if not os.path.lexists(path):
+        troubles += map(_misplaced, tree.misplaced())
+        for folder in tree.folders():
+            if folder.resolve() in seen:  # two of the folders overlap
                 continue
-            try:
-                made, aside, wrong = read(path, foreign=not _ours(tree))
-            except ConfigError as error:
-                problems.append(str(error))
-                continue
-            warnings += [f"{path}: {warning}" for warning in aside]
-            problems += [f"{path}: {problem}" for problem in wrong]
+            seen.add(folder.resolve())
+            made, wrong = _read_folder(folder, foreign=not _ours(tree.root))
+            troubles += wrong
+            if folder == tree.part:
+                named.add(folder)
             for each in made:
-                implementation = replace(each, name=f"{each.name}@{_label(tree)}") if each.name in before else each
-                if each.name in RESERVED:
-                    problems.append(f"{path}: the name {each.name!r} means many implementations: give it another one")
-                elif other := found.get(implementation.name):
-                    problems.append(
-                        f"{path}: the name {implementation.name!r} is taken by {other.folder / CONFIG_FILE}"
-                    )
+                implementation = replace(each, name=f"{each.name}@{_label(tree.root)}") if each.name in before else each
+                if trouble := _unusable(implementation, each.name, found):
+                    troubles.append(trouble)
                 else:
                     found[implementation.name] = implementation
     return Scan(
         implementations=tuple(sorted(found.values(), key=lambda i: i.name)),
-        problems=tuple(problems),
-        warnings=tuple(warnings),
+        troubles=tuple(troubles),
+        named=frozenset(named),
+        trees=tuple(tree.part for tree in places),
     )
+
+
+def _read_folder(folder: Path, *, foreign: bool) -> tuple[tuple[Implementation, ...], list[Trouble]]:
+    """Return the implementations of a folder and what is wrong with it."""
+    path = folder / CONFIG_FILE
+
+    def trouble(kind: Kind, message: str) -> Trouble:
+        names = _names(path) if kind != "warning" else frozenset[str]()
+        return Trouble(kind=kind, path=path, message=message, names=names, folders=frozenset({folder}))
+
+    try:
+        path.lstat()
+    except FileNotFoundError:
+        return (), [trouble("misplaced", f"does not exist; write it ({PROGRAM} new makes a folder with one)")]
+    except OSError as error:
+        return (), [trouble("problem", f"cannot be read: {error.strerror}")]
+    try:
+        made, aside, wrong = read(path, foreign=foreign)
+    except ConfigError as error:
+        return (), [trouble("problem", str(error).removeprefix(f"{path}: "))]
+    troubles = [trouble("warning", words) for words in aside] + [trouble("problem", words) for words in wrong]
+    return made, troubles
+
+
+def _misplaced(folder: Path) -> Trouble:
+    message = "lies where a language's folder should be; move it to <Language>/<name>/"
+    path = folder / CONFIG_FILE
+    return Trouble(kind="misplaced", path=path, message=message, names=_names(path), folders=frozenset({folder}))
+
+
+def _unusable(made: Implementation, own: str, found: Mapping[str, Implementation]) -> Trouble | None:
+    """Return why an implementation cannot have its name, which it shares or which means many."""
+    path, folders = made.folder / CONFIG_FILE, frozenset({made.folder})
+    if own in RESERVED:
+        message = f"the name {own!r} means many implementations: give it another one"
+    elif other := found.get(made.name):
+        folders |= {other.folder}
+        message = f"the name {made.name!r} is taken by {other.folder / CONFIG_FILE}"
+    else:
+        return None
+    return Trouble(kind="problem", path=path, message=message, names=_names(path), folders=folders)
+
+
+def _names(path: Path) -> frozenset[str]:
+    """Return the names by which a user may mean what a broken configuration holds, in lower case."""
+    names = {path.parent.name, "/".join(path.parts[-3:-1])}
+    with contextlib.suppress(OSError):
+        text = bounded.read(path, CONFIG_BYTES).decode("utf-8", "replace").replace("\0", "")  # also of UTF-16
+        if found := re.search(r'"framework"\s*:\s*"([^"\n]{1,100})"', text):
+            names.add(found[1])
+    return frozenset(name.lower() for name in names)
 
 
 def _ours(tree: Path) -> bool:
@@ -197,7 +286,7 @@ def read(path: Path, *, foreign: bool = False) -> tuple[tuple[Implementation, ..
     Raises ConfigError that names the file, the key and what is allowed.
     """
     with naming(path, json_schema):
-        document = bounded.parse(bounded.require_no_nul(bounded.read(path, CONFIG_BYTES)))
+        document = bounded.parse(_text(bounded.read(path, CONFIG_BYTES)))
         if foreign:
             config, aside, wrong = tolerate(document, folder=path.parent.name, language=path.parent.parent.name)
         else:
@@ -219,6 +308,17 @@ def read(path: Path, *, foreign: bool = False) -> tuple[tuple[Implementation, ..
     return made, aside, wrong
 
 
+def _text(data: bytes) -> bytes:
+    """Return the bytes of a configuration unchanged; raise ValueError for what is no text, or none at all."""
+    try:
+        data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise ValueError(f"is not UTF-8 at byte {error.start + 1}; save it as UTF-8") from error
+    if not data.strip():
+        raise ValueError("is empty; expected an object with framework and tests (./tfb new writes one)")
+    return bounded.require_no_nul(data)
+
+
 ANTIPATTERN = "antipattern"  # tag of what is measured to show its cost
 CORE = "core"  # tag of the implementations that --test run takes
 
@@ -234,23 +334,27 @@ class Selection:
     exclude: tuple[str, ...] = ()
 
 
-def select(implementations: Sequence[Implementation], wanted: Selection) -> tuple[Implementation, ...]:
-    """The named implementations, broken ones left out; raises UsageError with the nearest names for an unknown one."""
-    by_name = {i.name for i in implementations}
-    for name in wanted.test:
-        within = [i.name for i in implementations if i.folder.name.lower() == name.lower()]
-        if within and name not in (*by_name, *RESERVED):
-            raise UsageError(f"{name} is a folder, which holds {', '.join(within)}: name these")
+def select(found: Scan, wanted: Selection) -> tuple[Implementation, ...]:
+    """Return the selected implementations without those that are tagged as broken.
+
+    Raises ConfigError that says what is wrong with a folder whose implementation is named, and UsageError with the
+    nearest names for an unknown name.
+    """
+    implementations = found.implementations
+    by_name = {i.name: i for i in implementations}
     languages, folders = {lang.lower() for lang in wanted.test_lang}, {_folder(name) for name in wanted.test_dir}
     tags = {tag.lower() for tag in wanted.tag}
     known_languages = {i.folder.parent.name.lower() for i in implementations}
-    _require("", {*wanted.test} - {*RESERVED}, by_name)  # with and without a flag before it
-    _require("--exclude: ", wanted.exclude, by_name)
-    _require("--test-lang: ", languages, known_languages)
-    _require("--test-dir: ", folders, {_place(i) for i in implementations} | known_languages)
-    _require("--tag: ", tags, {tag.lower() for i in implementations for tag in i.entry.tags})
+    known_languages |= {t.path.parent.parent.name.lower() for t in found.troubles if t.kind == "problem"}
+    require_sound(found, wanted)
+    _require_known(found, "", {*wanted.test} - {*RESERVED}, by_name)  # with and without a flag before it
+    broken = {name for trouble in found.troubles for name in trouble.names}
+    _require_known(found, "--exclude: ", {name for name in wanted.exclude if name.lower() not in broken}, by_name)
+    _require_known(found, "--test-lang: ", languages, known_languages)
+    _require_known(found, "--test-dir: ", folders, {_place(i) for i in implementations} | known_languages)
+    _require_known(found, "--tag: ", tags, {tag.lower() for i in implementations for tag in i.entry.tags})
 
-    core = {i.name for i in implementations if i.core} or by_name  # a folder without the tag is all core
+    core = {i.name for i in implementations if i.core} or {*by_name}  # a folder without the tag is all core
     takes_core = "run" in wanted.test or not (wanted.test or languages or folders or tags)
 
     def named(i: Implementation) -> bool:
@@ -262,17 +366,65 @@ def select(implementations: Sequence[Implementation], wanted: Selection) -> tupl
     return tuple(i for i in implementations if named(i) and i.name not in wanted.exclude and not i.broken)
 
 
+def require_sound(found: Scan, wanted: Selection) -> None:
+    """Raise ConfigError when something is wrong with a folder that the selection names.
+
+    Raises UsageError for a folder's name that is not the name of its implementation.
+    """
+    by_name = {i.name: i for i in found.implementations}
+    named = set(found.named)
+    for name in {*wanted.test} - {*RESERVED}:
+        named |= {by_name[name].folder} if name in by_name else _meant(found, name)
+    sound = {_place(i) for i in found.implementations}
+    for place in map(_folder, wanted.test_dir):
+        named |= {i.folder for i in found.implementations if _place(i) == place}
+        named |= _meant(found, place) if place not in sound else set()
+    if troubles := found.about(named):
+        told = [str(trouble).removesuffix(", set aside") for trouble in troubles]
+        if any(trouble.kind == "warning" for trouble in troubles):
+            told.append("correct or remove these keys: they are set aside only where no command names the folder")
+        raise ConfigError("\n".join(told))
+    for name in wanted.test:
+        within = [i.name for i in found.implementations if _folder(name) in (i.folder.name.lower(), _place(i))]
+        if within and name not in (*by_name, *RESERVED):
+            raise UsageError(f"{name} is a folder, which holds {', '.join(within)}: name these")
+        if name not in (*by_name, *RESERVED) and name in {i.folder.parent.name for i in found.implementations}:
+            raise UsageError(f"{name} is a language's folder: select its implementations with --test-lang {name}")
+
+
+def _meant(found: Scan, name: str) -> set[Path]:
+    """Return the folders that a name may mean: by folder, or a broken one by its framework or a variant of it."""
+    name = _folder(name)
+    exact = {folder for trouble in found.troubles if name in trouble.names for folder in trouble.folders}
+    exact |= {i.folder for i in found.implementations if name in (i.folder.name.lower(), _place(i))}
+    variants = {
+        folder
+        for trouble in found.troubles
+        if trouble.kind == "problem" and any(name.startswith(f"{framework}-") for framework in trouble.names)
+        for folder in trouble.folders
+    }
+    return exact or variants
+
+
 def _place(implementation: Implementation) -> str:
     """Its folder below the tree, in lower case: ``java/vertx-web``."""
     return "/".join(implementation.folder.parts[-2:]).lower()
 
 
 def _folder(path: str) -> str:
-    return path.removeprefix("frameworks/").strip("/").lower()
+    return path.removeprefix("./").removeprefix("frameworks/").strip("/").lower()
 
 
-def _require(flag: str, names: Iterable[str], known: Collection[str]) -> None:
+def _require_known(found: Scan, flag: str, names: Iterable[str], known: Collection[str]) -> None:
+    """Raise UsageError for the first unknown name, with the files that could not be read and may hold it."""
     for name in sorted(names):
-        if name not in known:
-            hint = suggest(name, known) if known else "there are none"
-            raise UsageError(f"{flag}unknown name {name!r}; {hint}")
+        if name in known:
+            continue
+        if known:
+            hint = suggest(name, known)
+        else:
+            where = ", ".join(map(str, found.trees)) or "the selection"
+            hint = f"{where} holds no implementations; expected <Language>/<name>/{CONFIG_FILE}"
+        unread = [*found.problems[:MOST_TOLD]]
+        unread += [f"and {len(found.problems) - MOST_TOLD} more"] if len(found.problems) > MOST_TOLD else []
+        raise UsageError("\n".join((f"{flag}unknown name {name!r}; {hint}", *unread)))

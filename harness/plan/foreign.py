@@ -1,8 +1,8 @@
-"""Reads a benchmark_config.json of another tree as its own toolset would: what it does not need is set aside, and said.
+"""Reads a benchmark_config.json of another tree as its own toolset would: invalid keys are set aside with a warning.
 
-TechEmpower's toolset reads the keys that it knows and looks past the others; four hundred folders are written for that.
-A key or a value that we do not take is set aside here, one by one, with a warning, so that no file and no test is lost
-for it. What is ours, the ``local`` block, is read as strictly as in our own tree: it can only have been written for us.
+TechEmpower's toolset ignores keys that it does not know, and four hundred folders are written for that. An invalid key
+or value is therefore set aside, so that no file and no test is lost for it. A file with a ``local`` block was written
+for tfb: there, every invalid key or value is an error, as in our own tree.
 """
 
 from collections.abc import Mapping
@@ -13,13 +13,13 @@ from pydantic import ValidationError
 from harness.errors import ConfigError
 from harness.plan.benchmark_config import NAME, BenchmarkConfig, TestEntry, json_schema
 from harness.plan.profile import Model
-from harness.plan.words import PLAIN, keys_of, suggest
+from harness.plan.words import explain, keys_of, plainly, suggest
 
 ANY_DATABASE = {"any_database": True}  # context of the validation: one that is not served is named, not refused
 
 
 def tolerate(document: object, *, folder: str, language: str) -> tuple[BenchmarkConfig, list[str], list[str]]:
-    """What could be read of a parsed file, a warning for all that was set aside, and tests that cannot be used.
+    """Return what could be read of a parsed file, warnings for keys that were set aside, and unusable tests.
 
     ``folder`` and ``language`` (names of the folders) stand in for names that it lacks. Raises ConfigError for a
     document that holds no tests.
@@ -31,6 +31,7 @@ def tolerate(document: object, *, folder: str, language: str) -> tuple[Benchmark
     entries = [(str(name), raw) for group in groups if isinstance(group, dict) for name, raw in group.items()]
     if not entries:
         raise ConfigError("tests: should be a list of objects, each a name and what its test is")
+    strict = any(isinstance(raw, dict) and "local" in raw for _, raw in entries)
     tests: dict[str, TestEntry] = {}
     of_tests: list[str] = []
     problems = []
@@ -40,24 +41,32 @@ def tolerate(document: object, *, folder: str, language: str) -> tuple[Benchmark
         elif variant in tests:
             problems.append(f"tests.{variant}: comes twice; the first one is taken")
         else:
+            at = f"tests.{variant}" if strict else None
             try:
-                tests[variant], aside = _leniently(TestEntry, raw, {"language": language})
+                tests[variant], aside = _leniently(TestEntry, raw, {"language": language}, at)
                 of_tests += [f"tests.{variant}.{words}" for words in aside]
             except ConfigError as error:
-                problems.append(f"tests.{variant}: {error}")
+                problems.append(f"{error}" if at else f"tests.{variant}: {error}")
     if not tests:
         raise ConfigError("; ".join(problems))
-    config, warnings = _leniently(BenchmarkConfig, {**document, "tests": [tests]}, {"framework": folder})
+    whole = {**document, "tests": [tests]}
+    config, warnings = _leniently(BenchmarkConfig, whole, {"framework": folder}, "" if strict else None)
     return config, [*warnings, *of_tests], problems
 
 
-def _leniently(model: type[Model], raw: object, usual: Mapping[str, str]) -> tuple[Model, list[str]]:
-    """What a model makes of an object, and what was set aside of that; raises ConfigError for too little.
+def _leniently(
+    model: type[Model], raw: object, usual: Mapping[str, str], strict: str | None
+) -> tuple[Model, list[str]]:
+    """Return an object as its model, and a warning for each key that was set aside.
 
-    ``usual``: what is taken of keys that have to be there and are not, or hold nothing of use.
+    ``usual`` has values for required keys that are missing or invalid. ``strict`` is the object's path in a file of
+    which nothing is set aside, otherwise None. Raises ConfigError where too little is left, or where anything in a
+    strict object is invalid.
     """
     if not isinstance(raw, dict):
-        raise ConfigError(f"should be an object (found {raw!r:.40})")
+        raise ConfigError(f"{strict + ': ' if strict else ''}should be an object (found {raw!r:.40})")
+    if strict is not None:
+        return _strictly(model, {**usual, **raw}, strict), []
     entry: dict[str, object] = {**usual, **{str(key): value for key, value in raw.items()}}
     warnings: dict[str, str] = {}
     while True:
@@ -68,12 +77,7 @@ def _leniently(model: type[Model], raw: object, usual: Mapping[str, str]) -> tup
             for violation in error.errors():
                 location = [str(part) for part in violation["loc"]] or ["urls"]  # the model's own gathering of them
                 key = location[-1] if location[0] == "urls" else location[0]
-                said = PLAIN.get(violation["type"], violation["msg"]).removeprefix("Value error, ")
-                if key == "local":
-                    raise ConfigError(
-                        f"{'.'.join(location)}: {said} (found {violation['input']!r:.60}); a local block is ours, none "
-                        "of it is set aside"
-                    ) from error
+                said = plainly(violation, json_schema())
                 if key not in entry or key in warnings:
                     continue
                 found = entry.pop(key)
@@ -84,8 +88,17 @@ def _leniently(model: type[Model], raw: object, usual: Mapping[str, str]) -> tup
                     instead = f"taken to be {usual[key]!r}" if key in usual else "set aside"
                     warnings[key] = f"{key}: {said} (found {found!r:.40}), {instead}"
             if len(warnings) == before:
-                raise ConfigError("; ".join(v["msg"].removeprefix("Value error, ") for v in error.errors())) from error
+                missing = (violation["msg"].removeprefix("Value error, ") for violation in error.errors())
+                raise ConfigError("; ".join((*missing, *warnings.values()))) from error
             entry = {**usual, **entry}
+
+
+def _strictly(model: type[Model], entry: Mapping[str, object], within: str) -> Model:
+    """Return an object as its model; raises ConfigError for any invalid key or value."""
+    try:
+        return model.model_validate(entry)
+    except ValidationError as error:
+        raise ConfigError("; ".join(explain(error, json_schema(), within))) from error
 
 
 @cache

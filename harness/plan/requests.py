@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Self
 from pydantic import AfterValidator, Field, JsonValue, model_validator
 
 from harness.errors import ConfigError
+from harness.plan import schemas
 from harness.plan.profile import Section
 from harness.plan.words import naming
 from harness.records import bounded
@@ -21,6 +22,7 @@ from harness.records import bounded
 if TYPE_CHECKING:
     from jsonschema.protocols import Validator
 
+SERVICE_FILE = "tfb.toml"
 FILE_BYTES = 16 << 20  # of a CSV file, a body or a schema
 TABLE_BYTES = 64 << 20  # of all prepared requests of one declared one, which has fewer of them where its body is long
 TAKEN = ("all", "http", "load")  # names that no request can have
@@ -90,28 +92,40 @@ class Expect(Section):
 
     @cached_property
     def schema_validator(self) -> "Validator":
-        """Of the schema, which fetches nothing; raises ConfigError for what is no JSON Schema."""
-        from jsonschema.exceptions import SchemaError
-        from jsonschema.validators import Draft202012Validator, validator_for
-        from referencing import Registry
+        """A validator of the schema, for schemas of this repository: others may take any time (``verify.schemas``)."""
+        return schemas.validator(self._schema)
 
-        schema = self.json_schema if isinstance(self.json_schema, dict) else {}
-        kind = validator_for(schema, default=Draft202012Validator)
+    @cached_property
+    def schema_text(self) -> bytes | None:
+        """The schema as JSON text; None without one. All copies of a request share it."""
+        return None if self.json_schema is None else json.dumps(self._schema, ensure_ascii=False).encode()
+
+    @property
+    def _schema(self) -> dict[str, JsonValue]:
+        return self.json_schema if isinstance(self.json_schema, dict) else {}
+
+    def read(self, folder: Path, request: str) -> "Expect":
+        """Return the same with the schema that its file holds, checked.
+
+        Raises ConfigError that names the file, the request and the keyword of the schema.
+        """
+        if self.json_schema is None:
+            return self
+        place, document = folder / SERVICE_FILE, self.json_schema
+        if isinstance(document, str):
+            place = folder / document
+            with naming(place):
+                document = bounded.parse(bounded.read(place, FILE_BYTES))
+        key = f'{place}: request "{request}": expect.json_schema'
+        if not isinstance(document, dict):
+            raise ConfigError(f"{key}: should be an object, the schema (found {document!r:.60})")
         try:
-            kind.check_schema(schema)
-        except SchemaError as error:
-            raise ConfigError(f"json_schema: {error.json_path}: {error.message}") from error
-        return kind(schema, registry=Registry())
-
-    def read(self, folder: Path) -> "Expect":
-        """With the schema that its file holds."""
-        if isinstance(self.json_schema, str):
-            with naming(folder / self.json_schema):
-                schema = bounded.parse(bounded.read(folder / self.json_schema, FILE_BYTES))
-            self = self.model_copy(update={"json_schema": schema})  # noqa: PLW0642 - the one that is asked for
-        if self.json_schema is not None:
-            _ = self.schema_validator  # made once, and kept by all copies
-        return self
+            schemas.check(document)
+        except ConfigError as error:
+            raise ConfigError(f"{key}: {error}") from error
+        found = self.model_copy(update={"json_schema": document})
+        _ = found.schema_text  # made once, and kept by all copies
+        return found
 
 
 class Request(Section):
@@ -169,7 +183,7 @@ def prepare(request: Request, folder: Path, seed: int, count: int) -> tuple[Prep
 
     Raises ConfigError for a file that cannot be read or does not hold what is asked of it.
     """
-    expect = request.expect.read(folder)
+    expect = request.expect.read(folder, request.name)
     body = _file(folder, request.body_file) if request.body_file else None
     if not request.values:
         return (_prepared(request, expect, body, {}),)

@@ -8,10 +8,10 @@ from pydantic import Field, model_validator
 from harness.plan.benchmark_config import Local, TestEntry
 from harness.plan.discovery import Implementation
 from harness.plan.profile import Connections, Section, read_toml
-from harness.plan.requests import FileName, Request
+from harness.plan.requests import SERVICE_FILE, FileName, Request
 from harness.plan.testtypes import declared
 
-FILE = "tfb.toml"
+FILE = SERVICE_FILE
 SEVERAL = ("&&", "||", ";", "|", "\n")  # commands: the shell stays above them
 BUILTINS = ("exec", "cd", ".", "source", "ulimit", "umask", "export")  # the shell's own
 Line = Annotated[str, Field(min_length=1, max_length=10_000)]

@@ -1,23 +1,27 @@
-"""Words of messages: the nearest known one for one that is not known, and what a violation is in plain ones."""
+"""Words of error messages: the nearest known name for an unknown one, and violations of a schema in plain words."""
 
 import difflib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
 from harness.errors import ConfigError
 
+if TYPE_CHECKING:
+    from pydantic_core import ErrorDetails
+
 # Of pydantic's types of errors, where its message names what Python has and a file has not.
 PLAIN = {
     "too_short": "must not be empty",
-    "tuple_type": "must be a list in [ ]",
+    "tuple_type": 'must be a list in [ ], such as ["one", "two"]',
     "dict_type": "must be an object in { }",
     "model_type": "must be an object in { }",
 }
 
+UNWRITTEN = ("urls",)  # keys that the models add: a file has json_url and its like without them
 MOST_NAMED = 20  # of words that are allowed: a longer list hides the sentence that it stands in
 MOST_COMPLAINTS = 8  # about one file
 
@@ -42,20 +46,48 @@ def naming(path: Path, schema: Callable[[], Mapping[str, Any]] = dict, absent: s
         raise ConfigError(f"{path}: {error}") from error
 
 
-def explain(error: ValidationError, schema: Mapping[str, Any]) -> Iterator[str]:
-    """One sentence for each violation of a file: its key, what is wrong, the nearest known key."""
+def explain(error: ValidationError, schema: Mapping[str, Any], within: str = "") -> Iterator[str]:
+    """Yield one sentence for each violation of a file: its key, what is wrong, the nearest known key.
+
+    ``within`` is the path of the part of the file that was validated.
+    """
     violations = error.errors()
     for violation in violations[:MOST_COMPLAINTS]:
         if violation["type"] == "too_short" and violation["input"]:
             continue  # of a list whose entries are broken, and told themselves
-        place = [f"{part!s:.80}" for part in violation["loc"]]
+        location = [part for part in violation["loc"] if part not in UNWRITTEN]
+        place = [part for part in (within, *(f"{part!s:.80}" for part in location)) if part]
         if violation["type"] == "extra_forbidden":
             yield f"{'.'.join(place)}: unknown key; {suggest(place[-1], keys_of(schema) - {place[-1]})}"
         else:
-            said = PLAIN.get(violation["type"]) or violation["msg"]
+            said = plainly(violation, schema)
             yield f"{'.'.join(place) or 'the whole file'}: {said} (found {violation['input']!r:.80})"
     if len(violations) > MOST_COMPLAINTS:
         yield f"and {len(violations) - MOST_COMPLAINTS} more"
+
+
+def plainly(violation: "ErrorDetails", schema: Mapping[str, Any]) -> str:
+    """Return what is wrong with one value, in words that need no knowledge of Python or regular expressions.
+
+    A pattern is explained by the ``description`` that the schema has beside it.
+    """
+    if violation["type"] == "string_pattern_mismatch":
+        pattern = violation["ctx"]["pattern"]
+        if words := next(_described(schema, pattern), None):
+            return f"should be {words}"
+    return PLAIN.get(violation["type"], violation["msg"]).removeprefix("Value error, ")
+
+
+def _described(schema: object, pattern: str) -> Iterator[str]:
+    """Yield the descriptions of the parts of a schema that have this pattern."""
+    if isinstance(schema, Mapping):
+        if schema.get("pattern") == pattern and "description" in schema:
+            yield schema["description"]
+        schema = schema.values()
+    elif not isinstance(schema, list):
+        return
+    for part in schema:
+        yield from _described(part, pattern)
 
 
 def suggest(word: str, known: Iterable[str]) -> str:

@@ -19,6 +19,7 @@ IDLE_CPUS = 0.1  # beside what the questions cost
 ASK_SECONDS = 5.0  # for one whole answer, whatever keeps coming
 MOST_BYTES = 64 * 1024  # of an answer
 LOG_BYTES = 1 << 20  # of a log that are searched
+LINE_CHARACTERS = 500  # of a line that are searched: the expressions take quadratic time for some lines
 
 _STATUS = re.compile(rb"HTTP/1\.[01] (\d{3})[ \r\n]")
 # How programs say that they have crashed, the exception itself in a group: Python (what stands behind the indented
@@ -52,6 +53,7 @@ def crashes(log: Path) -> list[str]:
             text = file.read(LOG_BYTES).decode(errors="replace").replace("\r\n", "\n")
     except OSError:
         return []
+    text = "\n".join(line[:LINE_CHARACTERS] for line in text.split("\n"))
     exceptions = [next(filter(None, match.groups())) for match in _EXCEPTIONS.finditer(text)]
     workers = [match[0] for match in _WORKERS.finditer(text)]
     return [printable(" ".join(said.split()))[:500] for said in (*exceptions, *workers)]

@@ -41,7 +41,7 @@ def tfb(*arguments: str, seconds: float = RUN_SECONDS, cwd: Path = REPOSITORY) -
 
 def require_tools(*names: str) -> None:
     """Skip where implementations lack a tool."""
-    needs = provision.needs(select(scan().implementations, Selection(test=names)), own_database=True)
+    needs = provision.needs(select(scan(), Selection(test=names)), own_database=True)
     if missing := [need.missing for need in needs if need.tool is None]:
         pytest.skip(f"{', '.join(missing)} is missing: ./tfb doctor")
 

@@ -118,7 +118,7 @@ def test_settings_become_the_approved_plan(tmp_path: Path) -> None:
         "an unknown one": planned(tmp_path, "z"),
         "with rules and consent": planned(tmp_path, "x", rules="tfb", allow={"x": ("io_uring",)}, twins=twins),
         "consent for another": planned(tmp_path, "x", allow={"y": ("io_uring",), "x": ()}),
-        "twins that lack": planned(tmp_path, "x", twins=Twins(suffix="@", frameworks=(tmp_path, tmp_path / "a"))),
+        "twins that lack": planned(tmp_path, "x", twins=Twins(suffix="@", frameworks=(tmp_path / "b", tmp_path / "a"))),
         "cells": planned(tmp_path, "x", "x-fan", cells={"x-fan": {"db": load}}),
     }
     approve("experiment-preparation", found)

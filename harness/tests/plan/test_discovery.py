@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from harness.errors import ConfigError
-from harness.plan.discovery import Implementation, Selection, read, scan, select
+from harness.plan.discovery import Scan, Selection, read, scan, select
 
 ENTRY = {"language": "C", "json_url": "/json", "db_url": "/db"}
 
@@ -23,15 +23,15 @@ def config(framework: str, **tests: object) -> dict[str, object]:
 
 
 @pytest.fixture
-def some(tmp_path: Path) -> tuple[Implementation, ...]:
+def some(tmp_path: Path) -> Scan:
     write(tmp_path, "C/alpha", config("alpha", default={**ENTRY, "tags": ["fast"]}, raw=ENTRY))
     write(tmp_path, "C/beta", config("beta", default={**ENTRY, "tags": ["Broken"]}))
     write(tmp_path, "Java/gamma", config("gamma"))
-    return scan(tmp_path).implementations
+    return scan(tmp_path)
 
 
-def chosen(implementations: tuple[Implementation, ...], **flags: tuple[str, ...]) -> list[str]:
-    return [i.name for i in select(implementations, Selection(**flags))]
+def chosen(found: Scan, **flags: tuple[str, ...]) -> list[str]:
+    return [i.name for i in select(found, Selection(**flags))]
 
 
 def test_values_are_compared_without_case_and_kept_in_ours(tmp_path: Path) -> None:
@@ -68,7 +68,10 @@ def test_what_shows_what_must_not_be_done_is_verified_by_techempower_s_rules(tmp
         (config("x", default={"language": "C"}), "names no URL: give at least one of json_url"),
         (config("x", default={**ENTRY, "port": 0}), "tests.0.default.port: Input should be greater than or equal to 1"),
         (config("x", default={**ENTRY, "approach": "Fast"}), "Input should be 'Realistic' or 'Stripped'"),
-        (config("x", default={**ENTRY, "local": {"run": ["x"], "requires": {"java": "21"}}}), "should match pattern"),
+        (
+            config("x", default={**ENTRY, "local": {"run": ["x"], "requires": {"java": "21"}}}),
+            "should be a condition such as >=20",
+        ),
         ([], "the whole file: must be an object in { }"),
         ({"framework": "x", "tests": [{}]}, "tests.0: must not be empty"),
     ],
@@ -111,7 +114,7 @@ def test_a_name_that_means_many_is_a_problem(tmp_path: Path) -> None:
     ],
 )
 def test_flags_select_and_what_is_tagged_broken_never_runs(
-    some: tuple[Implementation, ...], flags: dict[str, tuple[str, ...]], names: list[str]
+    some: Scan, flags: dict[str, tuple[str, ...]], names: list[str]
 ) -> None:
     assert chosen(some, **flags) == names
 
@@ -119,6 +122,6 @@ def test_flags_select_and_what_is_tagged_broken_never_runs(
 def test_run_takes_the_core_and_all_takes_everything(tmp_path: Path) -> None:
     for name, tags in (("one", ["Core"]), ("two", []), ("three", ["core", "slow"]), ("four", ["broken"])):
         write(tmp_path, f"C/{name}", config(name, default={**ENTRY, "tags": tags}))
-    known = scan(tmp_path).implementations
+    known = scan(tmp_path)
     assert chosen(known, test=("run",)) == chosen(known) == ["one", "three"]
     assert chosen(known, test=("run", "two")) == chosen(known, test=("all",)) == ["one", "three", "two"]

@@ -166,7 +166,7 @@ def parse_date(value: str) -> float | None:
     try:
         seconds = parsedate_to_datetime(value).timestamp()
         return seconds if formatdate(seconds, usegmt=True) == value else None
-    except (ValueError, OverflowError):
+    except (ValueError, OverflowError, TypeError, IndexError, OSError):
         return None
 
 

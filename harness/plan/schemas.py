@@ -1,0 +1,207 @@
+"""Checks a JSON Schema when it is read: its size, its keywords, its regular expressions and its references.
+
+A schema that passes can still be expensive for some documents. ``harness.verify.schemas`` therefore compares documents
+with it in a process of its own.
+"""
+
+import contextlib
+import re
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from harness.errors import ConfigError
+
+if TYPE_CHECKING:
+    from jsonschema.protocols import Validator
+    from referencing import Resource
+    from referencing._core import Resolver
+
+Schema = Mapping[str, Any]
+
+MAX_VALUES = 20_000  # of a whole schema
+MAX_DEPTH = 100  # levels of objects and arrays
+MAX_MIXED_ENTRIES = 1_000  # of an array: beyond, only strings or numbers, which are compared in linear time
+MAX_PATTERN = 2_000  # characters of a regular expression
+REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
+# Keywords whose schemas apply to the same part of a document as the schema around them.
+IN_PLACE_LISTS = ("allOf", "anyOf", "oneOf")
+IN_PLACE = ("not", "if", "then", "else")
+
+
+def check(schema: Schema) -> None:
+    """Raise ConfigError that names the keyword where a schema is invalid; nothing is fetched."""
+    _require_bounded(schema)
+    _require_valid(schema)
+    _Walk(schema).check()
+
+
+def validator(schema: Schema) -> "Validator":
+    """Return a validator of a schema; raises ConfigError as ``check`` does."""
+    from referencing import Registry
+
+    check(schema)
+    return _dialect(schema)(schema, registry=Registry())
+
+
+def _dialect(schema: Schema) -> "type[Validator]":
+    """Return the validator class of the schema's dialect; raises ConfigError for an unknown dialect."""
+    from jsonschema.validators import Draft202012Validator, validator_for
+
+    dialect: type[Validator] | None = None
+    if "$schema" not in schema:
+        dialect = Draft202012Validator
+    elif isinstance(schema["$schema"], str):
+        with contextlib.suppress(ValueError):  # no address
+            dialect = validator_for({"$schema": schema["$schema"]}, default=None)
+    if dialect is None:
+        raise ConfigError(
+            f"$schema: unknown dialect {schema['$schema']!r:.80}; use https://json-schema.org/draft/2020-12/schema"
+        )
+    return dialect
+
+
+def _require_bounded(schema: object) -> None:
+    """Raise ConfigError for a schema that is too large to check."""
+    stack: list[tuple[object, int]] = [(schema, 1)]
+    values = 0
+    while stack:
+        value, depth = stack.pop()
+        values += 1
+        if depth > MAX_DEPTH:
+            raise ConfigError(f"is nested more than {MAX_DEPTH} levels deep: refer to parts of it by $ref")
+        children = list(value.values()) if isinstance(value, Mapping) else value
+        if not isinstance(children, list | tuple):
+            continue
+        if values + len(stack) + len(children) > MAX_VALUES:
+            raise ConfigError(f"holds more than {MAX_VALUES:,} values: split it between requests")
+        if isinstance(value, list) and len(value) > MAX_MIXED_ENTRIES and not _comparable(value):
+            raise ConfigError(f"an array has more than {MAX_MIXED_ENTRIES:,} entries that are not all strings")
+        stack += [(child, depth + 1) for child in children]
+
+
+def _comparable(values: Sequence[object]) -> bool:
+    """Tell whether all values are strings, or all numbers."""
+    kinds = {type(value) for value in values}
+    return kinds <= {str} or kinds <= {int, float}
+
+
+def _require_valid(schema: Schema) -> None:
+    """Raise ConfigError where a keyword does not have the value that the dialect's own schema asks for."""
+    from jsonschema import FormatChecker
+    from jsonschema.exceptions import SchemaError
+
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            _dialect(schema).check_schema(schema, format_checker=FormatChecker(formats=()))
+    except SchemaError as error:
+        raise ConfigError(f"{error.json_path}: {error.message[:300]}") from error
+    except RecursionError as error:
+        raise ConfigError("is nested too deep: refer to parts of it by $ref") from error
+
+
+class _Walk:
+    """Visits every subschema of a schema, and what its references lead to, once."""
+
+    def __init__(self, schema: Schema) -> None:
+        from referencing.jsonschema import specification_with
+
+        self.specification = specification_with(str(_dialect(schema).META_SCHEMA["$schema"]))
+        self.root = self.specification.create_resource(schema)
+        self.in_place: dict[int, list[object]] = {}  # by identity of a subschema: the ones at the same place
+
+    def check(self) -> None:
+        """Raise ConfigError for an invalid regular expression, a reference to nowhere, or an endless one."""
+        from jsonschema_specifications import REGISTRY
+
+        try:
+            registry = REGISTRY.with_resource("", self.root).crawl()
+            self._visit(registry.resolver_with_root(self.root))
+        except ConfigError:
+            raise
+        except (LookupError, ValueError, TypeError, AttributeError, RecursionError) as error:
+            raise ConfigError(f"cannot be read: {type(error).__name__}: {error}"[:300]) from error
+        self._require_finite(self.root.contents)
+
+    def _visit(self, resolver: "Resolver[Any]") -> None:
+        stack = [(self.root, resolver)]
+        while stack:
+            resource, resolver = stack.pop()
+            contents = resource.contents
+            if not isinstance(contents, dict) or id(contents) in self.in_place:
+                continue
+            self.in_place[id(contents)] = [*_in_place(contents)]
+            _require_patterns(contents)
+            stack += [(inner, resolver.in_subresource(inner)) for inner in resource.subresources()]
+            for keyword in REFERENCES:
+                if isinstance(reference := contents.get(keyword), str):
+                    stack.append(self._target(keyword, reference, resolver))
+                    self.in_place[id(contents)].append(stack[-1][0].contents)
+
+    def _target(self, keyword: str, reference: str, resolver: "Resolver[Any]") -> "tuple[Resource[Any], Resolver[Any]]":
+        """Return what a reference leads to; raises ConfigError where that is not in the schema."""
+        from referencing.exceptions import Unresolvable
+
+        try:
+            found = resolver.lookup(reference)
+        except Unresolvable as error:
+            where = "is elsewhere, and nothing is fetched" if "://" in reference else "is not in the schema"
+            raise ConfigError(
+                f"{keyword}: {reference!r:.120} {where} (Unresolvable): put what it means below $defs"
+            ) from error
+        if not isinstance(found.contents, dict | bool):
+            raise ConfigError(f"{keyword}: {reference!r:.120} is no schema: neither an object nor true or false")
+        if isinstance(found.contents, dict) and id(found.contents) not in self.in_place:
+            _require_valid({**found.contents, "$schema": self.specification_id()})
+        return self.specification.create_resource(found.contents), found.resolver
+
+    def specification_id(self) -> str:
+        """Return the address of the dialect."""
+        return str(_dialect(self.root.contents).META_SCHEMA["$schema"])
+
+    def _require_finite(self, root: object) -> None:
+        """Raise ConfigError where references lead back to their own schema without looking deeper into a document."""
+        done: set[int] = set()
+        for start in [id(root), *self.in_place]:
+            path: dict[int, Iterator[object]] = {start: iter(self.in_place.get(start, ()))}
+            while path and start not in done:
+                here = next(reversed(path))
+                inner = next(path[here], None)
+                if inner is None:
+                    done.add(here)
+                    del path[here]
+                elif id(inner) in path:
+                    raise ConfigError("$ref: a schema refers to itself without looking deeper into the document")
+                elif id(inner) not in done:
+                    path[id(inner)] = iter(self.in_place.get(id(inner), ()))
+
+
+def _in_place(contents: Mapping[str, Any]) -> Iterator[object]:
+    """Yield the subschemas that apply to the same part of a document."""
+    for keyword in IN_PLACE_LISTS:
+        if isinstance(inner := contents.get(keyword), list):
+            yield from inner
+    for keyword in IN_PLACE:
+        if isinstance(inner := contents.get(keyword), dict):
+            yield inner
+    if isinstance(inner := contents.get("dependentSchemas"), dict):
+        yield from inner.values()
+
+
+def _require_patterns(contents: Mapping[str, Any]) -> None:
+    """Raise ConfigError for a regular expression that Python's ``re`` does not take."""
+    patterns = [("pattern", contents.get("pattern"))]
+    if isinstance(inner := contents.get("patternProperties"), dict):
+        patterns += [("patternProperties", pattern) for pattern in inner]
+    for keyword, pattern in patterns:
+        if not isinstance(pattern, str):
+            continue
+        if len(pattern) > MAX_PATTERN:
+            raise ConfigError(f"{keyword}: a regular expression has more than {MAX_PATTERN:,} characters")
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                re.compile(pattern)
+        except (re.error, OverflowError, RecursionError) as error:
+            raise ConfigError(f"{keyword}: {pattern!r:.80} is no regular expression of Python's re: {error}") from error

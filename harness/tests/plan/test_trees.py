@@ -1,0 +1,70 @@
+"""The folders that --frameworks takes: a checkout, a tree, one language, one implementation."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from harness.plan.discovery import scan
+
+ENTRY = {"language": "Go", "json_url": "/json", "local": {"run": ["./x"]}}
+TEMPLATE = {"framework": "$NAME", "tests": [{"default": {"json_url": "/json", "port": 8080, "language": "$LANGUAGE"}}]}
+
+
+def write(folder: Path, document: object) -> None:
+    folder.mkdir(parents=True)
+    (folder / "benchmark_config.json").write_text(json.dumps(document))
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Path:
+    """A checkout in the layout of TechEmpower's repository."""
+    root = tmp_path / "FrameworkBenchmarks"
+    for language, name in (("C++", "ffead-cpp"), ("Go", "gin"), ("Go", "fiber"), ("JavaScript", "express")):
+        write(root / "frameworks" / language / name, {"framework": name, "tests": [{"default": ENTRY}]})
+        (root / "frameworks" / language / name / "benchmark_config_old.json").write_text("{")
+    write(root / "frameworks" / "Go" / "gin" / "deploy", TEMPLATE)
+    write(root / "toolset" / "scaffolding", TEMPLATE)
+    (root / "toolset" / "test_types" / "json").mkdir(parents=True)
+    (root / "tfb").write_text("#!/bin/sh\n")
+    return root
+
+
+@pytest.mark.parametrize(
+    ("part", "names"),
+    [
+        ("", ["express", "ffead-cpp", "fiber", "gin"]),
+        ("frameworks", ["express", "ffead-cpp", "fiber", "gin"]),
+        ("frameworks/Go", ["fiber", "gin"]),
+        ("frameworks/Go/gin", ["gin"]),
+        ("frameworks/C++/ffead-cpp", ["ffead-cpp"]),
+    ],
+)
+def test_every_level_of_a_checkout_is_understood(checkout: Path, part: str, names: list[str]) -> None:
+    found = scan(checkout / part)
+    assert ([i.name for i in found.implementations], found.problems) == (names, ())
+    assert {i.info().folder.count("/") for i in found.implementations} == {1}  # always Language/name
+
+
+def test_overlapping_folders_are_read_once(checkout: Path) -> None:
+    found = scan(checkout / "frameworks" / "Go", checkout, checkout / "frameworks" / "Go" / "gin")
+    assert [i.name for i in found.implementations] == ["express", "ffead-cpp", "fiber", "gin"]
+    assert found.problems == ()
+
+
+def test_checkout_with_an_empty_tree_holds_nothing(tmp_path: Path) -> None:
+    (tmp_path / "frameworks").mkdir()
+    write(tmp_path / "toolset" / "scaffolding", TEMPLATE)
+    assert scan(tmp_path).implementations == ()
+
+
+def test_language_called_frameworks_is_a_language(tmp_path: Path) -> None:
+    write(tmp_path / "frameworks" / "one", {"framework": "one", "tests": [{"default": ENTRY}]})
+    write(tmp_path / "Go" / "two", {"framework": "two", "tests": [{"default": ENTRY}]})
+    assert [i.name for i in scan(tmp_path).implementations] == ["one", "two"]
+
+
+def test_a_clashing_name_is_called_after_the_whole_tree(checkout: Path, tmp_path: Path) -> None:
+    write(tmp_path / "mine" / "Go" / "gin", {"framework": "gin", "tests": [{"default": ENTRY}]})
+    found = scan(tmp_path / "mine", checkout / "frameworks" / "Go" / "gin")
+    assert [i.name for i in found.implementations] == ["gin", "gin@FrameworkBenchmarks"]

@@ -1,0 +1,153 @@
+"""Compares answers with JSON Schemas in one long-lived child process, so that no schema can stop the harness.
+
+Regular expressions and ``uniqueItems`` can take exponential or quadratic time. The child (``schema_worker``) has
+bounded CPU time and memory. A schema that ran out of either is not tried again.
+"""
+
+import hashlib
+import json
+import os
+import select
+import signal
+import struct
+import sys
+import threading
+import time
+from collections import OrderedDict
+from dataclasses import dataclass
+from pathlib import Path
+
+from harness.host import process
+from harness.verify import schema_worker
+
+WAIT_SECONDS = 60.0  # of wall time for one answer: the child bounds its CPU time itself
+KEPT_ANSWERS = 4_096
+NO_ORPHAN_OF_IT = sys.maxsize  # the child makes no daemons, so that no adopted process can be its own
+
+
+@dataclass(frozen=True, kw_only=True)
+class Misfit:
+    """Why a document does not fit a schema."""
+
+    message: str
+    expected: str
+    found: str | None = None
+
+
+class SchemaJudge:
+    """The child process and what it has answered; safe for several threads."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._child: process.Child | None = None
+        self._last = b""  # schema that the child knows as the latest
+        self._answers: OrderedDict[tuple[bytes, bytes], Misfit | None] = OrderedDict()
+        self._given_up: dict[bytes, str] = {}  # digest of a schema -> why
+
+    def misfit(self, schema: bytes, document: bytes) -> Misfit | None:
+        """Return why a JSON document does not fit a schema (both as JSON texts); None where it fits."""
+        key = (hashlib.sha256(schema).digest(), hashlib.sha256(document).digest())
+        with self._lock:
+            if key in self._answers:
+                self._answers.move_to_end(key)
+            else:
+                self._answers[key] = self._asked(key[0], schema, document)
+                if len(self._answers) > KEPT_ANSWERS:
+                    self._answers.popitem(last=False)
+            return self._answers[key]
+
+    def close(self) -> None:
+        """End the child process."""
+        with self._lock:
+            self._end()
+
+    def _asked(self, digest: bytes, schema: bytes, document: bytes) -> Misfit | None:
+        if digest not in self._given_up:
+            try:
+                answer = self._exchange(schema, document)
+            except _EndedError as error:
+                self._given_up[digest] = str(error)
+            else:
+                return _misfit(answer)
+        return Misfit(
+            message=f"the comparison with the schema {self._given_up[digest]}",
+            expected="a schema that is compared in linear time: look at its pattern, uniqueItems, anyOf and $ref",
+        )
+
+    def _exchange(self, schema: bytes, document: bytes) -> dict[str, str] | None:
+        child = self._started()
+        known, self._last = schema == self._last, schema
+        frames = [b"" if known else schema, document]
+        try:
+            assert child.stdin is not None  # noqa: S101 - a pipe, as asked for
+            child.stdin.write(b"".join(struct.pack(">I", len(frame)) + frame for frame in frames))
+            child.stdin.flush()
+            (size,) = struct.unpack(">I", self._read(child, 4))
+            answer: dict[str, str] | None = json.loads(self._read(child, size))
+        except (OSError, ValueError) as error:
+            raise self._why(child) from error
+        except BaseException:  # an interruption: the next answer would be taken for this one
+            self._end()
+            raise
+        return answer
+
+    def _read(self, child: process.Child, count: int) -> bytes:
+        """Return so many bytes of the child's output; raises ValueError where they do not come in time."""
+        assert child.stdout is not None  # noqa: S101 - a pipe, as asked for
+        data, until = b"", time.monotonic() + WAIT_SECONDS
+        while len(data) < count:
+            if not select.select([child.stdout], [], [], max(0.0, until - time.monotonic()))[0]:
+                raise ValueError("no answer in time")
+            if not (more := os.read(child.stdout.fileno(), count - len(data))):
+                raise ValueError("no whole answer")
+            data += more
+        return data
+
+    def _why(self, child: process.Child) -> "_EndedError":
+        """Return why the child gives no answer, and end it."""
+        status = child.wait(1.0)
+        self._end()
+        if status in (None, -signal.SIGPROF):
+            return _EndedError(f"takes more than {schema_worker.MOST_SECONDS:g} s of CPU time")
+        return _EndedError(f"cannot be done: its process ended with {process.describe_status(status or 0)}")
+
+    def _started(self) -> process.Child:
+        if self._child is None or self._child.poll() is not None:
+            self._end()
+            # -P: nothing is imported from the current folder or the program's.
+            command = [sys.executable, "-P", str(Path(schema_worker.__file__).resolve())]
+            environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
+            self._child = process.Child(
+                command,
+                cwd=Path("/"),
+                env=environment,
+                stdin=process.PIPE,
+                stdout=process.PIPE,
+                stderr=process.DEVNULL,
+                first=signal.SIGINT,  # an interruption of a run does not end it in the middle of a comparison
+            )
+            self._child.born = NO_ORPHAN_OF_IT
+        return self._child
+
+    def _end(self) -> None:
+        child, self._child, self._last = self._child, None, b""
+        if child is not None:
+            child.kill()
+            child.stop()
+            if child.stdout is not None:
+                child.stdout.close()
+
+
+class _EndedError(Exception):
+    """The child ended, or had to be ended, in place of an answer."""
+
+
+def _misfit(answer: dict[str, str] | None) -> Misfit | None:
+    if answer is None:
+        return None
+    if "error" in answer:
+        return Misfit(message=f"the comparison with the schema {answer['error']}", expected="a document that fits it")
+    return Misfit(message=f"{answer['place']} does not fit the schema", expected=answer["rule"], found=answer["found"])
+
+
+JUDGE = SchemaJudge()  # of this process: one child serves all verifications
