@@ -93,5 +93,6 @@ def builds_announced(seconds: dict[str, float | None]) -> str:
     known = {name: took for name, took in seconds.items() if took is not None}
     unknown = [name for name in seconds if name not in known]
     parts = [f"about {whole_seconds(sum(known.values()))} by earlier runs"] if known else []
-    parts += [f"not built before: {', '.join(unknown)}"] if known and unknown else ["not built here before"] * (not known)
+    if unknown:
+        parts.append(f"not built before: {', '.join(unknown)}" if known else "not built here before")
     return f"builds come first and take no measuring time ({'; '.join(parts)})"

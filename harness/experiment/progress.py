@@ -52,7 +52,8 @@ class Progress:
     def preparing(self, what: str) -> Iterator[None]:
         """A stage that may build something of the harness's own: says every few seconds that it goes on."""
         self.stage(what)
-        with beats(lambda seconds: self.note(f"{what}: {whole_seconds(seconds)}")):
+        stage = what.partition(":")[0]  # without the list of things that are installed or built in it
+        with beats(lambda seconds: self.note(f"{stage}: {whole_seconds(seconds)}")):
             yield
 
     @contextmanager

@@ -1,4 +1,4 @@
-"""How a run ends: what time did not reach is no failure, and what takes long beside the measurement takes no time from it."""
+"""How a run ends when its time is up, and what counts as its time."""
 
 import json
 from dataclasses import replace
