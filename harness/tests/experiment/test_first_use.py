@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 
 from harness.errors import BuildError
-from harness.experiment import first_use, workflow
+from harness.experiment import first_use
 from harness.experiment.first_use import Chore, announced, build_seconds, builds_announced, chores
 from harness.experiment.preparation import choose_work
+from harness.host import crates, provision
 from harness.host.provision import Need
 from harness.host.toolchain import Tool
 from harness.plan.config import Settings
@@ -19,6 +20,7 @@ from harness.plan.plan import Plan
 from harness.records import store
 from harness.records.models import Build
 from harness.records.store import RunStore
+from harness.runtime import upstream
 from harness.tests.doubles.fakes_run import FakeRun
 from harness.tests.doubles.fakes_world import Behaviour
 
@@ -31,9 +33,9 @@ def bare(monkeypatch: pytest.MonkeyPatch) -> set[str]:
     """A machine without a container engine; the programs of the toolset that it has, none to begin with."""
     have: set[str] = set()
     monkeypatch.setattr(first_use, "is_local", lambda _: True)
-    monkeypatch.setattr(first_use.crates, "built", lambda crate, _: Path(crate) if crate in have else None)
-    monkeypatch.setattr(first_use.upstream, "available", lambda: True)
-    monkeypatch.setattr(first_use.provision, "needs", lambda *_, **__: ())
+    monkeypatch.setattr(crates, "built", lambda crate, _: Path(crate) if crate in have else None)
+    monkeypatch.setattr(upstream, "available", lambda: True)
+    monkeypatch.setattr(provision, "needs", lambda *_, **__: ())
     return have
 
 
@@ -68,7 +70,7 @@ def test_packages_are_foreseen_where_they_may_be_installed(
 ) -> None:
     bare.add("loadgen")
     missing = Need(kind="wrk", condition=">=4.1", wanted_by=(), tool=None)
-    monkeypatch.setattr(first_use.provision, "needs", lambda *_, **__: (missing,))
+    monkeypatch.setattr(provision, "needs", lambda *_, **__: (missing,))
     chosen, plan = planned(tmp_path)
     found = chores(replace(chosen, consent=consent), plan)
     assert [chore.what for chore in found] == (["install wrk (apt-get)"] if consent == "yes" else [])
@@ -79,7 +81,7 @@ def test_tools_that_are_here_are_no_chore(bare: set[str], tmp_path: Path, monkey
     bare.add("loadgen")
     tool = Tool(kind="wrk", version=(4, 2), program=Path("/usr/bin/wrk"))
     there = Need(kind="wrk", condition=">=4.1", wanted_by=(), tool=tool)
-    monkeypatch.setattr(first_use.provision, "needs", lambda *_, **__: (there,))
+    monkeypatch.setattr(provision, "needs", lambda *_, **__: (there,))
     chosen, plan = planned(tmp_path)
     assert chores(replace(chosen, consent="yes"), plan) == ()
 
@@ -120,7 +122,7 @@ def test_a_run_announces_its_first_use(tmp_path: Path, monkeypatch: pytest.Monke
 def test_the_upstream_is_built_before_the_first_start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     started_before: list[int] = []
     fake = run_with(tmp_path, [UPSTREAM], monkeypatch)
-    monkeypatch.setattr(workflow.crates, "upstream", lambda: started_before.append(sum(fake.world.started.values())))
+    monkeypatch.setattr(crates, "upstream", lambda: started_before.append(sum(fake.world.started.values())))
     fake.run()
     assert started_before == [0]
     FakeRun(tmp_path / "usual", {"a": Behaviour()}).run()
@@ -132,7 +134,7 @@ def test_an_upstream_that_cannot_be_built_does_not_end_the_run(tmp_path: Path, m
         raise BuildError("toolset/upstream: cargo build failed")
 
     fake = run_with(tmp_path, [UPSTREAM], monkeypatch)
-    monkeypatch.setattr(workflow.crates, "upstream", fails)
+    monkeypatch.setattr(crates, "upstream", fails)
     assert fake.run().records.trials
     assert "! toolset/upstream: cargo build failed" in fake.display.lines
 

@@ -11,7 +11,7 @@ from xml.etree import ElementTree
 import pytest
 
 from harness.errors import Exit, TfbError
-from harness.experiment import modes
+from harness.experiment import first_use, modes
 from harness.plan.discovery import Implementation, Selection
 from harness.records.models import Build
 from harness.runtime import Database
@@ -68,7 +68,7 @@ def scene(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Scene:
 
     monkeypatch.setattr(modes, "choose", lambda *_, **__: Runtime(world))
     monkeypatch.setattr(modes, "Verifier", lambda: verifier)
-    monkeypatch.setattr(modes.first_use, "chores", lambda *_: ())
+    monkeypatch.setattr(first_use, "chores", lambda *_: ())
     return found
 
 
