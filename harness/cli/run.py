@@ -147,7 +147,8 @@ def _elsewhere(results: Path) -> str:
 
 
 def _show(chosen: Settings, outcome: "RunOutcome") -> None:
-    """What a run came to."""
+    """Print the ranking, a verdict on each implementation, and where the files are."""
+    from harness.dashboard.build import is_built
     from harness.report import terminal
 
     if chosen.json:
@@ -155,10 +156,12 @@ def _show(chosen: Settings, outcome: "RunOutcome") -> None:
         return
     console = terminal.console()
     terminal.show(outcome.records.info, outcome.ranking, console)
+    terminal.show_verdicts(outcome.verdicts, console)
     run_id, elsewhere = outcome.records.info.run_id, _elsewhere(chosen.results)
     console.print(
         f"\nFiles: {chosen.results / run_id}/\nAgain: {PROGRAM} report {run_id}{elsewhere}\n"
-        f"In a browser: {PROGRAM} dashboard{elsewhere}",
+        f"In a browser: {PROGRAM} dashboard{elsewhere}"
+        + ("" if is_built() else " (it builds its page first, once: one to two minutes)"),
         soft_wrap=True,
     )
 

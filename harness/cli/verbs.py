@@ -64,8 +64,9 @@ Builds, verifies, measures and ranks web-framework implementations.
 
 TechEmpower's flags do without a verb: ./tfb --mode verify --test express
 Tab: ./tfb --completion bash|zsh|fish; flags: ./tfb VERB --help; docs/cli.md
-Exit codes: 0 all measured and verified, 1 something failed, 2 usage,
-            3 the machine lacks something, 4 cannot tell, 130 interrupted
+Exit codes: 0 all measured and verified, 1 something failed or time was up,
+            2 usage, 3 the machine lacks something, 4 cannot tell,
+            130 interrupted
 """
 COMPLETING = "__complete"  # asked for by the shell's function
 # TechEmpower's flags whose work is done by something else here, with what does it.

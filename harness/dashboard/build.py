@@ -4,15 +4,20 @@ And what the page links to: the web address of this repository's source.
 """
 
 import re
+import shlex
 import shutil
 import sys
-from functools import cache
+from collections.abc import Sequence
+from functools import cache, partial
 from pathlib import Path
 
 from harness.errors import BuildError, EnvironmentLacksError, TfbError
+from harness.host.clock import beats
 from harness.host.crates import digest
 from harness.host.process import run
 from harness.paths import DOCKER, REPOSITORY
+from harness.plain_text import printable
+from harness.units import whole_seconds
 
 WEB = Path(__file__).resolve().parent / "web"
 NODE_MINIMUM = (20, 19)
@@ -30,18 +35,34 @@ def ensure_built(web: Path = WEB) -> Path:
     """
     dist = web / "dist"
     wanted = digest(web, SOURCES)
-    stamp = dist / STAMP
-    if stamp.is_file() and stamp.read_text(encoding="ascii").strip() == wanted:
+    if is_built(web):
         return dist
-    print("building the dashboard's page (npm ci, vite build) ...", file=sys.stderr, flush=True)
-    for command in commands(web):
-        done = run(command, seconds=600, cwd=web)
+    asked = commands(web)
+    told = "; ".join(map(shlex.join, asked))
+    _tell(f"building the dashboard's page, once for each version of it: one to two minutes ({told})")
+    for command in asked:
+        with beats(partial(_going_on, command), every=10.0):
+            done = run(command, seconds=600, cwd=web)
         if done.status != 0:
             end = "\n".join(done.stdout.splitlines()[-40:])
             said = f"{' '.join(command)} ended with status {done.status}:\n{end}"
             raise BuildError(f"the dashboard's page could not be built: {said}")
-    stamp.write_text(wanted + "\n", encoding="ascii")
+    (dist / STAMP).write_text(wanted + "\n", encoding="ascii")
     return dist
+
+
+def is_built(web: Path = WEB) -> bool:
+    """Return whether the page of the present sources has been built."""
+    stamp = web / "dist" / STAMP
+    return stamp.is_file() and stamp.read_text(encoding="ascii").strip() == digest(web, SOURCES)
+
+
+def _going_on(command: Sequence[str], seconds: float) -> None:
+    _tell(f"{shlex.join(command)}: {whole_seconds(seconds)}")
+
+
+def _tell(text: str) -> None:
+    print(f"tfb: {printable(text)}", file=sys.stderr, flush=True)
 
 
 def commands(web: Path) -> list[list[str]]:

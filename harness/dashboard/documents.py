@@ -4,7 +4,7 @@
 """
 
 import json
-from typing import Any, Literal
+from typing import Any
 
 from pydantic import Field
 from pydantic.json_schema import models_json_schema
@@ -19,6 +19,7 @@ from harness.records.models import (
     Progress,
     Record,
     RunInfo,
+    RunStatus,
     Trial,
     Verdict,
 )
@@ -32,7 +33,7 @@ class RunSummary(Record):
     title: str  # what it is, where the name only repeats the time
     example: bool = False  # a run that ships with the project
     lead: str = ""  # who leads, where a ranking is at hand
-    status: Literal["running", "complete", "failed", "interrupted"]
+    status: RunStatus
     profile: str
     started_at: float
     completed_at: float | None

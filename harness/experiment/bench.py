@@ -2,7 +2,7 @@
 
 import random
 import statistics
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -71,6 +71,8 @@ class Running:
     http: tuple[CheckResult, ...] = ()  # what HTTP as a whole failed
     verdicts: dict[str, Verdict] = field(default_factory=dict)
     reasons: list[str] = field(default_factory=list)  # for which it counts as failed
+    failed_loads: dict[Cell, None] = field(default_factory=dict)  # cells that were tried and have no trial yet
+    unreached: tuple[Cell, ...] = ()  # planned cells for which the run's time was up
     rates: dict[tuple[str, Load], float] = field(default_factory=dict)  # answers per second, as last seen
     loaded_at: float = 0.0  # when its latest load ended, by the clock
     idle_seconds: float = 0.0  # since the latest look
@@ -129,6 +131,7 @@ class Bench:
             case steps.Measure():
                 return self._guarded(step.cell.process, lambda running: self._measure(running, step))
             case steps.Stop():
+                self.up[step.process].unreached = step.unreached
                 return self._guarded(step.process, self._stop)
             case steps.Rest():
                 self._rest(step)
@@ -261,6 +264,8 @@ class Bench:
                 status="interrupted" if interrupted else "failed" if running.reasons else "ok",
                 reason="\n".join(running.reasons).replace(f"{self.store.folder}/", ""),  # a report may be mailed
                 log=str(running.log.relative_to(self.store.folder)),
+                failed_loads=loads_by_type(running.failed_loads),
+                unreached=loads_by_type(running.unreached),
             )
         )
 
@@ -316,6 +321,8 @@ class Bench:
         cell, began = step.cell, self.clock.monotonic()
         generator = self.witness if step.purpose == "witness" else self._main(cell.load)
         self.progress.load(cell, "measure")
+        if step.purpose == "measure":
+            running.failed_loads[cell] = None
         for tries_left in reversed(range(1 + JUMPS)):
             set_at = time_of_day(self.clock)
             seen, evidence = self._load(running, cell, step.seconds, generator)
@@ -328,6 +335,7 @@ class Bench:
         running.loaded_at = self.clock.monotonic()
         trial = self._trial(running, step, generator, seen, evidence)
         self.store.add_trial(trial)
+        running.failed_loads.pop(cell, None)
         self.progress.trial(trial)
         self._object(running, cell.test_type, evidence.objections if evidence else (), f"under load, {cell.load.label}")
         if not trial.rankable and step.purpose == "measure":
@@ -498,6 +506,14 @@ def figures(result: LoadResult, cpu_seconds: float) -> tuple[float, float | None
     answers = result.account.received if result.account else result.requests
     good = result.requests - result.errors.status if result.in_time is None else result.in_time
     return good / result.duration, cpu_seconds / answers if answers else None
+
+
+def loads_by_type(cells: Iterable[Cell]) -> dict[str, tuple[Load, ...]]:
+    """Return the loads of cells of one process by their test type, in the order of the cells."""
+    found: dict[str, tuple[Load, ...]] = {}
+    for cell in cells:
+        found[cell.test_type] = (*found.get(cell.test_type, ()), cell.load)
+    return found
 
 
 def with_results(verdict: Verdict, more: Sequence[CheckResult]) -> Verdict:

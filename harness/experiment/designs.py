@@ -57,6 +57,8 @@ class Up:
     trials: list[Trial] = field(default_factory=list)
     failures: dict[tuple[Process, str], int] = field(default_factory=lambda: defaultdict(int))
     _told: set[tuple[Process, str]] = field(default_factory=set)  # whose warm-up stands in a trial
+    _tried: set[Cell] = field(default_factory=set)
+    _skipped: dict[Cell, None] = field(default_factory=dict)  # cells for which the time was up, in their order
 
     def cells(self, *, every_load: bool = False) -> list[Cell]:
         """Of all members that can be loaded: every load of their test types, or the headline one."""
@@ -85,7 +87,10 @@ class Up:
     ) -> Generator[Step, Shown, Trial | None]:
         """One trial, unless its process or test type is out by now. ``must``: whatever the time."""
         process, kind = cell.process, cell.test_type
-        if kind not in self.test_types.get(process, ()) or (process in self.late and not must):
+        if kind not in self.test_types.get(process, ()):
+            return None
+        if process in self.late and not must:
+            self._skipped[cell] = None
             return None
         route = self.routes.get((process, kind))
         first = (process, kind) not in self._told
@@ -99,6 +104,10 @@ class Up:
             steady=route.steady if route else None,
             until=2.0 if must else self.until,
         )
+        if isinstance(shown, Late):
+            self._skipped[cell] = None
+        else:
+            self._tried.add(cell)
         match shown:
             case Measured():
                 self._told.add((process, kind))
@@ -118,15 +127,21 @@ class Up:
         return None
 
     def lose(self, process: Process) -> None:
-        """It is up no more."""
+        """Remove a process that is no longer up."""
         del self.members[process], self.test_types[process]
+
+    def stop(self, process: Process) -> Stop:
+        """Return the step that stops a process, with the planned cells that its time did not reach."""
+        planned = self.plan.candidate(process.implementation).test_types
+        skipped = (cell for cell in self._skipped if cell.process == process and cell not in self._tried)
+        return Stop(process=process, unreached=tuple(c for c in skipped if c.load in planned[c.test_type]))
 
     def stop_busy(self) -> Design:
         """End those that disturb others, unless they are alone."""
         for process in sorted(self.busy & set(self.members)):
             if len(self.members) > 1:
                 self.lose(process)
-                yield Stop(process=process)
+                yield self.stop(process)
 
 
 Visits = Callable[[Up], Design]  # what is measured while processes are up
@@ -248,7 +263,7 @@ def _common(up: Up, group: Sequence[Candidate]) -> set[str]:
 
 def _stop(up: Up) -> Design:
     for process in list(up.members):
-        yield Stop(process=process)
+        yield up.stop(process)
 
 
 # ---- what is visited ------------------------------------------------------------------------------------------------

@@ -83,6 +83,42 @@ class Deadline:
                 self.up.discard(process)
 
 
+@dataclass(kw_only=True)
+class MeasuringClock(Clock):
+    """The clock of a run's time. It stands still while a start or a stop takes longer than planned.
+
+    Otherwise a slow start of one implementation would take measuring time from all others.
+    """
+
+    clock: Clock
+    show: Callable[[Step], Shown]
+    planned: Callable[[Step], float]  # seconds; infinite for steps that may not extend the run
+    tell: Callable[[Step, float], None]  # called with the seconds beyond the plan
+    beyond: float = 0.0  # seconds beyond the plan so far
+
+    def monotonic(self) -> float:
+        """Return the seconds that count."""
+        return self.clock.monotonic() - self.beyond
+
+    def time(self) -> float:
+        """Return the time of day."""
+        return self.clock.time()
+
+    def sleep(self, seconds: float) -> None:
+        """Wait."""
+        self.clock.sleep(seconds)
+
+    def carry_out(self, step: Step) -> Shown:
+        """Carry out a step, and stop the clock for what it takes beyond its plan."""
+        began = self.clock.monotonic()
+        shown = self.show(step)
+        beyond = self.clock.monotonic() - began - self.planned(step)
+        if beyond > 0:
+            self.beyond += beyond
+            self.tell(step, beyond)
+        return shown
+
+
 def carry_out(
     design: Design,
     show: Callable[[Step], Shown],

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 
 import psycopg
@@ -14,18 +15,19 @@ from rich.text import Text
 
 from harness.console import SafeConsole
 from harness.errors import Exit, ServerDiedError, TfbError, UsageError
+from harness.experiment import first_use
 from harness.experiment.preparation import build_all, choose_work
 from harness.experiment.progress import Display, Progress
-from harness.experiment.workflow import open_database
+from harness.experiment.workflow import doing, open_database, prepare_upstream
 from harness.paths import REPOSITORY
 from harness.plan.config import Settings
 from harness.plan.discovery import Implementation
 from harness.plan.plan import Plan
-from harness.records.models import Load, Outcome, Verdict
+from harness.records.models import Build, Load, Outcome, Verdict
 from harness.records.remove_tree import remove_tree_if_possible
 from harness.records.store import RunStore
 from harness.report import terminal
-from harness.report.verdicts import FORMATS, REQUIREMENTS, Verified, place
+from harness.report.verdicts import FORMATS, REQUIREMENTS, Judged, Verified, judged_build, place, violations
 from harness.runtime import Database, Runtime
 from harness.runtime.choice import choose
 from harness.units import format_seconds
@@ -38,7 +40,7 @@ STYLES = {Outcome.PASS: "green", Outcome.WARN: "yellow", Outcome.FAIL: "red"}
 
 
 def verify(settings: Settings) -> int:
-    """Verify every selected implementation thoroughly, without any load; exit code 1 when a check fails."""
+    """Verify every selected implementation thoroughly, without load; the exit code is 1 when anything failed."""
     plan = choose_work(settings)
     as_text = settings.verdict_format == "text"
     console = terminal.console(sys.stdout if as_text else sys.stderr)
@@ -46,47 +48,77 @@ def verify(settings: Settings) -> int:
     for problem in plan.problems:
         progress.problem(problem)
     with built(settings, plan, progress) as made:
-        ready = made.ready
         while True:
             verdicts: list[Verdict] = []
-            for implementation in ready:
-                began, before = time.monotonic(), len(progress.problems)
-                found = _verdicts(implementation, plan.candidate(implementation.name).test_types, made, progress)
+            judged: list[Judged] = []
+            for implementation in plan.implementations:
+                began = time.monotonic()
+                found, verdict = _judge(implementation, plan, made, progress)
                 verdicts += found
-                told = [v for v in found if as_text and not (settings.quiet and v.outcome is Outcome.PASS)]
-                for verdict in told:
-                    show(verdict, console)
-                if told:
-                    failed = len(progress.problems) > before or any(v.outcome is Outcome.FAIL for v in found)
-                    ended = "failed verification" if failed else "verified"
-                    took = format_seconds(time.monotonic() - began)
-                    console.print(f"{implementation.name}: {ended}; its start and the checks took {took}\n")
+                judged.append(verdict)
+                if as_text:
+                    _tell(verdict, found, time.monotonic() - began, console, quiet=settings.quiet)
+            skipped = [Judged(implementation=name, verdict="skipped", reason=why) for name, why in plan.skipped]
+            judged += skipped
+            for each in skipped if as_text and not settings.quiet else ():
+                console.print(Text(each.line))
             if not settings.watch:
                 break
             plan = _changed(settings, plan, progress)
-            ready = _build(made.runtime, plan, progress, made.logs)
+            made.builds = build_all(made.runtime, plan, progress, made.logs)
     if write := FORMATS.get(settings.verdict_format):
         folders = {i.name: i.info().folder for i in plan.implementations}
-        print(write(Verified(verdicts=verdicts, problems=progress.problems, folders=folders)), end="")
+        found_all = Verified(verdicts=verdicts, problems=progress.problems, folders=folders, implementations=judged)
+        print(write(found_all), end="")
     fine = not progress.problems and all(verdict.outcome is not Outcome.FAIL for verdict in verdicts)
     return Exit.OK if fine else Exit.FAILED
+
+
+def _judge(
+    implementation: Implementation, plan: Plan, made: "Built", progress: Progress
+) -> tuple[list[Verdict], Judged]:
+    """Return the verdicts on an implementation's test types, and the verdict on the implementation as a whole."""
+    name, build = implementation.name, made.builds[implementation.name]
+    if unbuilt := judged_build(name, build):
+        told = tuple(each for each in progress.problems if each.startswith(f"{name} {build.status}: "))
+        return [], replace(unbuilt, problems=told)
+    before = len(progress.problems)
+    verdicts = _verdicts(implementation, plan.candidate(name).test_types, made, progress)
+    problems = tuple(progress.problems[before:])
+    broken = violations(verdicts)
+    if not verdicts:
+        return [], Judged(implementation=name, verdict="not started", reason=problems[0], problems=problems)
+    if broken or problems:
+        return verdicts, replace(Judged.failed(name, broken, next(iter(problems), "")), problems=problems)
+    return verdicts, Judged(implementation=name, verdict="verified")
+
+
+def _tell(judged: Judged, verdicts: Sequence[Verdict], seconds: float, console: SafeConsole, *, quiet: bool) -> None:
+    """Print the verdicts on an implementation; ``quiet``: only those that did not pass."""
+    for verdict in verdicts:
+        if not (quiet and verdict.outcome is Outcome.PASS):
+            show(verdict, console)
+    if not (quiet and judged.verdict == "verified"):
+        took = f"; its start and the checks took {format_seconds(seconds)}" if verdicts else ""
+        console.print(Text(f"{judged.line}{took}\n"), soft_wrap=True)
 
 
 def _verdicts(
     implementation: Implementation, kinds: Mapping[str, Sequence[Load]], made: "Built", progress: Progress
 ) -> list[Verdict]:
-    """A verdict of HTTP and one of each test type; why there are no others is told.
+    """Return a verdict on HTTP and one on each test type; tell why there are no others.
 
     After the end of a server a fresh one is started for the test types that are left, so that one request too much
     costs one verdict.
     """
     verdicts: list[Verdict] = []
-    left, address = [SERVER, *kinds], made.database.address
+    database = made.database  # started now, where it was not needed before
+    left, address = [SERVER, *kinds], database.address
     log, path = made.logs.log(implementation.name, "verify"), implementation.ready_path
     verifier = Verifier()
     try:
         while left:
-            made.database.restore()
+            database.restore()
             with made.runtime.start(implementation, address, log, ready_path=path) as server:
                 try:
                     while left:
@@ -176,7 +208,7 @@ def debug(settings: Settings) -> int:
     fixed = replace(settings, server_port=settings.server_port or implementation.entry.port)
     console, progress = SafeConsole(), Progress(Display(quiet=settings.quiet))
     with built(fixed, plan, progress) as made:
-        if not made.ready:
+        if made.builds[implementation.name].status != "ok":
             return Exit.FAILED
         log, address = made.logs.log(implementation.name, "debug"), made.database.address
         with made.runtime.start(implementation, address, log, ready_path=implementation.ready_path) as server:
@@ -196,32 +228,44 @@ def debug(settings: Settings) -> int:
                     time.sleep(0.2)
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(kw_only=True)
 class Built:
-    """What servers are started on; ``ready`` are the implementations that could be built."""
+    """What servers are started on."""
 
     runtime: Runtime
-    database: Database
-    ready: Sequence[Implementation]
+    builds: Mapping[str, Build]
     logs: RunStore
+    open_database: Callable[[], Database]
+
+    @cached_property
+    def database(self) -> Database:
+        """The database, which is started when it is first asked for: never when nothing could be built."""
+        return self.open_database()
 
 
 @contextmanager
 def built(settings: Settings, plan: Plan, progress: Progress) -> Iterator[Built]:
-    """Build the selection and open the database; logs go to a scratch folder that stays when something failed."""
+    """Build the selection; keep the logs in a scratch folder when something failed."""
     logs = RunStore(Path(tempfile.mkdtemp(prefix="tfb-logs-")), started_at=time.time())
     before, keep = len(progress.problems), False
     try:
-        with progress.preparing("making the runtime ready"):
+        chores = first_use.chores(settings, plan)
+        if chores:
+            progress.announce(first_use.announced(chores))
+        with progress.preparing(doing(chores, "making the runtime ready", in_runtime=True)):
             run_id = logs.run_id.replace("_", "-")
             runtime = choose(settings, plan.implementations, logs.folder / "logs", run_id=run_id)
         if settings.runtime == "auto":
             progress.note(f"{runtime.name} runtime (auto; --runtime docker or local chooses)")
-        ready = _build(runtime, plan, progress, logs)
+        prepare_upstream(chores, progress)
+        builds = build_all(runtime, plan, progress, logs)
         with ExitStack() as stack:
-            with progress.preparing("starting PostgreSQL" if settings.own_database else "starting"):
-                database = stack.enter_context(open_database(settings, runtime))
-            yield Built(runtime=runtime, database=database, ready=ready, logs=logs)
+
+            def start_database() -> Database:
+                with progress.preparing("starting PostgreSQL" if settings.own_database else "starting"):
+                    return stack.enter_context(open_database(settings, runtime))
+
+            yield Built(runtime=runtime, builds=builds, logs=logs, open_database=start_database)
         keep = len(progress.problems) > before
     except TfbError:
         keep = any(logs.folder.rglob("*.log"))  # its message names one
@@ -229,8 +273,3 @@ def built(settings: Settings, plan: Plan, progress: Progress) -> Iterator[Built]
     finally:
         if not keep:
             remove_tree_if_possible(logs.folder)
-
-
-def _build(runtime: Runtime, plan: Plan, progress: Progress, logs: RunStore) -> Sequence[Implementation]:
-    builds = build_all(runtime, plan, progress, logs)
-    return [i for i in plan.implementations if builds[i.name].status == "ok"]

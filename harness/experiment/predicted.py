@@ -1,5 +1,6 @@
 """A design sent what its steps are expected to show: how long a run takes, before anything is started. Pure."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -10,12 +11,23 @@ from harness.experiment.loop import OVERHEAD_SECONDS, carry_out
 from harness.experiment.steps import Process, Shown, Step
 from harness.host.clock import Clock
 from harness.plan.plan import Plan
-from harness.records.models import Errors, Trial, Window
+from harness.records.models import Errors, Load, Trial, Window
 from harness.report.tables import counted
 
 START_SECONDS, STOP_SECONDS = 3.0, 3.0  # a start with its database, an end with its last checks
 VERIFY_SECONDS = {True: 1.5, False: 0.4}  # of a test type, in an implementation's first process and in later ones
 RATE = 5_000.0  # requests per second that a server is taken to answer
+
+
+def planned_seconds(plan: Plan, step: Step) -> float:
+    """Return how long the plan allows a start or a stop to take. Other steps have a length of their own: infinity."""
+    match step:
+        case steps.Start():
+            kinds = plan.candidate(step.process.implementation).test_types
+            return START_SECONDS + len(kinds) * VERIFY_SECONDS[step.process.number == 0]
+        case steps.Stop():
+            return STOP_SECONDS
+    return math.inf
 
 
 @dataclass
@@ -27,18 +39,39 @@ class Prediction(Clock):
     measuring: float = 0.0  # of these under measurement
     trials: int = 0
     measured: set[tuple[Process, str]] = field(default_factory=set)
+    tried: set[tuple[str, str, Load]] = field(default_factory=set)
+    unreached: set[tuple[str, str, Load]] = field(default_factory=set)
     warmed: dict[tuple[Process, str], float] = field(default_factory=dict)
 
     @property
     def shortage(self) -> str | None:
-        """What is said of a time in which some test type is not measured in as many processes as there are to be."""
+        """Return what the time has no room for: cells, or test types in as many processes as the plan asks for."""
         least = self.plan.profile.processes.minimum
         wanted = least * sum(len(candidate.test_types) for candidate in self.plan.candidates)
-        if sum(process.number < least for process, _ in self.measured) >= wanted:
+        missing = []
+        if sum(process.number < least for process, _ in self.measured) < wanted:
+            missing.append(f"each test type in {counted(least, 'process')}")
+        if self.untried:
+            missing.append(f"{counted(len(self.untried), 'cell')} ({', '.join(self.untried)})")
+        if not missing:
             return None
         room = f"{counted(self.trials, 'trial')} of {counted(self.plan.cells, 'cell')}"
-        each = f"each test type in {counted(least, 'process')}"
-        return f"the time has room for {room}, not for {each}: give more --time, or fewer names and types"
+        return (
+            f"the time has room for {room}, not for {', nor for '.join(missing)}: "
+            "give more --time, or fewer names and types"
+        )
+
+    @property
+    def untried(self) -> tuple[str, ...]:
+        """Return the cells that the time does not reach in any process, as a run would name them."""
+        left = self.unreached - self.tried
+        return tuple(
+            f"{each.implementation} {kind} {load.label}"
+            for each in self.plan.candidates
+            for kind, loads in each.test_types.items()
+            for load in loads
+            if (each.implementation, kind, load) in left
+        )
 
     def monotonic(self) -> float:
         """Seconds since the beginning."""
@@ -55,7 +88,7 @@ class Prediction(Clock):
         match step:
             case steps.Start():
                 kinds = self.plan.candidate(step.process.implementation).test_types
-                self.sleep(START_SECONDS + len(kinds) * VERIFY_SECONDS[step.process.number == 0])
+                self.sleep(planned_seconds(self.plan, step))
                 return steps.Done(test_types=frozenset(kinds))
             case steps.Warm():
                 self.sleep(step.seconds + OVERHEAD_SECONDS)
@@ -64,12 +97,14 @@ class Prediction(Clock):
                 self.sleep(step.seconds + OVERHEAD_SECONDS)
                 self.trials += 1
                 self.measured.add((step.cell.process, step.cell.test_type))
+                self.tried.add((step.cell.process.implementation, step.cell.test_type, step.cell.load))
                 self.measuring += step.seconds
                 return steps.Measured(trial=self._trial(step))
             case steps.Rest():  # one for processes ends before the longest that it may take
                 self.sleep(step.seconds * (0.3 if step.quiet else 1.0))
             case steps.Stop():
                 self.sleep(STOP_SECONDS)
+                self.unreached |= {(cell.process.implementation, cell.test_type, cell.load) for cell in step.unreached}
         return steps.Done()
 
     def _warming(self, step: steps.Warm) -> Sequence[Window]:

@@ -46,14 +46,13 @@ def choose_work(settings: Settings) -> Plan:
     chosen = tuple(replace(i, rules=settings.rules or i.rules, allowed=settings.allow.get(i.name, ())) for i in chosen)
     if settings.twins:
         chosen += twins(chosen, settings.twins)
-    refused = tuple(
-        f"{i.name}: {i.lacking} ({i.folder / CONFIG_FILE}){_siblings(i, found)}" for i in chosen if i.lacking
-    )
-    refused += tuple(
-        f"{i.name}: tagged as broken, so it is never run ({i.folder / CONFIG_FILE})"
+    skipped = [(i, f"{i.lacking} ({i.folder / CONFIG_FILE}){_siblings(i, found)}") for i in chosen if i.lacking]
+    skipped += [
+        (i, f"tagged as broken, so it is never run ({i.folder / CONFIG_FILE})")
         for i in found.implementations
         if i.broken and i.name in settings.selection.test
-    )
+    ]
+    refused = tuple(f"{i.name}: {why}" for i, why in skipped)
     chosen = tuple(i for i in chosen if not i.lacking)
     upstream_seen = sees_upstream(chosen, settings)
     candidates = tuple(
@@ -70,6 +69,11 @@ def choose_work(settings: Settings) -> Plan:
         )
         raise UsageError(f"nothing to run: {why}; ./tfb --list-tests shows what there is")
     named = {candidate.implementation for candidate in candidates}
+    skipped += [
+        (i, f"declares none of the selected test types ({i.folder / CONFIG_FILE})")
+        for i in chosen
+        if i.name not in named and i.name in settings.selection.test
+    ]
     # A broken file belongs to what was asked for unless the command names each implementation.
     by_name = settings.selection.test and not {*RESERVED} & {*settings.selection.test}
     return Plan(
@@ -77,6 +81,7 @@ def choose_work(settings: Settings) -> Plan:
         profile=settings.profile,
         implementations=tuple(i for i in chosen if i.name in named),
         problems=refused if by_name else (*refused, *broken),
+        skipped=tuple((i.name, why) for i, why in skipped),
         reverse=settings.reverse_order,
     )
 
@@ -145,7 +150,7 @@ def build_all(runtime: Runtime, plan: Plan, progress: Progress, folder: RunStore
 
 
 def opening(settings: Settings, plan: Plan, runtime: Runtime, seconds: float, now: float) -> str:
-    """The first line of a run: what, where, how, and when it is expected to end; ``now`` in epoch seconds."""
+    """Return the line that says what is measured, where, how, and when it ends; ``now`` is in epoch seconds."""
     count = counted(len(plan.implementations), "implementation")
     place = f"{runtime.name} runtime"
     if settings.runtime == "auto":
@@ -154,7 +159,7 @@ def opening(settings: Settings, plan: Plan, runtime: Runtime, seconds: float, no
     end = time.strftime("%H:%M", time.localtime(now + seconds))
     return (
         f"{count}, {place}, profile {settings.profile.name}, seed {settings.seed}; "
-        f"expected end {end} ({whole_seconds(seconds)}, builds apart)"
+        f"expected end {end} ({whole_seconds(seconds)}, builds not counted)"
     )
 
 

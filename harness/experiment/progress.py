@@ -2,8 +2,8 @@
 
 import sys
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -13,10 +13,9 @@ from rich.table import Column
 from rich.text import Text
 
 from harness.console import SafeConsole
-from harness.errors import StoreError
 from harness.experiment.steps import Cell
 from harness.host import process
-from harness.host.clock import SYSTEM_CLOCK, Clock
+from harness.host.clock import SYSTEM_CLOCK, Clock, beats
 from harness.plain_text import printable
 from harness.records import models as records
 from harness.records.models import Trial, Window
@@ -45,15 +44,16 @@ class Progress:
         """What the run as a whole is at: building, measuring, …"""
         self._update(changed or stage, stage=stage, implementation="", test_type="", level="")
 
-    def opens(self, text: str) -> None:
-        """The first line of a run: on what, how, until when."""
+    def announce(self, text: str) -> None:
+        """Tell something that stays on a terminal: what the run does and until when, and what its time went into."""
         self._update(text, stays=True)
 
     @contextmanager
     def preparing(self, what: str) -> Iterator[None]:
         """A stage that may build something of the harness's own: says every few seconds that it goes on."""
         self.stage(what)
-        with beats(lambda seconds: self.note(f"{what}: {whole_seconds(seconds)}")):
+        stage = what.partition(":")[0]  # without the list of things that are installed or built in it
+        with beats(lambda seconds: self.note(f"{stage}: {whole_seconds(seconds)}")):
             yield
 
     @contextmanager
@@ -69,8 +69,7 @@ class Progress:
         with beats(go_on):
             yield
         took = self.elapsed - began
-        if self.expected_seconds:
-            self.expected_seconds += took
+        self.extend(took)
         self.note(f"building {implementation} took {format_seconds(took)}")
 
     def process(self, implementation: str, number: int) -> None:
@@ -113,6 +112,11 @@ class Progress:
     def note(self, text: str) -> None:
         """Something that is worth a line."""
         self._update(text)
+
+    def extend(self, seconds: float) -> None:
+        """Expect the end so much later."""
+        if self.expected_seconds:
+            self.expected_seconds += seconds
 
     def problem(self, text: str) -> None:
         """Something failed; the run goes on."""
@@ -212,24 +216,3 @@ def described(state: records.Progress) -> str:
 def display(*, quiet: bool) -> Display:
     """The display that fits: live on a terminal, plain lines otherwise."""
     return LiveDisplay() if sys.stderr.isatty() and not quiet else Display(quiet=quiet)
-
-
-@contextmanager
-def beats(tell: Callable[[float], None], every: float = 5.0) -> Iterator[None]:
-    """Call ``tell`` with the seconds so far, every few seconds until the block ends."""
-    over = threading.Event()
-
-    def beat() -> None:
-        count = 1
-        while not over.wait(every):
-            with suppress(StoreError):  # of a full disk: told by the next thing that is written
-                tell(count * every)
-            count += 1
-
-    thread = threading.Thread(target=beat, name="heartbeat", daemon=True)
-    thread.start()
-    try:
-        yield
-    finally:
-        over.set()
-        thread.join()

@@ -66,6 +66,7 @@ class Stop:
     """Verify a process once more, end it, and record how it went."""
 
     process: Process
+    unreached: tuple[Cell, ...] = ()  # planned cells that were not tried because the run's time was up
 
 
 Step: TypeAlias = Start | Warm | Measure | Rest | Stop

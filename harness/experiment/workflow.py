@@ -4,19 +4,23 @@ import io
 import json
 import logging
 import sys
+import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Literal
 
-from harness.errors import DatabaseDiedError, Exit, MachineLostError, StoreError, UsageError
-from harness.experiment import origin
+from harness.errors import DatabaseDiedError, Exit, MachineLostError, StoreError, TfbError, UsageError
+from harness.experiment import first_use, origin
 from harness.experiment.bench import Bench, OverMachines
 from harness.experiment.designs import DESIGNS
+from harness.experiment.ending import ended_as, forgotten, judged
+from harness.experiment.first_use import Chore
 from harness.experiment.generators import Generator
 from harness.experiment.generators.registry import GENERATORS
-from harness.experiment.loop import Recorded, carry_out
-from harness.experiment.predicted import predict
+from harness.experiment.loop import MeasuringClock, Recorded, carry_out
+from harness.experiment.predicted import planned_seconds, predict
 from harness.experiment.preparation import (
     Revision,
     build_all,
@@ -28,18 +32,20 @@ from harness.experiment.preparation import (
     within_memory,
 )
 from harness.experiment.progress import Progress
-from harness.host import leftovers
+from harness.experiment.steps import Start, Step, Stop
+from harness.host import crates, leftovers
 from harness.host import machine as host
 from harness.host.clock import SYSTEM_CLOCK, Clock
 from harness.host.leftovers import Leftover, on_this_machine
 from harness.plan.config import Settings
 from harness.plan.hosts import Postgres
-from harness.plan.plan import groups
+from harness.plan.plan import Plan, groups
 from harness.records import safe_write, store
-from harness.records.models import Machine, Outcome, ProcessRecord, RunRecords
+from harness.records.models import Machine, RunRecords
 from harness.records.store import RunStore
 from harness.report import techempower
 from harness.report.tables import counted
+from harness.report.verdicts import Judged
 from harness.runtime import Runtime, SharedDatabase
 from harness.runtime.choice import choose
 from harness.runtime.database.external import NoDatabase, external
@@ -50,8 +56,8 @@ from harness.verify.verifier import Verifier
 
 logger = logging.getLogger("tfb.workflow")
 
-AGAIN = "; started again"
-REPAIRS = 2  # of a run whose PostgreSQL ended, before that ends it
+REPAIRS = 2  # times that a run goes on after its PostgreSQL ended
+TOLD_SECONDS = 5.0  # beyond the plan: a start or stop that takes so much longer is worth a line
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,6 +73,7 @@ class Dependencies:
     free_memory: Callable[[], float] = host.free_memory
     revision: Callable[[], Revision] = git_state
     leftovers: Callable[[], Sequence[Leftover]] = on_this_machine
+    first_use: Callable[[Settings, Plan], Sequence[Chore]] = first_use.chores
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,7 +82,8 @@ class RunOutcome:
 
     records: RunRecords
     ranking: Ranking
-    failures: tuple[str, ...]
+    failures: tuple[str, ...]  # what failed, then which cells time did not reach
+    verdicts: tuple[Judged, ...] = ()  # on each implementation
 
     @property
     def exit_code(self) -> Exit:
@@ -91,7 +99,10 @@ def benchmark(settings: Settings, progress: Progress, needs: Dependencies | None
         clear_leftovers(settings, progress, needs.leftovers())
         machine = needs.machine()
         needs.open_files()
-        with progress.preparing("making the runtime ready"):
+        chores = needs.first_use(settings, plan)
+        if chores:
+            progress.announce(first_use.announced(chores))
+        with progress.preparing(doing(chores, "making the runtime ready", in_runtime=True)):
             logs = folder.folder / "logs"
             runtime = needs.choose_runtime(settings, plan.implementations, logs, run_id=folder.run_id)
         plan = replace(plan, side_by_side=runtime.side_by_side)
@@ -103,20 +114,30 @@ def benchmark(settings: Settings, progress: Progress, needs: Dependencies | None
         info = describe(settings, plan, machine, runtime, folder, needs.revision())
         if before:
             require_same(before.info, info)
-        left = 1 - len(done) / (len(plan.candidates) * plan.profile.processes.maximum)
         expected = predict(plan, settings.seed)
-        progress.expected_seconds = left * expected.seconds
+        measuring = left_share(plan, done) * expected.seconds
+        later = measuring + sum(chore.seconds for chore in chores if not chore.in_runtime)
+        progress.expected_seconds = progress.elapsed + later
         for problem in filter(None, (*plan.problems, expected.shortage)):
             progress.problem(problem)
-        progress.opens(opening(settings, plan, runtime, progress.expected_seconds, needs.clock.time()))
-        with progress.preparing("making the load generator ready"):  # before anything is built: it may lack cargo
+        progress.announce(opening(settings, plan, runtime, later, needs.clock.time()))
+        progress.announce(first_use.builds_announced(first_use.build_seconds(plan, folder.folder.parent)))
+        with progress.preparing(doing(chores, "making the load generator ready")):  # first: cargo may be missing
             generators = {name: make(runtime) for name, make in needs.generators.items()}
+            prepare_upstream(chores, progress)
         if isinstance(runtime, OverMachines):
             info = runtime.survey(info)
         if not before:
             folder.write_info(info)
             origin.mark(folder.folder, info, settings)
+        began = progress.elapsed
         builds = build_all(runtime, plan, progress, folder)
+        built_in, end = progress.elapsed - began, time.localtime(needs.clock.time() + measuring)
+        progress.expected_seconds = progress.elapsed + measuring
+        progress.announce(
+            f"builds took {whole_seconds(built_in)}; the time of the measurement begins now: expected end "
+            f"{time.strftime('%H:%M', end)} ({whole_seconds(measuring)})"
+        )
         info = info.model_copy(update={"implementations": tuple(i.info(builds[i.name]) for i in plan.implementations)})
         if before:  # only now: what may not go on stays as it was
             require_same(before.info, info, {trial.implementation for trial in before.trials})
@@ -142,13 +163,37 @@ def benchmark(settings: Settings, progress: Progress, needs: Dependencies | None
                 )
         outcome = conclude(folder, "complete", clock=needs.clock)
         progress.finish(outcome.records.info.status)
-        return outcome
+        skipped = tuple(Judged(implementation=i, verdict="skipped", reason=why) for i, why in plan.skipped)
+        return replace(outcome, verdicts=(*judged(outcome.records), *skipped))
 
 
-def dry_run(settings: Settings) -> int:
+def left_share(plan: Plan, done: Collection[tuple[str, int]]) -> float:
+    """Return the share of a run's time that is left after these processes; 1 for a new run."""
+    return 1 - len(done) / (len(plan.candidates) * plan.profile.processes.maximum)
+
+
+def doing(chores: Sequence[Chore], usual: str, *, in_runtime: bool = False) -> str:
+    """Return what a stage of the preparation does: what is installed or built in it, or the usual words."""
+    found = [chore.what for chore in chores if chore.in_runtime == in_runtime]
+    return f"{usual}: {'; '.join(found)}" if found else usual
+
+
+def prepare_upstream(chores: Sequence[Chore], progress: Progress) -> None:
+    """Build the upstream service now, where it is needed: otherwise the first start would, in measuring time."""
+    if any(chore.crate == "upstream" for chore in chores):
+        try:
+            crates.upstream()
+        except TfbError as error:  # each server that calls the service will fail to start, and say so
+            progress.problem(str(error))
+
+
+def dry_run(settings: Settings, find_chores: Callable[[Settings, Plan], Sequence[Chore]] = first_use.chores) -> int:
     """Print what a run would measure and how long it takes, by the same design sent predicted results."""
     plan = within_memory(choose_work(settings), settings.results, host.free_memory())
-    found = predict(plan, settings.seed)
+    found, chores = predict(plan, settings.seed), find_chores(settings, plan)
+    done = store.finished(store.read(store.find(settings.results, settings.resume))) if settings.resume else frozenset()
+    left = left_share(plan, done)
+    builds = first_use.build_seconds(plan, settings.results)
     for problem in filter(None, (*plan.problems, found.shortage)):
         print(f"! {problem}", file=sys.stderr)
     count = plan.profile.processes
@@ -159,7 +204,14 @@ def dry_run(settings: Settings) -> int:
     ]
     if settings.json:
         processes = {"minimum": count.minimum, "maximum": count.maximum}
-        figures = {"trials": found.trials, "seconds": found.seconds, "measuring_seconds": found.measuring}
+        figures = {
+            "trials": found.trials,
+            "seconds": left * found.seconds,
+            "measuring_seconds": left * found.measuring,
+            "first_use": [{"what": chore.what, "seconds": chore.seconds} for chore in chores],
+            "build_seconds": builds,
+            "unreached": found.untried,
+        }
         print(json.dumps({"processes": processes, **figures, "cells": cells}))
         return Exit.OK
     for number, group in enumerate(groups(plan, settings.seed), 1):
@@ -169,9 +221,13 @@ def dry_run(settings: Settings) -> int:
     least = f"{count.minimum} to " if count.maximum > count.minimum else ""
     print(
         f"{counted(plan.cells, 'cell')}, {least}{counted(count.maximum, 'process')} of each, "
-        f"{counted(found.trials, 'trial')}; about {whole_seconds(found.seconds)}, "
-        f"{found.measuring / max(1.0, found.seconds):.0%} of it measuring, builds apart"
+        f"{counted(found.trials, 'trial')}; about {whole_seconds(left * found.seconds)}"
+        f"{' that are left' * bool(done)}, {found.measuring / max(1.0, found.seconds):.0%} of it measuring, "
+        "builds not counted"
     )
+    print(first_use.builds_announced(builds))
+    if chores:
+        print(first_use.announced(chores))
     return Exit.OK
 
 
@@ -181,14 +237,25 @@ def measure(bench: Bench) -> None:
     Then the processes that were up are measured from their beginning: it was not their fault.
     """
     plan, seed, progress, folder = bench.plan, bench.settings.seed, bench.progress, bench.store.folder
-    began, limit = bench.clock.monotonic(), plan.profile.interleaved.time_seconds
+
+    def tell(step: Step, beyond: float) -> None:
+        progress.extend(beyond)
+        if beyond >= TOLD_SECONDS and isinstance(step, Start | Stop):
+            what = "starting" if isinstance(step, Start) else "stopping"
+            progress.note(
+                f"{what} {step.process.implementation} took {whole_seconds(beyond)} longer than planned: the run ends "
+                "that much later, and nothing is measured for a shorter time"
+            )
+
+    clock = MeasuringClock(clock=bench.clock, show=bench.carry_out, planned=partial(planned_seconds, plan), tell=tell)
+    began, limit = clock.monotonic(), plan.profile.interleaved.time_seconds
     for left in reversed(range(1 + REPAIRS)):
         recorded = Recorded(store.read(folder))
         share = len(recorded.processes) / (len(plan.candidates) * plan.profile.processes.maximum)
-        used = share if limit is None else max(share, (bench.clock.monotonic() - began) / limit)
+        used = share if limit is None else max(share, (clock.monotonic() - began) / limit)
         try:
             design = DESIGNS[plan.profile.design](plan, seed)
-            carry_out(design, bench.carry_out, bench.clock, limit, recorded=recorded, used=used)
+            carry_out(design, clock.carry_out, clock, limit, recorded=recorded, used=used)
         except (DatabaseDiedError, MachineLostError) as error:
             lost = set(bench.up)
             bench.abandon(error)
@@ -202,6 +269,10 @@ def measure(bench: Bench) -> None:
             bench.abandon(error)
             raise
         else:
+            if clock.beyond >= TOLD_SECONDS:
+                progress.announce(
+                    f"starts and stops took {whole_seconds(clock.beyond)} longer than planned, and so did the run"
+                )
             return
 
 
@@ -215,6 +286,10 @@ def opened(settings: Settings, progress: Progress, clock: Clock) -> Iterator[Run
         info = store.read(found).info
         if info.status == "complete":
             raise UsageError(f"run {found.name} is complete: there is nothing to resume")
+        if info.status == "incomplete":
+            raise UsageError(
+                f"run {found.name} is incomplete because its time is used up: start a new run with more --time"
+            )
         folder = RunStore(found, started_at=info.started_at)
     with ExitStack() as stack:
         stack.callback(folder.discard_if_empty)
@@ -278,13 +353,8 @@ def conclude(
 ) -> RunOutcome:
     """Rank what there is and write run.json, ranking.json and TechEmpower's results.json."""
     records = store.read(folder.folder)
-    problems, missed = records.info.problems, tuple[str, ...]()
-    if status == "complete":
-        problems = missed = tuple(dict.fromkeys((*problems, *failures(records))))
-        status = "failed" if missed else status
-    else:  # what it has not measured is no failure of an implementation: it says why it ended, no more
-        problems = (*problems, reason or status)
-    ended = {"status": status, "completed_at": clock.time(), "problems": problems}
+    status_now, problems, missed = ended_as(records, status, reason)
+    ended = {"status": status_now, "completed_at": clock.time(), "problems": problems}
     info = records.info.model_copy(update=ended)
     records = replace(records, info=info)
     try:
@@ -294,36 +364,3 @@ def conclude(
     finally:
         folder.write_info(info)  # last: who sees the end finds its ranking
     return RunOutcome(records=records, ranking=ranking, failures=missed)
-
-
-def failures(records: RunRecords) -> tuple[str, ...]:
-    """What keeps the run from exit code 0: one sentence each."""
-    found = []
-    trials = [trial for trial in records.trials if trial.purpose == "measure"]
-    measured = {(trial.implementation, trial.test_type, trial.load) for trial in trials if trial.rankable}
-    failed = {(v.implementation, v.test_type) for v in records.verdicts if v.outcome is Outcome.FAIL}
-    for implementation in records.info.implementations:
-        name, build, cells = implementation.name, implementation.build, records.info.cells
-        if build is None or build.status != "ok":
-            what = "was not built" if build is None else f"{build.status}: {build.reason.splitlines()[0]}"
-            found.append(f"{name} {what}")
-            continue
-        for test_type, loads in (cells.get(name, {}) if cells else records.info.loads).items():
-            if (name, test_type) in failed:
-                found.append(f"{name} {test_type}: verification failed")
-            elif test_type in implementation.test_types:
-                missing = [load for load in loads if (name, test_type, load) not in measured]
-                found += [f"{name} {test_type} {load.label}: no valid trial" for load in missing]
-    return (*found, *(_failure(process) for process in records.processes if process.status != "ok"))
-
-
-def forgotten(records: RunRecords, done: Collection[tuple[str, int]]) -> tuple[str, ...]:
-    """What kept processes from coming up that are started again, now and when the run was resumed before."""
-    failed = (each for each in records.processes if each.status == "failed")
-    now = (f"{_failure(each)}{AGAIN}" for each in failed if (each.implementation, each.process) not in done)
-    return (*(said for said in records.info.problems if said.endswith(AGAIN)), *now)
-
-
-def _failure(process: ProcessRecord) -> str:
-    what = process.reason.splitlines()[0] if process.reason else process.status
-    return f"{process.implementation} process {process.process + 1}: {what.removeprefix(f'{process.implementation}: ')}"

@@ -1,7 +1,11 @@
 """The clock of a run: what measures and waits asks it, so that tests can pass hours in no time."""
 
+import threading
 import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 
+from harness.errors import StoreError
 from harness.host import interruption
 
 JUMP_SECONDS = 0.25  # a clock that is only steered moves by less than a thousandth of the time
@@ -30,3 +34,24 @@ def time_of_day(clock: Clock) -> float:
 
 
 SYSTEM_CLOCK = Clock()
+
+
+@contextmanager
+def beats(tell: Callable[[float], None], every: float = 5.0) -> Iterator[None]:
+    """Call ``tell`` with the seconds so far, every few seconds until the block ends."""
+    over = threading.Event()
+
+    def beat() -> None:
+        count = 1
+        while not over.wait(every):
+            with suppress(StoreError):  # of a full disk: told by the next thing that is written
+                tell(count * every)
+            count += 1
+
+    thread = threading.Thread(target=beat, name="heartbeat", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()

@@ -30,6 +30,7 @@ class Plan:
     profile: Profile
     implementations: tuple[Implementation, ...] = ()
     problems: tuple[str, ...] = ()  # broken configuration files, and what was asked for and cannot be measured
+    skipped: tuple[tuple[str, str], ...] = ()  # implementations that were asked for and are no candidates, and why
     sizes: Mapping[str, float] = field(default_factory=dict)  # resident bytes by implementation, where known
     room: float = float("inf")  # bytes that servers may take together
     side_by_side: bool = True

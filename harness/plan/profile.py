@@ -67,7 +67,7 @@ class Processes(Section):
 class Interleaved(Section):
     """Servers are up side by side; every round visits each cell once, in random order."""
 
-    time_seconds: Annotated[float, Field(gt=0, le=30 * 86_400)] | None = None  # of all measuring, builds apart
+    time_seconds: Annotated[float, Field(gt=0, le=30 * 86_400)] | None = None  # of all measuring, builds not counted
     rounds: Count | None = None  # of each process; None: as many as the time has room for
     every_load: bool = False  # every round visits all loads; else those beside the headline one are visited once
     witness: bool = True  # one trial of each headline cell, in its first process, by the other generator

@@ -379,6 +379,9 @@ class ProcessRecord(Record):
     reason: str = ""
     log: str | None = None  # path relative to the run's folder
     trials: int = 0  # that it has written to trials.jsonl
+    # Planned loads without a trial, by test type: loads that failed, and loads for which the run's time was up.
+    failed_loads: dict[str, tuple[Load, ...]] = Field(default_factory=dict)
+    unreached: dict[str, tuple[Load, ...]] = Field(default_factory=dict)
 
 
 class Build(Record):
@@ -491,6 +494,11 @@ class MachineLink(Record):
     throughput: Annotated[float, Field(alias="bytes_per_second")]  # bytes a second, towards ``to``
 
 
+# complete: every cell was measured. incomplete: nothing failed, but time was up before some cells were tried.
+# failed: something else kept cells from being measured. interrupted: --resume continues the run.
+RunStatus = Literal["running", "complete", "incomplete", "failed", "interrupted"]
+
+
 class RunInfo(Record):
     """run.json: what was asked, where, with what, and how it ended."""
 
@@ -498,7 +506,7 @@ class RunInfo(Record):
     run_id: str
     name: str
     environment: str
-    status: Literal["running", "complete", "failed", "interrupted"]
+    status: RunStatus
     started_at: Moment
     completed_at: Moment | None = None
     command: tuple[str, ...]

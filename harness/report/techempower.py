@@ -15,7 +15,7 @@ from harness.plan.testtypes import Sweep
 from harness.plan.testtypes.registry import TEST_TYPES
 from harness.records.models import Closed, ImplementationInfo, Load, Outcome, RunRecords, Trial, Verdict, worst
 from harness.report import Report
-from harness.stats.verdicts import SERVER
+from harness.stats.verdicts import NOT_REACHED, SERVER, unreached
 
 Document = dict[str, object]
 INTERVALS: Mapping[str, Sweep] = {  # TechEmpower's key -> the sweep whose levels it lists
@@ -63,7 +63,7 @@ def document(records: RunRecords) -> Document:
         **{key: _intervals(loads, sweep) for key, sweep in INTERVALS.items()},
         "frameworks": [i.name for i in info.implementations],
         "rawData": raw,
-        "completed": {i.name: _completed(i, records.trials) for i in info.implementations},
+        "completed": {i.name: _completed(i, records) for i in info.implementations},
         "succeeded": succeeded,
         "failed": failed,
         "verify": _verify(records.verdicts),
@@ -117,11 +117,13 @@ def _intervals(loads: Mapping[str, Sequence[Closed]], sweep: Sweep) -> list[int]
     return [load.queries or load.connections for load in loads[first]] if first else []
 
 
-def _completed(implementation: ImplementationInfo, trials: Sequence[Trial]) -> str:
-    """When it was done, in local time as there, or what kept it."""
-    build = implementation.build
+def _completed(implementation: ImplementationInfo, records: RunRecords) -> str:
+    """Return when an implementation was done, in local time as TechEmpower writes it, or why it was not."""
+    build, trials = implementation.build, records.trials
     if build is not None and build.status != "ok":
         return f"{build.status}: {(build.reason.splitlines() or [''])[0]}"
+    if late := unreached(records, implementation.name):
+        return f"incomplete: {', '.join(late)}: {NOT_REACHED}"
     last = max((t.started_at for t in trials if t.implementation == implementation.name), default=None)
     return "not measured" if last is None else time.strftime("%Y%m%d%H%M%S", time.localtime(last))
 

@@ -16,6 +16,7 @@ from harness.console import SafeConsole
 from harness.records.models import RunInfo
 from harness.report import Report, sentence
 from harness.report.tables import ORDER, Column, Shown, shown
+from harness.report.verdicts import Judged
 from harness.stats.model import Ranking
 from harness.stats.verdicts import is_ranked
 from harness.units import format_seconds
@@ -60,6 +61,13 @@ def show(info: RunInfo, ranking: Ranking, console: SafeConsole, *, every_load: b
         console.print(Text(f"· {note}", style="dim"))
     for problem in info.problems:
         console.print(Text("! " + problem.partition("\n")[0], style="red"))
+
+
+def show_verdicts(verdicts: Sequence[Judged], console: SafeConsole) -> None:
+    """Print one line for each implementation of a run, also for those that were not built or started."""
+    console.print()
+    for verdict in verdicts:
+        console.print(Text(verdict.line, style="" if verdict.verdict == "verified" else "red"), soft_wrap=True)
 
 
 def heading(info: RunInfo) -> Text:

@@ -5,13 +5,54 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from typing import Literal, Self
 from xml.etree import ElementTree
 
 from harness.paths import REPOSITORY
-from harness.records.models import CheckResult, Outcome, Verdict
+from harness.records.models import Build, CheckResult, Outcome, Verdict
 from harness.report.tables import counted
+from harness.stats.verdicts import SERVER
 
 REQUIREMENTS = "docs/requirements.md"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Judged:
+    """The verdict on one implementation as a whole."""
+
+    implementation: str
+    verdict: Literal["verified", "failed", "build failed", "skipped", "not started"]
+    reason: str = ""
+    problems: tuple[str, ...] = ()  # told meanwhile: why it was not built or started, or how its server ended
+
+    @classmethod
+    def failed(cls, name: str, broken: int, reason: str) -> Self:
+        """Return the verdict on an implementation with violations, or one whose process failed for another reason."""
+        return cls(
+            implementation=name, verdict="failed", reason=counted(broken, "violation") if broken else _first(reason)
+        )
+
+    @property
+    def line(self) -> str:
+        """Return the verdict on one line, such as ``gin: build failed: go build failed (exit status 1)``."""
+        reason = _first(self.reason).removeprefix(f"{self.implementation}: ").removesuffix(":")
+        return f"{self.implementation}: {self.verdict}" + (f": {reason}" if reason else "")
+
+
+def judged_build(name: str, build: Build | None) -> Judged | None:
+    """Return the verdict on an implementation that was not built, or None for one that was."""
+    if build is None or build.status == "ok":
+        return None
+    return Judged(
+        implementation=name, verdict="skipped" if build.status == "skipped" else "build failed", reason=build.reason
+    )
+
+
+def violations(verdicts: Sequence[Verdict]) -> int:
+    """Return how many checks failed in one implementation; a check of the whole server counts once."""
+    failed = {(v.test_type, r.check) for v in verdicts for r in v.results if r.outcome is Outcome.FAIL}
+    of_server = {check for test_type, check in failed if test_type == SERVER}
+    return len(of_server) + sum(check not in of_server for _, check in failed)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -21,6 +62,13 @@ class Verified:
     verdicts: Sequence[Verdict]
     problems: Sequence[str]  # what could not be built, started or looked at
     folders: Mapping[str, str]  # implementation -> its folder, relative to the repository where it lies there
+    implementations: Sequence[Judged] = ()  # every implementation that was asked for
+
+    @property
+    def other_problems(self) -> Sequence[str]:
+        """Return the problems that no implementation has told already."""
+        told = {problem for each in self.implementations for problem in each.problems}
+        return [problem for problem in self.problems if problem not in told]
 
 
 @cache
@@ -49,15 +97,20 @@ def explained(result: CheckResult) -> str:
 def as_json(found: Verified) -> str:
     """One document."""
     documents = [verdict.model_dump(mode="json", by_alias=True) for verdict in found.verdicts]
-    return json.dumps({"verdicts": documents, "problems": list(found.problems)}) + "\n"
+    judged = [
+        {"name": each.implementation, "verdict": each.verdict, "reason": each.reason} for each in found.implementations
+    ]
+    return json.dumps({"implementations": judged, "verdicts": documents, "problems": list(found.problems)}) + "\n"
 
 
 def as_github(found: Verified) -> str:
     """Annotations for the log of GitHub Actions, at the configuration of the implementation."""
-    lines = [f"::error title=tfb::{_message(problem)}" for problem in found.problems]
+    lines = [f"::error title=tfb::{_message(problem)}" for problem in found.other_problems]
+    for judged in found.implementations:
+        title = _property(f"{judged.implementation}: {judged.verdict}")
+        lines += [f"::error {_file(found, judged.implementation)}title={title}::{_message(p)}" for p in judged.problems]
     for verdict in found.verdicts:
-        folder = found.folders.get(verdict.implementation)
-        file = f"file={_property(f'{folder}/benchmark_config.json')}," if folder else ""
+        file = _file(found, verdict.implementation)
         for result in verdict.results:
             if result.outcome is not Outcome.PASS:
                 kind = "error" if result.outcome is Outcome.FAIL else "warning"
@@ -66,7 +119,8 @@ def as_github(found: Verified) -> str:
     problems = [counted(len(found.problems), "problem")] if found.problems else []
     passed = sum(verdict.outcome is not Outcome.FAIL for verdict in found.verdicts)
     told = f"{passed} of {len(found.verdicts)} test types passed" if found.verdicts else "nothing was verified"
-    return "\n".join((*lines, ", ".join((*problems, told)))) + "\n"
+    words = [_plain(each.line) for each in found.implementations]
+    return "\n".join((*lines, *words, ", ".join((*problems, told)))) + "\n"
 
 
 def as_junit(found: Verified) -> str:
@@ -83,14 +137,36 @@ def as_junit(found: Verified) -> str:
                 ElementTree.SubElement(case, "failure", message=_xml(result.message)).text = _xml(explained(result))
             elif result.outcome is Outcome.WARN:
                 ElementTree.SubElement(case, "system-out").text = _xml(f"warning: {explained(result)}")
-    errors = str(len(found.problems))
+    _implementations(root, found.implementations)
+    errors = str(len(found.other_problems))
     suite = ElementTree.SubElement(root, "testsuite", name="tfb", tests=errors, failures="0", errors=errors)
-    for problem in found.problems:
+    for problem in found.other_problems:
         first = _xml(problem.splitlines()[0])
         case = ElementTree.SubElement(suite, "testcase", classname="tfb", name=first)
         ElementTree.SubElement(case, "error", message=first).text = _xml(problem)
     ElementTree.indent(root)
     return '<?xml version="1.0" encoding="UTF-8"?>\n' + ElementTree.tostring(root, encoding="unicode") + "\n"
+
+
+def _implementations(root: ElementTree.Element, judged: Sequence[Judged]) -> None:
+    """Add a suite with a case for each implementation: an error where it was not built or started, or its server ended.
+
+    Failed checks are failures in suites of their own.
+    """
+    if not judged:
+        return
+    errors = sum(bool(each.problems) for each in judged)
+    skipped = sum(each.verdict == "skipped" and not each.problems for each in judged)
+    counts = {"tests": str(len(judged)), "failures": "0", "errors": str(errors), "skipped": str(skipped)}
+    suite = ElementTree.SubElement(root, "testsuite", {"name": "implementations", **counts})
+    for each in judged:
+        line = _xml(each.line)
+        case = ElementTree.SubElement(suite, "testcase", classname="implementations", name=_xml(each.implementation))
+        if each.problems:
+            ElementTree.SubElement(case, "error", message=line).text = _xml("\n".join(each.problems))
+        elif each.verdict == "skipped":
+            ElementTree.SubElement(case, "skipped", message=line)
+        ElementTree.SubElement(case, "system-out").text = line
 
 
 FORMATS: dict[str, Callable[[Verified], str]] = {"json": as_json, "github": as_github, "junit": as_junit}
@@ -101,9 +177,25 @@ def _xml(text: str) -> str:
     return re.sub(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]", "\ufffd", text)
 
 
+def _first(text: str) -> str:
+    return (text.splitlines() or [""])[0]
+
+
 def _message(text: str) -> str:
     """As GitHub's workflow commands want it: nothing of a server's answer may begin a command of its own."""
     return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+
+
+def _file(found: Verified, implementation: str) -> str:
+    """Return the property that puts an annotation at a configuration; empty for one outside the repository."""
+    folder = found.folders.get(implementation)
+    return f"file={_property(f'{folder}/benchmark_config.json')}," if folder else ""
+
+
+def _plain(text: str) -> str:
+    """Return a line of the log that GitHub cannot read as a command of its own."""
+    line = _message(text)
+    return f" {line}" if line.startswith("::") else line
 
 
 def _property(text: str) -> str:

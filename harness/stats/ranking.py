@@ -25,7 +25,7 @@ from harness.stats.values import (
     deployments_of,
     headline_load,
 )
-from harness.stats.verdicts import caveats, is_ranked, unranked
+from harness.stats.verdicts import NOT_REACHED, caveats, is_ranked, unranked, why_no_figure
 
 LIMIT = "limit"  # tag of an implementation that shows the cost of machine, kernel and protocol; it is not ranked
 
@@ -42,6 +42,7 @@ class _Run:
     caveats: Mapping[tuple[str, str], tuple[str, ...]]
     startup: Mapping[str, float]
     limits: Sequence[str]
+    processes: Sequence[ProcessRecord]
 
     def loads(self, kind: str) -> list[Load]:
         """Return the planned loads, then other measured loads."""
@@ -87,6 +88,7 @@ def rank(
         caveats=caveats(info, trials, verdicts),
         startup={name: median(times.values()) for name, times in startup.items()},
         limits=limits,
+        processes=processes,
     )
     test_types = {kind: _test_type(kind, run) for kind in info.loads}
     reasons = {(kind, row.implementation): row.reason for kind, r in test_types.items() for row in r.headline.rows}
@@ -144,7 +146,9 @@ def _row(
     reason, flags = run.unranked.get((name, kind), ""), run.caveats.get((name, kind), ())
     startup = run.startup.get(name)
     if cell is None or at is None:
-        reason = reason or "missing"
+        loads = run.info.loads[kind] if load is None else (load,)
+        late = NOT_REACHED in (why_no_figure(name, kind, each, run.processes) for each in loads)
+        reason = reason or (NOT_REACHED if late else "missing")
         return model.Row(implementation=name, startup_time=startup, flags=flags, ranked=False, reason=reason)
     above, limit_reason = _relative_to_limit(name, kind, at, run)
     reason = reason or (limit_reason if cell.kept else f"kept out by its gates: {cell.why_empty}")
@@ -285,5 +289,7 @@ def _notes(run: _Run, test_types: Mapping[str, model.TestTypeRanking]) -> Iterat
         )
     if info.settings.get("network") == "bridge":
         yield "all of this run went over a bridge network: its figures are not those of runs on the host's own network"
-    if info.status != "complete":
+    if info.status == "incomplete":
+        yield "the run is incomplete: time was up before every cell was tried (more --time, or fewer names and types)"
+    elif info.status != "complete":
         yield f"the run is {info.status}: intervals are those of the processes so far"

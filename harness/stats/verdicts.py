@@ -3,10 +3,11 @@
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
-from harness.records.models import CheckResult, Outcome, ProcessRecord, RunInfo, Trial, Verdict
+from harness.records.models import CheckResult, Load, Outcome, ProcessRecord, RunInfo, RunRecords, Trial, Verdict
 
 SERVER = "http"  # key of the verdict on the whole server rather than on one test type
 Key = tuple[str, str]  # implementation, test type
+NO_VALID_TRIAL, NOT_REACHED = "no valid trial", "not reached: time was up"
 
 
 def is_ranked(info: RunInfo) -> bool:
@@ -39,6 +40,48 @@ def unranked(
             for kind in one.test_types:
                 reasons.setdefault((one.name, kind), why)
     return reasons
+
+
+def why_no_figure(name: str, test_type: str, load: Load, processes: Sequence[ProcessRecord]) -> str:
+    """Return why a planned cell has no valid trial, by the records of all processes of the run.
+
+    The caller has already excluded failed builds and failed verification.
+    """
+    own = [record for record in processes if record.implementation == name and record.status != "interrupted"]
+    if any(load in record.failed_loads.get(test_type, ()) for record in own):
+        return NO_VALID_TRIAL
+    if any(load in record.unreached.get(test_type, ()) for record in own):
+        return NOT_REACHED
+    if all(record.startup_time is None for record in own):
+        return "not tried: no process started"
+    if any(record.status == "failed" for record in own):
+        return "not tried: the process failed before its turn"
+    return NO_VALID_TRIAL
+
+
+def planned(info: RunInfo, name: str, test_type: str) -> tuple[Load, ...]:
+    """Return the loads that the run planned for a test type of an implementation."""
+    return (info.cells.get(name, {}) if info.cells else info.loads).get(test_type, ())
+
+
+def without_figure(records: RunRecords, name: str, test_type: str) -> Iterator[tuple[Load, str]]:
+    """Yield every planned load without a valid trial, with the reason."""
+    own = [t for t in records.trials if (t.implementation, t.test_type, t.purpose) == (name, test_type, "measure")]
+    tried, valid = {trial.load for trial in own}, {trial.load for trial in own if trial.rankable}
+    for load in planned(records.info, name, test_type):
+        if load not in valid:
+            yield load, NO_VALID_TRIAL if load in tried else why_no_figure(name, test_type, load, records.processes)
+
+
+def unreached(records: RunRecords, name: str) -> tuple[str, ...]:
+    """Return an implementation's cells for which time was up, such as ``json c64, c256``: one text a test type."""
+    failed = {v.test_type for v in records.verdicts if v.implementation == name and v.outcome is Outcome.FAIL}
+    found = []
+    for test_type in next((each.test_types for each in records.info.implementations if each.name == name), ()):
+        loads = [load.label for load, why in without_figure(records, name, test_type) if why == NOT_REACHED]
+        if loads and test_type not in failed:
+            found.append(f"{test_type} {', '.join(loads)}")
+    return tuple(found)
 
 
 def caveats(info: RunInfo, trials: Sequence[Trial], verdicts: Sequence[Verdict]) -> dict[Key, tuple[str, ...]]:

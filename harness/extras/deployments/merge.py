@@ -29,7 +29,7 @@ def merged(runs: Mapping[str, Path], results: Path) -> Path:
         numbers = tuple(sorted(store.numbers(records)))
         deployments.append(MachineSet(name=name, machine=info.machine, runs=(info.run_id,), processes=numbers))
         problems += [f"{name}: {each}" for each in dict.fromkeys((*info.problems, *records.problems))]
-        if info.status not in ("complete", "failed"):
+        if info.status not in ("complete", "incomplete", "failed"):
             problems.append(f"{name}: the run is {info.status}; what it has measured counts")
         for each in info.implementations:  # as it was built, if any deployment built it
             known = implementations.get(each.name)
@@ -43,7 +43,7 @@ def merged(runs: Mapping[str, Path], results: Path) -> Path:
         update={
             "run_id": f"{time.strftime('%Y%m%d-%H%M%S')}-merged",
             "name": f"{len(found)} deployments",
-            "status": "complete",
+            "status": "incomplete" if "incomplete" in (each.status for each in infos) else "complete",
             "started_at": min(records.info.started_at for records in found.values()),
             "completed_at": max(records.info.completed_at or 0.0 for records in found.values()) or None,
             "command": ("report", *found, "--deployments"),

@@ -61,9 +61,10 @@ def profile(settings: Settings) -> Mapping[str, object]:
     ((kind, levels),) = selected.candidates[0].test_types.items()
     level = max(levels, key=lambda each: (each.queries or 0, -abs(each.connections - 64)))
     with built(settings, selected, progress) as made:
-        if not made.ready:
+        (known,) = selected.implementations
+        if made.builds[known.name].status != "ok":
             raise TfbError("\n".join(progress.problems))
-        implementation, address = _with_names(made.ready[0]), made.database.address
+        implementation, address = _with_names(known), made.database.address
         made.database.restore()
         log, path = made.logs.log(implementation.name, "profile"), implementation.ready_path
         with made.runtime.start(implementation, address, log, ready_path=path) as server:

@@ -10,9 +10,14 @@ from harness.cli.verbs import asked
 from harness.errors import Exit
 from harness.experiment import workflow
 from harness.experiment.progress import Progress
+from harness.plan import profile as profiles
 from harness.plan.config import Settings
+from harness.plan.discovery import Implementation
+from harness.records.models import Build
 from harness.records.store import RunStore
 from harness.tests.doubles import records
+from harness.tests.doubles.fakes_run import FakeRun
+from harness.tests.doubles.fakes_world import Behaviour
 
 
 def begun(results: Path, name: str) -> Path:
@@ -68,3 +73,35 @@ def test_a_bare_resume_passes_over_a_run_that_cannot_be_read(tmp_path: Path) -> 
     RunStore(folder, started_at=0.0).write_info(info.model_copy(update={"status": "interrupted", "command": ()}))
     begun(tmp_path, "20260102-1")
     assert run.newest_interrupted(tmp_path) == folder
+
+
+@pytest.mark.parametrize("seconds", [12.0, 120.0])
+def test_a_run_prints_a_verdict_on_every_implementation(
+    seconds: float, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """stdout names each implementation with its verdict; the status and the exit code tell how the run ended."""
+    profile = profiles.load("quick")
+    limit = profile.interleaved.model_copy(update={"time_seconds": seconds})
+    once = profile.processes.model_copy(update={"minimum": 1, "maximum": 1})
+    servers = {"a": Behaviour(), "b": Behaviour()}
+    fake = FakeRun(tmp_path, servers, profile.model_copy(update={"interleaved": limit, "processes": once}))
+    real = fake.runtime.build
+    if seconds > 60.0:
+        servers = {**servers, "c": Behaviour()}
+        fake = FakeRun(tmp_path, servers, fake.profile)
+
+        def build(implementation: Implementation, log: Path) -> Build:
+            failed = Build(status="failed", reason="make failed (exit status 2):\nmain.c:3: error")
+            return failed if implementation.name == "c" else real(implementation, log)
+
+        fake.runtime.build = build  # type: ignore[method-assign]
+    chosen = fake.settings()
+    fake._write()
+    outcome = run.measured(replace(chosen, quiet=True), fake.dependencies())
+    run._show(chosen, outcome)
+    printed = capsys.readouterr().out
+    assert "\na: verified\nb: verified\n" in printed
+    assert ("c: build failed: make failed (exit status 2)\n" in printed) is (seconds > 60.0)
+    assert ("  incomplete, profile quick" in printed) is (seconds < 60.0)
+    assert ("not reached: time was up" in printed) is (seconds < 60.0)
+    assert outcome.exit_code == Exit.FAILED

@@ -3,6 +3,7 @@
 import os
 import shutil
 import time
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -82,3 +83,23 @@ def test_a_remote_has_a_web_address_without_credentials_or_none() -> None:
         **dict.fromkeys(("/srv/git/r.git", "file:///srv/git/r.git", "javascript:alert(1)", "")),
     }
     assert {remote: build.web_address(remote) for remote in addresses} == addresses
+
+
+def test_a_build_of_the_page_says_how_long_it_takes_and_what_it_does(
+    web: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def run(command: list[str], **_: object) -> Completed:
+        (web / "dist").mkdir(exist_ok=True)
+        return Completed(status=0, stdout="")
+
+    monkeypatch.setattr(build, "commands", lambda _: [["npm", "ci"], ["npm", "run", "build"]])
+    monkeypatch.setattr(build, "run", run)
+    monkeypatch.setattr(build, "beats", lambda tell, every: nullcontext(tell(every)))
+    assert not build.is_built(web)
+    build.ensure_built(web)
+    assert build.is_built(web)
+    told = capsys.readouterr().err.splitlines()
+    assert "one to two minutes (npm ci; npm run build)" in told[0]
+    assert told[1:] == ["tfb: npm ci: 10 s", "tfb: npm run build: 10 s"]
+    build.ensure_built(web)
+    assert capsys.readouterr().err == ""

@@ -92,6 +92,7 @@ class FakeRun:
             free_memory=self.world.free_memory,
             revision=lambda: ("fake", False),
             leftovers=lambda: (),
+            first_use=lambda *_: (),
         )
 
     def _choose(self, _: Settings, made: Sequence[Implementation], logs: Path, *, run_id: str) -> FakeRuntime:

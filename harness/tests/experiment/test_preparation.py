@@ -11,6 +11,7 @@ import pytest
 
 from harness.errors import Exit, UsageError
 from harness.experiment import preparation
+from harness.experiment.first_use import Chore
 from harness.experiment.preparation import (
     JIT_PLATFORMS,
     build_all,
@@ -184,7 +185,7 @@ def test_a_run_opens_with_what_where_how_and_when_it_ends(asked: Any, name: str,
     assert said.startswith(
         f"1 implementation, {place}, profile {chosen.profile.name}, seed {chosen.seed}; expected end"
     )
-    assert said.endswith("(1 min 30 s, builds apart)")
+    assert said.endswith("(1 min 30 s, builds not counted)")
 
 
 def test_a_failed_build_is_told_whole_and_recorded_without_the_place_of_the_run(tmp_path: Path) -> None:
@@ -229,13 +230,14 @@ def test_a_dry_run_says_what_would_be_measured_and_how_long_it_takes(
     profile, frameworks = profiles.load("standard"), tree(tmp_path)
     twins = Twins(suffix="@base", frameworks=(frameworks,))
     chosen = settings(frameworks, "x", "x-mysql", results=tmp_path, profile=profile, twins=twins)
-    assert dry_run(chosen) == Exit.OK
+    chores = (Chore(what="build the load generator (cargo build)", seconds=60.0, in_runtime=False, crate="loadgen"),)
+    assert dry_run(chosen, lambda *_: chores) == Exit.OK
     said: dict[str, Any] = {"text": "\n".join(capsys.readouterr()).replace(str(tmp_path), "ROOT").splitlines()}
-    assert dry_run(replace(chosen, json=True)) == Exit.OK
+    assert dry_run(replace(chosen, json=True), lambda *_: chores) == Exit.OK
     document = json.loads(capsys.readouterr().out)
     said["json"] = {**document, "cells": document["cells"][:1]}
     short = profile.interleaved.model_copy(update={"time_seconds": 5.0})
     once = profiles.load("smoke").model_copy(update={"interleaved": short})
-    assert dry_run(replace(chosen, profile=once, selection=Selection(test=("x",)))) == Exit.OK
+    assert dry_run(replace(chosen, profile=once, selection=Selection(test=("x",))), lambda *_: ()) == Exit.OK
     said["short"] = "\n".join(capsys.readouterr()).splitlines()
     approve("experiment-preparation-dry-run", said)

@@ -13,8 +13,9 @@ import pytest
 from harness.console import SafeConsole
 from harness.errors import StoreError
 from harness.experiment import progress
-from harness.experiment.progress import Display, Progress, beats
+from harness.experiment.progress import Display, Progress
 from harness.experiment.steps import Cell, Process
+from harness.host.clock import beats
 from harness.records.models import Closed, Window
 from harness.records.models import Progress as State
 from harness.records.store import RunStore
@@ -109,7 +110,7 @@ def test_the_live_view_shows_where_it_is_in_one_line_and_leaves_its_opening_and_
     written = io.StringIO()
     view = progress.LiveDisplay(SafeConsole(width=width, file=written, force_terminal=True, color_system=None))
     followed = Progress(view, expected_seconds=100, clock=FakeClock())
-    followed.opens("2 implementations, local runtime")
+    followed.announce("2 implementations, local runtime")
     followed.problem("es4x [1] was not built")
     followed.load(CELL, "measure")
     followed.close()

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from harness.errors import UsageError
+from harness.experiment.ending import failures
 from harness.experiment.loop import Recorded
 from harness.experiment.preparation import require_same
 from harness.experiment.steps import Cell, Done, Failed, Late, Measure, Measured, Process, Rest, Start, Stop, Warm
-from harness.experiment.workflow import failures
 from harness.records import store
 from harness.records.models import Build, CheckResult, Outcome, RunInfo
 from harness.tests.doubles import records
@@ -185,8 +185,8 @@ def test_what_keeps_a_run_from_success_is_said_in_a_sentence_each(tmp_path: Path
         "slow query c64 q20: no valid trial",
         "new was not built",
         "torn failed: no compiler",
-        "idle json c64: no valid trial",
-        "idle query c64 q1: no valid trial",
-        "idle query c64 q20: no valid trial",
+        "idle json c64: not tried: no process started",
+        "idle query c64 q1: not tried: no process started",
+        "idle query c64 q20: not tried: no process started",
         "slow process 2: it ended",
     )

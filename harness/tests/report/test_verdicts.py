@@ -6,8 +6,8 @@ from xml.etree import ElementTree
 import pytest
 
 from harness.paths import REPOSITORY
-from harness.records.models import CheckResult, Outcome, Verdict
-from harness.report.verdicts import FORMATS, Verified, lines_of_rules, place
+from harness.records.models import Build, CheckResult, Outcome, Verdict
+from harness.report.verdicts import FORMATS, Judged, Verified, judged_build, lines_of_rules, place, violations
 from harness.tests.doubles import records
 from harness.verify.checks.registry import CHECKS
 
@@ -67,3 +67,43 @@ def test_every_rule_of_a_check_leads_to_its_paragraph() -> None:
     for rule in {check.rule for check in CHECKS.values()}:
         assert page[lines_of_rules()[rule] - 1].startswith(f"- **{rule}**")
         assert place(rule) == f"docs/requirements.md:{lines_of_rules()[rule]}"
+
+
+def test_a_check_of_the_whole_server_counts_once() -> None:
+    def failed(test_type: str, *checks: str) -> Verdict:
+        results = tuple(CheckResult(check=check, rule="r.1", outcome=Outcome.FAIL) for check in checks)
+        return records.verdict("a", test_type, Outcome.FAIL).model_copy(update={"results": results})
+
+    found = [failed("http", "server-header"), failed("json", "server-header", "date"), failed("db", "server-header")]
+    assert violations(found) == 2
+    assert violations([*found, *found]) == 2  # of a second process
+    assert violations([records.verdict("a", "json")]) == 0
+
+
+@pytest.mark.parametrize(
+    ("build", "line"),
+    [
+        (
+            Build(status="failed", reason="go build failed (exit status 1):\nx"),
+            "a: build failed: go build failed (exit status 1)",
+        ),
+        (Build(status="skipped", reason="a: needs go >=1.25"), "a: skipped: needs go >=1.25"),
+        (Build(status="failed"), "a: build failed"),
+    ],
+)
+def test_what_was_not_built_is_judged_by_its_build(build: Build, line: str) -> None:
+    judged = judged_build("a", build)
+    assert judged
+    assert judged.line == line
+    assert judged_build("a", Build(status="ok")) is None
+
+
+def test_a_hostile_reason_breaks_no_format() -> None:
+    judged = Judged(implementation="a", verdict="not started", reason=HOSTILE, problems=(HOSTILE,))
+    found = Verified(verdicts=(), problems=(HOSTILE,), folders={"a": "frameworks/C/a"}, implementations=(judged,))
+    assert json.loads(FORMATS["json"](found))["implementations"][0]["reason"] == HOSTILE
+    root = ElementTree.fromstring(FORMATS["junit"](found))  # noqa: S314 - written a moment ago
+    assert len(list(root.iter("error"))) == 1
+    lines = FORMATS["github"](found).splitlines()
+    assert [line for line in lines if line.startswith("::")] == [lines[0]]
+    assert "::error::owned" not in lines

@@ -30,7 +30,7 @@ export interface RunSummary {
   title: string;
   example: boolean;
   lead: string;
-  status: "running" | "complete" | "failed" | "interrupted";
+  status: "running" | "complete" | "incomplete" | "failed" | "interrupted";
   profile: string;
   started_at: number;
   completed_at: number | null;
@@ -107,7 +107,7 @@ export interface RunInfo {
   run_id: string;
   name: string;
   environment: string;
-  status: "running" | "complete" | "failed" | "interrupted";
+  status: "running" | "complete" | "incomplete" | "failed" | "interrupted";
   started_at: number;
   completed_at: number | null;
   command: string[];
@@ -244,7 +244,7 @@ export interface Scenario {
   depth: 1;
 }
 /**
- * The A/A difference of this machine and profile: no smaller difference is called one (``./tfb calibrate``).
+ * The A/A difference of this machine and profile (``compare --copy``): no smaller one is called a difference.
  */
 export interface NoiseFloor {
   implementation: string;
@@ -642,6 +642,44 @@ export interface Trial {
   link_share: number | null;
 }
 /**
+ * What the server's process tree used during a sample.
+ */
+export interface ServerUse {
+  cpu_seconds: number;
+  rss_peak: number | null;
+  wait_share: number | null;
+  throttled_seconds: number | null;
+  pids: number[];
+  threads_peak: number | null;
+}
+/**
+ * About one second of a load: offsets from the start of the sample.
+ */
+export interface Window {
+  start: number;
+  duration: number;
+  responses: number | null;
+  server_cpu: number | null;
+  wait_share: number | null;
+  rss: number | null;
+  connections: number | null;
+}
+/**
+ * One client's part of a load that several made together.
+ */
+export interface ClientUse {
+  client: string;
+  connections: number;
+  threads: number;
+  requests: number;
+  bytes: number;
+  duration: number;
+  cpu_seconds: number;
+  wait_seconds: number | null;
+  begun: number;
+  begun_within: number;
+}
+/**
  * Errors by kind, as the generator counts them; none of them is throughput.
  */
 export interface Errors {
@@ -698,29 +736,6 @@ export interface UseCaseTimes {
   latency: Latency | null;
 }
 /**
- * What the server's process tree used during a sample.
- */
-export interface ServerUse {
-  cpu_seconds: number;
-  rss_peak: number | null;
-  wait_share: number | null;
-  throttled_seconds: number | null;
-  pids: number[];
-  threads_peak: number | null;
-}
-/**
- * About one second of a load: offsets from the start of the sample.
- */
-export interface Window {
-  start: number;
-  duration: number;
-  responses: number | null;
-  server_cpu: number | null;
-  wait_share: number | null;
-  rss: number | null;
-  connections: number | null;
-}
-/**
  * What the warm-up of one test type showed.
  */
 export interface WarmUp {
@@ -748,21 +763,6 @@ export interface Gate {
   value: number | null;
   threshold: number | null;
   word: string;
-}
-/**
- * One client's part of a load that several made together.
- */
-export interface ClientUse {
-  client: string;
-  connections: number;
-  threads: number;
-  requests: number;
-  bytes: number;
-  duration: number;
-  cpu_seconds: number;
-  wait_seconds: number | null;
-  begun: number;
-  begun_within: number;
 }
 /**
  * All check results of one implementation x test type in one process; the last one written counts.
@@ -795,6 +795,12 @@ export interface ProcessRecord {
   reason: string;
   log: string | null;
   trials: number;
+  failed_loads: {
+    [k: string]: (Closed | Open | Scenario)[];
+  };
+  unreached: {
+    [k: string]: (Closed | Open | Scenario)[];
+  };
 }
 /**
  * The last verdict on every claim that was measured into these results; ``problem``: why there are none.

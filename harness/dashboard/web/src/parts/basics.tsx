@@ -22,6 +22,7 @@ export function Waiting({ loaded, what }: { loaded: Loaded<unknown>; what: strin
 const STATUS: Record<string, string> = {
   running: "running",
   complete: "complete",
+  incomplete: "incomplete",
   failed: "failed",
   interrupted: "interrupted",
 };

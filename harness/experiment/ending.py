@@ -1,0 +1,79 @@
+"""Decides how a run ended: its status, what failed, what time did not reach, and a verdict on each implementation."""
+
+from collections.abc import Collection, Iterator
+from typing import Literal
+
+from harness.records.models import Outcome, ProcessRecord, RunRecords, RunStatus
+from harness.report.verdicts import Judged, judged_build, violations
+from harness.stats.verdicts import NOT_REACHED, unreached, without_figure
+
+AGAIN = "; started again"
+
+
+def ended_as(
+    records: RunRecords, status: Literal["complete", "failed", "interrupted"], reason: str
+) -> tuple[RunStatus, tuple[str, ...], tuple[str, ...]]:
+    """Return a run's final status, its problems, and those of them that keep its exit code from 0.
+
+    ``status`` is "complete" when every step was carried out. Otherwise ``reason`` says what ended the run: the cells
+    that were left over are then no failures of an implementation.
+    """
+    before = records.info.problems
+    if status != "complete":
+        return status, (*before, reason or status), ()
+    failed = tuple(dict.fromkeys((*before, *failures(records))))
+    late = tuple(
+        f"{each.name} {cells}: {NOT_REACHED}"
+        for each in records.info.implementations
+        for cells in unreached(records, each.name)
+    )
+    return "failed" if failed else "incomplete" if late else "complete", (*failed, *late), (*failed, *late)
+
+
+def failures(records: RunRecords) -> tuple[str, ...]:
+    """Return what failed, one sentence each. Cells for which time was up are not among it."""
+    found = []
+    failed = {(v.implementation, v.test_type) for v in records.verdicts if v.outcome is Outcome.FAIL}
+    for implementation in records.info.implementations:
+        name, build = implementation.name, implementation.build
+        if build is None or build.status != "ok":
+            what = "was not built" if build is None else f"{build.status}: {build.reason.splitlines()[0]}"
+            found.append(f"{name} {what}")
+            continue
+        for test_type in records.info.cells.get(name, {}) if records.info.cells else records.info.loads:
+            if (name, test_type) in failed:
+                found.append(f"{name} {test_type}: verification failed")
+            elif test_type in implementation.test_types:
+                missing = without_figure(records, name, test_type)
+                found += [f"{name} {test_type} {load.label}: {why}" for load, why in missing if why != NOT_REACHED]
+    return (*found, *(_failure(process) for process in records.processes if process.status != "ok"))
+
+
+def forgotten(records: RunRecords, done: Collection[tuple[str, int]]) -> tuple[str, ...]:
+    """Return why processes did not come up that a resumed run starts again, with those of earlier resumptions."""
+    failed = (each for each in records.processes if each.status == "failed")
+    now = (f"{_failure(each)}{AGAIN}" for each in failed if (each.implementation, each.process) not in done)
+    return (*(said for said in records.info.problems if said.endswith(AGAIN)), *now)
+
+
+def _failure(process: ProcessRecord) -> str:
+    what = process.reason.splitlines()[0] if process.reason else process.status
+    return f"{process.implementation} process {process.process + 1}: {what.removeprefix(f'{process.implementation}: ')}"
+
+
+def judged(records: RunRecords) -> Iterator[Judged]:
+    """Yield the verdict on each implementation of a run."""
+    for implementation in records.info.implementations:
+        name = implementation.name
+        if unbuilt := judged_build(name, implementation.build):
+            yield unbuilt
+            continue
+        own = [process for process in records.processes if process.implementation == name]
+        broken = violations([verdict for verdict in records.verdicts if verdict.implementation == name])
+        reasons = [process.reason or process.status for process in own if process.status != "ok"]
+        if all(process.startup_time is None for process in own):
+            yield Judged(implementation=name, verdict="not started", reason=reasons[-1] if reasons else "")
+        elif broken or reasons:
+            yield Judged.failed(name, broken, reasons[0] if reasons else "")
+        else:
+            yield Judged(implementation=name, verdict="verified")

@@ -1,0 +1,98 @@
+"""Foresees what a run has to install and build before it can measure."""
+
+import contextlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from harness.errors import StoreError
+from harness.host import crates, provision
+from harness.plan.config import Settings
+from harness.plan.plan import Plan
+from harness.records import store
+from harness.records.reader import RunReader
+from harness.runtime import docker, upstream
+from harness.runtime.choice import is_local
+from harness.runtime.compose import inspect
+from harness.units import whole_seconds
+
+# Seconds on a small machine (two CPUs), to announce an expected end; none of them counts as measuring time.
+APT_SECONDS, PACKAGE_SECONDS = 15.0, 20.0
+CRATE_SECONDS = {"loadgen": 60.0, "upstream": 30.0}
+IMAGE_SECONDS = {docker.DATABASE_IMAGE: 60.0, docker.WRK_IMAGE: 60.0, docker.LOADGEN_IMAGE: 90.0}
+LATEST_RUNS = 20  # in which durations of builds are looked up
+
+
+@dataclass(frozen=True, kw_only=True)
+class Chore:
+    """Something that tfb installs or builds for itself, once on a machine."""
+
+    what: str
+    seconds: float
+    in_runtime: bool = True  # whether it is done while the runtime is made ready, or after that
+    crate: str = ""  # of the toolset, that is built
+
+
+def chores(settings: Settings, plan: Plan) -> tuple[Chore, ...]:
+    """Return what this run has to install or build for itself first; nothing where that was done before."""
+    if settings.hosts.elsewhere:  # those machines say themselves what they lack
+        return ()
+    if not is_local(settings):
+        missing = [image for image in IMAGE_SECONDS if inspect("image", image) is None]
+        return tuple(
+            Chore(
+                what=f"build the image {image}", seconds=IMAGE_SECONDS[image], in_runtime=image != docker.LOADGEN_IMAGE
+            )
+            for image in missing
+            if settings.mode == "benchmark" or image != docker.LOADGEN_IMAGE
+        )
+    packages = provision.packages(provision.needs(plan.implementations, **settings.needed))
+    found = []
+    if packages and settings.consent == "yes":
+        seconds = APT_SECONDS + PACKAGE_SECONDS * len(packages)
+        found.append(Chore(what=f"install {', '.join(packages)} (apt-get)", seconds=seconds))
+    if settings.mode == "benchmark" and crates.built("loadgen", "loadgen") is None:
+        found.append(_crate("loadgen", "the load generator"))
+    if calls_upstream(settings, plan) and crates.built("upstream", "upstream") is None:
+        found.append(_crate("upstream", "the upstream service of the fan-out test"))
+    return tuple(found)
+
+
+def _crate(name: str, what: str) -> Chore:
+    return Chore(what=f"build {what} (cargo build)", seconds=CRATE_SECONDS[name], in_runtime=False, crate=name)
+
+
+def calls_upstream(settings: Settings, plan: Plan) -> bool:
+    """Return whether servers of this run are started with the upstream service beside them."""
+    hidden = settings.network_mode == "bridge" or settings.hosts.elsewhere
+    called = any(kind.calls_upstream for each in plan.implementations for kind in each.test_types.values())
+    return called and not hidden and upstream.available()
+
+
+def announced(found: Sequence[Chore]) -> str:
+    """Return the line that announces a first use, or an empty text when there is nothing to do."""
+    if not found:
+        return ""
+    seconds = whole_seconds(sum(chore.seconds for chore in found))
+    return f"first use on this machine, about {seconds} before anything is measured: {'; '.join(c.what for c in found)}"
+
+
+def build_seconds(plan: Plan, results: Path) -> dict[str, float | None]:
+    """Return how long each implementation's latest successful build took, by the runs of these results."""
+    found: dict[str, float | None] = dict.fromkeys(candidate.implementation for candidate in plan.candidates)
+    for folder in reversed(store.runs(results)[-LATEST_RUNS:]):
+        with contextlib.suppress(StoreError):  # an unreadable run has no durations
+            for known in RunReader(folder).info.implementations:
+                if known.build and known.build.status == "ok" and found.get(known.name, 0.0) is None:
+                    found[known.name] = known.build.duration
+    return found
+
+
+def builds_announced(seconds: dict[str, float | None]) -> str:
+    """Return the sentence about builds: they come first, take no measuring time, and took so long before."""
+    known = {name: took for name, took in seconds.items() if took is not None}
+    unknown = [name for name in seconds if name not in known]
+    parts = [f"about {whole_seconds(sum(known.values()))} by earlier runs"] if known else []
+    if unknown:
+        parts.append(f"not built before: {', '.join(unknown)}" if known else "not built here before")
+    return f"builds come first and take no measuring time ({'; '.join(parts)})"

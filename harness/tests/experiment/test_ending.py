@@ -1,0 +1,246 @@
+"""How a run ends when its time is up, and what counts as its time."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from harness.errors import Exit, UsageError
+from harness.experiment.loop import MeasuringClock
+from harness.experiment.predicted import planned_seconds, predict
+from harness.experiment.preparation import choose_work
+from harness.experiment.steps import Done, Process, Rest, Shown, Start, Step, Stop
+from harness.experiment.workflow import dry_run
+from harness.plan import profile as profiles
+from harness.plan.discovery import Implementation
+from harness.plan.profile import Profile
+from harness.records.models import Build, Outcome
+from harness.report.tables import shown
+from harness.stats.verdicts import NOT_REACHED
+from harness.tests.doubles.fakes_run import FakeRun
+from harness.tests.doubles.fakes_world import Behaviour, FakeClock
+
+LATE = "not reached: time was up"
+SHORT = 12.0  # seconds in which two servers are verified and few loads are made
+
+
+def quick(seconds: float, processes: int = 1) -> Profile:
+    profile = profiles.load("quick")
+    number = {"minimum": processes, "maximum": processes, "looks": ()}
+    return profile.model_copy(
+        update={
+            "interleaved": profile.interleaved.model_copy(update={"time_seconds": seconds}),
+            "processes": profile.processes.model_copy(update=number),
+        }
+    )
+
+
+def short(folder: Path, **servers: Behaviour) -> FakeRun:
+    known = servers or {"a": Behaviour(), "b": Behaviour()}
+    return FakeRun(folder, known, quick(SHORT), ("json", "query", "fortune"))
+
+
+def test_time_that_is_up_makes_a_run_incomplete(tmp_path: Path) -> None:
+    fake = short(tmp_path)
+    outcome = fake.run()
+    records = fake.records()
+    assert records.info.status == "incomplete"
+    assert outcome.exit_code == Exit.FAILED
+    assert outcome.failures
+    assert all(line.endswith(f": {LATE}") for line in outcome.failures)
+    assert records.info.problems == outcome.failures
+    assert {verdict.line for verdict in outcome.verdicts} == {"a: verified", "b: verified"}
+    measured = {(t.implementation, t.test_type, t.load.label) for t in records.trials}
+    planned = {(n, k, load.label) for n in "ab" for k, loads in records.info.loads.items() for load in loads}
+    named = {
+        (name, kind, label)
+        for name, kind, labels in (line.removesuffix(f": {LATE}").split(" ", 2) for line in outcome.failures)
+        for label in labels.split(", ")
+    }
+    assert named == planned - measured
+
+
+def test_every_report_tells_an_incomplete_run_from_a_failed_one(tmp_path: Path) -> None:
+    fake = short(tmp_path)
+    outcome = fake.run()
+    assert any(note.startswith("the run is incomplete: time was up") for note in outcome.ranking.notes)
+    reasons = {row.reason for kind in outcome.ranking.test_types.values() for t in kind.tables for row in t.rows}
+    assert NOT_REACHED in reasons
+    assert any(
+        LATE in remark
+        for table in shown(fake.records().info, outcome.ranking, every_load=True)
+        for remark in table.remarks
+    )
+    (folder,) = (tmp_path / "results").iterdir()
+    completed = json.loads((folder / "results.json").read_text())["completed"]
+    assert any(text.startswith("incomplete: ") and LATE in text for text in completed.values())
+    assert json.loads((folder / "progress.json").read_text())["status"] == "incomplete"
+
+
+def test_a_failure_beside_cells_out_of_time_is_a_failed_run(tmp_path: Path) -> None:
+    fake = short(tmp_path)
+    fake.verifier.fails_before = frozenset({("a", "json")})
+    outcome = fake.run()
+    assert fake.records().info.status == "failed"
+    assert "a json: verification failed" in outcome.failures
+    assert any(line.endswith(LATE) for line in outcome.failures)
+    assert not any(line.startswith("a json") and line.endswith(LATE) for line in outcome.failures)
+    (verdict,) = (each for each in outcome.verdicts if each.implementation == "a")
+    assert verdict.line == "a: failed: 1 violation"
+
+
+def test_loads_that_failed_were_tried(tmp_path: Path) -> None:
+    """Two loads of a test type fail, then it is loaded no more: neither is blamed on the time."""
+    trouble = dict.fromkeys(range(1, 30), "fails")
+    outcome = FakeRun(tmp_path, {"a": Behaviour(trouble=trouble)}, quick(300.0)).run()
+    assert outcome.failures
+    assert not any(LATE in line for line in outcome.failures)
+    assert any("no valid trial" in line for line in outcome.failures)
+    assert outcome.records.info.status == "failed"
+
+
+def test_cells_after_the_death_of_a_process_name_it(tmp_path: Path) -> None:
+    fake = FakeRun(tmp_path, {"a": Behaviour(dies_after=5.0)}, quick(300.0), ("json", "query"))
+    outcome = fake.run()
+    assert any(line.endswith("not tried: the process failed before its turn") for line in outcome.failures)
+    assert not any(LATE in line for line in outcome.failures)
+    (verdict,) = outcome.verdicts
+    assert verdict.line == "a: failed: the server ended (killed by SIGKILL)"
+
+
+def test_an_implementation_that_never_starts_is_not_started(tmp_path: Path) -> None:
+    outcome = FakeRun(tmp_path, {"a": Behaviour(), "no": Behaviour(never_starts=True)}, quick(120.0)).run()
+    lines = [verdict.line for verdict in outcome.verdicts]
+    assert lines == ["a: verified", "no: not started: no valid response within 60 s"]
+    assert any(line.startswith("no json") and "not tried: no process started" in line for line in outcome.failures)
+
+
+def test_an_incomplete_run_has_nothing_to_resume(tmp_path: Path) -> None:
+    fake = short(tmp_path)
+    fake.run()
+    before = fake.records().info
+    with pytest.raises(UsageError, match="its time is used up: start a new run with more --time"):
+        replace(fake, resume="latest").run()
+    assert fake.records().info == before
+
+
+# ---- what the time is for --------------------------------------------------------------------------------------------
+
+
+def test_a_slow_start_takes_no_measuring_time(tmp_path: Path) -> None:
+    servers = {"fast": Behaviour(), "slow": Behaviour(start_seconds=4.3)}  # as long as planned, with verification
+    usual = FakeRun(tmp_path / "usual", servers, quick(120.0), seed=3)
+    alike = usual.run()
+    late = FakeRun(tmp_path / "late", {**servers, "slow": Behaviour(start_seconds=55.0)}, quick(120.0), seed=3)
+    outcome = late.run()
+    assert len(outcome.records.trials) == len(alike.records.trials)
+    assert outcome.records.info.status == "complete"
+    took, took_usually = (run.world.clock.monotonic() for run in (late, usual))
+    assert 45.0 < took - took_usually < 56.0
+    assert any("starting slow took" in line and "longer than planned" in line for line in late.display.lines)
+    assert any("starts and stops took" in line for line in late.display.lines)
+    assert not any("longer than planned" in line for line in usual.display.lines)
+
+
+def test_slow_verification_takes_no_measuring_time(tmp_path: Path) -> None:
+    counts = []
+    for seconds in (2.0, 30.0):  # of HTTP and of json: the first is what the plan allows
+        fake = FakeRun(tmp_path / str(seconds), {"a": Behaviour(), "b": Behaviour()}, quick(120.0), seed=3)
+        fake.verifier.seconds = seconds
+        counts.append(len(fake.run().records.trials))
+    assert counts[0] == counts[1]
+
+
+def test_builds_take_no_measuring_time_and_are_told(tmp_path: Path) -> None:
+    trials = []
+    for seconds in (0.0, 400.0):
+        fake = FakeRun(tmp_path / str(seconds), {"a": Behaviour(), "b": Behaviour()}, quick(120.0), seed=3)
+
+        def build(implementation: Implementation, log: Path, fake: FakeRun = fake, seconds: float = seconds) -> Build:
+            fake.world.clock.sleep(seconds)
+            return Build(status="ok", duration=seconds)
+
+        fake.runtime.build = build  # type: ignore[method-assign]
+        trials.append(len(fake.run().records.trials))
+        (told,) = (line for line in fake.display.lines if line.startswith("builds took"))
+        assert ("13 min 20 s" in told) is bool(seconds)
+        again = FakeRun(tmp_path / str(seconds), fake.servers, quick(120.0))
+        again.run()
+        (foretold,) = (line for line in again.display.lines if line.startswith("builds come first"))
+        assert ("about 13 min 20 s by earlier runs" in foretold) is bool(seconds)
+    assert trials[0] == trials[1]
+
+
+def test_the_clock_of_the_measurement_passes_by_the_plan() -> None:
+    clock, told = FakeClock(), list[tuple[Step, float]]()
+    lengths = {"a": 2.0, "b": 10.0}
+
+    def show(step: Step) -> Shown:
+        if isinstance(step, Start | Stop):
+            clock.sleep(lengths[step.process.implementation])
+        else:
+            clock.sleep(7.0)
+        return Done()
+
+    def planned(step: Step) -> float:
+        return 3.0 if isinstance(step, Start | Stop) else float("inf")
+
+    measuring = MeasuringClock(clock=clock, show=show, planned=planned, tell=lambda *what: told.append(what))
+    began = measuring.monotonic()
+    slow = Start(process=Process("b", 0))
+    for step in (Start(process=Process("a", 0)), slow, Rest(seconds=7.0), Stop(process=Process("a", 0))):
+        measuring.carry_out(step)
+    assert measuring.monotonic() - began == pytest.approx(2.0 + 3.0 + 7.0 + 2.0)
+    ((late, beyond),) = told
+    assert late == slow
+    assert beyond == pytest.approx(7.0)
+
+
+def test_a_start_as_long_as_predicted_extends_nothing(tmp_path: Path) -> None:
+    fake = short(tmp_path)
+    fake._write()
+    plan = choose_work(fake.settings())
+    prediction, start = predict(plan, 1), Start(process=Process("a", 0))
+    assert planned_seconds(plan, start) == pytest.approx(3.0 + 3 * 1.5)
+    before = prediction.monotonic()
+    prediction.carry_out(start)
+    assert prediction.monotonic() - before == pytest.approx(planned_seconds(plan, start))
+    assert planned_seconds(plan, Rest(seconds=1.0)) == float("inf")
+
+
+def test_a_dry_run_names_the_cells_without_time(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    fake = short(tmp_path)
+    outcome = fake.run()
+    assert dry_run(replace(fake.settings(), json=True), lambda *_: ()) == Exit.OK
+    foretold = json.loads(capsys.readouterr().out)["unreached"]
+    assert foretold
+    names = {line.split(" ")[0] for line in foretold}
+    assert names <= {line.split(" ")[0] for line in outcome.failures} | {"a", "b"}
+
+
+def test_a_dry_run_of_a_resumed_run_counts_what_is_left(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    fake = FakeRun(tmp_path, {"a": Behaviour(), "b": Behaviour()}, quick(120.0, processes=2))
+    fake.run()
+    found = []
+    for resume in (None, "latest"):
+        assert dry_run(replace(fake.settings(), json=True, resume=resume), lambda *_: ()) == Exit.OK
+        found.append(json.loads(capsys.readouterr().out)["seconds"])
+    assert (found[0] > 100.0, found[1]) == (True, 0.0)
+
+
+def test_verdicts_of_a_run_name_what_was_asked_for_and_skipped(tmp_path: Path) -> None:
+    fake = FakeRun(tmp_path, {"a": Behaviour(), "b": Behaviour()}, quick(120.0))
+    fake.run()
+    path = tmp_path / "frameworks" / "Fake" / "b" / "benchmark_config.json"
+    other = json.loads(path.read_text())
+    del other["tests"][0]["default"]["json_url"]
+    other["tests"][0]["default"]["db_url"] = "/db"
+    selection = fake.settings().selection
+    fake.asked = {"selection": replace(selection, test=("a", "b"))}
+    fake._write = lambda: path.write_text(json.dumps(other))  # type: ignore[method-assign, assignment]
+    outcome = fake.run()
+    lines = [verdict.line for verdict in outcome.verdicts]
+    assert lines[0] == "a: verified"
+    assert lines[1].startswith("b: skipped: declares none of the selected test types")
+    assert all(v.outcome is not Outcome.FAIL for v in outcome.records.verdicts)

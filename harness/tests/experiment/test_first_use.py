@@ -1,0 +1,175 @@
+"""What a first use has to install and build is foreseen, announced, and done before the time of the measurement."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness.errors import BuildError
+from harness.experiment import first_use
+from harness.experiment.first_use import Chore, announced, build_seconds, builds_announced, chores
+from harness.experiment.preparation import choose_work
+from harness.host import crates, provision
+from harness.host.provision import Need
+from harness.host.toolchain import Tool
+from harness.plan.config import Settings
+from harness.plan.hosts import of_flags
+from harness.plan.plan import Plan
+from harness.records import store
+from harness.records.models import Build
+from harness.records.store import RunStore
+from harness.runtime import upstream
+from harness.tests.doubles.fakes_run import FakeRun
+from harness.tests.doubles.fakes_world import Behaviour
+
+GENERATOR = Chore(what="build the load generator (cargo build)", seconds=60.0, in_runtime=False, crate="loadgen")
+UPSTREAM = Chore(what="build the upstream service", seconds=30.0, in_runtime=False, crate="upstream")
+
+
+@pytest.fixture
+def bare(monkeypatch: pytest.MonkeyPatch) -> set[str]:
+    """A machine without a container engine; the programs of the toolset that it has, none to begin with."""
+    have: set[str] = set()
+    monkeypatch.setattr(first_use, "is_local", lambda _: True)
+    monkeypatch.setattr(crates, "built", lambda crate, _: Path(crate) if crate in have else None)
+    monkeypatch.setattr(upstream, "available", lambda: True)
+    monkeypatch.setattr(provision, "needs", lambda *_, **__: ())
+    return have
+
+
+def planned(folder: Path, *types: str) -> tuple[Settings, Plan]:
+    fake = FakeRun(folder, {"a": Behaviour()}, test_types=types or ("json",))
+    fake._write()
+    chosen = fake.settings()
+    return chosen, choose_work(chosen)
+
+
+def test_the_load_generator_is_built_once(bare: set[str], tmp_path: Path) -> None:
+    chosen, plan = planned(tmp_path)
+    assert [chore.crate for chore in chores(chosen, plan)] == ["loadgen"]
+    bare.add("loadgen")
+    assert chores(chosen, plan) == ()
+
+
+def test_verification_builds_no_load_generator(bare: set[str], tmp_path: Path) -> None:
+    chosen, plan = planned(tmp_path)
+    assert chores(replace(chosen, mode="verify"), plan) == ()
+
+
+@pytest.mark.usefixtures("bare")
+def test_other_machines_have_no_first_use_here(tmp_path: Path) -> None:
+    chosen, plan = planned(tmp_path)
+    assert chores(replace(chosen, hosts=of_flags("ssh://a", "ssh://b", ("ssh://c",))), plan) == ()
+
+
+@pytest.mark.parametrize("consent", ["yes", "no"])
+def test_packages_are_foreseen_where_they_may_be_installed(
+    bare: set[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, consent: Any
+) -> None:
+    bare.add("loadgen")
+    missing = Need(kind="wrk", condition=">=4.1", wanted_by=(), tool=None)
+    monkeypatch.setattr(provision, "needs", lambda *_, **__: (missing,))
+    chosen, plan = planned(tmp_path)
+    found = chores(replace(chosen, consent=consent), plan)
+    assert [chore.what for chore in found] == (["install wrk (apt-get)"] if consent == "yes" else [])
+    assert all(chore.in_runtime for chore in found)
+
+
+def test_tools_that_are_here_are_no_chore(bare: set[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    bare.add("loadgen")
+    tool = Tool(kind="wrk", version=(4, 2), program=Path("/usr/bin/wrk"))
+    there = Need(kind="wrk", condition=">=4.1", wanted_by=(), tool=tool)
+    monkeypatch.setattr(provision, "needs", lambda *_, **__: (there,))
+    chosen, plan = planned(tmp_path)
+    assert chores(replace(chosen, consent="yes"), plan) == ()
+
+
+@pytest.mark.parametrize("mode", ["benchmark", "verify"])
+def test_missing_images_are_foreseen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mode: Any) -> None:
+    monkeypatch.setattr(first_use, "is_local", lambda _: False)
+    monkeypatch.setattr(first_use, "inspect", lambda _, name: {} if name == "tfb/wrk" else None)
+    chosen, plan = planned(tmp_path)
+    found = {chore.what: chore.in_runtime for chore in chores(replace(chosen, mode=mode), plan)}
+    generator = {"build the image tfb/loadgen": False} if mode == "benchmark" else {}
+    assert found == {"build the image tfb/database": True, **generator}
+
+
+def run_with(folder: Path, found: Sequence[Chore], monkeypatch: pytest.MonkeyPatch) -> FakeRun:
+    fake = FakeRun(folder, {"a": Behaviour()})
+    real: Callable[[], Any] = fake.dependencies
+    known = replace(real(), first_use=lambda *_: found)
+    monkeypatch.setattr(fake, "dependencies", lambda: known)
+    return fake
+
+
+def test_a_run_announces_its_first_use(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    usual, first = FakeRun(tmp_path / "usual", {"a": Behaviour()}), run_with(tmp_path, [GENERATOR], monkeypatch)
+    usual.run()
+    first.run()
+    assert first.display.lines[0] == announced([GENERATOR])
+    assert "about 1 min 00 s before anything is measured: build the load generator (cargo build)" in announced(
+        [GENERATOR]
+    )
+    assert any(line.startswith("making the load generator ready: build the load gen") for line in first.display.lines)
+    ends = [next(line for line in fake.display.lines if "expected end" in line) for fake in (usual, first)]
+    seconds = [end.rpartition("(")[2].partition(",")[0] for end in ends]
+    assert seconds[0] != seconds[1]
+    assert not any("first use" in line for line in usual.display.lines)
+
+
+def test_the_upstream_is_built_before_the_first_start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    started_before: list[int] = []
+    fake = run_with(tmp_path, [UPSTREAM], monkeypatch)
+    monkeypatch.setattr(crates, "upstream", lambda: started_before.append(sum(fake.world.started.values())))
+    fake.run()
+    assert started_before == [0]
+    FakeRun(tmp_path / "usual", {"a": Behaviour()}).run()
+    assert len(started_before) == 1
+
+
+def test_an_upstream_that_cannot_be_built_does_not_end_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails() -> None:
+        raise BuildError("toolset/upstream: cargo build failed")
+
+    fake = run_with(tmp_path, [UPSTREAM], monkeypatch)
+    monkeypatch.setattr(crates, "upstream", fails)
+    assert fake.run().records.trials
+    assert "! toolset/upstream: cargo build failed" in fake.display.lines
+
+
+def test_lengths_of_builds_come_from_the_latest_run_that_built(tmp_path: Path) -> None:
+    fake = FakeRun(tmp_path, {"a": Behaviour(), "b": Behaviour()})
+    fake.run()
+    info = store.read(store.runs(tmp_path / "results")[0]).info
+    a, b = info.implementations
+    builds: tuple[Build, ...] = (
+        Build(status="ok", duration=80.0),
+        Build(status="ok", duration=40.0),
+        Build(status="failed", duration=1.0),
+    )
+    for number, build in enumerate(builds):
+        folder = tmp_path / "results" / f"2099010{number}-000000"
+        known = (a.model_copy(update={"build": build}), b.model_copy(update={"build": None}))
+        RunStore(folder, started_at=0.0).write_info(info.model_copy(update={"implementations": known}))
+    plan = choose_work(fake.settings())
+    assert build_seconds(plan, tmp_path / "results") == {"a": 40.0, "b": None}
+    (tmp_path / "results" / "20990102-000000" / "run.json").write_text("{")
+    assert build_seconds(plan, tmp_path / "results")["a"] == 40.0
+
+
+@pytest.mark.parametrize(
+    ("seconds", "told"),
+    [
+        ({"a": 40.0, "b": 80.0}, "about 2 min 00 s by earlier runs"),
+        ({"a": 40.0, "b": None}, "about 40 s by earlier runs; not built before: b"),
+        ({"a": None, "b": None}, "not built here before"),
+    ],
+)
+def test_builds_are_announced_apart_from_the_time(seconds: dict[str, float | None], told: str) -> None:
+    assert builds_announced(seconds) == f"builds come first and take no measuring time ({told})"
+
+
+def test_nothing_is_announced_where_nothing_is_to_do() -> None:
+    assert announced(()) == ""

@@ -1,0 +1,199 @@
+"""``./tfb verify``: a verdict on every implementation that was named, and nothing is started that nobody needs."""
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+
+from harness.errors import Exit, TfbError
+from harness.experiment import first_use, modes
+from harness.plan.discovery import Implementation, Selection
+from harness.records.models import Build
+from harness.runtime import Database
+from harness.tests.doubles.fakes_run import FakeRun
+from harness.tests.doubles.fakes_runtime import FakeDatabase, FakeRuntime, FakeVerifier
+from harness.tests.doubles.fakes_world import Behaviour
+
+BUILDS = {
+    "broken": Build(status="failed", reason="make failed (exit status 2):\nmain.c:3: error\nlog: build.log"),
+    "lacking": Build(status="skipped", reason="needs zig >=0.14, which is not on this machine (./tfb doctor)"),
+}
+SERVERS = {
+    "good": Behaviour(),
+    "wrong": Behaviour(),
+    "mute": Behaviour(never_starts=True),
+    **{name: Behaviour() for name in BUILDS},
+}
+LINES = {
+    "good: verified",
+    "wrong: failed: 1 violation",
+    "mute: not started: no valid response within 60 s",
+    "broken: build failed: make failed (exit status 2)",
+    "lacking: skipped: needs zig >=0.14, which is not on this machine (./tfb doctor)",
+}
+
+
+@dataclass
+class Scene:
+    """A fake world that ``verify`` works in."""
+
+    fake: FakeRun
+    databases: list[FakeDatabase] = field(default_factory=list)  # that were started
+
+    def verify(self, *names: str, **asked: Any) -> int:
+        self.fake._write()
+        asked = {"mode": "verify", "selection": Selection(test=names), **asked}
+        return modes.verify(replace(self.fake.settings(), **asked))
+
+
+@pytest.fixture
+def scene(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Scene:
+    found = Scene(fake=FakeRun(tmp_path, SERVERS))
+    world, verifier = found.fake.world, found.fake.verifier
+    verifier.fails_before = frozenset({("wrong", "json")})
+
+    class Runtime(FakeRuntime):
+        def build(self, implementation: Implementation, log: Path) -> Build:
+            return BUILDS.get(implementation.name, Build(status="ok"))
+
+        @contextmanager
+        def database(self) -> Iterator[FakeDatabase]:
+            found.databases.append(FakeDatabase(world))
+            yield found.databases[-1]
+
+    monkeypatch.setattr(modes, "choose", lambda *_, **__: Runtime(world))
+    monkeypatch.setattr(modes, "Verifier", lambda: verifier)
+    monkeypatch.setattr(first_use, "chores", lambda *_: ())
+    return found
+
+
+def lines_of(text: str) -> set[str]:
+    """The lines of the output that are a verdict on an implementation, without how long it took."""
+    lines = (line.partition("; its start")[0] for line in text.splitlines())
+    return {line for line in lines if line.partition(":")[0] in {*SERVERS, "idle"}}
+
+
+def test_every_named_implementation_has_a_verdict_line(scene: Scene, capsys: pytest.CaptureFixture[str]) -> None:
+    assert scene.verify(*SERVERS) == Exit.FAILED
+    assert lines_of(capsys.readouterr().out) == LINES
+
+
+@pytest.mark.parametrize("name", SERVERS)
+def test_an_implementation_alone_has_its_verdict_line(
+    scene: Scene, capsys: pytest.CaptureFixture[str], name: str
+) -> None:
+    code = scene.verify(name)
+    assert lines_of(capsys.readouterr().out) == {line for line in LINES if line.startswith(f"{name}:")}
+    assert code == (Exit.OK if name == "good" else Exit.FAILED)
+    assert bool(scene.databases) is (name not in BUILDS)
+
+
+def test_quiet_leaves_out_only_what_passed(scene: Scene, capsys: pytest.CaptureFixture[str]) -> None:
+    scene.verify(*SERVERS, quiet=True)
+    assert lines_of(capsys.readouterr().out) == LINES - {"good: verified"}
+
+
+def test_no_database_is_started_where_nothing_was_built(scene: Scene, capsys: pytest.CaptureFixture[str]) -> None:
+    assert scene.verify(*BUILDS) == Exit.FAILED
+    assert scene.databases == []
+    assert "PostgreSQL" not in capsys.readouterr().err
+
+
+def test_one_database_serves_all_that_were_built(scene: Scene) -> None:
+    scene.verify("good", "broken", "wrong")
+    assert len(scene.databases) == 1
+
+
+def test_json_has_a_verdict_on_each_implementation(scene: Scene, capsys: pytest.CaptureFixture[str]) -> None:
+    scene.verify(*SERVERS, verdict_format="json")
+    found = {each["name"]: each for each in json.loads(capsys.readouterr().out)["implementations"]}
+    told = {name: each["verdict"] for name, each in found.items()}
+    assert told == {
+        "good": "verified",
+        "wrong": "failed",
+        "mute": "not started",
+        "broken": "build failed",
+        "lacking": "skipped",
+    }
+    assert "main.c:3: error" in found["broken"]["reason"]
+
+
+def test_github_annotates_the_configuration_of_what_was_not_built(
+    scene: Scene, capsys: pytest.CaptureFixture[str]
+) -> None:
+    scene.verify(*SERVERS, verdict_format="github")
+    out = capsys.readouterr().out
+    assert lines_of(out) == LINES
+    errors = [line for line in out.splitlines() if line.startswith("::error")]
+    (broken,) = (line for line in errors if "main.c:3: error" in line)
+    assert "title=broken%3A build failed::" in broken
+    assert not any(line.startswith("::error title=tfb::") for line in errors)  # each cause once
+
+
+def test_junit_has_an_error_where_nothing_was_built(scene: Scene, capsys: pytest.CaptureFixture[str]) -> None:
+    scene.verify(*SERVERS, verdict_format="junit")
+    root = ElementTree.fromstring(capsys.readouterr().out)  # noqa: S314 - written a moment ago
+    (suite,) = (each for each in root if each.get("name") == "implementations")
+    cases = {case.get("name"): case for case in suite}
+    assert {case.findtext("system-out") for case in suite} == LINES
+    assert {name for name, case in cases.items() if case.find("error") is not None} == {"broken", "lacking", "mute"}
+    assert len(list(root.iter("error"))) == 3  # none of them twice
+    assert suite.get("errors") == "3"
+
+
+@pytest.mark.parametrize("form", ["text", "json", "github", "junit"])
+def test_what_lacks_the_test_types_is_named_as_skipped(
+    scene: Scene, capsys: pytest.CaptureFixture[str], form: str
+) -> None:
+    scene.fake._write()
+    home = scene.fake.folder / "frameworks" / "Fake" / "idle"
+    home.mkdir()
+    entry = {"language": "Fake", "db_url": "/db"}
+    document = {"framework": "idle", "tests": [{"default": entry}]}
+    (home / "benchmark_config.json").write_text(json.dumps(document))
+    assert scene.verify("good", "idle", verdict_format=form) == Exit.OK
+    out = capsys.readouterr().out
+    assert "idle" in out
+    assert "declares none of the selected test types" in out
+
+
+def test_a_server_that_ends_is_told_in_its_verdict(
+    scene: Scene, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real: Callable[..., Any] = FakeVerifier.check
+
+    def check(self: FakeVerifier, server: Any, *asked: Any, **named: Any) -> Any:
+        server.meter.dead = True
+        return real(self, server, *asked, **named)
+
+    monkeypatch.setattr(FakeVerifier, "check", check)
+    assert scene.verify("good") == Exit.FAILED
+    (line,) = lines_of(capsys.readouterr().out)
+    assert line.startswith("good: failed: while json was verified: good: the server ended")
+
+
+def test_watching_starts_the_database_once_a_build_passes(
+    scene: Scene, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[Sequence[Database]] = []
+
+    def changed(settings: Any, plan: Any, _: Any) -> Any:
+        seen.append([*scene.databases])
+        if len(seen) == 2:
+            raise TfbError("enough")
+        monkeypatch.setitem(BUILDS, "broken", Build(status="ok"))
+        return plan
+
+    monkeypatch.setattr(modes, "_changed", changed)
+    with pytest.raises(TfbError, match="enough"):
+        scene.verify("broken", watch=True)
+    assert [len(each) for each in seen] == [0, 1]
+    assert lines_of(capsys.readouterr().out) == {
+        "broken: build failed: make failed (exit status 2)",
+        "broken: verified",
+    }
