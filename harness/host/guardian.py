@@ -217,8 +217,14 @@ class Guardian:
     def _start(self, request: dict[str, Any], files: list[int]) -> None:
         """Fork a child and report its pid, or why it could not become the program."""
         *streams, pipe = files
-        reader, writer = os.pipe2(os.O_CLOEXEC)
-        pid = os.fork()
+        try:
+            reader, writer = os.pipe2(os.O_CLOEXEC)
+            pid = os.fork()
+        except OSError as error:  # no memory, or too many processes or files
+            _say(pipe, b"E%d\n" % (error.errno or errno.EAGAIN))
+            for descriptor in files:
+                os.close(descriptor)
+            return
         if pid == 0:
             reason = errno.EINVAL
             try:
@@ -384,6 +390,9 @@ def main(control: int, ledger: str, owner: str, home: str) -> None:
     """Serve one tfb process; if it was killed, end its children and let ``host.leftovers`` remove its folders."""
     for each in IGNORED:
         signal.signal(each, signal.SIG_IGN)
+    os.set_inheritable(control, False)  # otherwise every child could give orders
+    most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))  # each child has a pipe here
     _libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     guardian = Guardian(socket.socket(fileno=control), ledger)
     if guardian.serve():

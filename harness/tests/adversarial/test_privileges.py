@@ -15,6 +15,7 @@ import pytest
 
 from harness.host import accounts, guardian, process
 from harness.host.process import Child, running
+from harness.paths import REPOSITORY
 from harness.runtime.local import LocalRuntime
 from harness.tests.doubles.implementations import implementation
 from harness.tests.scene import script
@@ -209,6 +210,34 @@ def test_an_isolated_server_may_do_as_it_likes_with_its_own(tmp_path: Path) -> N
             time.sleep(0.02)
     assert (tmp_path / "out").read_text() == "-15\n"
     assert child.poll() == -signal.SIGTERM
+
+
+def test_a_child_inherits_no_file_but_its_streams() -> None:
+    """An open socket to the guardian would let a server start programs as root."""
+    with running(Child(["sleep", "60"])), Path(__file__).open() as file:
+        os.set_inheritable(file.fileno(), True)
+        done = process.run(["ls", "-l", "/proc/self/fd"], seconds=20)
+    listed = re.findall(r" (\d+) -> (\S+)", done.stdout)
+    assert [number for number, target in listed if not target.startswith("/proc/")] == ["0", "1", "2"], done.stdout
+
+
+def test_a_machine_without_room_for_processes_is_named() -> None:
+    """The guardian survives a fork that fails."""
+    code = (
+        "import os, resource\nfrom harness.errors import TfbError\nfrom harness.host import process, spawn\n"
+        "process.run(['true'], seconds=20)\nlimit = resource.RLIMIT_NPROC\n"
+        "old = resource.prlimit(spawn.guardian_pid(), limit)\n"
+        "resource.prlimit(spawn.guardian_pid(), limit, (0, old[1]))\n"
+        "try: process.run(['true'], seconds=20)\nexcept TfbError as error: print(error)\n"
+        "resource.prlimit(spawn.guardian_pid(), limit, old)\nprint(process.run(['true'], seconds=20).status)"
+    )
+    someone = process.Account(name="", uid=60572, gid=60572, rights=(accounts.READS,))
+    account = someone if os.geteuid() == 0 else None  # no limit holds for root
+    with tempfile.TemporaryDirectory() as place:
+        os.chown(place, *((60572, 60572) if account else (-1, -1)))
+        env = {"PATH": "/usr/bin:/bin", "PYTHONPATH": str(REPOSITORY), "TMPDIR": place}
+        done = process.run([sys.executable, "-c", code], seconds=60, env=env, account=account)
+    assert done.stdout.splitlines() == ["true: cannot be run: Resource temporarily unavailable", "0"]
 
 
 def test_only_known_capabilities_can_be_kept() -> None:
