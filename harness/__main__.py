@@ -1,6 +1,7 @@
 """Runs the command line, ``python -m harness``, in a process of its own: no child of it outlives it."""
 
 import os
+import site
 import sys
 
 # Before any other import: modules of the current folder, or of the caller's PYTHONPATH, are not tfb's. ./tfb starts
@@ -9,7 +10,8 @@ _home = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))  # noqa: PT
 if not sys.flags.safe_path and sys.path and os.path.realpath(sys.path[0]) == os.path.realpath("") != _home:
     del sys.path[0]
 if _theirs := os.environ.get("PYTHONPATH"):  # an empty folder in it is the current one
-    _foreign = {os.path.realpath(folder) for folder in _theirs.split(os.pathsep)} - {_home}
+    _own = {_home, *map(os.path.realpath, site.getsitepackages())}
+    _foreign = {os.path.realpath(folder) for folder in _theirs.split(os.pathsep)} - _own
     sys.path[:] = [folder for folder in sys.path if os.path.realpath(folder) not in _foreign]
 
 from typing import Any  # noqa: E402
