@@ -61,7 +61,7 @@ class Spawned:
         self.pid, self.stdin, self.stdout = pid, stdin, stdout
         self._report, self._pidfd = report, pidfd  # the guardian writes the exit status to the first
         self._status: int | None = None
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  # a signal handler may poll while this thread does
 
     def poll(self) -> int | None:
         """Return the exit status (negative: the signal), or None while it runs."""
@@ -69,6 +69,9 @@ class Spawned:
             if self._status is None and self._report >= 0 and select.select([self._report], [], [], 0)[0]:
                 line = os.read(self._report, 100)
                 self._status = int(line[1:]) if line else self._own_status()
+                if line:  # now the guardian waits for the zombie
+                    os.close(self._report)
+                    self._report = -1
             return self._status
 
     def _own_status(self) -> int | None:
@@ -83,7 +86,8 @@ class Spawned:
         """Wait at most that long; return the exit status or None."""
         if self.poll() is None:
             select.select([self._pidfd], [], [], max(0.0, seconds))  # readable once it has exited
-            select.select([self._report], [], [], END_SECONDS if self._exited() else 0.0)
+            if self._exited() and (report := self._report) >= 0:
+                select.select([report], [], [], END_SECONDS)  # the status follows
         return self.poll()
 
     def _exited(self) -> bool:
@@ -182,7 +186,7 @@ def spawn(
             passed.close()
             line = _line(report)
             pid = _pid(line)
-            # If the program has exited, it stays a zombie until close(): the pid cannot be reused yet.
+            # If the program has exited, it stays a zombie until poll() or close(): the pid cannot be reused yet.
             return Spawned(pid=pid, stdin=own_in, stdout=own_out, report=report, pidfd=os.pidfd_open(pid))
         except OSError:
             os.close(report)
@@ -239,7 +243,7 @@ def _request(order: Order) -> dict[str, object]:
     return {
         "command": [_text(word) for word in order.command],
         "env": {_text(key): _text(value) for key, value in order.env.items()},
-        "cwd": _text(str((order.cwd or Path()).absolute())),
+        "cwd": _text(str(order.cwd.absolute() if order.cwd else _current_folder())),
         "cpus": list(order.cpus or ()),
         "nofile": resource.getrlimit(resource.RLIMIT_NOFILE),
         "uid": account.uid if account else None,
@@ -249,6 +253,13 @@ def _request(order: Order) -> dict[str, object]:
         "isolated": order.isolated,
         "postmaster": order.postmaster,
     }
+
+
+def _current_folder() -> str:
+    try:
+        return str(Path.cwd())
+    except FileNotFoundError:  # it has been removed
+        return "/"
 
 
 def _text(word: str) -> str:
