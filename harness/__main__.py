@@ -1,16 +1,22 @@
 """Runs the command line, ``python -m harness``, in a process of its own: no child of it outlives it."""
 
 import os
+import site
 import sys
 
 # Before any other import: modules of the current folder, or of the caller's PYTHONPATH, are not tfb's. ./tfb starts
 # Python so that neither is searched, but an installed tfb, or ``python -m harness``, may have them first.
 _home = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))  # noqa: PTH120 - pathlib is not imported yet
-if not sys.flags.safe_path and sys.path and os.path.realpath(sys.path[0]) == os.path.realpath("") != _home:
+try:
+    _here = os.path.realpath("")
+except FileNotFoundError:  # the current folder has been removed
+    _here = ""
+if not sys.flags.safe_path and sys.path and sys.path[0] in ("", _here) and _here != _home:
     del sys.path[0]
-if _theirs := os.environ.get("PYTHONPATH"):  # an empty folder in it is the current one
-    _foreign = {os.path.realpath(folder) for folder in _theirs.split(os.pathsep)} - {_home}
-    sys.path[:] = [folder for folder in sys.path if os.path.realpath(folder) not in _foreign]
+if _theirs := os.environ.get("PYTHONPATH"):
+    _own = {_home, *map(os.path.realpath, site.getsitepackages())}
+    _foreign = {os.path.realpath(folder) if folder else _here for folder in _theirs.split(os.pathsep)} - _own
+    sys.path[:] = [folder for folder in sys.path if (os.path.realpath(folder) if folder else _here) not in _foreign]
 
 from typing import Any  # noqa: E402
 

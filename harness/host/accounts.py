@@ -1,6 +1,6 @@
-"""The accounts of servers where tfb is root: a uid for each implementation, which no other program has.
+"""Allocates a uid for each implementation if tfb runs as root; no other program uses these uids.
 
-A server can neither signal, trace nor read another one, and ``tfb clean`` finds all processes of a killed run by uid.
+Servers can neither signal nor trace each other, and ``tfb clean`` finds all processes of a killed run by uid.
 """
 
 import atexit
@@ -19,15 +19,15 @@ from harness.host import ownership, process
 from harness.host.process import Account
 from harness.paths import state_folder
 
-# No account has these numbers: systemd leaves them free between its users of home and its dynamic users.
+# systemd leaves this range unused, between the users of systemd-homed and dynamic users.
 UIDS = range(60578, 61184)
-LOCKS = Path("/run/tfb")  # a file for each number in use, which holds its owner; root's alone
-READS = "dac_read_search"  # reads and enters what root may: toolchains and builds lie in root's folders
-CACHE = ".cache"  # of a home: a server's own, never root's
+LOCKS = Path("/run/tfb")  # a locked file per allocated number, containing the owner; only root may enter
+READS = "dac_read_search"  # to read toolchains and builds in root's folders
+CACHE = ".cache"  # in a home: not shared with root
 
 
 class Pool:
-    """The accounts of one run's servers: each implementation keeps its uid, so that it finds its own files again."""
+    """The accounts of a run's servers: an implementation keeps its uid, so that it can access its earlier files."""
 
     def __init__(self, rights: tuple[str, ...]) -> None:
         self.rights = rights
@@ -36,7 +36,7 @@ class Pool:
 
     @contextmanager
     def account(self, name: str) -> Iterator[Account]:
-        """Lend an account to a server of an implementation; a second server at the same time gets another one."""
+        """Lend an account to a server; two servers of an implementation that run together get different accounts."""
         known = self._of.setdefault(name, [])
         account = next((each for each in known if each.uid not in self._used), None)
         if account is None:
@@ -51,7 +51,7 @@ class Pool:
 
 
 def of_servers(port: int | None) -> Pool | None:
-    """Return the accounts of servers that listen on this port, whose only right is to read; None if tfb is not root."""
+    """Return the accounts for servers that listen on this port, or None if tfb is not root."""
     if os.geteuid() != 0:
         return None
     return Pool((READS, "net_bind_service") if port is not None and port < 1024 else (READS,))
@@ -59,14 +59,14 @@ def of_servers(port: int | None) -> Pool | None:
 
 @cache
 def group() -> int:
-    """Return the group of this tfb process's servers: for folders that they may enter and other accounts may not."""
+    """Return the group of this tfb process's servers; it gives them access to shared scratch folders."""
     return claim()
 
 
 def claim() -> int:
-    """Take a number that no account, no process and no other tfb uses, until this process ends.
+    """Allocate a number that no account, process or other tfb uses, until this process exits.
 
-    Raises EnvironmentLacksError if there is none.
+    Raises EnvironmentLacksError if all numbers are in use.
     """
     busy = _uids_of_processes()
     first = os.getpid() % len(UIDS)
@@ -77,7 +77,7 @@ def claim() -> int:
 
 
 def claimed() -> Iterator[tuple[int, str]]:
-    """Yield the numbers that some tfb has taken, with their owners; also those of owners that have been killed."""
+    """Yield all allocated numbers with their owners, including killed owners."""
     for folder in _folders():
         with suppress(OSError):
             for file in sorted(folder.iterdir()):
@@ -86,11 +86,11 @@ def claimed() -> Iterator[tuple[int, str]]:
 
 
 def _folders() -> tuple[Path, ...]:
-    return (LOCKS, state_folder() / "uids")  # the second where /run cannot be written to
+    return (LOCKS, state_folder() / "uids")  # the second if /run is not writable
 
 
 def _locked(uid: int) -> bool:
-    """Lock the file of a number, and write this process into it."""
+    """Lock the file of a number, and write this process's identity to it."""
     file = os.open(_lock_folder() / str(uid), os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -99,7 +99,7 @@ def _locked(uid: int) -> bool:
         return False
     os.ftruncate(file, 0)
     os.write(file, ownership.me().encode())
-    atexit.register(os.ftruncate, file, 0)  # the file stays open, and with it the lock, as long as this process lives
+    atexit.register(os.ftruncate, file, 0)  # file and lock stay open until exit
     return True
 
 
@@ -134,7 +134,7 @@ def _uids_of_processes() -> set[int]:
 
 
 def name_of(pool: Pool | None) -> str:
-    """Return what records say of an account; None is that of the harness."""
+    """Return the description of the accounts for records; None: the account of the harness."""
     if pool is not None:
         return f"a uid for each implementation ({', '.join(pool.rights)})"
     try:
@@ -144,9 +144,9 @@ def name_of(pool: Pool | None) -> str:
 
 
 def share(folder: Path, *, listed: bool = True) -> None:
-    """Let this process's servers, and no other account, enter a folder of root's; ``listed``: and see its names."""
+    """Let this process's servers enter a scratch folder of root; ``listed``: also let them list it."""
     if os.geteuid() == 0:
-        with suppress(OSError):  # a container's root may not change groups: its servers are root as well
+        with suppress(OSError):  # root in some containers cannot change groups: servers run as root, too
             os.chown(folder, -1, group())
             folder.chmod(0o750 if listed else 0o710)
 
@@ -155,21 +155,21 @@ def share(folder: Path, *, listed: bool = True) -> None:
 def home(account: Account | None) -> Iterator[dict[str, str]]:
     """Make a home for a server's account, and yield the variables that name it.
 
-    It shows what root's home holds, where toolchains look for what root installed, and may be written to: GraalVM's
-    languages unpack their libraries there, and would be interpreted if they could not.
+    It contains links to the entries of root's home, where toolchains look for installed files. It is writable, because
+    GraalVM's languages unpack libraries there and would be interpreted otherwise.
     """
     if account is None:
         yield {}
         return
     with ownership.scratch("home") as folder:
-        # Entered without a right of root's: GraalVM asks for the way to its files without it.
+        # GraalVM checks access to its files without CAP_DAC_READ_SEARCH.
         share(folder, listed=False)
         own = folder / "home"
         (own / CACHE).mkdir(parents=True)
         for path in (own, own / CACHE):
             path.chmod(0o700)
             os.chown(path, account.uid, account.gid)
-        with suppress(OSError):  # no home, or one that cannot be read, has nothing to show
+        with suppress(OSError):  # root's home is missing or unreadable
             for entry in Path.home().iterdir():
                 if entry.name != CACHE:
                     (own / entry.name).symlink_to(entry)
@@ -177,7 +177,7 @@ def home(account: Account | None) -> Iterator[dict[str, str]]:
 
 
 def obstacle() -> str:
-    """Return why this root can give no server such an account (a container's often cannot); empty where it can."""
+    """Return why servers cannot have accounts of their own (in a container, for example); empty if they can."""
     try:
         process.run(["true"], seconds=10, account=Account(name="", uid=UIDS[0], gid=UIDS[0], rights=(READS,)))
         group()

@@ -1,25 +1,24 @@
-"""The environments of the programs that tfb starts: what of the caller's variables each of them gets.
+"""Decides which of the caller's environment variables builds and servers receive.
 
-The caller's environment holds secrets (``GITHUB_TOKEN``, ``AWS_SECRET_ACCESS_KEY``), and builds and servers are other
-people's code. They get the variables that are listed here, and those that the caller names in ``TFB_PASS_ENV``.
+The caller's environment contains secrets (``GITHUB_TOKEN``, ``AWS_SECRET_ACCESS_KEY``), and builds and servers run
+third-party code. They receive the variables listed here, and those that the caller names in ``TFB_PASS_ENV``.
 """
 
 import os
 import re
 from collections.abc import Mapping
-from pathlib import Path
 
 PASS = "TFB_PASS_ENV"  # noqa: S105 - further names, separated by commas, for builds and servers
 SYSTEM_PATH = ("/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin")
-# Python variables that decide what is imported or run; the others, such as PYTHONUTF8, are the caller's choice.
+# Python variables that choose imported code. PYTHONUTF8 and similar variables are harmless.
 STEERS_PYTHON = (
     *("PYTHONPATH", "PYTHONHOME", "PYTHONSTARTUP", "PYTHONINSPECT", "PYTHONUSERBASE", "PYTHONPLATLIBDIR"),
     *("PYTHONBREAKPOINT", "PYTHONEXECUTABLE", "PYTHONWARNINGS", "PYTHONCASEOK", "PYTHONOPTIMIZE", "PYTHON_PRESITE"),
 )
 FOR_SERVERS = re.compile(
     r"PATH|HOME|USER|LOGNAME|SHELL|TERM|TZ|TZDIR|TMPDIR|LANG|LANGUAGE|LC_\w+|LD_LIBRARY_PATH"
-    r"|SSL_CERT_(FILE|DIR)|NODE_EXTRA_CA_CERTS"  # certificates of authorities
-    # Where toolchains and their runtimes lie.
+    r"|SSL_CERT_(FILE|DIR)|NODE_EXTRA_CA_CERTS"  # certificate authorities
+    # Installation folders of toolchains.
     r"|JAVA_HOME|GRAALVM_HOME|CARGO_HOME|RUSTUP_(HOME|TOOLCHAIN)|GOROOT|GOPATH|PYENV_(ROOT|VERSION)|NVM_(DIR|BIN)"
     r"|RBENV_(ROOT|VERSION)|GEM_(HOME|PATH)|SDKMAN_DIR|ASDF_\w*DIR|DOTNET_ROOT|MIX_HOME|HEX_HOME|COMPOSER_HOME"
 )
@@ -27,7 +26,7 @@ FOR_BUILDS = re.compile(
     # Proxies and certificates.
     r"(https?|ftp|no|all)_proxy|(HTTPS?|FTP|NO|ALL)_PROXY|(CURL|REQUESTS)_CA_BUNDLE|GIT_SSL_CA(INFO|PATH)"
     r"|NIX_SSL_CERT_FILE|CARGO_HTTP_(CAINFO|PROXY)|DENO_CERT"
-    # Registries, mirrors and caches. Variables with credentials, such as CARGO_REGISTRY_TOKEN, are not among them.
+    # Registries, mirrors and caches, without credentials such as CARGO_REGISTRY_TOKEN.
     r"|(npm_config|NPM_CONFIG)_(registry|REGISTRY|cafile|CAFILE|cache|CACHE|proxy|PROXY|https_proxy|HTTPS_PROXY"
     r"|noproxy|NOPROXY|strict_ssl|STRICT_SSL|userconfig|USERCONFIG)|YARN_(REGISTRY|CACHE_FOLDER)|COREPACK_\w+"
     r"|PIP_(INDEX_URL|EXTRA_INDEX_URL|FIND_LINKS|NO_INDEX|TRUSTED_HOST|CERT|PROXY|CONFIG_FILE|CACHE_DIR"
@@ -42,35 +41,32 @@ FOR_BUILDS = re.compile(
 
 
 def for_servers() -> dict[str, str]:
-    """Return the caller's variables that a server gets: places and language, and nothing that could be a secret."""
+    """Return the caller's variables for a server: folders, language and certificate authorities."""
     return _chosen(FOR_SERVERS)
 
 
 def for_builds() -> dict[str, str]:
-    """Return the caller's variables that a build gets: those of servers, proxies, registries and compilers."""
+    """Return the caller's variables for a build: also proxies, registries and compiler settings."""
     return _chosen(re.compile(f"{FOR_SERVERS.pattern}|{FOR_BUILDS.pattern}"))
 
 
 def of_helpers() -> dict[str, str]:
-    """Return the environment of tfb's own programs that run before privileges are dropped."""
-    kept = ("TMPDIR", "LD_LIBRARY_PATH", "LANG")  # some Pythons find their library by the second
+    """Return the environment of the guardian, which drops privileges for children."""
+    kept = ("TMPDIR", "LD_LIBRARY_PATH", "LANG")  # some Python installations need LD_LIBRARY_PATH
     return {"PATH": os.pathsep.join(SYSTEM_PATH), **{name: os.environ[name] for name in kept if name in os.environ}}
 
 
 def secure() -> None:
-    """Remove from this process's environment what would have it, or its children, run files of the current folder."""
+    """Change this process's environment so that neither it nor its children run files of the current folder."""
     for name in STEERS_PYTHON:
         os.environ.pop(name, None)
     os.environ["PYTHONSAFEPATH"] = "1"
     os.environ["PATH"] = absolute(os.environ.get("PATH", os.defpath))
 
 
-def absolute(path: str, below: Path | None = None) -> str:
-    """Return a search path without relative folders, or with them taken ``below`` a folder."""
-    folders = path.split(os.pathsep)
-    if below is not None:
-        folders = [os.path.join(below, folder) for folder in folders]  # noqa: PTH118 - an absolute one stays
-    return os.pathsep.join(folder for folder in folders if os.path.isabs(folder))  # noqa: PTH117
+def absolute(path: str) -> str:
+    """Return a search path without relative folders."""
+    return os.pathsep.join(folder for folder in path.split(os.pathsep) if os.path.isabs(folder))  # noqa: PTH117
 
 
 def _chosen(names: re.Pattern[str]) -> dict[str, str]:

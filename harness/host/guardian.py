@@ -1,10 +1,10 @@
 """The guardian: a small process that starts every child of tfb, and ends all of them when tfb is killed.
 
 ``host.spawn`` runs this file as ``python -I -S guardian.py SOCKET LEDGER OWNER HOME``. It imports only the standard
-library, has one thread, and its own environment holds nothing from a service. A child is therefore forked safely, loses
-its privileges first, and only then receives its environment.
+library, has one thread, and never sees a service's environment. So it can fork safely, and a child drops its privileges
+before it receives an environment.
 
-The guardian is a subreaper: a descendant whose parent has exited becomes its child, whatever it calls itself. The
+The guardian is a subreaper: if the parent of a descendant exits, the descendant becomes the guardian's child. The
 ledger lists all descendants, so that ``tfb clean`` finds them if the guardian is killed together with tfb.
 """
 
@@ -24,9 +24,9 @@ import time
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-SHUTDOWN_SECONDS = 5.0  # what PostgreSQL's immediate shutdown may take
+SHUTDOWN_SECONDS = 5.0  # limit for PostgreSQL's immediate shutdown
 LEDGER_SECONDS = 3.0  # between two lists of the descendants
-SWEEPS = 40  # looks at an account whose processes have been killed and may not yet be gone
+SWEEPS = 40  # attempts to kill all processes of an account
 HEADER = 4  # bytes of a request's length
 FILES = 4  # sent with a request: stdin, stdout, stderr, and the pipe that reports the pid and the exit status
 BYE = b"bye"
@@ -38,7 +38,7 @@ _AMBIENT_RAISE, _AMBIENT_CLEAR = 2, 4
 _CAPABILITY_VERSION_3 = 0x20080522
 _LANDLOCK_CREATE, _LANDLOCK_ALLOW, _LANDLOCK_RESTRICT = 444, 445, 446  # system calls, the same on every architecture
 _LANDLOCK_VERSION, _PATH_BENEATH, _SCOPE_SIGNAL = 1, 1, 2
-_REFER = 1 << 13  # to rename and link between folders: a domain that handles any access to files denies it by default
+_REFER = 1 << 13  # to rename and link between folders; by default a domain that handles file access denies it
 _REFER_SINCE, _SIGNALS_SINCE = 2, 6  # versions of Landlock's interface: Linux 5.19 and 6.12
 
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -90,10 +90,10 @@ def become(uid: int, gid: int, rights: list[int]) -> None:
 
 
 def isolate() -> bool:
-    """Enter a Landlock domain; return whether the kernel has Landlock.
+    """Enter a Landlock domain; return whether the kernel supports Landlock.
 
-    A process of the domain cannot trace a process outside of it, nor read its memory or environment. From Linux 6.12 on
-    it cannot send one a signal either. Access to files stays as it is.
+    A process in the domain cannot trace processes outside, nor read their memory or environment. From Linux 6.12 on it
+    cannot signal them either. Access to files does not change.
     """
     version = _libc.syscall(_LANDLOCK_CREATE, None, 0, _LANDLOCK_VERSION)
     if version < _REFER_SINCE:
@@ -137,14 +137,14 @@ def _bytes(text: str) -> bytes:
 
 
 class Guardian:
-    """The children of one tfb process, and what is known of each."""
+    """The children of a tfb process, with their status pipes and accounts."""
 
     def __init__(self, control: socket.socket, ledger: str) -> None:
         self._control, self._ledger = control, ledger
         self._pipes: dict[int, int] = {}  # pid -> where its exit status is reported
-        self._reported: set[int] = set()  # zombies that keep their number until tfb closes the pipe
+        self._reported: set[int] = set()  # zombies that keep their pid until tfb closes the pipe
         self._postmasters: set[int] = set()
-        self._uids: set[int] = set()  # of servers, each used for nothing else
+        self._uids: set[int] = set()  # uids used only by servers
         self._listed: set[tuple[int, str]] = set()
         self._poll = select.poll()
 
@@ -173,7 +173,7 @@ class Guardian:
                 listed_at = time.monotonic()
 
     def _receive(self) -> tuple[bytes, list[int]] | None:
-        """Return the next request and its files; None once tfb has closed the socket."""
+        """Return the next request and its files, or None if tfb has closed the socket."""
         size = array.array("i").itemsize
         try:
             header, sent, _, _ = self._control.recvmsg(HEADER, socket.CMSG_SPACE(FILES * size), socket.MSG_CMSG_CLOEXEC)
@@ -188,7 +188,7 @@ class Guardian:
         return (body, list(files)) if body else None
 
     def _exactly(self, count: int) -> bytes:
-        """Read that many bytes; none if tfb is gone before."""
+        """Read ``count`` bytes; return no bytes if tfb exits first."""
         parts = bytearray()
         while len(parts) < count:
             more = self._control.recv(count - len(parts))
@@ -198,7 +198,7 @@ class Guardian:
         return bytes(parts)
 
     def _answer(self, request: dict[str, Any], files: list[int]) -> None:
-        """Start a program, or end all of an account."""
+        """Start a program, or kill all processes of an account."""
         if "sweep" not in request:
             self._start(request, files)
             return
@@ -217,8 +217,14 @@ class Guardian:
     def _start(self, request: dict[str, Any], files: list[int]) -> None:
         """Fork a child and report its pid, or why it could not become the program."""
         *streams, pipe = files
-        reader, writer = os.pipe2(os.O_CLOEXEC)
-        pid = os.fork()
+        try:
+            reader, writer = os.pipe2(os.O_CLOEXEC)
+            pid = os.fork()
+        except OSError as error:  # no memory, or too many processes or files
+            _say(pipe, b"E%d\n" % (error.errno or errno.EAGAIN))
+            for descriptor in files:
+                os.close(descriptor)
+            return
         if pid == 0:
             reason = errno.EINVAL
             try:
@@ -238,7 +244,7 @@ class Guardian:
             os.close(pipe)
             return
         self._pipes[pid] = pipe
-        self._poll.register(pipe, 0)  # an error tells that tfb has closed the other end
+        self._poll.register(pipe, 0)  # POLLERR: tfb has closed the other end
         if request["postmaster"]:
             self._postmasters.add(pid)
         if request["own_uid"]:
@@ -259,7 +265,7 @@ class Guardian:
                     os.waitpid(pid, os.WNOHANG)
 
     def _release(self, ready: dict[int, int]) -> None:
-        """Wait for the children whose status tfb has taken; until then their pid belongs to nobody else."""
+        """Wait for the children whose status tfb has read; until then their pids cannot be reused."""
         for pid, pipe in list(self._pipes.items()):
             if ready.get(pipe, 0):
                 del self._pipes[pid]
@@ -271,7 +277,7 @@ class Guardian:
                     self._postmasters.discard(pid)
 
     def _list(self) -> None:
-        """Write the descendants down, a line each: pid and start."""
+        """Write the descendants to the ledger, one line per process: pid and start time."""
         found = {(pid, start) for pid, start in descendants(os.getpid())}
         if found == self._listed:
             return
@@ -284,7 +290,7 @@ class Guardian:
             self._listed = found
 
     def end_all(self) -> None:
-        """Kill every descendant; PostgreSQL by its immediate shutdown, which removes its shared memory."""
+        """Kill every descendant; use PostgreSQL's immediate shutdown, so that it removes shared memory."""
         for pid in self._postmasters:
             _kill(pid, signal.SIGQUIT)
         patience = time.monotonic() + (SHUTDOWN_SECONDS if self._postmasters else 0.0)
@@ -308,7 +314,7 @@ class Guardian:
 
 
 def _say(pipe: int, line: bytes) -> None:
-    with contextlib.suppress(OSError):  # tfb has closed it, or is gone
+    with contextlib.suppress(OSError):  # tfb has closed the pipe, or has exited
         os.write(pipe, line)
 
 
@@ -318,10 +324,10 @@ def _kill(pid: int, number: signal.Signals) -> None:
 
 
 def kill_account(uid: int) -> bool:
-    """Kill all processes of an account that servers alone use, in one step: none can fork away.
+    """Kill all processes of an account that only servers use; return whether there was a process.
 
-    A child that has become the account sends the signal, since only then ``kill(-1)`` reaches its processes and no
-    others. Returns whether there was a process.
+    The kernel signals all of them in one step, so that a process cannot escape by forking. A child changes to the
+    account and calls ``kill(-1)``, which then reaches only processes of this account.
     """
     if uid <= 0 or os.geteuid() != 0:
         return False
@@ -341,7 +347,7 @@ def kill_account(uid: int) -> bool:
 
 
 def children(pid: int) -> list[int]:
-    """Return the children of a process's main thread; none if the kernel does not list them."""
+    """Return the children of a process's main thread; an empty list if the kernel cannot list children."""
     try:
         with open(f"/proc/{pid}/task/{pid}/children", encoding="ascii") as file:  # noqa: PTH123
             return [int(word) for word in file.read().split()]
@@ -350,7 +356,7 @@ def children(pid: int) -> list[int]:
 
 
 def table() -> dict[int, tuple[int, str]]:
-    """Return parent and start of every process that has not exited."""
+    """Return parent and start time of every process that has not exited, by pid."""
     found = {}
     for name in os.listdir("/proc"):  # noqa: PTH208
         if name.isdecimal():
@@ -362,7 +368,7 @@ def table() -> dict[int, tuple[int, str]]:
 
 
 def descendants(pid: int) -> Iterator[tuple[int, str]]:
-    """Yield pid and start of every descendant of a process."""
+    """Yield pid and start time of every descendant of a process."""
     known = table()
     for each in _below([pid], known):
         yield each, known[each][1]
@@ -381,9 +387,12 @@ def _below(roots: Iterable[int], known: dict[int, tuple[int, str]] | None = None
 
 
 def main(control: int, ledger: str, owner: str, home: str) -> None:
-    """Serve one tfb process; if it was killed, end its children and let ``host.leftovers`` remove its folders."""
+    """Serve a tfb process; if tfb is killed, kill the children and let ``host.leftovers`` remove the folders."""
     for each in IGNORED:
         signal.signal(each, signal.SIG_IGN)
+    os.set_inheritable(control, False)  # otherwise every child could give orders
+    most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))  # each child has a pipe here
     _libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     guardian = Guardian(socket.socket(fileno=control), ledger)
     if guardian.serve():

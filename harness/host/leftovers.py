@@ -16,11 +16,12 @@ from pathlib import Path
 
 import psutil
 
-from harness.host import accounts, ownership, process, spawn
+from harness.host import accounts, guardian, ownership, process, spawn
 from harness.plain_text import printable
 from harness.records.remove_tree import remove_tree
 
 LEDGER_BYTES = 1 << 20
+LOOKS = 5
 ROUNDS = 10  # of looking for what was being started meanwhile
 UNMARKED_SECONDS = 60.0  # a younger folder's maker may not have written its mark into it
 
@@ -56,15 +57,34 @@ def remove(found: Sequence[Leftover]) -> tuple[str, ...]:
 
 def _processes(of: str | None = None) -> Iterator[Leftover]:
     """Yield the processes of an owner, or of all dead ones: by uid, by pid and start, or by mark."""
-    recorded, uids = set(_listed(of)), {uid for uid, owner in accounts.claimed() if _gone(owner, of)}
+    yield from _accounts(of)
+    recorded = set(_listed(of))
     for candidate in psutil.process_iter():
         with contextlib.suppress(psutil.Error, OSError):
-            known = os.geteuid() == 0 and candidate.uids().real in uids
-            known = known or (str(candidate.pid), ownership.start_of(candidate.pid)) in recorded
-            known = known or _marked(candidate, of)
+            known = (str(candidate.pid), ownership.start_of(candidate.pid)) in recorded or _marked(candidate, of)
             if known and candidate.pid != os.getpid() and candidate.status() != psutil.STATUS_ZOMBIE:
                 name = printable(f"{candidate.name()} (pid {candidate.pid})")
                 yield Leftover(kind="process", name=name, certain=True, remove=partial(_end, candidate))
+
+
+def _accounts(of: str | None) -> Iterator[Leftover]:
+    """Yield the accounts of an owner's servers that still have processes, each as a whole: none can fork away."""
+    uids = {uid for uid, owner in accounts.claimed() if _gone(owner, of)} if os.geteuid() == 0 else set()
+    for _ in range(LOOKS if uids else 0):  # a process that hands on its work to a child is easily overlooked
+        for candidate in psutil.process_iter():
+            with contextlib.suppress(psutil.Error):
+                uid = candidate.uids().real
+                if uid in uids and candidate.status() != psutil.STATUS_ZOMBIE:
+                    uids.discard(uid)
+                    name = printable(f"{candidate.name()} and all else of uid {uid}")
+                    yield Leftover(kind="process", name=name, certain=True, remove=partial(_end_account, uid))
+
+
+def _end_account(uid: int) -> None:
+    for _ in range(guardian.SWEEPS):
+        if not guardian.kill_account(uid):
+            return
+        time.sleep(0.01)
 
 
 def _gone(owner: str, of: str | None) -> bool:

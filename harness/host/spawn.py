@@ -1,4 +1,4 @@
-"""Starts programs through the guardian, which outlives a killed tfb and then ends all of them."""
+"""Starts programs through the guardian, which kills all of them if tfb is killed."""
 
 import array
 import contextlib
@@ -24,7 +24,7 @@ from harness.host import environment, guardian, ownership
 
 DEVNULL, PIPE, STDOUT = subprocess.DEVNULL, subprocess.PIPE, subprocess.STDOUT
 HOME = Path(harness.__file__).resolve().parent.parent  # what the guardian imports tfb from
-LEDGER = "descendants"  # file of a scratch folder "guardian": the guardian's list, a line each: pid and start
+LEDGER = "descendants"  # file in the guardian's scratch folder: pid and start time of each descendant
 END_SECONDS = 5.0
 _sending = threading.Lock()
 _current: list["_Guardian"] = []  # at most one
@@ -37,13 +37,13 @@ class Account:
     name: str
     uid: int
     gid: int
-    rights: tuple[str, ...] = ()  # capabilities that a child of it keeps, by the kernel's names; it can win no others
-    alone: bool = False  # whether no other program uses it: all of its processes end with the child
+    rights: tuple[str, ...] = ()  # capabilities that its children keep, by the kernel's names; they cannot gain more
+    alone: bool = False  # whether only one server uses the account: its processes all end with the child
 
 
 @dataclass(frozen=True, kw_only=True)
 class Order:
-    """What to start, and how; ``isolated``: it cannot trace or signal processes that it has not started."""
+    """A program to start; ``isolated``: it can trace and signal only processes that it has started."""
 
     command: Sequence[str]
     env: Mapping[str, str]
@@ -55,13 +55,13 @@ class Order:
 
 
 class Spawned:
-    """A started program: a child of the guardian, or of tfb once the guardian is gone."""
+    """A started program: a child of the guardian, or of tfb after the guardian has exited."""
 
     def __init__(self, *, pid: int, stdin: IO[bytes] | None, stdout: IO[bytes] | None, report: int, pidfd: int) -> None:
         self.pid, self.stdin, self.stdout = pid, stdin, stdout
         self._report, self._pidfd = report, pidfd  # the guardian writes the exit status to the first
         self._status: int | None = None
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  # a signal handler may poll while this thread does
 
     def poll(self) -> int | None:
         """Return the exit status (negative: the signal), or None while it runs."""
@@ -69,13 +69,16 @@ class Spawned:
             if self._status is None and self._report >= 0 and select.select([self._report], [], [], 0)[0]:
                 line = os.read(self._report, 100)
                 self._status = int(line[1:]) if line else self._own_status()
+                if line:  # now the guardian waits for the zombie
+                    os.close(self._report)
+                    self._report = -1
             return self._status
 
     def _own_status(self) -> int | None:
-        """Return the exit status of what has become a child of this process."""
+        """Return the exit status of a program that this process has adopted."""
         try:
             pid, status = os.waitpid(self.pid, os.WNOHANG)
-        except ChildProcessError:  # adopted by another process, which alone knows the status
+        except ChildProcessError:  # another process adopted the program and reads the status
             return -signal.SIGKILL if ownership.start_of(self.pid) is None else None
         return os.waitstatus_to_exitcode(status) if pid else None
 
@@ -83,7 +86,8 @@ class Spawned:
         """Wait at most that long; return the exit status or None."""
         if self.poll() is None:
             select.select([self._pidfd], [], [], max(0.0, seconds))  # readable once it has exited
-            select.select([self._report], [], [], END_SECONDS if self._exited() else 0.0)
+            if self._exited() and (report := self._report) >= 0:
+                select.select([report], [], [], END_SECONDS)  # the status follows
         return self.poll()
 
     def _exited(self) -> bool:
@@ -96,7 +100,7 @@ class Spawned:
                 signal.pidfd_send_signal(self._pidfd, number)
 
     def close(self) -> None:
-        """Release what is open; from now on the pid may be another program's."""
+        """Close all descriptors; afterwards the pid may be reused."""
         with self._lock:
             for descriptor in (self._report, self._pidfd):
                 if descriptor >= 0:
@@ -116,7 +120,7 @@ class _Guardian:
         ours, theirs = socket.socketpair()
         words = [str(theirs.fileno()), str(self.folder / LEDGER), ownership.me(), str(HOME)]
         with theirs:
-            # In this session, so that it is not taken for a daemon of a child, and in no group that a terminal signals.
+            # In tfb's session, since other sessions belong to children; in a group that a terminal does not signal.
             self.process = subprocess.Popen(
                 [sys.executable, "-I", "-S", "-X", "utf8", guardian.__file__, *words],
                 cwd="/",
@@ -130,7 +134,7 @@ class _Guardian:
         self.socket = ours
 
     def close(self) -> None:
-        """Tell it that tfb ends in order."""
+        """Announce an orderly end of tfb."""
         with contextlib.suppress(OSError):
             self.socket.sendall(_framed(guardian.BYE))
         self.socket.close()
@@ -146,7 +150,7 @@ def start_guardian() -> None:
 
 
 def guardian_pid() -> int | None:
-    """Return the pid of the guardian, or None if none has been started."""
+    """Return the pid of the guardian, or None before its start."""
     return _current[0].process.pid if _current else None
 
 
@@ -158,7 +162,7 @@ def end_guardian() -> None:
 
 
 def _running() -> _Guardian:
-    if _current and _current[0].process.poll() is not None:  # killed: its children have become those of this process
+    if _current and _current[0].process.poll() is not None:  # killed: this process has adopted its children
         _current.pop().socket.close()
     if not _current:
         _current.append(_Guardian())
@@ -182,7 +186,7 @@ def spawn(
             passed.close()
             line = _line(report)
             pid = _pid(line)
-            # One that has exited stays a zombie until its status has been taken: its pid is not another's.
+            # If the program has exited, it stays a zombie until poll() or close(): the pid cannot be reused yet.
             return Spawned(pid=pid, stdin=own_in, stdout=own_out, report=report, pidfd=os.pidfd_open(pid))
         except OSError:
             os.close(report)
@@ -192,7 +196,7 @@ def spawn(
 
 
 def sweep(uid: int) -> None:
-    """Kill all processes of an account that a server alone has used."""
+    """Kill all processes of an account that only one server has used."""
     report, writer = os.pipe()
     request = _framed(json.dumps({"sweep": uid}).encode("ascii"))
     try:
@@ -200,7 +204,7 @@ def sweep(uid: int) -> None:
             _send(_running().socket, request, [writer])
     finally:
         os.close(writer)
-    select.select([report], [], [], END_SECONDS)  # the guardian closes its end when it has done so
+    select.select([report], [], [], END_SECONDS)  # readable when the guardian has closed its end
     os.close(report)
 
 
@@ -211,7 +215,7 @@ def _send(control: socket.socket, request: bytes, files: Sequence[int]) -> None:
 
 
 def _line(pipe: int) -> bytes:
-    """Read the one line that the guardian writes first; the exit status may follow at once."""
+    """Read the guardian's first line; the exit status may follow immediately."""
     line = bytearray()
     while not line.endswith(b"\n"):
         more = os.read(pipe, 1)
@@ -222,7 +226,7 @@ def _line(pipe: int) -> bytes:
 
 
 def _pid(line: bytes) -> int:
-    """Return the pid that the guardian reports; raises OSError with its reason if there is none."""
+    """Return the pid that the guardian reports; raises OSError if the program did not start."""
     if not line:
         raise OSError(errno.ECHILD, "the guardian of tfb's children was killed; run again")
     if line[:1] != b"P":
@@ -239,7 +243,7 @@ def _request(order: Order) -> dict[str, object]:
     return {
         "command": [_text(word) for word in order.command],
         "env": {_text(key): _text(value) for key, value in order.env.items()},
-        "cwd": _text(str((order.cwd or Path()).absolute())),
+        "cwd": _text(str(order.cwd.absolute() if order.cwd else _current_folder())),
         "cpus": list(order.cpus or ()),
         "nofile": resource.getrlimit(resource.RLIMIT_NOFILE),
         "uid": account.uid if account else None,
@@ -251,8 +255,15 @@ def _request(order: Order) -> dict[str, object]:
     }
 
 
+def _current_folder() -> str:
+    try:
+        return str(Path.cwd())
+    except FileNotFoundError:  # it has been removed
+        return "/"
+
+
 def _text(word: str) -> str:
-    """Encode a word for JSON, a character for each byte; raises OSError for a word that no program can be given."""
+    """Encode a word for JSON, a character for each byte; raises OSError if the word cannot be an argument."""
     try:
         encoded = os.fsencode(word)
     except UnicodeEncodeError as error:
@@ -263,7 +274,7 @@ def _text(word: str) -> str:
 
 
 def _stream(wanted: IO[bytes] | int, passed: contextlib.ExitStack, *, write: bool) -> tuple[IO[bytes] | None, int]:
-    """Return this process's end of a stream, if it is a pipe, and the descriptor to pass."""
+    """Return tfb's end of the stream if it is a pipe, and the descriptor to pass."""
     if wanted == DEVNULL:
         null = os.open(os.devnull, os.O_RDWR)
         passed.callback(os.close, null)

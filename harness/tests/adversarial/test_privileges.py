@@ -1,0 +1,245 @@
+"""A service decides neither what runs before its privileges are dropped, nor what other servers do."""
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from harness.host import accounts, guardian, process
+from harness.host.process import Child, running
+from harness.paths import REPOSITORY
+from harness.runtime.local import LocalRuntime
+from harness.tests.doubles.implementations import implementation
+from harness.tests.scene import script
+
+as_root = pytest.mark.skipif(os.geteuid() != 0 or bool(accounts.obstacle()), reason="becoming an account needs root")
+HELPERS = ("setpriv", "taskset", "env", "sh", "nproc", "git", "python3", "chrt", "initdb", "postgres", "sudo")
+
+
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    """A service's folder, which accounts may enter, with programs that note who runs them."""
+    place = Path(tempfile.mkdtemp(prefix="tfb-privileges-"))
+    place.chmod(0o755)
+    (place / "noted").mkdir(mode=0o777)
+    (place / "noted").chmod(0o777)
+    for name in HELPERS:
+        script(place / "bin" / name, f'echo "{name} $(/usr/bin/id -u)" >> {place}/noted/helpers')
+    script(place / "bin" / "server", "/usr/bin/id -u; /bin/grep Cap /proc/self/status")
+    yield place
+    shutil.rmtree(place)
+
+
+@as_root
+@pytest.mark.parametrize("path", ["./bin", "bin", "{folder}/bin", "./bin:/usr/bin:/bin", "bin::"])
+def test_no_helper_comes_from_a_service_s_path(path: str, folder: Path) -> None:
+    env = {"PATH": path.format(folder=folder), "HOME": str(folder)}
+    with accounts.of_servers(80).account("one") as account, (folder / "out").open("wb") as out:
+        child = Child(["server"], cwd=folder, env=env, stdout=out, account=account, cpus=[0], isolated=True)
+        with running(child):
+            assert child.wait(20) == 0
+    assert not (folder / "noted" / "helpers").exists()
+    said = (folder / "out").read_text().splitlines()
+    assert said[0] == str(account.uid)
+    assert said[-5:-1] == [f"Cap{kind}:\t0000000000000404" for kind in ("Inh", "Prm", "Eff", "Bnd")]
+
+
+@as_root
+def test_an_empty_path_finds_the_working_directory_s_program_as_nobody(folder: Path) -> None:
+    shutil.copy(folder / "bin" / "server", folder / "server")
+    with accounts.of_servers(None).account("one") as account, (folder / "out").open("wb") as out:
+        child = Child(["server"], cwd=folder, env={"PATH": ""}, stdout=out, account=account)
+        with running(child):
+            assert child.wait(20) == 0
+    assert (folder / "out").read_text().splitlines()[0] == str(account.uid)
+
+
+@as_root
+@pytest.mark.parametrize("variable", ["LD_PRELOAD", "LD_AUDIT"])
+def test_a_service_s_library_is_loaded_without_privileges(variable: str, folder: Path) -> None:
+    """The library notes the effective uid of every process that loads it."""
+    source = folder / "spy.c"
+    source.write_text(
+        "#include <stdio.h>\n#include <unistd.h>\n"
+        "unsigned la_version(unsigned v) { return v; }\n"
+        "__attribute__((constructor)) static void note(void) {\n"
+        f'  FILE *f = fopen("{folder}/noted/library", "a");\n'
+        '  if (f) { fprintf(f, "%d\\n", geteuid()); fclose(f); }\n}\n'
+    )
+    if shutil.which("gcc") is None:
+        pytest.skip("gcc is missing")
+    subprocess.run(["gcc", "-shared", "-fPIC", "-o", folder / "spy.so", source], check=True)
+    with accounts.of_servers(None).account("one") as account:
+        done = process.run(["true"], seconds=20, cwd=folder, env={variable: f"{folder}/spy.so"}, account=account)
+    assert done.status == 0
+    assert set((folder / "noted" / "library").read_text().split()) == {str(account.uid)}
+
+
+@as_root
+def test_variables_of_a_service_reach_no_program_of_root(folder: Path) -> None:
+    """A PATH, a library and a start file in the ``env`` of a local block: verification starts a real server."""
+    env = {
+        "PATH": "./bin",
+        "LD_LIBRARY_PATH": ".",
+        "BASH_ENV": f"{folder}/rc",
+        "ENV": f"{folder}/rc",
+        "PYTHONPATH": ".",
+    }
+    (folder / "rc").write_text(f"echo rc $(/usr/bin/id -u) >> {folder}/noted/helpers\n")
+    known = implementation(local={"run": [sys.executable, "-c", "import time; time.sleep(60)"], "env": env})
+    object.__setattr__(known, "folder", folder)
+    runtime = LocalRuntime(work=folder, pool=accounts.of_servers(None), server_cpus=[0])
+    with runtime.pool.account(known.name) as account:
+        done = process.run(["server"], seconds=20, cwd=folder, env=env, account=account)
+    assert done.stdout.splitlines()[0] == str(account.uid)
+    noted = folder / "noted" / "helpers"
+    assert not noted.exists() or " 0\n" not in noted.read_text()
+
+
+@as_root
+def test_servers_of_one_run_have_different_uids() -> None:
+    pool = accounts.of_servers(None)
+    with pool.account("one") as one, pool.account("two") as two, pool.account("one") as second:
+        assert len({one.uid, two.uid, second.uid, accounts.group()}) == 4
+    with pool.account("one") as again:
+        assert again == one  # it finds the files that it has written before
+
+
+@as_root
+def test_two_tfb_processes_never_share_a_uid() -> None:
+    code = (
+        "import sys; from harness.host import accounts\n"
+        "with accounts.of_servers(None).account('x') as a: print(a.uid, a.gid, flush=True); sys.stdin.read()"
+    )
+    command = [sys.executable, "-c", code]
+    others = [subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) for _ in range(4)]
+    numbers = [int(word) for other in others for word in other.stdout.readline().split()]
+    for other in others:
+        other.communicate()
+    assert len(set(numbers)) == 8
+
+
+@as_root
+def test_a_uid_with_a_living_process_is_not_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    free = accounts.UIDS[-3:]
+    monkeypatch.setattr(accounts, "UIDS", free)
+    with subprocess.Popen(["sleep", "60"], user=free[0], group=free[1]) as stranger:
+        assert accounts.claim() == free[2]
+        stranger.kill()
+
+
+ATTACK = """
+import os, sys
+pid = int(sys.argv[1])
+kill, environment = lambda: os.kill(pid, 9), lambda: open(f"/proc/{pid}/environ").read()
+for act in (kill, environment, lambda: open(f"/proc/{pid}/mem", "rb")):
+    try:
+        act()
+        print("allowed")
+    except OSError as error:
+        print(type(error).__name__)
+"""
+
+
+def attack(pid: int, account: process.Account | None) -> list[str]:
+    """Return what a server can do to a process: kill it, read its environment, open its memory."""
+    reader, writer = os.pipe()
+    env = {"PATH": "/usr/bin:/bin"}
+    with os.fdopen(writer, "wb") as out:
+        child = Child([sys.executable, "-c", ATTACK, str(pid)], env=env, stdout=out, account=account, isolated=True)
+    with running(child):
+        assert child.wait(20) == 0
+    with os.fdopen(reader) as said:
+        return said.read().split()
+
+
+def confined() -> bool:
+    """Return whether this kernel keeps a server from signalling others of the same user."""
+    version = guardian._libc.syscall(guardian._LANDLOCK_CREATE, None, 0, 1)
+    return bool(version >= 6)
+
+
+@as_root
+def test_a_server_can_neither_kill_nor_read_another_server() -> None:
+    pool = accounts.of_servers(None)
+    with (
+        pool.account("one") as one,
+        pool.account("two") as two,
+        running(Child(["sleep", "60"], env={"SECRET": "x"}, account=one, isolated=True)) as victim,
+    ):
+        assert attack(victim.pid, two) == ["PermissionError"] * 3
+        assert victim.poll() is None
+
+
+@pytest.mark.skipif(not confined(), reason="Landlock confines signals from Linux 6.12 on")
+def test_servers_of_an_ordinary_user_are_confined_by_the_kernel() -> None:
+    """All of them have one uid; what is not isolated stands for tfb itself."""
+    same = None
+    if os.geteuid() == 0:  # whose capabilities would count
+        same = process.Account(name="ordinary", uid=60570, gid=60570, rights=(accounts.READS,))
+    for isolated in (True, False):
+        with running(Child(["sleep", "60"], env={"SECRET": "x"}, account=same, isolated=isolated)) as victim:
+            assert attack(victim.pid, same) == ["PermissionError"] * 3
+            assert victim.poll() is None
+
+
+def test_an_isolated_server_may_do_as_it_likes_with_its_own(tmp_path: Path) -> None:
+    """It signals its workers, renames files between folders, and is asked to end by tfb."""
+    (tmp_path / "a").mkdir()
+    (tmp_path / "b").mkdir()
+    (tmp_path / "a" / "file").touch()
+    code = (
+        "import os, subprocess, time\n"
+        "os.rename('a/file', 'b/file'); os.link('b/file', 'a/file')\n"
+        "worker = subprocess.Popen(['sleep', '60']); worker.terminate(); print(worker.wait(), flush=True)\n"
+        "time.sleep(60)"
+    )
+    with (tmp_path / "out").open("wb") as out:
+        child = Child([sys.executable, "-c", code], cwd=tmp_path, stdout=out, isolated=True)
+    with running(child):
+        until = time.monotonic() + 20
+        while not (tmp_path / "out").read_text() and time.monotonic() < until:
+            time.sleep(0.02)
+    assert (tmp_path / "out").read_text() == "-15\n"
+    assert child.poll() == -signal.SIGTERM
+
+
+def test_a_child_inherits_no_file_but_its_streams() -> None:
+    """An open socket to the guardian would let a server start programs as root."""
+    with running(Child(["sleep", "60"])), Path(__file__).open() as file:
+        os.set_inheritable(file.fileno(), True)
+        done = process.run(["ls", "-l", "/proc/self/fd"], seconds=20)
+    listed = re.findall(r" (\d+) -> (\S+)", done.stdout)
+    assert [number for number, target in listed if not target.startswith("/proc/")] == ["0", "1", "2"], done.stdout
+
+
+def test_a_machine_without_room_for_processes_is_named() -> None:
+    """The guardian survives a fork that fails."""
+    code = (
+        "import os, resource\nfrom harness.errors import TfbError\nfrom harness.host import process, spawn\n"
+        "process.run(['true'], seconds=20)\nlimit = resource.RLIMIT_NPROC\n"
+        "old = resource.prlimit(spawn.guardian_pid(), limit)\n"
+        "resource.prlimit(spawn.guardian_pid(), limit, (0, old[1]))\n"
+        "try: process.run(['true'], seconds=20)\nexcept TfbError as error: print(error)\n"
+        "resource.prlimit(spawn.guardian_pid(), limit, old)\nprint(process.run(['true'], seconds=20).status)"
+    )
+    someone = process.Account(name="", uid=60572, gid=60572, rights=(accounts.READS,))
+    account = someone if os.geteuid() == 0 else None  # no limit holds for root
+    with tempfile.TemporaryDirectory() as place:
+        os.chown(place, *((60572, 60572) if account else (-1, -1)))
+        env = {"PATH": "/usr/bin:/bin", "PYTHONPATH": str(REPOSITORY), "TMPDIR": place}
+        done = process.run([sys.executable, "-c", code], seconds=60, env=env, account=account)
+    assert done.stdout.splitlines() == ["true: cannot be run: Resource temporarily unavailable", "0"]
+
+
+def test_only_known_capabilities_can_be_kept() -> None:
+    assert set(guardian.CAPABILITIES) == {"dac_read_search", "net_bind_service"}
+    assert re.fullmatch(r"[a-z_]+", accounts.READS)

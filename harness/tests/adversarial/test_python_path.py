@@ -1,0 +1,155 @@
+"""No module or program of the current folder is imported or run, and the caller's Python settings steer nothing."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from harness.host import spawn
+from harness.paths import REPOSITORY
+from harness.tests.scene import script
+
+MODULES = (
+    "secrets",
+    "numbers",
+    "random",
+    "json",
+    "typing",
+    "logging",
+    "psutil",
+    "sitecustomize",
+    "usercustomize",
+    "runpy",
+)
+PROGRAMS = ("env", "sed", "dirname", "cmp", "python3", "id", "git", "sh", "apt-get", "true", "cp", "rm")
+
+
+@pytest.fixture
+def hostile(tmp_path: Path) -> Path:
+    """A folder of modules and programs that note that they were used."""
+    folder = tmp_path / "hostile"
+    (folder / "harness").mkdir(parents=True)
+    for name in (*MODULES, "harness/__init__", "harness/__main__", "harness/errors"):
+        (folder / f"{name}.py").write_text(f"open({str(tmp_path / 'used')!r}, 'a').write('{name} ')\n")
+    for name in PROGRAMS:
+        script(folder / name, f"echo {name} >> {tmp_path}/used; exit 1")
+    return folder
+
+
+def environment(tmp_path: Path, **more: str) -> dict[str, str]:
+    found = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "PIP_"))}
+    venv = str(Path(sys.executable).parent.parent)
+    return {**found, "TFB_VENV": venv, "TFB_STATE": str(tmp_path / "state"), "HOME": str(tmp_path), **more}
+
+
+def run(command: list[str], cwd: Path, env: dict[str, str]) -> "subprocess.CompletedProcess[str]":
+    return subprocess.run(command, cwd=cwd, env=env, capture_output=True, text=True, timeout=120, check=False)
+
+
+SETTINGS: dict[str, dict[str, str]] = {
+    "current-folder": {},
+    "python-path": {"PYTHONPATH": "{hostile}"},
+    "relative-python-path": {"PYTHONPATH": "."},
+    "empty-entry": {"PYTHONPATH": ":/usr/lib"},
+    "python-home": {"PYTHONHOME": "{hostile}"},
+    "user-base": {"PYTHONUSERBASE": "{hostile}"},
+    "warnings": {"PYTHONWARNINGS": "error::numbers.Warning"},
+    "breakpoint": {"PYTHONBREAKPOINT": "numbers.open"},
+    "inspect": {"PYTHONINSPECT": "1"},
+    "startup": {"PYTHONSTARTUP": "numbers.py"},
+    "pip": {"PIP_USER": "1", "PIP_TARGET": "{hostile}", "PIP_REQUIRE_VIRTUALENV": "1", "PIP_PREFIX": "{hostile}"},
+}
+
+
+@pytest.mark.parametrize("setting", SETTINGS)
+@pytest.mark.parametrize(
+    "words", [("--version",), ("list", "--json"), ("doctor", "--json")], ids=lambda words: words[0]
+)
+def test_the_launcher_uses_nothing_of_the_current_folder(
+    setting: str, words: tuple[str, ...], hostile: Path, tmp_path: Path
+) -> None:
+    more = {name: value.format(hostile=hostile) for name, value in SETTINGS[setting].items()}
+    done = run([str(REPOSITORY / "tfb"), *words], hostile, environment(tmp_path, **more))
+    assert done.returncode in (0, 3), done.stderr
+    assert "Traceback" not in done.stderr
+    assert not (tmp_path / "used").exists(), (tmp_path / "used").read_text()
+
+
+@pytest.mark.parametrize("path", [".:{path}", ":{path}", "{path}:", "bin/..:{path}"])
+def test_the_launcher_runs_no_program_of_the_current_folder(path: str, hostile: Path, tmp_path: Path) -> None:
+    env = environment(tmp_path, PATH=path.format(path=os.environ["PATH"]))
+    done = run([str(REPOSITORY / "tfb"), "list", "--json"], hostile, env)
+    assert done.returncode == 0, done.stderr
+    assert not (tmp_path / "used").exists(), (tmp_path / "used").read_text()
+
+
+@pytest.mark.parametrize("flags", [["-m", "harness"], ["-c", "from harness.__main__ import script; script()"]])
+def test_an_installed_tfb_imports_nothing_of_the_current_folder(
+    flags: list[str], hostile: Path, tmp_path: Path
+) -> None:
+    """Where tfb itself lies comes first, as in an environment that it is installed in."""
+    (hostile / "harness" / "__init__.py").unlink()
+    for name in ("sitecustomize", "usercustomize", "runpy"):  # Python itself imports these, before tfb runs
+        (hostile / f"{name}.py").unlink()
+    for path in (str(REPOSITORY), f"{REPOSITORY}:", f"{REPOSITORY}:."):
+        env = environment(tmp_path, PYTHONPATH=path)
+        safe = ["-P"] if flags[0] == "-c" else []
+        done = run([sys.executable, *safe, *flags, "list", "--json"], hostile, env)
+        used = (tmp_path / "used").read_text() if (tmp_path / "used").exists() else ""
+        assert "typing" not in used, (path, used)
+        assert "psutil" not in used, (path, used)
+        (tmp_path / "used").unlink(missing_ok=True)
+        assert "Traceback" not in done.stderr or flags[0] == "-m", done.stderr
+
+
+def test_the_guardian_imports_nothing_of_the_current_folder(hostile: Path, tmp_path: Path) -> None:
+    """Neither while it serves nor when it cleans up after a killed tfb."""
+    code = (
+        "import os, sys\nfrom harness.host import process\n"
+        "os.chdir(sys.argv[1])\nos.environ['PYTHONPATH'] = sys.argv[1]\n"
+        "process.Child(['sleep', '600'])\nos.kill(os.getpid(), 9)"
+    )
+    env = environment(tmp_path, PYTHONPATH=str(REPOSITORY), TMPDIR=str(tmp_path))
+    assert run([sys.executable, "-P", "-c", code, str(hostile)], tmp_path, env).returncode == -9
+    for _ in range(200):
+        if not list(tmp_path.glob("tfb-scratch-*")):
+            break
+        subprocess.run(["sleep", "0.05"], check=True)
+    assert not list(tmp_path.glob("tfb-scratch-*"))
+    assert not (tmp_path / "used").exists(), (tmp_path / "used").read_text()
+    assert spawn.HOME == REPOSITORY
+
+
+def test_pip_installs_what_the_lock_says_where_tfb_says(tmp_path: Path) -> None:
+    """The caller's indexes and certificates count; nothing that changes what is installed, or where."""
+    seen = tmp_path / "seen"
+    fake = script(
+        tmp_path / "python3",
+        f'case "$*" in *pip*install*) env > {seen}; exit 1;; *venv*) for last; do :; done; mkdir -p "$last/bin"; '
+        f'cp {tmp_path}/python3 "$last/bin/python";; *execv*) shift 2; exec {tmp_path}/python3 "$@";; esac',
+    )
+    kept = {"PIP_INDEX_URL": "https://index.example", "PIP_CERT": "/etc/cert", "PIP_CONFIG_FILE": "/etc/pip.conf"}
+    dropped = (
+        "TARGET",
+        "PREFIX",
+        "ROOT",
+        "REQUIREMENT",
+        "CONSTRAINT",
+        "REQUIRE_VIRTUALENV",
+        "PYTHON",
+        "NO_DEPS",
+        "DRY_RUN",
+    )
+    more = {f"PIP_{name}": "1" for name in (*dropped, "USER")}
+    env = environment(tmp_path, TFB_VENV=str(tmp_path / "venv"), TFB_PYTHON=str(fake), **kept, **more)
+    env["PATH"] = f"{tmp_path}:{os.environ['PATH']}"
+    run([str(REPOSITORY / "tfb"), "--version"], tmp_path, {**env, "PYTHONPATH": "/x", "PYTHONHOME": "/x"})
+    found = dict(line.split("=", 1) for line in seen.read_text().splitlines() if line.startswith(("PIP_", "PYTHON")))
+    assert found.items() >= kept.items()
+    assert found["PIP_USER"] == "0"
+    assert not {f"PIP_{name}" for name in dropped} & set(found)
+    assert found["PYTHONSAFEPATH"] == "1"
+    assert "PYTHONHOME" not in found
+    assert "PYTHONPATH" not in found

@@ -1,0 +1,76 @@
+"""Another account of the machine reads nothing that tfb keeps for a while."""
+
+import os
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from harness.host import accounts, ownership, process
+from harness.host.process import Account
+
+OTHER = Account(name="other", uid=60571, gid=60571)
+pytestmark = pytest.mark.skipif(os.geteuid() != 0 or bool(accounts.obstacle()), reason="other accounts need root")
+
+
+@pytest.fixture(autouse=True)
+def temporary(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", "/tmp")  # noqa: S108 - pytest's own may be closed to other accounts
+    os.umask(0o022)
+
+
+def reads(path: Path, account: Account) -> bool:
+    return process.run(["cat", str(path)], seconds=20, account=account).status == 0
+
+
+def lists(path: Path, account: Account) -> bool:
+    return process.run(["ls", str(path)], seconds=20, account=account).status == 0
+
+
+@pytest.mark.parametrize("kind", ["gate", "base", "output", "home", "postgres", "tfb-load-"])
+def test_a_scratch_folder_is_closed_to_other_accounts(kind: str) -> None:
+    with ownership.scratch(kind) as folder:
+        (folder / ".env").write_text("SECRET=1")
+        assert not lists(folder, OTHER)
+        assert not reads(folder / ".env", OTHER)
+
+
+def test_a_shared_folder_is_open_to_servers_alone() -> None:
+    """What the sides of a comparison lie in: without a right of root's, a server enters it by its group."""
+    with ownership.scratch("gate") as folder, accounts.of_servers(None).account("one") as server:
+        accounts.share(folder)
+        (folder / "base").mkdir()
+        (folder / "base" / ".env").write_text("SECRET=1")
+        plain = Account(name="", uid=server.uid, gid=server.gid)
+        assert folder.stat().st_mode & 0o007 == 0
+        assert reads(folder / "base" / ".env", plain)
+        assert not reads(folder / "base" / ".env", OTHER)
+        assert not lists(folder, OTHER)
+
+
+def test_a_server_s_home_is_closed_to_others_and_to_other_servers() -> None:
+    pool = accounts.of_servers(None)
+    with pool.account("one") as one, pool.account("two") as two, accounts.home(one) as variables:
+        home = Path(variables["HOME"])
+        (home / "note").write_text("x")
+        assert reads(home / "note", Account(name="", uid=one.uid, gid=one.gid))
+        for stranger in (OTHER, Account(name="", uid=two.uid, gid=two.gid)):
+            assert not reads(home / "note", stranger)
+            assert not lists(home.parent, stranger)
+
+
+def test_logs_are_closed_to_other_accounts() -> None:
+    with tempfile.TemporaryDirectory() as name:
+        Path(name).chmod(0o755)
+        log = Path(name) / "log"
+        process.run(["echo", "secret"], seconds=20, log=log)
+        assert not reads(log, OTHER)
+
+
+def test_the_folder_of_uids_is_root_s_alone() -> None:
+    uid = accounts.claim()
+    (folder,) = (
+        folder for folder in (accounts.LOCKS, accounts.state_folder() / "uids") if (folder / str(uid)).exists()
+    )
+    assert not lists(folder, OTHER)
+    assert (folder / str(uid)).read_text() == ownership.me()

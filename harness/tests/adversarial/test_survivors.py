@@ -1,0 +1,231 @@
+"""Nothing that a server starts survives tfb, whatever the server makes of its processes."""
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+import pytest
+
+from harness.host import leftovers, ownership, spawn
+from harness.paths import REPOSITORY
+from harness.tests.host.test_leftovers import dead
+
+ORDINARY = 60570  # a uid that no account has
+GONE_SECONDS = 15.0
+LISTED_SECONDS = 4.0  # the guardian lists the descendants every three seconds
+# A small tfb: it starts a server as a run does, and waits.
+HARNESS = """
+import sys, time
+from contextlib import ExitStack
+from pathlib import Path
+from harness.host import accounts, process
+with ExitStack() as stack:
+    pool = accounts.of_servers(None)
+    account = stack.enter_context(pool.account("server")) if pool else None
+    process.Child(sys.argv[1:], env={"PATH": "/usr/bin:/bin"}, account=account, isolated=True)
+    print("started", flush=True)
+    sys.stdin.readline()
+    process.stop_all()
+"""
+NOTE = "open(sys.argv[1] + '/' + str(os.getpid()), 'w').close()"  # each process leaves its number
+SLEEPER = f"import os, sys, time; {NOTE}; time.sleep(600)"
+WITHOUT_ENVIRONMENT = f"os.execve(sys.executable, [sys.executable, '-c', {SLEEPER!r}, sys.argv[1]], {{}})"
+DAEMON = f"""
+import os, sys, time
+if os.fork() == 0:
+    os.setsid()
+    if os.fork() == 0:
+        os.closerange(0, 1000)
+        {WITHOUT_ENVIRONMENT}
+    os._exit(0)
+os.wait()
+{NOTE}
+time.sleep(600)
+"""
+NAMED = f"""
+import ctypes, os, sys, time
+ctypes.CDLL(None).prctl(15, b"postgres", 0, 0, 0)
+ctypes.CDLL(None).prctl(36, 1, 0, 0, 0)  # adopts its own orphans
+if os.fork() == 0:
+    os.setsid()
+    {WITHOUT_ENVIRONMENT}
+{NOTE}
+time.sleep(600)
+"""
+HANDS_ON = """
+import os, sys, time
+os.setsid() if os.getpid() != os.getsid(0) else None
+until = time.monotonic() + 600
+while time.monotonic() < until:
+    if os.fork():
+        os._exit(0)
+    open(sys.argv[1] + '/last', 'w').write(str(os.getpid()))
+    time.sleep(0.02)
+"""
+# Perl writes the new title over the arguments and the environment.
+TITLE = """
+open(my $f, '>', "$ARGV[0]/$$"); close $f; $0 = 'x' x 20000; sleep 600
+"""
+SERVERS = {
+    "without-environment": [sys.executable, "-c", f"import os, sys; {WITHOUT_ENVIRONMENT}"],
+    "daemon": [sys.executable, "-c", DAEMON],
+    "another-name": [sys.executable, "-c", NAMED],
+    "hands-on": [sys.executable, "-c", HANDS_ON],
+    "long-title": ["perl", "-e", TITLE],
+}
+
+
+@dataclass(kw_only=True)
+class World:
+    """A folder for temporary files, and one where servers write down which processes they are."""
+
+    temporary: Path
+    noted: Path
+    user: tuple[str, ...]  # what starts a program as the user of tfb
+
+    def start(self, name: str) -> "subprocess.Popen[bytes]":
+        """Start a small tfb with a server, and wait until the server has settled."""
+        harness = subprocess.Popen(
+            [*self.user, sys.executable, "-c", HARNESS, *SERVERS[name], str(self.noted)],
+            env=self.environment(),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            process_group=0,
+        )
+        assert harness.stdout.readline() == b"started\n"
+        wait_until(lambda: bool(self.processes()))
+        time.sleep(0.5)
+        assert self.lives()
+        return harness
+
+    def lives(self) -> bool:
+        """Return whether a process of the server lives; one that hands on its pid is seen at a second look."""
+        return wait_until(lambda: bool(self.processes()), 2.0)
+
+    def ends(self) -> bool:
+        """Return whether all processes of the server end, and none appears afterwards."""
+        return wait_until(lambda: not self.processes()) and not self.lives()
+
+    def environment(self) -> dict[str, str]:
+        state = str(self.temporary / "state")
+        return {**os.environ, "PYTHONPATH": str(REPOSITORY), "TMPDIR": str(self.temporary), "TFB_STATE": state}
+
+    def processes(self) -> set[int]:
+        """Return the living processes that the server has written down."""
+        pids = {int(path.name) for path in self.noted.iterdir() if path.name.isdecimal()}
+        last = self.noted / "last"
+        if last.exists() and (text := last.read_text()):
+            pids.add(int(text))
+        return {pid for pid in pids if alive(pid)}
+
+    def clean(self) -> None:
+        """Run tfb clean as the user."""
+        command = [*self.user, sys.executable, "-m", "harness", "clean", "--leftovers", "--yes"]
+        subprocess.run(command, env=self.environment(), check=True, capture_output=True, timeout=120)
+
+
+def alive(pid: int) -> bool:
+    try:
+        return bool(psutil.Process(pid).status() != psutil.STATUS_ZOMBIE)
+    except psutil.NoSuchProcess:
+        return False
+
+
+def wait_until(condition: Callable[[], bool], seconds: float = GONE_SECONDS) -> bool:
+    end = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > end:
+            return False
+        time.sleep(0.02)
+    return True
+
+
+def guardian_of(harness: "subprocess.Popen[bytes]") -> int:
+    (found,) = (each for each in psutil.Process(harness.pid).children() if "guardian.py" in " ".join(each.cmdline()))
+    return found.pid
+
+
+@pytest.fixture(params=["root", "ordinary"])
+def world(request: pytest.FixtureRequest) -> Iterator[World]:
+    ordinary = request.param == "ordinary"
+    if os.geteuid() != 0 and not ordinary:
+        pytest.skip("needs root")
+    place = Path(tempfile.mkdtemp(prefix="tfb-survivors-"))
+    place.chmod(0o755)
+    user: tuple[str, ...] = ()
+    if os.geteuid() == 0 and ordinary:
+        rights = "+dac_read_search"  # this Python may lie in a folder of root's
+        user = ("setpriv", f"--reuid={ORDINARY}", f"--regid={ORDINARY}", "--clear-groups", f"--inh-caps={rights}")
+        user = (*user, f"--ambient-caps={rights}", "--")
+    found = World(temporary=place / "tmp", noted=place / "noted", user=user)
+    for folder in (found.temporary, found.noted):
+        folder.mkdir()
+        folder.chmod(0o777)
+    yield found
+    for pid in found.processes():
+        os.kill(pid, signal.SIGKILL)
+    shutil.rmtree(place, ignore_errors=True)
+
+
+def kill_both(harness: "subprocess.Popen[bytes]") -> None:
+    """Kill tfb and its guardian; stopped first, so that neither sees the other's end."""
+    pids = (guardian_of(harness), harness.pid)
+    for number in (signal.SIGSTOP, signal.SIGKILL):
+        for pid in pids:
+            os.kill(pid, number)
+    harness.wait()
+
+
+@pytest.mark.parametrize("name", SERVERS)
+def test_kill_of_tfb_ends_every_process_of_a_server(name: str, world: World) -> None:
+    harness = world.start(name)
+    harness.kill()
+    harness.wait()
+    assert world.ends(), world.processes()
+    assert wait_until(lambda: not list(world.temporary.glob("tfb-scratch-*")))
+
+
+@pytest.mark.parametrize("name", sorted(SERVERS))
+def test_clean_ends_what_outlived_tfb_and_guardian(name: str, world: World) -> None:
+    if world.user and name == "hands-on":
+        pytest.skip("without a uid of its own, a process that forks without end is not found by a list")
+    harness = world.start(name)
+    time.sleep(LISTED_SECONDS)
+    kill_both(harness)
+    assert world.lives()
+    world.clean()
+    assert world.ends(), world.processes()
+    assert not list(world.temporary.glob("tfb-scratch-*"))
+
+
+@pytest.mark.parametrize("name", sorted(SERVERS))
+def test_tfb_ends_its_servers_after_the_guardian_was_killed(name: str, world: World) -> None:
+    harness = world.start(name)
+    os.kill(guardian_of(harness), signal.SIGKILL)
+    time.sleep(0.2)
+    assert world.lives()
+    harness.communicate(b"\n", timeout=60)
+    assert harness.returncode == 0
+    assert world.ends(), world.processes()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="giving a folder away needs root")
+def test_another_user_s_list_names_only_own_processes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A folder of an attacker says that a process of root's is a leftover: it stays."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    with subprocess.Popen(["sleep", "60"], start_new_session=True) as victim:
+        forged = tmp_path / f"{ownership.PREFIX}guardian-forged"
+        forged.mkdir()
+        (forged / ownership.FILE).write_text(dead())
+        (forged / spawn.LEDGER).write_text(f"{victim.pid} {ownership.start_of(victim.pid)}\n")
+        os.chown(forged, ORDINARY, ORDINARY)
+        assert f"pid {victim.pid}" not in " ".join(map(str, leftovers.on_this_machine()))
+        victim.kill()
