@@ -17,7 +17,7 @@ from harness.cli.flags import Texts, frameworks_folders, results_folder
 from harness.cli.output import put
 from harness.cli.verbs import Names
 from harness.errors import Exit, UsageError
-from harness.plain_text import printable
+from harness.plain_text import json_text, printable
 from harness.plan.discovery import Implementation, Scan, Selection, scan, select
 from harness.plan.words import suggest
 
@@ -71,7 +71,7 @@ def list_tests(asked: flags.Flags, tag: str | None) -> int:
 
 
 def _as_json(shown: Sequence[Implementation]) -> str:
-    return json.dumps([i.info().model_dump(mode="json") for i in shown])
+    return json_text(json.dumps([i.info().model_dump(mode="json") for i in shown]))
 
 
 def _problems(found: Scan, *, warnings: bool = True) -> Exit:

@@ -1,6 +1,7 @@
 """The modes beside a measurement: ``verify`` checks and explains, ``debug`` starts one implementation and stays."""
 
 import os
+import re
 import shutil
 import sys
 import tempfile
@@ -25,7 +26,7 @@ from harness.plan.plan import Plan
 from harness.records.models import Load, Outcome, Verdict
 from harness.records.store import RunStore
 from harness.report import terminal
-from harness.report.verdicts import FORMATS, REQUIREMENTS, Verified, place
+from harness.report.verdicts import REQUIREMENTS, Verified, place, write
 from harness.runtime import Database, Runtime
 from harness.runtime.choice import choose
 from harness.units import format_seconds
@@ -34,6 +35,8 @@ from harness.verify.verifier import Verifier
 
 # What builds write, beside what begins with a dot.
 BUILT = {"node_modules", "target", "dist", "build", "bin", "obj", "__pycache__", "_build", "deps", "vendor"}
+SHOWN_AT_ONCE = 1 << 20  # characters of a log
+COLOURS = re.compile(r"\x1b\[[0-9;]{0,20}m")  # left out of a log: everything else that is active is shown escaped
 STYLES = {Outcome.PASS: "green", Outcome.WARN: "yellow", Outcome.FAIL: "red"}
 
 
@@ -65,9 +68,9 @@ def verify(settings: Settings) -> int:
                 break
             plan = _changed(settings, plan, progress)
             ready = _build(made.runtime, plan, progress, made.logs)
-    if write := FORMATS.get(settings.verdict_format):
+    if not as_text:
         folders = {i.name: i.info().folder for i in plan.implementations}
-        print(write(Verified(verdicts=verdicts, problems=progress.problems, folders=folders)), end="")
+        write(settings.verdict_format, Verified(verdicts=verdicts, problems=progress.problems, folders=folders))
     fine = not progress.problems and all(verdict.outcome is not Outcome.FAIL for verdict in verdicts)
     return Exit.OK if fine else Exit.FAILED
 
@@ -189,8 +192,8 @@ def debug(settings: Settings) -> int:
             console.print(f"startup time {format_seconds(server.startup_time)}; Ctrl-C stops it\n")
             with log.open(errors="replace") as file:
                 while True:
-                    while text := file.read():
-                        sys.stdout.write(text)
+                    while text := file.read(SHOWN_AT_ONCE):
+                        sys.stdout.write(COLOURS.sub("", text).replace("\r\n", "\n"))
                         sys.stdout.flush()
                     server.meter.require_alive()
                     time.sleep(0.2)

@@ -8,6 +8,7 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager, nullco
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
+from harness.console import PlainFormatter
 from harness.errors import DatabaseDiedError, Exit, MachineLostError, StoreError, UsageError
 from harness.experiment.bench import Bench, OverMachines
 from harness.experiment.designs import DESIGNS
@@ -217,7 +218,7 @@ def opened(settings: Settings, progress: Progress, clock: Clock) -> Iterator[Run
         stack.callback(folder.discard_if_empty)
         # Every command and event of the harness is in logs/harness.log.
         handler = logging.FileHandler(folder.folder / "logs" / "harness.log", encoding="utf-8")
-        handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
+        handler.setFormatter(PlainFormatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
         stack.callback(handler.close)
         root = logging.getLogger("tfb")
         root.setLevel(logging.INFO)

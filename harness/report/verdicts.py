@@ -7,7 +7,9 @@ from dataclasses import dataclass
 from functools import cache
 from xml.etree import ElementTree
 
+from harness.console import write_commands
 from harness.paths import REPOSITORY
+from harness.plain_text import inert_line, json_text, printable
 from harness.records.models import CheckResult, Outcome, Verdict
 from harness.report.tables import counted
 
@@ -49,7 +51,7 @@ def explained(result: CheckResult) -> str:
 def as_json(found: Verified) -> str:
     """One document."""
     documents = [verdict.model_dump(mode="json", by_alias=True) for verdict in found.verdicts]
-    return json.dumps({"verdicts": documents, "problems": list(found.problems)}) + "\n"
+    return json_text(json.dumps({"verdicts": documents, "problems": list(found.problems)})) + "\n"
 
 
 def as_github(found: Verified) -> str:
@@ -96,14 +98,22 @@ def as_junit(found: Verified) -> str:
 FORMATS: dict[str, Callable[[Verified], str]] = {"json": as_json, "github": as_github, "junit": as_junit}
 
 
+def write(name: str, found: Verified) -> None:
+    """Print verdicts in one of the formats; only GitHub's are commands of a CI system."""
+    if name == "github":
+        write_commands(as_github(found))
+    else:
+        print(FORMATS[name](found), end="")
+
+
 def _xml(text: str) -> str:
     """Without the characters that XML 1.0 does not allow, which a server may well have answered."""
     return re.sub(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]", "\ufffd", text)
 
 
 def _message(text: str) -> str:
-    """As GitHub's workflow commands want it: nothing of a server's answer may begin a command of its own."""
-    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+    """Return the text of a workflow command: nothing of a server's answer begins a command of its own."""
+    return inert_line(printable(text)).replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
 
 
 def _property(text: str) -> str:
