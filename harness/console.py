@@ -12,7 +12,9 @@ from rich.segment import Segment
 
 from harness.plain_text import inert_line, is_printable, printable
 
-_UNFINISHED = re.compile(r"(?<!\S)(:)\Z|(#)\Z")  # at the end of a part of a line: the next part could make a command of it
+_UNFINISHED = re.compile(
+    r"(?<!\S)(:)\Z|(#)\Z"
+)  # at the end of a part of a line: the next part could make a command of it
 
 
 class _Lines:

@@ -1,7 +1,7 @@
 r"""Makes text inert that a server, a file or a tool wrote: one function for each place where such text is shown.
 
-``printable`` is for terminals, ``inert_line`` for a line of a CI log, ``markdown`` for a Markdown document, ``json_text``
-for a JSON document that is printed. HTML and XML have escaping functions in the standard library.
+``printable`` is for terminals, ``inert_line`` for a line of a CI log, ``markdown`` for a Markdown document,
+``json_text`` for a JSON document that is printed. HTML and XML have escaping functions in the standard library.
 """
 
 import re

@@ -111,7 +111,8 @@ class Expect(Section):
         """
         if self.json_schema is None:
             return self
-        place, document = folder / SERVICE_FILE, self.json_schema
+        document: object = self.json_schema
+        place = folder / SERVICE_FILE
         if isinstance(document, str):
             place = folder / document
             with naming(place):

@@ -1,7 +1,7 @@
 """Compares answers with JSON Schemas in one long-lived child process, so that no schema can stop the harness.
 
-Regular expressions and ``uniqueItems`` can take exponential or quadratic time. The child (``schema_worker``) has bounded
-CPU time and memory. A schema that ran out of either is not tried again.
+Regular expressions and ``uniqueItems`` can take exponential or quadratic time. The child (``schema_worker``) has
+bounded CPU time and memory. A schema that ran out of either is not tried again.
 """
 
 import hashlib
@@ -142,9 +142,7 @@ def _misfit(answer: dict[str, str] | None) -> Misfit | None:
         return None
     if "error" in answer:
         return Misfit(message=f"the comparison with the schema {answer['error']}", expected="a document that fits it")
-    return Misfit(
-        message=f"{answer['place']} does not fit the schema", expected=answer["rule"], found=answer["found"]
-    )
+    return Misfit(message=f"{answer['place']} does not fit the schema", expected=answer["rule"], found=answer["found"])
 
 
 JUDGE = SchemaJudge()  # of this process: one child serves all verifications

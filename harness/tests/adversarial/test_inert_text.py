@@ -45,7 +45,17 @@ DOCUMENTS = (
     *("<http://x>", "&lt;b&gt;", "&#60;b&#62;", "a | b | c", "`code`", "**bold**", "_it_", "~~gone~~", "$x$", "\\"),
     *("[x]: http://x", "[^1]: note", "</td></table>", "x\n\n# y", "- [ ] task", "|---|", "a  \nb", "+ x", "* x", "`"),
 )
-MENTIONS = ("@octocat", "cc @org/team", "#123", "GH-12", "owner/name#5", "http://x.y", "https://x.y", "www.x.y", "a@b.cd")
+MENTIONS = (
+    "@octocat",
+    "cc @org/team",
+    "#123",
+    "GH-12",
+    "owner/name#5",
+    "http://x.y",
+    "https://x.y",
+    "www.x.y",
+    "a@b.cd",
+)
 PAYLOADS = (*CONTROLS, *COMMANDS, *MARKUP, *DOCUMENTS, *MENTIONS)
 
 # How the runners of GitHub, Azure, GitLab, TeamCity and Travis find commands.
@@ -137,10 +147,14 @@ def test_rich_keeps_its_own_control_sequences() -> None:
         def isatty(self) -> bool:
             return True
 
+    def show() -> int:
+        SafeConsole(force_terminal=True, width=80).print(Text("x\x1b[2J", "red"))
+        return 0
+
     before, sys.stdout = sys.stdout, Terminal()
     try:
         terminal = sys.stdout
-        cli.guarded(lambda: SafeConsole(force_terminal=True, width=80).print(Text("x\x1b[2J", "red")) or 0)
+        cli.guarded(show)
     finally:
         sys.stdout = before
     assert "\x1b[31mx\\x1b[2J\x1b[0m" in terminal.getvalue()
@@ -284,7 +298,9 @@ def test_any_text_is_inert_once_printable(text: str) -> None:
 # ---- commands --------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("payload", ["::error::x", "a\n::error::x", "\x1b[2J", "##[error]x", "section_start:1:x", "[red]"])
+@pytest.mark.parametrize(
+    "payload", ["::error::x", "a\n::error::x", "\x1b[2J", "##[error]x", "section_start:1:x", "[red]"]
+)
 def test_names_of_folders_are_inert(payload: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     tree = tmp_path / "a\n::group::x"
     folder = tree / "Go" / payload

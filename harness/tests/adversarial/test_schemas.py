@@ -33,7 +33,10 @@ REFUSED: dict[str, tuple[Any, str]] = {
     "a long expression": ({"pattern": "a|" * 5_000}, "more than 2,000 characters"),
     "a key's expression": ({"patternProperties": {"*a": {}}}, "patternProperties: '*a' is no regular expression"),
     "a reference to nowhere": ({"items": {"$ref": "#/$defs/item"}}, "$ref: '#/$defs/item' is not in the schema"),
-    "a reference to the network": ({"$ref": "http://127.0.0.1:9/s"}, "'http://127.0.0.1:9/s' is elsewhere, and nothing"),
+    "a reference to the network": (
+        {"$ref": "http://127.0.0.1:9/s"},
+        "'http://127.0.0.1:9/s' is elsewhere, and nothing",
+    ),
     "a reference to a file": ({"$ref": "file:///etc/passwd"}, "'file:///etc/passwd' is elsewhere, and nothing"),
     "a relative reference": ({"$ref": "other.json"}, "$ref: 'other.json' is not in the schema"),
     "a reference to no schema": ({"$ref": "#/title", "title": "x"}, "'#/title' is no schema"),
@@ -90,7 +93,7 @@ def test_a_bad_schema_ends_compare_with_usage(tmp_path: Path, capsys: pytest.Cap
     words = ["compare", "--service", f"{tmp_path}/head", "--base", f"dir:{tmp_path}/base"]
     code, told = cli.main([*words, "--head", f"dir:{tmp_path}/head"]), capsys.readouterr().err
     assert code == Exit.USAGE, told
-    assert 'tfb.toml: request "item": expect.json_schema: $ref: \'#/nowhere\' is not in the schema' in told
+    assert "tfb.toml: request \"item\": expect.json_schema: $ref: '#/nowhere' is not in the schema" in told
 
 
 @pytest.fixture
