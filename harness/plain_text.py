@@ -1,23 +1,68 @@
-"""Text that a server, a file or a tool wrote, made harmless where it is shown."""
+r"""Makes text inert that a server, a file or a tool wrote: one function for each place where such text is shown.
+
+``printable`` is for terminals, ``inert_line`` for a line of a CI log, ``markdown`` for a Markdown document,
+``json_text`` for a JSON document that is printed. HTML and XML have escaping functions in the standard library.
+"""
 
 import re
 
-# Control characters but newline and tab, what turns the direction of writing, line separators, halves of characters.
-_ACTIVE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+# Control characters but newline and tab; characters that turn the direction of writing; line separators; invisible
+# tags and annotations; halves of characters.
+_ACTIVE = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069\ufff9-\ufffb\ud800-\udfff"
+    "\U000e0000-\U000e007f]"
+)
+# What a CI system takes for a command: GitHub's ``::error::`` and ``##[error]``, Azure's ``##vso[``, TeamCity's
+# ``##teamcity[``, sections of GitLab and Travis. GitHub skips white space first.
+_BEGINS_COMMAND = re.compile(r"^([\s\ufeff]*)(:(?=:[A-Za-z])|s(?=ection_(?:start|end):)|t(?=ravis_(?:fold|time):))")
+_HOLDS_COMMAND = re.compile(r"#(?=#(?:\[|vso\[|teamcity\[))")
+_MARKUP = re.compile(r"[\\`*_\[\]~|$]")
+_BEGINS_BLOCK = re.compile(r"^([-+=#:]|\d{1,9}(?=[.)]))")
+_LINKED = re.compile(r"(?<=[@#])(?=\w)|(?<=:)(?=//)|(?<=www)(?=\.)|(?<=GH)(?=-\d)|(?<=mailto)(?=:)", re.IGNORECASE)
+_NOTHING = "&#8203;"  # a space without width: no name, number or address goes on behind it
 
 
 def printable(text: str) -> str:
-    r"""The text with every active character as the escape that names it (``\x1b``): nothing of it moves a cursor."""
+    r"""Return the text with every active character as an escape (``\x1b``): it moves no cursor and sets no colour."""
     return _ACTIVE.sub(lambda match: match[0].encode("unicode_escape").decode("ascii"), text)
 
 
 def is_printable(text: str) -> bool:
-    """Whether a text has no active character in it."""
+    """Tell whether a text has no active character in it."""
     return _ACTIVE.search(text) is None
 
 
 def require_printable(text: str) -> str:
-    """The text as it is; raises ValueError where an active character is in it."""
+    """Return the text unchanged; raise ValueError where an active character is in it."""
     if not is_printable(text):
         raise ValueError("holds control characters")
     return text
+
+
+def inert_line(line: str) -> str:
+    r"""Return a line that no CI system takes for a command: ``::error::x`` becomes ``\x3a:error::x``."""
+    line = _BEGINS_COMMAND.sub(lambda match: f"{match[1]}\\x{ord(match[2]):02x}", line)
+    return _HOLDS_COMMAND.sub(r"\\x23", line)
+
+
+def markdown(text: str) -> str:
+    """Return the text for one paragraph, list item or table cell of Markdown, as it reads and nothing else.
+
+    No fence, list, heading, table, link, image, HTML, mention, issue number or formula begins in it.
+    """
+    line = " ".join(printable(text).split())
+    line = line.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    line = _LINKED.sub(_NOTHING, _MARKUP.sub(lambda match: f"\\{match[0]}", line))
+    return _BEGINS_BLOCK.sub(lambda match: match[1] + _NOTHING if match[1].isdigit() else f"\\{match[1]}", line)
+
+
+def json_text(document: str) -> str:
+    r"""Return a JSON document without active characters and commands of CI systems: they become ``\u`` escapes."""
+    document = _ACTIVE.sub(lambda match: _utf16(match[0]), document)
+    return _HOLDS_COMMAND.sub(r"\\u0023", document)
+
+
+def _utf16(character: str) -> str:
+    """Return a character as JSON escapes it: one or two units of UTF-16."""
+    units = character.encode("utf-16-be", "surrogatepass")
+    return "".join(f"\\u{units[place]:02x}{units[place + 1]:02x}" for place in range(0, len(units), 2))

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from harness.cli.output import guarded_streams
+from harness.console import InertStream
 from harness.errors import Exit, TfbError, UsageError
 from harness.host import interruption
 from harness.paths import PROGRAM
@@ -67,7 +68,9 @@ def _told(error: Exception) -> int:
 def _say(text: str, code: Exit) -> Exit:
     """Tell on stderr, as far as that takes it; returns the code."""
     try:
-        print(f"tfb: {printable(text.replace('./tfb', PROGRAM))}", file=sys.stderr, flush=True)
+        stream = InertStream(sys.stderr)
+        stream.write(f"tfb: {text.replace('./tfb', PROGRAM)}\n")
+        stream.flush()
     except (OSError, ValueError):  # closed, or full
         return code
     return code

@@ -19,6 +19,7 @@ from harness.cli.verbs import Asked
 from harness.errors import Exit, UsageError
 from harness.host import accounts, ownership, process
 from harness.paths import INSTALLED, PROGRAM, REPOSITORY
+from harness.plain_text import json_text
 from harness.plan.config import Settings, Twins
 from harness.plan.service import FILE
 from harness.records import store
@@ -160,7 +161,7 @@ def _show(comparison: Comparison, *, as_json: bool, every: bool) -> int:
     code = Exit.FAILED if "slower" in verdicts else Exit.CANNOT_TELL
     code = Exit.OK if comparison.cells and not set(verdicts) - {"same", "faster"} else code
     if as_json:
-        print(json.dumps({**comparison.model_dump(mode="json"), "verdicts": dict(verdicts)}))
+        print(json_text(json.dumps({**comparison.model_dump(mode="json"), "verdicts": dict(verdicts)})))
         return code
     console = terminal.console()
     first, *others = report.sentences(comparison)
@@ -181,7 +182,7 @@ def beside_round(round_: Path, run: Path, *, as_json: bool) -> int:
     if not held.rows:
         raise UsageError(f"{round_} and {run} have no implementation in common")
     if as_json:
-        print(json.dumps({"round": published.name, "environment": published.environment, **asdict(held)}))
+        print(json_text(json.dumps({"round": published.name, "environment": published.environment, **asdict(held)})))
         return Exit.OK
     machine = f"{info.machine.cpu_model}, {len(info.machine.cpus_usable)} CPUs, {info.runtime} runtime"
     rows = Rows(held.rows)

@@ -18,7 +18,7 @@ from harness.cli.output import put, put_below
 from harness.cli.verbs import Names
 from harness.errors import Exit, UsageError
 from harness.host import interruption
-from harness.plain_text import printable
+from harness.plain_text import json_text, printable
 from harness.plan.discovery import Implementation, Scan, Selection, scan, select
 from harness.plan.words import suggest
 
@@ -72,7 +72,7 @@ def list_tests(asked: flags.Flags, tag: str | None) -> int:
 
 
 def _as_json(shown: Sequence[Implementation]) -> str:
-    return json.dumps([i.info().model_dump(mode="json") for i in shown])
+    return json_text(json.dumps([i.info().model_dump(mode="json") for i in shown]))
 
 
 def _problems(found: Scan, *, warnings: bool = True) -> Exit:

@@ -16,7 +16,7 @@ from harness.errors import EnvironmentLacksError, Exit
 from harness.host import leftovers as killed
 from harness.host import machine, provision, toolchain
 from harness.host.provision import Need
-from harness.plain_text import printable
+from harness.plain_text import json_text, printable
 from harness.plan.config import Consent
 from harness.plan.discovery import scan
 from harness.records.models import Machine
@@ -49,7 +49,7 @@ def doctor(
         tools = [{"tool": n.missing, "wanted_by": n.wanted_by, "found": str(n.tool) if n.tool else None} for n in needs]
         document = {"machine": facts.model_dump(mode="json"), "tools": tools, "problems": found.problems}
         document |= {"leftovers": [*map(str, left)], "docker": docker}
-        print(json.dumps(document))
+        print(json_text(json.dumps(document)))
     else:
         show_tools(needs)
         show_facts(facts)

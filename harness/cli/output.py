@@ -1,12 +1,13 @@
-"""Where results go, stdout or a file: a place that takes nothing more is an error with the machine's exit code."""
+"""Where results go, stdout or a file: text of others is inert there, and a full place is an error of the machine."""
 
 import contextlib
 import io
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
+from harness.console import InertStream
 from harness.errors import EnvironmentLacksError
 from harness.records import safe_write
 
@@ -30,14 +31,20 @@ class _Stream(io.FileIO):
 
 @contextlib.contextmanager
 def guarded_streams() -> Iterator[None]:
-    """Both streams as the block sees them; raises EnvironmentLacksError at its end where stdout was full or closed."""
+    """Guard both streams for a block: printed text is inert (``harness.console``), and nothing fails by a full stream.
+
+    Raises EnvironmentLacksError at the end of the block where stdout was full or closed.
+    """
     errors: list[OSError] = []
     before = sys.stdout, sys.stderr
-    sys.stdout, sys.stderr = _stream(sys.stdout, errors), _stream(sys.stderr, [])
+    inert: list[Any] = [InertStream(_stream(sys.stdout, errors)), InertStream(_stream(sys.stderr, []))]
+    sys.stdout, sys.stderr = inert
     try:
         yield
     finally:
-        sys.stdout.flush()
+        for stream in inert:
+            with contextlib.suppress(OSError, ValueError):  # a test's, which is closed
+                stream.flush()
         sys.stdout, sys.stderr = before
     if errors and not isinstance(errors[0], BrokenPipeError):  # `./tfb report | head`: the reader has had enough
         raise _lacking("stdout", errors[0]) from errors[0]

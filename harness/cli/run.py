@@ -19,7 +19,7 @@ from harness.errors import Exit, StoreError, UsageError
 from harness.experiment import origin
 from harness.host import interruption, machine
 from harness.paths import PROGRAM, RESULTS
-from harness.plain_text import printable
+from harness.plain_text import json_text, printable
 from harness.plan import hosts
 from harness.plan import profile as profiles
 from harness.plan.config import DEFAULT_PROFILE, Settings, parse_cpus, parse_goal
@@ -152,7 +152,7 @@ def _show(chosen: Settings, outcome: "RunOutcome") -> None:
     from harness.report import terminal
 
     if chosen.json:
-        print(outcome.ranking.recorded())
+        print(json_text(outcome.ranking.recorded()))
         return
     console = terminal.console()
     terminal.show(outcome.records.info, outcome.ranking, console)

@@ -1,6 +1,7 @@
 """The modes beside a measurement: ``verify`` checks and explains, ``debug`` starts one implementation and stays."""
 
 import os
+import re
 import sys
 import tempfile
 import time
@@ -27,7 +28,7 @@ from harness.records.models import Build, Load, Outcome, Verdict
 from harness.records.remove_tree import remove_tree_if_possible
 from harness.records.store import RunStore
 from harness.report import terminal
-from harness.report.verdicts import FORMATS, REQUIREMENTS, Judged, Verified, judged_build, place, violations
+from harness.report.verdicts import REQUIREMENTS, Judged, Verified, judged_build, place, violations, write
 from harness.runtime import Database, Runtime
 from harness.runtime.choice import choose
 from harness.units import format_seconds
@@ -36,6 +37,8 @@ from harness.verify.verifier import Verifier
 
 # What builds write, beside what begins with a dot.
 BUILT = {"node_modules", "target", "dist", "build", "bin", "obj", "__pycache__", "_build", "deps", "vendor"}
+SHOWN_AT_ONCE = 1 << 20  # characters of a log
+COLOURS = re.compile(r"\x1b\[[0-9;]{0,20}m")  # left out of a log: everything else that is active is shown escaped
 STYLES = {Outcome.PASS: "green", Outcome.WARN: "yellow", Outcome.FAIL: "red"}
 
 
@@ -66,10 +69,10 @@ def verify(settings: Settings) -> int:
                 break
             plan = _changed(settings, plan, progress)
             made.builds = build_all(made.runtime, plan, progress, made.logs)
-    if write := FORMATS.get(settings.verdict_format):
+    if not as_text:
         folders = {i.name: i.info().folder for i in plan.implementations}
         found_all = Verified(verdicts=verdicts, problems=progress.problems, folders=folders, implementations=judged)
-        print(write(found_all), end="")
+        write(settings.verdict_format, found_all)
     fine = not progress.problems and all(verdict.outcome is not Outcome.FAIL for verdict in verdicts)
     return Exit.OK if fine else Exit.FAILED
 
@@ -221,8 +224,8 @@ def debug(settings: Settings) -> int:
             console.print(f"startup time {format_seconds(server.startup_time)}; Ctrl-C stops it\n")
             with log.open(errors="replace") as file:
                 while True:
-                    while text := file.read():
-                        sys.stdout.write(text)
+                    while text := file.read(SHOWN_AT_ONCE):
+                        sys.stdout.write(COLOURS.sub("", text).replace("\r\n", "\n"))
                         sys.stdout.flush()
                     server.meter.require_alive()
                     time.sleep(0.2)

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Literal
 
+from harness.console import PlainFormatter
 from harness.errors import DatabaseDiedError, Exit, MachineLostError, StoreError, TfbError, UsageError
 from harness.experiment import first_use, origin
 from harness.experiment.bench import Bench, OverMachines
@@ -297,7 +298,7 @@ def opened(settings: Settings, progress: Progress, clock: Clock) -> Iterator[Run
         log = safe_write.append(folder.folder / "logs" / "harness.log")
         stack.callback(log.close)
         handler = logging.StreamHandler(io.TextIOWrapper(log, encoding="utf-8", errors="replace", write_through=True))
-        handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
+        handler.setFormatter(PlainFormatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
         stack.callback(handler.close)
         root = logging.getLogger("tfb")
         root.setLevel(logging.INFO)

@@ -1,9 +1,7 @@
 """Finds the implementations: every frameworks/<Language>/<name>/benchmark_config.json, broken ones as named errors."""
 
-import contextlib
 import hashlib
 import json
-import re
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -17,11 +15,12 @@ from harness.plan.benchmark_config import BenchmarkConfig, Local, TestEntry, jso
 from harness.plan.foreign import tolerate
 from harness.plan.testtypes import TestType
 from harness.plan.testtypes.registry import TEST_TYPES
+from harness.plan.troubles import CONFIG_BYTES, Trouble, trouble
 from harness.plan.words import naming, suggest
 from harness.records import bounded
 from harness.records.models import Build, ImplementationInfo
 
-CONFIG_BYTES = 1 << 20  # of the file; the longest of TechEmpower's has some 30 KiB
+MISPLACED = "lies where a language's folder should be; move it to <Language>/<name>/"
 MOST_TOLD = 5  # broken files beside an unknown name
 RESERVED = ("run", "all")  # names of many: the core ones, and all
 Rules = Literal["tfb", "techempower"]
@@ -138,27 +137,6 @@ class Implementation:
         return ImplementationInfo.model_validate({k: v for k, v in (said | derived).items() if v is not None})
 
 
-Kind = Literal["problem", "warning", "misplaced"]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Trouble:
-    """Something wrong with one folder: a broken configuration, a key that was set aside, or no configuration at all.
-
-    A command that names the folder ends with this as its error. Other commands report problems, print warnings, and
-    ignore folders that are merely misplaced.
-    """
-
-    kind: Kind
-    path: Path  # of the configuration
-    message: str
-    names: frozenset[str] = frozenset()  # in lower case, by which a user may mean the folder's implementations
-    folders: frozenset[Path] = frozenset()  # that are concerned
-
-    def __str__(self) -> str:
-        return f"{self.path}: {self.message}"
-
-
 @dataclass(frozen=True, kw_only=True)
 class Scan:
     """What trees hold: the implementations by name, and what is wrong with their folders."""
@@ -171,16 +149,16 @@ class Scan:
     @property
     def problems(self) -> tuple[str, ...]:
         """One message for each broken file or test."""
-        return tuple(str(trouble) for trouble in self.troubles if trouble.kind == "problem")
+        return tuple(str(each) for each in self.troubles if each.kind == "problem")
 
     @property
     def warnings(self) -> tuple[str, ...]:
         """One message for each key of another tree that was set aside."""
-        return tuple(str(trouble) for trouble in self.troubles if trouble.kind == "warning")
+        return tuple(str(each) for each in self.troubles if each.kind == "warning")
 
     def about(self, folders: Collection[Path]) -> list[Trouble]:
         """Return what is wrong with these folders."""
-        return [trouble for trouble in self.troubles if not trouble.folders.isdisjoint(folders)]
+        return [each for each in self.troubles if not each.folders.isdisjoint(folders)]
 
 
 def scan(*folders: Path) -> Scan:
@@ -197,7 +175,7 @@ def scan(*folders: Path) -> Scan:
     places = [trees.find(folder) for folder in folders or (FRAMEWORKS,)]
     for tree in places:
         before = frozenset(found)
-        troubles += map(_misplaced, tree.misplaced())
+        troubles += [trouble("misplaced", folder, MISPLACED) for folder in tree.misplaced()]
         for folder in tree.folders():
             if folder.resolve() in seen:  # two of the folders overlap
                 continue
@@ -208,8 +186,8 @@ def scan(*folders: Path) -> Scan:
                 named.add(folder)
             for each in made:
                 implementation = replace(each, name=f"{each.name}@{_label(tree.root)}") if each.name in before else each
-                if trouble := _unusable(implementation, each.name, found):
-                    troubles.append(trouble)
+                if unusable := _unusable(implementation, each.name, found):
+                    troubles.append(unusable)
                 else:
                     found[implementation.name] = implementation
     return Scan(
@@ -223,52 +201,29 @@ def scan(*folders: Path) -> Scan:
 def _read_folder(folder: Path, *, foreign: bool) -> tuple[tuple[Implementation, ...], list[Trouble]]:
     """Return the implementations of a folder and what is wrong with it."""
     path = folder / CONFIG_FILE
-
-    def trouble(kind: Kind, message: str) -> Trouble:
-        names = _names(path) if kind != "warning" else frozenset[str]()
-        return Trouble(kind=kind, path=path, message=message, names=names, folders=frozenset({folder}))
-
     try:
         path.lstat()
     except FileNotFoundError:
-        return (), [trouble("misplaced", f"does not exist; write it ({PROGRAM} new makes a folder with one)")]
+        message = f"does not exist; write it ({PROGRAM} new makes a folder with one)"
+        return (), [trouble("misplaced", folder, message)]
     except OSError as error:
-        return (), [trouble("problem", f"cannot be read: {error.strerror}")]
+        return (), [trouble("problem", folder, f"cannot be read: {error.strerror}")]
     try:
         made, aside, wrong = read(path, foreign=foreign)
     except ConfigError as error:
-        return (), [trouble("problem", str(error).removeprefix(f"{path}: "))]
-    troubles = [trouble("warning", words) for words in aside] + [trouble("problem", words) for words in wrong]
-    return made, troubles
-
-
-def _misplaced(folder: Path) -> Trouble:
-    message = "lies where a language's folder should be; move it to <Language>/<name>/"
-    path = folder / CONFIG_FILE
-    return Trouble(kind="misplaced", path=path, message=message, names=_names(path), folders=frozenset({folder}))
+        return (), [trouble("problem", folder, str(error).removeprefix(f"{path}: "))]
+    warnings = [trouble("warning", folder, words) for words in aside]
+    return made, [*warnings, *(trouble("problem", folder, words) for words in wrong)]
 
 
 def _unusable(made: Implementation, own: str, found: Mapping[str, Implementation]) -> Trouble | None:
     """Return why an implementation cannot have its name, which it shares or which means many."""
-    path, folders = made.folder / CONFIG_FILE, frozenset({made.folder})
     if own in RESERVED:
-        message = f"the name {own!r} means many implementations: give it another one"
-    elif other := found.get(made.name):
-        folders |= {other.folder}
+        return trouble("problem", made.folder, f"the name {own!r} means many implementations: give it another one")
+    if other := found.get(made.name):
         message = f"the name {made.name!r} is taken by {other.folder / CONFIG_FILE}"
-    else:
-        return None
-    return Trouble(kind="problem", path=path, message=message, names=_names(path), folders=folders)
-
-
-def _names(path: Path) -> frozenset[str]:
-    """Return the names by which a user may mean what a broken configuration holds, in lower case."""
-    names = {path.parent.name, "/".join(path.parts[-3:-1])}
-    with contextlib.suppress(OSError):
-        text = bounded.read(path, CONFIG_BYTES).decode("utf-8", "replace").replace("\0", "")  # also of UTF-16
-        if found := re.search(r'"framework"\s*:\s*"([^"\n]{1,100})"', text):
-            names.add(found[1])
-    return frozenset(name.lower() for name in names)
+        return trouble("problem", made.folder, message, other.folder)
+    return None
 
 
 def _ours(tree: Path) -> bool:
@@ -348,7 +303,7 @@ def select(found: Scan, wanted: Selection) -> tuple[Implementation, ...]:
     known_languages |= {t.path.parent.parent.name.lower() for t in found.troubles if t.kind == "problem"}
     require_sound(found, wanted)
     _require_known(found, "", {*wanted.test} - {*RESERVED}, by_name)  # with and without a flag before it
-    broken = {name for trouble in found.troubles for name in trouble.names}
+    broken = {name for each in found.troubles for name in each.names}
     _require_known(found, "--exclude: ", {name for name in wanted.exclude if name.lower() not in broken}, by_name)
     _require_known(found, "--test-lang: ", languages, known_languages)
     _require_known(found, "--test-dir: ", folders, {_place(i) for i in implementations} | known_languages)
@@ -380,8 +335,8 @@ def require_sound(found: Scan, wanted: Selection) -> None:
         named |= {i.folder for i in found.implementations if _place(i) == place}
         named |= _meant(found, place) if place not in sound else set()
     if troubles := found.about(named):
-        told = [str(trouble).removesuffix(", set aside") for trouble in troubles]
-        if any(trouble.kind == "warning" for trouble in troubles):
+        told = [str(each).removesuffix(", set aside") for each in troubles]
+        if any(each.kind == "warning" for each in troubles):
             told.append("correct or remove these keys: they are set aside only where no command names the folder")
         raise ConfigError("\n".join(told))
     for name in wanted.test:
@@ -395,13 +350,13 @@ def require_sound(found: Scan, wanted: Selection) -> None:
 def _meant(found: Scan, name: str) -> set[Path]:
     """Return the folders that a name may mean: by folder, or a broken one by its framework or a variant of it."""
     name = _folder(name)
-    exact = {folder for trouble in found.troubles if name in trouble.names for folder in trouble.folders}
+    exact = {folder for each in found.troubles if name in each.names for folder in each.folders}
     exact |= {i.folder for i in found.implementations if name in (i.folder.name.lower(), _place(i))}
     variants = {
         folder
-        for trouble in found.troubles
-        if trouble.kind == "problem" and any(name.startswith(f"{framework}-") for framework in trouble.names)
-        for folder in trouble.folders
+        for each in found.troubles
+        if each.kind == "problem" and any(name.startswith(f"{framework}-") for framework in each.names)
+        for folder in each.folders
     }
     return exact or variants
 

@@ -111,12 +111,13 @@ class Expect(Section):
         """
         if self.json_schema is None:
             return self
-        place, document = folder / SERVICE_FILE, self.json_schema
+        document: object = self.json_schema
+        file = SERVICE_FILE
         if isinstance(document, str):
-            place = folder / document
-            with naming(place):
-                document = bounded.parse(bounded.read(place, FILE_BYTES))
-        key = f'{place}: request "{request}": expect.json_schema'
+            file = document
+            with naming(folder / file):
+                document = bounded.parse(bounded.read(folder / file, FILE_BYTES))
+        key = f'{file}: request "{request}": expect.json_schema'
         if not isinstance(document, dict):
             raise ConfigError(f"{key}: should be an object, the schema (found {document!r:.60})")
         try:

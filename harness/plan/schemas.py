@@ -26,6 +26,7 @@ MAX_PATTERN = 2_000  # characters of a regular expression
 REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
 # Keywords whose schemas apply to the same part of a document as the schema around them.
 IN_PLACE_LISTS = ("allOf", "anyOf", "oneOf")
+NO_DIALECT: Any = None  # what the library returns for an unknown dialect
 IN_PLACE = ("not", "if", "then", "else")
 
 
@@ -46,19 +47,20 @@ def validator(schema: Schema) -> "Validator":
 
 def _dialect(schema: Schema) -> "type[Validator]":
     """Return the validator class of the schema's dialect; raises ConfigError for an unknown dialect."""
-    from jsonschema.validators import Draft202012Validator, validator_for
+    from jsonschema import validators
 
-    dialect: type[Validator] | None = None
+    dialect: Any = None  # as the library's stubs do not allow
     if "$schema" not in schema:
-        dialect = Draft202012Validator
+        dialect = validators.Draft202012Validator
     elif isinstance(schema["$schema"], str):
         with contextlib.suppress(ValueError):  # no address
-            dialect = validator_for({"$schema": schema["$schema"]}, default=None)
+            dialect = validators.validator_for({"$schema": schema["$schema"]}, default=NO_DIALECT)
     if dialect is None:
         raise ConfigError(
             f"$schema: unknown dialect {schema['$schema']!r:.80}; use https://json-schema.org/draft/2020-12/schema"
         )
-    return dialect
+    known: type[Validator] = dialect
+    return known
 
 
 def _require_bounded(schema: object) -> None:
@@ -94,7 +96,8 @@ def _require_valid(schema: Schema) -> None:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            _dialect(schema).check_schema(schema, format_checker=FormatChecker(formats=()))
+            dialect: Any = _dialect(schema)
+            dialect.check_schema(schema, format_checker=FormatChecker(formats=()))
     except SchemaError as error:
         raise ConfigError(f"{error.json_path}: {error.message[:300]}") from error
     except RecursionError as error:

@@ -3,12 +3,13 @@
 from collections.abc import Callable
 from typing import TextIO
 
+from harness.plain_text import json_text
 from harness.report import Report, markdown, techempower, terminal
 
 
 def ranking(report: Report, out: TextIO) -> None:
     """The ranking itself as JSON: the model of ``harness.stats.model``, as ranking.json holds it."""
-    out.write(report.ranking.recorded(indent=1) + "\n")
+    out.write(json_text(report.ranking.recorded(indent=1)) + "\n")
 
 
 EXPORTERS: dict[str, Callable[[Report, TextIO], None]] = {

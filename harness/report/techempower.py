@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import TextIO
 from uuid import NAMESPACE_URL, uuid5
 
+from harness.plain_text import json_text
 from harness.plan.testtypes import Sweep
 from harness.plan.testtypes.registry import TEST_TYPES
 from harness.records.models import Closed, ImplementationInfo, Load, Outcome, RunRecords, Trial, Verdict, worst
@@ -28,7 +29,7 @@ INTERVALS: Mapping[str, Sweep] = {  # TechEmpower's key -> the sweep whose level
 
 def export(report: Report, out: TextIO) -> None:
     """The document as it is written beside a run."""
-    out.write(json.dumps(document(report.records), indent=1) + "\n")
+    out.write(json_text(json.dumps(document(report.records), indent=1)) + "\n")
 
 
 def document(records: RunRecords) -> Document:

@@ -8,7 +8,9 @@ from functools import cache
 from typing import Literal, Self
 from xml.etree import ElementTree
 
+from harness.console import write_commands
 from harness.paths import REPOSITORY
+from harness.plain_text import inert_line, json_text, printable
 from harness.records.models import Build, CheckResult, Outcome, Verdict
 from harness.report.tables import counted
 from harness.stats.verdicts import SERVER
@@ -100,7 +102,8 @@ def as_json(found: Verified) -> str:
     judged = [
         {"name": each.implementation, "verdict": each.verdict, "reason": each.reason} for each in found.implementations
     ]
-    return json.dumps({"implementations": judged, "verdicts": documents, "problems": list(found.problems)}) + "\n"
+    document = json.dumps({"implementations": judged, "verdicts": documents, "problems": list(found.problems)})
+    return json_text(document) + "\n"
 
 
 def as_github(found: Verified) -> str:
@@ -119,7 +122,7 @@ def as_github(found: Verified) -> str:
     problems = [counted(len(found.problems), "problem")] if found.problems else []
     passed = sum(verdict.outcome is not Outcome.FAIL for verdict in found.verdicts)
     told = f"{passed} of {len(found.verdicts)} test types passed" if found.verdicts else "nothing was verified"
-    words = [_plain(each.line) for each in found.implementations]
+    words = [_message(each.line) for each in found.implementations]
     return "\n".join((*lines, *words, ", ".join((*problems, told)))) + "\n"
 
 
@@ -172,6 +175,14 @@ def _implementations(root: ElementTree.Element, judged: Sequence[Judged]) -> Non
 FORMATS: dict[str, Callable[[Verified], str]] = {"json": as_json, "github": as_github, "junit": as_junit}
 
 
+def write(name: str, found: Verified) -> None:
+    """Print verdicts in one of the formats; only GitHub's are commands of a CI system."""
+    if name == "github":
+        write_commands(as_github(found))
+    else:
+        print(FORMATS[name](found), end="")
+
+
 def _xml(text: str) -> str:
     """Without the characters that XML 1.0 does not allow, which a server may well have answered."""
     return re.sub(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]", "\ufffd", text)
@@ -182,20 +193,14 @@ def _first(text: str) -> str:
 
 
 def _message(text: str) -> str:
-    """As GitHub's workflow commands want it: nothing of a server's answer may begin a command of its own."""
-    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+    """Return the text of a workflow command: nothing of a server's answer begins a command of its own."""
+    return inert_line(printable(text)).replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
 
 
 def _file(found: Verified, implementation: str) -> str:
     """Return the property that puts an annotation at a configuration; empty for one outside the repository."""
     folder = found.folders.get(implementation)
     return f"file={_property(f'{folder}/benchmark_config.json')}," if folder else ""
-
-
-def _plain(text: str) -> str:
-    """Return a line of the log that GitHub cannot read as a command of its own."""
-    line = _message(text)
-    return f" {line}" if line.startswith("::") else line
 
 
 def _property(text: str) -> str:

@@ -19,6 +19,7 @@ from harness.experiment import workflow
 from harness.extras.claims import judge, measure, show
 from harness.extras.claims.claim import Claim, chosen, read
 from harness.host import machine
+from harness.plain_text import json_text
 from harness.plan.config import Settings
 from harness.records import claims as recorded
 from harness.records.claims import ClaimsRecord, ClaimVerdict
@@ -47,7 +48,8 @@ def listing(
 
 
 def _recorded(claims: Sequence[Claim], known: Mapping[str, ClaimVerdict]) -> str:
-    return ClaimsRecord(verdicts={each.name: known[each.name] for each in claims if each.name in known}).recorded()
+    record = ClaimsRecord(verdicts={each.name: known[each.name] for each in claims if each.name in known})
+    return json_text(record.recorded())
 
 
 @command.command

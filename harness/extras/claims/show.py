@@ -11,6 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from harness.extras.claims.claim import Claim
+from harness.plain_text import markdown
 from harness.records.claims import WORDS, ClaimVerdict, StatementVerdict, Word
 from harness.report.tables import drawn, ratio
 from harness.stats.model import Ratio
@@ -105,9 +106,9 @@ def page(claims: Sequence[Claim], verdicts: Mapping[str, ClaimVerdict]) -> str:
         f"{time.strftime('%Y-%m-%d', time.gmtime(each.measured_at))}"
         for each in found
     )
-    where = [f"- {count} on {place}" for place, count in places.items()]
+    where = [f"- {count} on {markdown(place)}" for place, count in places.items()]
     if concerns := dict.fromkeys(concern for verdict in found for concern in verdict.concerns):
-        where.append(f"- What disturbed the measurements: {'; '.join(concerns)}.")
+        where.append(f"- What disturbed the measurements: {markdown('; '.join(concerns))}.")
     rows = [f"| {_cell(claim.title)} | {NEVER} | | |" for claim in claims if claim.name not in verdicts]
     rows = [f"| {_cell(v.title)} | **{v.verdict}** | {_cell(v.sentence)} | {_deciding(v)} |" for v in found] + rows
     return TEMPLATE.read_text(encoding="utf-8").format(
@@ -124,5 +125,5 @@ def _deciding(verdict: ClaimVerdict) -> str:
 
 
 def _cell(text: str) -> str:
-    """Text that may stand in a Markdown table."""
-    return text.replace("|", "\\|").replace("\n", " ")
+    """Return text that may stand in a cell of a Markdown table."""
+    return markdown(text)

@@ -157,6 +157,7 @@ def test_a_compressed_body_is_bounded(kind: str) -> None:
 # ---- on the wire -----------------------------------------------------------------------------------------------------
 
 OK = b"HTTP/1.1 200 OK\r\n"
+CHUNKED = OK + b"Transfer-Encoding: chunked\r\n\r\n"
 
 
 def drip(data: bytes, pause: float = 0.02) -> Iterator[bytes]:
@@ -169,17 +170,15 @@ STREAMS: dict[str, Callable[[], Iterator[bytes]]] = {
     "a head byte by byte": lambda: drip(OK + b"X-A: "),
     "a body byte by byte": lambda: drip(OK + b"Content-Length: 1000000\r\n\r\n"),
     "a body without end": lambda: iter([OK + b"\r\n", *[b"x" * 65_536] * 1_000]),
-    "chunks without end": lambda: iter([OK + b"Transfer-Encoding: chunked\r\n\r\n", *[b"1\r\nx\r\n" * 10_000] * 1_000]),
-    "a chunk's size without end": lambda: iter([OK + b"Transfer-Encoding: chunked\r\n\r\n", *[b"0" * 65_536] * 100]),
-    "trailers without end": lambda: iter(
-        [OK + b"Transfer-Encoding: chunked\r\n\r\n0\r\n", *[b"A: b\r\n" * 9_000] * 100]
-    ),
+    "chunks without end": lambda: iter([CHUNKED, *[b"1\r\nx\r\n" * 10_000] * 1_000]),
+    "a chunk's size without end": lambda: iter([CHUNKED, *[b"0" * 65_536] * 100]),
+    "trailers without end": lambda: iter([CHUNKED + b"0\r\n", *[b"A: b\r\n" * 9_000] * 100]),
     "headers without end": lambda: iter([OK, *[b"A: b\r\n" * 10_000] * 100]),
     "a header without end": lambda: iter([OK + b"A: ", *[b"x" * 65_536] * 100]),
     "interim answers without end": lambda: iter([b"HTTP/1.1 100 Continue\r\n\r\n" * 1_000] * 100),
     "a petabyte promised": lambda: iter([OK + b"Content-Length: 999999999999999\r\n\r\n"]),
     "a length of digits": lambda: iter([OK + b"Content-Length: " + b"9" * 5_000 + b"\r\n\r\n"]),
-    "a huge chunk": lambda: iter([OK + b"Transfer-Encoding: chunked\r\n\r\nfffffffffffffff\r\n"]),
+    "a huge chunk": lambda: iter([CHUNKED + b"fffffffffffffff\r\n"]),
     "nothing": lambda: iter([]),
 }
 

@@ -8,6 +8,7 @@ import pytest
 
 from harness.host import accounts, ownership, process
 from harness.host.process import Account
+from harness.paths import state_folder
 
 OTHER = Account(name="other", uid=60571, gid=60571)
 pytestmark = pytest.mark.skipif(os.geteuid() != 0 or bool(accounts.obstacle()), reason="other accounts need root")
@@ -69,8 +70,6 @@ def test_logs_are_closed_to_other_accounts() -> None:
 
 def test_the_folder_of_uids_is_root_s_alone() -> None:
     uid = accounts.claim()
-    (folder,) = (
-        folder for folder in (accounts.LOCKS, accounts.state_folder() / "uids") if (folder / str(uid)).exists()
-    )
+    (folder,) = (folder for folder in (accounts.LOCKS, state_folder() / "uids") if (folder / str(uid)).exists())
     assert not lists(folder, OTHER)
     assert (folder / str(uid)).read_text() == ownership.me()

@@ -1,0 +1,49 @@
+"""What can be wrong with the folder of an implementation, and the names by which a user may mean it."""
+
+import contextlib
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from harness.paths import CONFIG_FILE
+from harness.records import bounded
+
+CONFIG_BYTES = 1 << 20  # of a configuration; the longest of TechEmpower's has some 30 KiB
+Kind = Literal["problem", "warning", "misplaced"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Trouble:
+    """Something wrong with one folder: a broken configuration, a key that was set aside, or no configuration at all.
+
+    A command that names the folder ends with this as its error. Other commands report problems, print warnings, and
+    ignore folders that are merely misplaced.
+    """
+
+    kind: Kind
+    path: Path  # of the configuration
+    message: str
+    names: frozenset[str] = frozenset()  # in lower case, by which a user may mean the folder's implementations
+    folders: frozenset[Path] = frozenset()  # that are concerned
+
+    def __str__(self) -> str:
+        return f"{self.path}: {self.message}"
+
+
+def trouble(kind: Kind, folder: Path, message: str, other: Path | None = None) -> Trouble:
+    """Return what is wrong with a folder; ``other`` is a second folder that is concerned."""
+    path = folder / CONFIG_FILE
+    names = _names(path) if kind != "warning" else frozenset[str]()
+    concerned = frozenset({folder} if other is None else {folder, other})
+    return Trouble(kind=kind, path=path, message=message, names=names, folders=concerned)
+
+
+def _names(path: Path) -> frozenset[str]:
+    """Return the names by which a user may mean what a broken configuration holds, in lower case."""
+    names = {path.parent.name, "/".join(path.parts[-3:-1])}
+    with contextlib.suppress(OSError):
+        text = bounded.read(path, CONFIG_BYTES).decode("utf-8", "replace").replace("\0", "")  # also of UTF-16
+        if found := re.search(r'"framework"\s*:\s*"([^"\n]{1,100})"', text):
+            names.add(found[1])
+    return frozenset(name.lower() for name in names)
