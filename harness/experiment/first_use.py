@@ -19,7 +19,7 @@ from harness.units import whole_seconds
 # Seconds on a small machine (two CPUs), to announce an expected end; none of them counts as measuring time.
 APT_SECONDS, PACKAGE_SECONDS = 15.0, 20.0
 CRATE_SECONDS = {"loadgen": 60.0, "upstream": 30.0}
-IMAGE_SECONDS = {docker.DATABASE_IMAGE: 60.0, docker.WRK_IMAGE: 60.0, docker.LOADGEN_IMAGE: 90.0}
+IMAGE_SECONDS = {docker.BASE: 30.0, docker.DATABASE_IMAGE: 60.0, docker.WRK_IMAGE: 60.0, docker.LOADGEN_IMAGE: 90.0}
 LATEST_RUNS = 20  # in which durations of builds are looked up
 
 

@@ -24,7 +24,7 @@ from harness.stats.values import (
     deployments_of,
     headline_load,
 )
-from harness.stats.verdicts import NOT_REACHED, caveats, is_ranked, unranked, why_no_figure
+from harness.stats.verdicts import NOT_REACHED, caveats, is_ranked, rates_unreached, unranked, why_no_figure
 
 LIMIT = "limit"  # tag of an implementation that is no contestant: what machine, kernel and protocol cost
 
@@ -90,7 +90,12 @@ def rank(
         processes=processes,
     )
     test_types = {kind: _test_type(kind, run) for kind in info.loads}
-    reasons = {(kind, row.implementation): row.reason for kind, r in test_types.items() for row in r.headline.rows}
+    reasons = {
+        (kind, row.implementation): row.reason
+        or NOT_REACHED * rates_unreached(row.implementation, kind, trials, processes)
+        for kind, r in test_types.items()
+        for row in r.headline.rows
+    }
     return model.Ranking(
         run_id=info.run_id,
         reference=info.reference,

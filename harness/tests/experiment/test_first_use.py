@@ -89,7 +89,8 @@ def test_tools_that_are_here_are_no_chore(bare: set[str], tmp_path: Path, monkey
 @pytest.mark.parametrize("mode", ["benchmark", "verify"])
 def test_missing_images_are_foreseen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mode: Any) -> None:
     monkeypatch.setattr(first_use, "is_local", lambda _: False)
-    monkeypatch.setattr(first_use, "inspect", lambda _, name: {} if name == "tfb/wrk" else None)
+    there = ("debian:trixie-slim", "tfb/wrk")
+    monkeypatch.setattr(first_use, "inspect", lambda _, name: {} if name in there else None)
     chosen, plan = planned(tmp_path)
     found = {chore.what: chore.in_runtime for chore in chores(replace(chosen, mode=mode), plan)}
     generator = {"build the image tfb/loadgen": False} if mode == "benchmark" else {}
