@@ -23,7 +23,7 @@ class Judged:
     implementation: str
     verdict: Literal["verified", "failed", "build failed", "skipped", "not started"]
     reason: str = ""
-    problems: tuple[str, ...] = ()  # told meanwhile: why it was not built or started, or how its server ended
+    problems: tuple[str, ...] = ()  # full messages about the build, the start or the end of the server
 
     @classmethod
     def failed(cls, name: str, broken: int, reason: str) -> Self:
@@ -66,7 +66,7 @@ class Verified:
 
     @property
     def other_problems(self) -> Sequence[str]:
-        """Return the problems that no implementation has told already."""
+        """Return the problems that belong to no implementation."""
         told = {problem for each in self.implementations for problem in each.problems}
         return [problem for problem in self.problems if problem not in told]
 
