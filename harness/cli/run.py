@@ -196,6 +196,7 @@ def settings(asked: Asked, command: Sequence[str]) -> Settings:
         json=flags.json,
         verdict_format="json" if flags.json else verify.format,
         watch=verify.watch,
+        strict=verify.strict,
         dry_run=run.dry_run,
         resume=None if not run.resume else "" if run.resume is True else run.resume,
         consent="no" if flags.no_install else "yes" if flags.yes else "ask",

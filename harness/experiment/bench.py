@@ -35,7 +35,11 @@ from harness.records.models import (
     worst,
 )
 from harness.records.store import RunStore
+from harness.report.causes import causes, key, sentence
 from harness.runtime import Database, Runtime, Server, SharedDatabase
+from harness.runtime.crashes import complaints
+from harness.runtime.database import size_of
+from harness.runtime.database.refusals import Watch
 from harness.verify.checks.evidence import Sampling
 from harness.verify.verifier import Verifier
 
@@ -71,6 +75,8 @@ class Running:
     http: tuple[CheckResult, ...] = ()  # what HTTP as a whole failed
     verdicts: dict[str, Verdict] = field(default_factory=dict)
     reasons: list[str] = field(default_factory=list)  # for which it counts as failed
+    told: set[object] = field(default_factory=set)  # causes among them
+    watch: Watch | None = None  # of its connections to PostgreSQL
     rates: dict[tuple[str, Load], float] = field(default_factory=dict)  # answers per second, as last seen
     loaded_at: float = 0.0  # when its latest load ended, by the clock
     idle_seconds: float = 0.0  # since the latest look
@@ -165,6 +171,9 @@ class Bench:
                 return steps.Failed()
         self._close(running, error)
         self._look_around()
+        if running.startup_time is None and running.watch:
+            for mistake in running.watch.mistakes(running.log):
+                self._fail(running, f"{process.implementation} {mistake}")
         self._fail(running, str(error) if isinstance(error, TfbError) else f"PostgreSQL: {str(error).strip()}")
         self._record(running)
         del self.up[process]
@@ -197,6 +206,7 @@ class Bench:
             self.database.restore()
             running.database = self.database
         address, path = running.database.address, implementation.ready_path
+        running.watch = Watch.of(address, self.database.log)
         if not implementation.is_service:
             self.verifier.begin(address)
         # Once the server has stopped.
@@ -215,32 +225,39 @@ class Bench:
 
     def _verify(self, running: Running) -> Shown:
         process, address = running.process, running.database.address
-        for kind, loads in self.plan.candidate(process.implementation).test_types.items():
-            self.progress.verifying(kind)
-            asked, first = running.implementation.test_types[kind], process.number == 0
-            verdict = self.verifier.check(
-                running.server, asked, address, process=process.number, thorough=first, loads=loads
-            )
-            verdict = with_results(verdict, running.http)
-            if verdict.outcome is Outcome.FAIL:
-                self._look_around()
-            self._judged(running, verdict)
-            if failed := [result for result in verdict.results if result.outcome is Outcome.FAIL]:
-                self._fail(running, f"{kind}: {'; '.join(map(sentence, failed))}")
-                running.server.meter.require_alive()
-            self._restore_after(running, kind)
+        failed: list[tuple[str, CheckResult]] = []
+        try:
+            for kind, loads in self.plan.candidate(process.implementation).test_types.items():
+                self.progress.verifying(kind)
+                asked, first = running.implementation.test_types[kind], process.number == 0
+                verdict = self.verifier.check(
+                    running.server, asked, address, process=process.number, thorough=first, loads=loads
+                )
+                verdict = with_results(verdict, running.http)
+                if verdict.outcome is Outcome.FAIL:
+                    self._look_around()
+                self._judged(running, verdict)
+                failed += [(kind, result) for result in verdict.results if result.outcome is Outcome.FAIL]
+                if verdict.outcome is Outcome.FAIL:
+                    running.server.meter.require_alive()
+                self._restore_after(running, kind)
+        finally:  # a server that ends has told what it failed before
+            self._tell_mistakes(running, failed)
+            self._tell(running, failed)
         running.loaded_at = self.clock.monotonic()
         good = (kind for kind, verdict in running.verdicts.items() if verdict.outcome is not Outcome.FAIL)
         return steps.Done(test_types=frozenset(good))
 
     def _stop(self, running: Running) -> Shown:
         self._look_around()  # sessions may have been lost under a load of which no server said so
+        failed: list[tuple[str, CheckResult]] = []
         for kind, verdict in list(running.verdicts.items()):
             if verdict.outcome is not Outcome.FAIL:
                 self.progress.verifying(kind, "verifying after the load")
                 asked = running.implementation.test_types[kind]
                 found = self.verifier.after_load(running.server, asked, running.database.address)
-                self._object(running, kind, found, "after the load")
+                failed += self._object(running, kind, found)
+        self._tell(running, failed, "after the load")
         running.stack.close()
         self._record(running)
         del self.up[running.process]
@@ -270,21 +287,41 @@ class Bench:
         running.verdicts[verdict.test_type] = verdict
         self.store.add_verdict(verdict)
 
-    def _object(self, running: Running, kind: str, results: Sequence[CheckResult], when: str) -> None:
-        """Add results to the verdict of a test type."""
+    def _object(self, running: Running, kind: str, results: Sequence[CheckResult]) -> list[tuple[str, CheckResult]]:
+        """Add results to the verdict of a test type; return those that fail it."""
         if results:
             self._judged(running, with_results(running.verdicts[kind], results))
-        if failed := [result for result in results if result.outcome is Outcome.FAIL]:
-            self._fail(running, f"{kind}: {when}: {'; '.join(map(sentence, failed))}")
+        return [(kind, result) for result in results if result.outcome is Outcome.FAIL]
+
+    def _tell(
+        self, running: Running, failed: Sequence[tuple[str, CheckResult]], when: str = "", quoted: Sequence[str] = ()
+    ) -> None:
+        """Tell each cause once for all test types that it fails; ``quoted`` are lines of the server's log."""
+        said = f"; its log says: {' | '.join(quoted)}" if quoted else ""
+        for cause in causes(failed):
+            if key(cause.result) not in running.told:
+                running.told.add(key(cause.result))
+                kinds = ", ".join(cause.test_types)
+                self._fail(running, f"{kinds}: {f'{when}: ' if when else ''}{sentence(cause.result)}{said}")
+
+    def _tell_mistakes(self, running: Running, failed: Sequence[tuple[str, CheckResult]]) -> None:
+        """Tell which variable of the database a server ignores, where test types that need the database fail."""
+        kinds = running.implementation.test_types
+        if running.watch and any(kinds[kind].reads_database for kind, _ in failed):
+            expected = all(kinds[kind].reads_database for kind, _ in failed)
+            for mistake in running.watch.mistakes(running.log, expected=expected):
+                self._fail(running, f"{running.process.implementation} {mistake}")
 
     def _hold_to_account(self, running: Running) -> None:
         """Hold what was answered under load against the database; what is missing there is every such test type's."""
         found = [r for r in self.verifier.end(running.database.address) if r.outcome is not Outcome.PASS]
+        failed: list[tuple[str, CheckResult]] = []
         for name in list(running.verdicts):
             kind = running.implementation.test_types[name]
             if kind.counts_statements:  # what warns is deadlocks, which only those have that write
                 own = [r for r in found if r.outcome is Outcome.FAIL or kind.writes_database]
-                self._object(running, name, own, "after the process")
+                failed += self._object(running, name, own)
+        self._tell(running, failed, "after the process")
 
     def _fail(self, running: Running, reason: str) -> None:
         """Something failed; the process goes on."""
@@ -314,6 +351,7 @@ class Bench:
 
     def _measure(self, running: Running, step: steps.Measure) -> Shown:
         cell, began = step.cell, self.clock.monotonic()
+        log_begin = size_of(running.log)
         generator = self.witness if step.purpose == "witness" else self._main(cell.load)
         self.progress.load(cell, "measure")
         for tries_left in reversed(range(1 + JUMPS)):
@@ -329,10 +367,19 @@ class Bench:
         trial = self._trial(running, step, generator, seen, evidence)
         self.store.add_trial(trial)
         self.progress.trial(trial)
-        self._object(running, cell.test_type, evidence.objections if evidence else (), f"under load, {cell.load.label}")
+        objections = evidence.objections if evidence else ()
+        wrong = not trial.rankable or bool(objections) or bool(trial.errors.total)
+        quoted = complaints(running.log, log_begin) if wrong else []
+        failed = self._object(running, cell.test_type, objections)
+        self._tell(running, failed, f"under load, {cell.load.label}", quoted)
+        where = f"{cell.test_type} {cell.load.label}"
         if not trial.rankable and step.purpose == "measure":
             flags = ", ".join(gate.word for gate in trial.gates if gate.outcome is Outcome.FAIL)
-            running.reasons.append(f"{cell.test_type} {cell.load.label}: {flags}")
+            running.reasons.append(f"{where}: {flags}" + (f"; its log says: {' | '.join(quoted)}" if quoted else ""))
+        if quoted and not failed:
+            symptoms = [result.message for result in objections] or [gate.word for gate in trial.gates if gate.word]
+            name = running.process.implementation
+            self.progress.note(f"{name}: {where}: {'; '.join(symptoms)}; its log says: {' | '.join(quoted)}")
         running.rates[cell.test_type, cell.load] = trial.requests / trial.duration
         busy = {
             other.process
@@ -504,9 +551,3 @@ def with_results(verdict: Verdict, more: Sequence[CheckResult]) -> Verdict:
     """The verdict with further results; its outcome is the worst of all."""
     results = (*verdict.results, *more)
     return verdict.model_copy(update={"results": results, "outcome": worst(r.outcome for r in results)})
-
-
-def sentence(result: CheckResult) -> str:
-    """A failed check in words."""
-    expected = f" expected {result.expected}, got {result.actual}" if result.expected is not None else ""
-    return f"{result.check} ({result.rule}): {result.message}{expected}"

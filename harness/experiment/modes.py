@@ -5,32 +5,32 @@ import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
-import psycopg
 from rich.text import Text
 
 from harness.console import SafeConsole
-from harness.errors import Exit, ServerDiedError, TfbError, UsageError
+from harness.errors import Exit, TfbError, UsageError
 from harness.experiment.preparation import build_all, choose_work
 from harness.experiment.progress import Display, Progress
+from harness.experiment.verifying import Built, Verification
 from harness.experiment.workflow import open_database
 from harness.paths import REPOSITORY
 from harness.plan.config import Settings
 from harness.plan.discovery import Implementation
 from harness.plan.plan import Plan
-from harness.records.models import Load, Outcome, Verdict
+from harness.records.models import Outcome, Verdict
 from harness.records.store import RunStore
 from harness.report import terminal
+from harness.report.causes import named, of_verdicts
 from harness.report.verdicts import FORMATS, REQUIREMENTS, Verified, place
-from harness.runtime import Database, Runtime
+from harness.runtime import Runtime
 from harness.runtime.choice import choose
 from harness.units import format_seconds
-from harness.verify.checks import SERVER
-from harness.verify.verifier import Verifier
+from harness.verify.checks import CONDUCT
 
 # What builds write, beside what begins with a dot.
 BUILT = {"node_modules", "target", "dist", "build", "bin", "obj", "__pycache__", "_build", "deps", "vendor"}
@@ -51,12 +51,12 @@ def verify(settings: Settings) -> int:
             verdicts: list[Verdict] = []
             for implementation in ready:
                 began, before = time.monotonic(), len(progress.problems)
-                found = _verdicts(implementation, plan.candidate(implementation.name).test_types, made, progress)
+                asked = plan.candidate(implementation.name).test_types
+                found = Verification(implementation, asked, made, progress, strict=settings.strict).verdicts()
                 verdicts += found
                 told = [v for v in found if as_text and not (settings.quiet and v.outcome is Outcome.PASS)]
-                for verdict in told:
-                    show(verdict, console)
                 if told:
+                    show(told, console)
                     failed = len(progress.problems) > before or any(v.outcome is Outcome.FAIL for v in found)
                     ended = "failed verification" if failed else "verified"
                     took = format_seconds(time.monotonic() - began)
@@ -70,40 +70,6 @@ def verify(settings: Settings) -> int:
         print(write(Verified(verdicts=verdicts, problems=progress.problems, folders=folders)), end="")
     fine = not progress.problems and all(verdict.outcome is not Outcome.FAIL for verdict in verdicts)
     return Exit.OK if fine else Exit.FAILED
-
-
-def _verdicts(
-    implementation: Implementation, kinds: Mapping[str, Sequence[Load]], made: "Built", progress: Progress
-) -> list[Verdict]:
-    """A verdict of HTTP and one of each test type; why there are no others is told.
-
-    After the end of a server a fresh one is started for the test types that are left, so that one request too much
-    costs one verdict.
-    """
-    verdicts: list[Verdict] = []
-    left, address = [SERVER, *kinds], made.database.address
-    log, path = made.logs.log(implementation.name, "verify"), implementation.ready_path
-    verifier = Verifier()
-    try:
-        while left:
-            made.database.restore()
-            with made.runtime.start(implementation, address, log, ready_path=path) as server:
-                try:
-                    while left:
-                        name = left.pop(0)
-                        if name == SERVER:
-                            verdicts.append(verifier.connection(server, process=0, thorough=True))
-                        else:
-                            kind = implementation.test_types[name]
-                            verdicts.append(
-                                verifier.check(server, kind, address, process=0, thorough=True, loads=kinds[name])
-                            )
-                        server.meter.require_alive()
-                except ServerDiedError as error:
-                    progress.problem(f"while {name} was verified: {error}")
-    except (TfbError, psycopg.Error) as error:
-        progress.problem(str(error) if isinstance(error, TfbError) else f"PostgreSQL: {str(error).strip()}")
-    return verdicts
 
 
 def _changed(settings: Settings, plan: Plan, progress: Progress) -> Plan:
@@ -144,19 +110,20 @@ def wait_for_change(folders: Iterable[Path], sleep: Callable[[float], None]) -> 
         last = now
 
 
-def show(verdict: Verdict, console: SafeConsole) -> None:
-    """One line for a test type, and for each check that did not pass what was expected and what came."""
-    passed = sum(r.outcome is Outcome.PASS for r in verdict.results)
-    line = Text.assemble(
-        (f"{verdict.outcome.value:<5}", STYLES[verdict.outcome]),
-        f" {verdict.implementation} {verdict.test_type}: {passed} of {len(verdict.results)} checks passed",
-    )
-    console.print(line)
-    for result in verdict.results:
-        if result.outcome is Outcome.PASS:
-            continue
-        style = STYLES[result.outcome]
-        console.print(Text.assemble("      ", (result.check, style), f" {result.message}"))
+def show(verdicts: Sequence[Verdict], console: SafeConsole) -> None:
+    """Print a line for each test type, then each violation once, with the test types in which it shows."""
+    for verdict in verdicts:
+        passed = sum(r.outcome is Outcome.PASS for r in verdict.results)
+        line = Text.assemble(
+            (f"{verdict.outcome.value:<5}", STYLES[verdict.outcome]),
+            f" {verdict.implementation} {verdict.test_type}: {passed} of {len(verdict.results)} checks passed",
+        )
+        console.print(line)
+    every = [verdict.test_type for verdict in verdicts if verdict.test_type != CONDUCT]
+    for cause in of_verdicts(verdicts):
+        result = cause.result
+        where = named(cause, every)
+        console.print(Text.assemble("      ", (result.check, STYLES[result.outcome]), f" in {where}: {result.message}"))
         if result.expected is not None:
             console.print(Text(f"        expected  {result.expected}"))
         if result.actual is not None:
@@ -194,16 +161,6 @@ def debug(settings: Settings) -> int:
                         sys.stdout.flush()
                     server.meter.require_alive()
                     time.sleep(0.2)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Built:
-    """What servers are started on; ``ready`` are the implementations that could be built."""
-
-    runtime: Runtime
-    database: Database
-    ready: Sequence[Implementation]
-    logs: RunStore
 
 
 @contextmanager

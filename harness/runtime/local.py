@@ -19,9 +19,10 @@ from harness.paths import TOOLSET
 from harness.plan.discovery import Implementation
 from harness.records.models import Build
 from harness.runtime import DatabaseAddress, Endpoint, Program, Server, SharedDatabase
+from harness.runtime.crashes import crash_reason
 from harness.runtime.database.embedded import embedded, free_port
 from harness.runtime.generator import GeneratorProgram, started
-from harness.runtime.readiness import crash_reason, startup_time
+from harness.runtime.readiness import startup_time
 from harness.runtime.upstream import upstream_for
 
 BUILD_SECONDS = 3600.0  # TechEmpower's
@@ -52,6 +53,12 @@ class LocalProgram(ProcessTreeMeter, Program):
         if status is not None:
             how = f"the server ended ({process.describe_status(status)}):"
             raise ServerDiedError(crash_reason(self.name, how, self.log))
+
+    def end(self) -> float | None:
+        """Ask it to stop with SIGTERM; return the seconds until it had ended, or None if it still runs then."""
+        began = time.monotonic()
+        self.child.ask()
+        return None if self.child.wait(process.STOP_SECONDS) is None else time.monotonic() - began
 
     def require_listening(self, port: int) -> None:
         """Raises StartError when the port is not served by the processes whose CPU and memory are read."""

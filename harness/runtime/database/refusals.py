@@ -1,4 +1,4 @@
-"""Finds out which of DBHOST, DBPORT, DBNAME, DBUSER and DBPASS a server ignores, from connections that PostgreSQL refused."""
+"""Finds out which variable of the database (DBHOST, DBPORT, DBNAME, DBUSER, DBPASS) a server ignores."""
 
 import re
 from dataclasses import dataclass

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -29,7 +30,7 @@ DEFAULT_USER = {"user": "benchmarkdbuser", "password": "benchmarkdbpass"}
     ids=lambda value: ",".join(value) if isinstance(value, dict) else "",
 )
 def test_the_fixed_variable_is_named(
-    postgres: EmbeddedDatabase, fixed: dict[str, str], told: list[str], tmp_path: Path
+    postgres: EmbeddedDatabase, fixed: dict[str, Any], told: list[str], tmp_path: Path
 ) -> None:
     with postgres.own("mine") as own:
         watch = Watch.of(own.address, postgres.log)

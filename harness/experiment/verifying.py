@@ -1,0 +1,133 @@
+"""Verifies one implementation on a server and a database of its own, without any load."""
+
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+import psycopg
+
+from harness.errors import ServerDiedError, StartError, TfbError
+from harness.experiment.bench import OverMachines
+from harness.experiment.progress import Progress
+from harness.plan.discovery import Implementation
+from harness.records.models import Load, Outcome, Verdict
+from harness.records.store import RunStore
+from harness.runtime import Database, Runtime, Server, SharedDatabase
+from harness.runtime.database.refusals import Watch
+from harness.verify import conduct
+from harness.verify.checks import SERVER
+from harness.verify.checks.evidence import Conduct
+from harness.verify.verifier import Verifier
+
+
+@dataclass(frozen=True, kw_only=True)
+class Built:
+    """What servers are started on; ``ready`` are the implementations that could be built."""
+
+    runtime: Runtime
+    database: SharedDatabase
+    ready: Sequence[Implementation]
+    logs: RunStore
+
+
+class Verification:
+    """The verification of one implementation: a verdict on HTTP, one on each test type, and one on its conduct."""
+
+    def __init__(
+        self,
+        implementation: Implementation,
+        kinds: Mapping[str, Sequence[Load]],
+        made: Built,
+        progress: Progress,
+        *,
+        strict: bool,
+    ) -> None:
+        self._implementation, self._kinds, self._made = implementation, kinds, made
+        self._progress, self._strict = progress, strict
+        self._log: Path = made.logs.log(implementation.name, "verify")
+        self._verifier = Verifier()
+        self._verdicts: list[Verdict] = []
+        self._stop_seconds: float | None = None
+        self._as_root: tuple[str, ...] | None = None
+        self._stopped = False
+
+    def verdicts(self) -> list[Verdict]:
+        """Return the verdicts; problems that left others out are told.
+
+        The server has a database, a role and a password of its own, so that fixed names show. After the end of a server
+        a fresh one is started for the test types that are left: one request too much costs one verdict.
+        """
+        began = time.monotonic()
+        watch: Watch | None = None
+        mistakes: tuple[str, ...] = ()
+        try:
+            with ExitStack() as stack:
+                database = self._database(stack)
+                watch = Watch.of(database.address, self._made.database.log)
+                try:
+                    self._all(database)
+                except (StartError, ServerDiedError):
+                    mistakes = watch.mistakes(self._log)
+                    raise
+                mistakes = self._mistakes(watch)
+        except (TfbError, psycopg.Error) as error:
+            self._progress.problem(str(error) if isinstance(error, TfbError) else f"PostgreSQL: {str(error).strip()}")
+        seen = Conduct(
+            mistakes=mistakes,
+            stopped=self._stopped,
+            stop_seconds=self._stop_seconds,
+            as_root=self._as_root,
+            folder=conduct.folder_of(self._implementation, strict=self._strict),
+            strict=self._strict,
+        )
+        if found := conduct.verdict(self._implementation, seen, began):
+            self._verdicts.append(found)
+        return self._verdicts
+
+    def _database(self, stack: ExitStack) -> Database:
+        """Return tables of the server's own where the database can be divided."""
+        shared = self._made.database
+        if not shared.divisible:
+            return shared
+        empty = self._implementation.is_service
+        return stack.enter_context(shared.own(f"{self._implementation.name}-verify", empty=empty))
+
+    def _mistakes(self, watch: Watch) -> tuple[str, ...]:
+        """Return which database variable is ignored, where test types that need the database fail."""
+        types = self._implementation.test_types
+        failed = [v.test_type for v in self._verdicts if v.outcome is Outcome.FAIL and v.test_type != SERVER]
+        reading = [kind for kind in failed if types[kind].reads_database]
+        return watch.mistakes(self._log, expected=len(reading) == len(failed)) if reading else ()
+
+    def _all(self, database: Database) -> None:
+        """Start a server and verify all test types; start another one for those that an end left out."""
+        left = [SERVER, *self._kinds]
+        implementation, path = self._implementation, self._implementation.ready_path
+        while left:
+            database.restore()
+            with self._made.runtime.start(implementation, database.address, self._log, ready_path=path) as server:
+                name = SERVER
+                try:
+                    while left:
+                        name = left.pop(0)
+                        self._verdicts.append(self._judged(server, name, database))
+                        server.meter.require_alive()
+                    self._watch_end(server)
+                except ServerDiedError as error:
+                    self._progress.problem(f"while {name} was verified: {error}")
+
+    def _judged(self, server: Server, name: str, database: Database) -> Verdict:
+        """Return the verdict on one test type, or on HTTP."""
+        if name == SERVER:
+            return self._verifier.connection(server, process=0, thorough=True)
+        kind, loads = self._implementation.test_types[name], self._kinds[name]
+        return self._verifier.check(server, kind, database.address, process=0, thorough=True, loads=loads)
+
+    def _watch_end(self, server: Server) -> None:
+        """See as whom the server runs, and how long it takes to stop."""
+        runtime = self._made.runtime
+        if runtime.name == "docker" and not isinstance(runtime, OverMachines):
+            self._as_root = conduct.root_processes(server)
+        self._stop_seconds, self._stopped = server.meter.end(), True

@@ -1,0 +1,144 @@
+"""Gathers what the checks of ``checks/conduct.py`` judge: the files of a folder, and how its server stops."""
+
+import re
+import time
+from contextlib import suppress
+from fnmatch import fnmatch
+from pathlib import Path, PurePosixPath
+
+import psutil
+
+from harness.paths import CONFIG_FILE
+from harness.plan import dockerfile
+from harness.plan.discovery import Implementation, is_ours
+from harness.records import bounded
+from harness.records.models import Verdict, worst
+from harness.runtime import Server
+from harness.verify.checks import CONDUCT
+from harness.verify.checks.evidence import Conduct, Evidence, Folder
+from harness.verify.verification import judge
+
+ROOT_USERS = {"root", "0", "0:0", "root:root"}
+INIT = {"docker-init", "tini", "catatonit"}  # the engine's first process, which hands on signals
+LEFT_OPEN = re.compile(r"^[^`\n]{1,80}: …\s*$", re.MULTILINE)  # a line of the template that nobody has filled in
+LEAST_README = 80  # characters beside headings
+
+
+def verdict(implementation: Implementation, conduct: Conduct, began: float) -> Verdict | None:
+    """Return the verdict on a server's conduct, without the folder where it was not looked at; None: on nothing."""
+    if implementation.local is None:
+        return None  # written for TechEmpower's toolset, whose names and containers it expects
+    results = judge(Evidence(test_type=CONDUCT, rules=implementation.rules, conduct=conduct))
+    return Verdict(
+        implementation=implementation.name,
+        test_type=CONDUCT,
+        process=0,
+        thorough=True,
+        outcome=worst(result.outcome for result in results),
+        results=results,
+        duration=time.monotonic() - began,
+    )
+
+
+def folder_of(implementation: Implementation, *, strict: bool) -> Folder | None:
+    """Return what the files say; None in a tree of other people, unless ``strict`` asks for it."""
+    local = implementation.local
+    if local is None or not (strict or is_ours(implementation.folder.parent.parent)):
+        return None
+    text = _text(implementation.dockerfile)
+    recipe = dockerfile.recipe(text or "")
+    command = dockerfile.words(implementation.entry.docker_cmd) if implementation.entry.docker_cmd else recipe.command
+    return Folder(
+        file=CONFIG_FILE,
+        dockerfile=implementation.dockerfile.name,
+        whole=tuple(_dockerfile_wrongs(implementation.dockerfile, recipe, text)),
+        image_command=_plain(command),
+        run=_plain(local.run),
+        readme=_readme_wrong(_text(implementation.folder / "README.md")),
+        maintainers=implementation.maintainers,
+    )
+
+
+def root_processes(server: Server) -> tuple[str, ...]:
+    """Return the names of a container's processes that run as root."""
+    found = []
+    for pid in server.meter.read().pids:
+        with suppress(psutil.Error):  # it has ended
+            process = psutil.Process(pid)
+            if process.uids().effective == 0 and process.name() not in INIT:
+                found.append(process.name())
+    return tuple(found)
+
+
+def _text(path: Path) -> str | None:
+    try:
+        return bounded.read(path, bounded.TEXT_BYTES).decode("utf-8-sig", errors="replace")
+    except OSError:
+        return None
+
+
+def _plain(command: "tuple[str, ...] | list[str]") -> tuple[str, ...]:
+    """Return a command without what differs between places: the shell around it, ``exec``, the program's folder."""
+    words = [*command]
+    if len(words) == 3 and PurePosixPath(words[0]).name in ("sh", "bash") and words[1] == "-c":
+        words = dockerfile.words(words[2])
+    if words[:1] == ["exec"]:
+        words = words[1:]
+    return (PurePosixPath(words[0]).name, *words[1:]) if words else ()
+
+
+def _dockerfile_wrongs(path: Path, recipe: dockerfile.Recipe, text: str | None) -> list[str]:
+    name = path.name
+    if text is None:
+        return [f"{name} does not exist, so no container can be built. Write one, or name another by dockerfile"]
+    wrong = []
+    if absent := [source for source in recipe.copied if not _there(path.parent, source)]:
+        wrong.append(f"{name} copies {', '.join(absent)}, which the folder does not hold")
+    elif hidden := [source for source in recipe.copied if not _let_through(path, source)]:
+        wrong.append(f"{name} copies {', '.join(hidden)}, which {name}.dockerignore leaves out")
+    if recipe.user in ROOT_USERS:
+        wrong.append(f"{name} ends with USER {recipe.user}: name an unprivileged account")
+    elif recipe.user is None:
+        wrong.append(f"{name} has no USER, so its server may run as root: name an unprivileged account before CMD")
+    return wrong
+
+
+def _there(folder: Path, source: str) -> bool:
+    """Whether a source of COPY is in the build context: a name, a pattern, or the folder itself."""
+    word = source.strip("/")
+    while word.startswith("./"):
+        word = word[2:].lstrip("/")
+    if word in ("", "."):
+        return True
+    if ".." in PurePosixPath(word).parts:
+        return False  # the engine refuses what lies outside
+    try:
+        return (folder / word).exists() or any(folder.glob(word))
+    except (ValueError, IndexError, NotImplementedError, OSError):
+        return True  # a pattern of Go's that is none of Python's: the engine judges it
+
+
+def _let_through(path: Path, source: str) -> bool:
+    """Whether a .dockerignore that begins by leaving all out lets a source through again."""
+    lines = (_text(path.with_name(f"{path.name}.dockerignore")) or "").splitlines()
+    if [line.strip() for line in lines[:1]] != ["*"]:
+        return True
+    word = source.strip("/").removeprefix("./")
+    kept = [line[1:].strip().strip("/") for line in lines if line.startswith("!")]
+    return word in ("", ".") or any(
+        fnmatch(word, each) or fnmatch(each, word) or word.startswith(f"{each}/") or each.startswith(f"{word}/")
+        for each in kept
+    )
+
+
+def _readme_wrong(text: str | None) -> str | None:
+    """Return what is missing in a README.md; None where it has been written."""
+    if text is None:
+        return "README.md does not exist: say what the folder shows, how to run it alone and what was tuned"
+    if left := LEFT_OPEN.findall(text):
+        named = "; ".join(" ".join(line.split()) for line in left[:3])
+        return f"README.md still has the template's open lines ({named}): write them, or remove what does not apply"
+    said = "".join(line for line in text.splitlines() if not line.startswith("#"))
+    if len(said.strip()) < LEAST_README:
+        return "README.md is almost empty: say what the folder shows, how to run it alone and what was tuned"
+    return None
