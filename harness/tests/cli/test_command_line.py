@@ -127,7 +127,16 @@ def test_a_wrong_word_is_a_usage_error_that_says_what_is_allowed(
 @pytest.fixture
 def frameworks(tmp_path: Path) -> Path:
     """A tree of its own: which implementations the project has is no matter of these tests."""
-    for place, name, tags in (("Java", "resteasy", ["core"]), ("JavaScript", "express", ["core"]), ("Rust", "axum", [])):
+    known: list[tuple[str, str, list[str]]] = [
+        ("Java", "resteasy", ["core"]),
+        ("JavaScript", "express", ["core"]),
+        ("Rust", "axum", []),
+    ]
+        ("Java", "resteasy", ["core"]),
+        ("JavaScript", "express", ["core"]),
+        ("Rust", "axum", []),
+    )
+    for place, name, tags in known:
         folder = tmp_path / place / name
         folder.mkdir(parents=True)
         entry = {"language": place, "json_url": "/json", "tags": tags, "local": {"run": ["true"]}}

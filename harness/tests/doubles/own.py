@@ -1,4 +1,4 @@
-"""The project's own folders of frameworks/: what a contributor adds beside them is judged by ``verify``, not by tests."""
+"""The project's own folders of frameworks/: ``verify`` judges what a contributor adds beside them, not the tests."""
 
 from pathlib import Path
 

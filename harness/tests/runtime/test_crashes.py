@@ -7,7 +7,7 @@ import pytest
 
 from harness.runtime.crashes import complaints
 
-BEFORE = "listening\nException in thread \"main\" java.lang.Error: of the start\n"
+BEFORE = 'listening\nException in thread "main" java.lang.Error: of the start\n'
 
 
 @pytest.mark.parametrize(
@@ -16,7 +16,7 @@ BEFORE = "listening\nException in thread \"main\" java.lang.Error: of the start\
         ("thread 'tokio-rt-worker' (77) panicked at src/main.rs:9:5:\nindex out of bounds\nnote: run", "index out of"),
         ("2026/11/28 15:00:00 http: panic serving 127.0.0.1:4242: boom\ngoroutine 8 [running]:", ":4242: boom"),
         ("panic: runtime error: nil map\n\ngoroutine 1 [running]:", "panic: runtime error: nil map"),
-        ("ERROR app\nTraceback (most recent call last):\n  File \"a.py\", line 1\nValueError: odd", "ValueError: odd"),
+        ('ERROR app\nTraceback (most recent call last):\n  File "a.py", line 1\nValueError: odd', "ValueError: odd"),
         ("12:00 SEVERE [x] failed\njava.lang.NullPointerException: no row\n\tat a.B.c(B.java:1)", "no row"),
         ("2026 WARN io.x - java.io.IOException\n    at a.B", "java.io.IOException"),
         ("[err] uncaughtException: TypeError: x is not a function", "uncaughtException: TypeError"),
