@@ -110,6 +110,7 @@ class Bench:
     progress: Progress
     up: dict[Process, Running] = field(default_factory=dict)
     _loads: int = 0
+    _reported: set[object] = field(default_factory=set)  # causes of failures, by implementation
     _latest: dict[Cell, Trial] = field(default_factory=dict)  # the trial before this one
 
     def __post_init__(self) -> None:
@@ -174,10 +175,16 @@ class Bench:
         if running.startup_time is None and running.watch:
             for mistake in running.watch.mistakes(running.log):
                 self._fail(running, f"{process.implementation} {mistake}")
-        self._fail(running, str(error) if isinstance(error, TfbError) else f"PostgreSQL: {str(error).strip()}")
+        self._fail(running, self._described(error))
         self._record(running)
         del self.up[process]
         return steps.Failed(gone=running.startup_time is not None)
+
+    def _described(self, error: Exception) -> str:
+        """Return an error as text; an error of PostgreSQL with its address."""
+        address = self.database.address
+        at = f"PostgreSQL at {address.host}:{address.port}"
+        return str(error) if isinstance(error, TfbError) else f"{at}: {str(error).strip()}"
 
     def _look_around(self) -> None:
         """Raise where the run is interrupted, PostgreSQL has ended or a machine is gone: no server is to blame then."""
@@ -299,17 +306,17 @@ class Bench:
         """Tell each cause once for all test types that it fails; ``quoted`` are lines of the server's log."""
         said = f"; its log says: {' | '.join(quoted)}" if quoted else ""
         for cause in causes(failed):
-            if key(cause.result) not in running.told:
-                running.told.add(key(cause.result))
-                kinds = ", ".join(cause.test_types)
-                self._fail(running, f"{kinds}: {f'{when}: ' if when else ''}{sentence(cause.result)}{said}")
+            same = key(cause.result)
+            if same not in running.told:
+                running.told.add(same)
+                text = f"{', '.join(cause.test_types)}: {f'{when}: ' if when else ''}{sentence(cause.result)}{said}"
+                self._fail(running, text, cause=(cause.test_types, same))
 
     def _tell_mistakes(self, running: Running, failed: Sequence[tuple[str, CheckResult]]) -> None:
         """Tell which variable of the database a server ignores, where test types that need the database fail."""
         kinds = running.implementation.test_types
         if running.watch and any(kinds[kind].reads_database for kind, _ in failed):
-            expected = all(kinds[kind].reads_database for kind, _ in failed)
-            for mistake in running.watch.mistakes(running.log, expected=expected):
+            for mistake in running.watch.mistakes(running.log, expected=True):
                 self._fail(running, f"{running.process.implementation} {mistake}")
 
     def _hold_to_account(self, running: Running) -> None:
@@ -323,10 +330,13 @@ class Bench:
                 failed += self._object(running, name, own)
         self._tell(running, failed, "after the process")
 
-    def _fail(self, running: Running, reason: str) -> None:
-        """Something failed; the process goes on."""
+    def _fail(self, running: Running, reason: str, cause: object = None) -> None:
+        """Record why a process failed; report each cause once, however many processes of an implementation show it."""
         running.reasons.append(reason)
         name = running.process.implementation
+        if cause is not None and (name, cause) in self._reported:
+            return
+        self._reported.add((name, cause))
         self.progress.problem(reason if reason.startswith(f"{name}:") else f"{name} {reason}")
 
     # ---- loads -------------------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""Verifies one implementation on a server and a database of its own, without any load."""
+"""Verifies one implementation on a fresh server and a private database, without load."""
 
 import time
 from collections.abc import Mapping, Sequence
@@ -24,7 +24,7 @@ from harness.verify.verifier import Verifier
 
 @dataclass(frozen=True, kw_only=True)
 class Built:
-    """What servers are started on; ``ready`` are the implementations that could be built."""
+    """The runtime, database and logs of a verification; ``ready`` are the implementations that were built."""
 
     runtime: Runtime
     database: SharedDatabase
@@ -33,7 +33,7 @@ class Built:
 
 
 class Verification:
-    """The verification of one implementation: a verdict on HTTP, one on each test type, and one on its conduct."""
+    """The verification of one implementation: HTTP, each test type, and the conduct of its process."""
 
     def __init__(
         self,
@@ -54,10 +54,10 @@ class Verification:
         self._stopped = False
 
     def verdicts(self) -> list[Verdict]:
-        """Return the verdicts; problems that left others out are told.
+        """Return the verdicts, and report problems that prevented further ones.
 
-        The server has a database, a role and a password of its own, so that fixed names show. After the end of a server
-        a fresh one is started for the test types that are left: one request too much costs one verdict.
+        The server has a private database, role and password, so that fixed values fail. If the server ends, a fresh one
+        is started for the remaining test types: a fatal request costs one verdict.
         """
         began = time.monotonic()
         watch: Watch | None = None
@@ -73,7 +73,9 @@ class Verification:
                     raise
                 mistakes = self._mistakes(watch)
         except (TfbError, psycopg.Error) as error:
-            self._progress.problem(str(error) if isinstance(error, TfbError) else f"PostgreSQL: {str(error).strip()}")
+            address = self._made.database.address
+            at = f"PostgreSQL at {address.host}:{address.port}"
+            self._progress.problem(str(error) if isinstance(error, TfbError) else f"{at}: {str(error).strip()}")
         seen = Conduct(
             mistakes=mistakes,
             stopped=self._stopped,
@@ -87,9 +89,9 @@ class Verification:
         return self._verdicts
 
     def _database(self, stack: ExitStack) -> Database:
-        """Return tables of the server's own where the database can be divided."""
+        """Return a private database; the shared one if it cannot be divided, or for TechEmpower's fixed names."""
         shared = self._made.database
-        if not shared.divisible:
+        if not shared.divisible or self._implementation.local is None:
             return shared
         empty = self._implementation.is_service
         return stack.enter_context(shared.own(f"{self._implementation.name}-verify", empty=empty))
@@ -98,11 +100,11 @@ class Verification:
         """Return which database variable is ignored, where test types that need the database fail."""
         types = self._implementation.test_types
         failed = [v.test_type for v in self._verdicts if v.outcome is Outcome.FAIL and v.test_type != SERVER]
-        reading = [kind for kind in failed if types[kind].reads_database]
-        return watch.mistakes(self._log, expected=len(reading) == len(failed)) if reading else ()
+        reading = any(types[kind].reads_database for kind in failed)
+        return watch.mistakes(self._log, expected=True) if reading else ()
 
     def _all(self, database: Database) -> None:
-        """Start a server and verify all test types; start another one for those that an end left out."""
+        """Verify all test types; after an unexpected end of the server, start it again for the remaining types."""
         left = [SERVER, *self._kinds]
         implementation, path = self._implementation, self._implementation.ready_path
         while left:

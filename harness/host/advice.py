@@ -1,4 +1,4 @@
-"""Says what is missing of a tool, and where to get it: the same in ``doctor``, in a run's messages and in the check."""
+"""Explains a missing tool and where to get it, in the same words for ``doctor``, runs and the check."""
 
 import re
 import shutil
@@ -41,11 +41,10 @@ SITES = {  # of tools that distributions lack, or have in an old version
     "yarn": "https://yarnpkg.com/getting-started/install",
     "zig": "https://ziglang.org/download",
 }
-JDK = " with javac (a JDK)"
 
 
 def lacking(kind: str, condition: str) -> str:
-    """Return what was asked for, what was found instead and what to do, as one sentence without a full stop."""
+    """Return the required version, the version found and the remedy, without a full stop."""
     return f"{wanted(kind, condition)}: {found(kind)}; {remedy(kind, condition)}"
 
 
@@ -61,9 +60,9 @@ def found(kind: str) -> str:
         return f"found {tool}"
     program = toolchain.PROGRAMS.get(kind, kind)
     path = shutil.which(program)
-    if path:
-        return f"found {path}{JDK if kind == 'java' else ''} without a version that it tells"
-    return f"not found{JDK if kind == 'java' else ' on PATH'}"
+    if path and kind == "java":
+        return f"found {path} only, without javac: a JDK is needed"
+    return f"found {path}, which prints no version" if path else "not found on PATH"
 
 
 def remedy(kind: str, condition: str) -> str:
@@ -79,7 +78,7 @@ def remedy(kind: str, condition: str) -> str:
 
 
 def obtainable(kind: str, condition: str) -> bool:
-    """Whether apt has all packages of a tool, and the first one in a version that meets the condition."""
+    """Return whether apt has all packages of a tool, and the first in a version that meets the condition."""
     names = toolchain.packages(kind, condition)
     versions = [candidate(name) for name in names]
     if not names or None in versions:

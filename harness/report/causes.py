@@ -1,4 +1,4 @@
-"""Groups violations that have one cause, so that it is told once whatever number of test types it shows in."""
+"""Groups violations with the same cause, so that reports name each cause once for all test types."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -52,7 +52,7 @@ def named(cause: Cause, every: Sequence[str]) -> str:
 
 
 def key(result: CheckResult) -> tuple[object, ...]:
-    """Return what is the same of two results with one cause: all but paths, counts and other numbers."""
+    """Return a key that is equal for results with the same cause: it ignores paths, counts and other numbers."""
 
     def plain(text: str | None) -> str:
         return _NUMBER.sub("0", _COUNT.sub("", _TARGET.sub("", text or "")))

@@ -9,6 +9,7 @@ from xml.etree import ElementTree
 
 from harness.paths import REPOSITORY
 from harness.records.models import CheckResult, Outcome, Verdict
+from harness.report.causes import of_verdicts
 from harness.report.tables import counted
 
 REQUIREMENTS = "docs/requirements.md"
@@ -53,16 +54,16 @@ def as_json(found: Verified) -> str:
 
 
 def as_github(found: Verified) -> str:
-    """Annotations for the log of GitHub Actions, at the configuration of the implementation."""
+    """Return annotations for GitHub Actions, one for each cause, at the configuration of the implementation."""
     lines = [f"::error title=tfb::{_message(problem)}" for problem in found.problems]
-    for verdict in found.verdicts:
-        folder = found.folders.get(verdict.implementation)
+    for name in dict.fromkeys(verdict.implementation for verdict in found.verdicts):
+        folder = found.folders.get(name)
         file = f"file={_property(f'{folder}/benchmark_config.json')}," if folder else ""
-        for result in verdict.results:
-            if result.outcome is not Outcome.PASS:
-                kind = "error" if result.outcome is Outcome.FAIL else "warning"
-                title = _property(f"{verdict.implementation} {verdict.test_type}: {result.check} ({result.rule})")
-                lines.append(f"::{kind} {file}title={title}::{_message(explained(result))}")
+        for cause in of_verdicts([verdict for verdict in found.verdicts if verdict.implementation == name]):
+            result = cause.result
+            kind = "error" if result.outcome is Outcome.FAIL else "warning"
+            title = _property(f"{name} {' '.join(cause.test_types)}: {result.check} ({result.rule})")
+            lines.append(f"::{kind} {file}title={title}::{_message(explained(result))}")
     problems = [counted(len(found.problems), "problem")] if found.problems else []
     passed = sum(verdict.outcome is not Outcome.FAIL for verdict in found.verdicts)
     told = f"{passed} of {len(found.verdicts)} test types passed" if found.verdicts else "nothing was verified"

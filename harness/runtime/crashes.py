@@ -1,4 +1,4 @@
-"""Finds what a server's log says of crashes, exceptions and errors."""
+"""Finds crashes, exceptions and errors in a server's log."""
 
 import re
 from pathlib import Path
@@ -7,12 +7,12 @@ from harness.host import process
 from harness.plain_text import printable
 
 LOG_BYTES = 1 << 20  # of a log that are searched
-MOST_QUOTED = 3  # lines beside one symptom
+MOST_QUOTED = 3  # lines per symptom
 LINE_CHARACTERS = 500
 LONGEST_LINE = 2000  # characters of a line that are searched: a pattern's time grows with it
 
-# How programs say that they have crashed, the exception itself in a group: Python (the line behind the indented
-# frames), Go, Rust, the JVM, Node (behind the line that threw it), JavaScript and Ruby; then a supervisor of a worker.
+# Crash messages of programs, the exception in a group: Python (the line after the indented
+# frames), Go, Rust, the JVM, Node (after the line that threw it), JavaScript and Ruby; then supervisors of workers.
 _EXCEPTIONS = re.compile(
     r"Traceback \(most recent call last\):\n(?:[ \t|+].*\n|\n){0,300}(?P<python>[^\s|+].*)"
     r"|^(?P<go>(?:panic|fatal error): .+)"
@@ -29,7 +29,7 @@ _WORKERS = re.compile(
     r"|.*\b(?:unexpected exit|early termination) (?:from|of) worker.*)",
     re.MULTILINE | re.IGNORECASE,
 )
-# Exceptions that a server survives: one behind a logger's prefix, a panic of a Go handler, .NET, PHP, Elixir and C++.
+# Exceptions that a server survives: with a logger's prefix, in a Go handler, of .NET, PHP, Elixir and C++.
 _SURVIVED = re.compile(
     r"(?<![\w.$])(?P<logged>(?:Caused by: )?(?:[\w$]+\.)*[\w$]*(?:Error|Exception|Throwable)(?:: .+)?)(?=\n[ \t]+at )"
     r"|(?P<handler>\bhttp: panic serving .+)"
@@ -41,7 +41,7 @@ _SURVIVED = re.compile(
     r"|(?P<unhandled>\b(?:uncaughtException|unhandledRejection|Unhandled (?:promise )?rejection)\b.*)",
     re.MULTILINE,
 )
-# A line that a logger calls an error, where nothing above was found.
+# Lines that a logger marks as errors, used if the patterns above find nothing.
 _ERROR_LINES = re.compile(
     r"^(?=[Ee]rror: |.{0,200}?(?:\b(?:ERROR|SEVERE|FATAL|CRITICAL|PANIC)\b|\[(?:error|fatal|crit)\]"
     r"|\"level\": ?\"(?:error|fatal)\"))(?P<line>.+)$",
@@ -52,13 +52,13 @@ _COLOUR = re.compile(r"\x1b\[[0-9;]{0,20}m")
 
 
 def crashes(log: Path) -> list[str]:
-    """Return what a log says of crashes, one line each, exceptions before workers that ended because of them."""
+    """Return the crashes in a log, one line each, exceptions before the ends of workers."""
     text = _text(log, 0)
     return _lines(_EXCEPTIONS, text) + [_one_line(match[0]) for match in _WORKERS.finditer(text)]
 
 
 def complaints(log: Path, begin: int) -> list[str]:
-    """Return the first panics and exceptions behind ``begin`` bytes of a log, each kind once; else its errors."""
+    """Return the first panics and exceptions after byte ``begin`` of a log, each kind once; else its errors."""
     text = _text(log, begin)
     found = crashes_in(text) or _lines(_ERROR_LINES, text)
     different = {re.sub(r"\d+|0x[0-9a-f]+", "", each): each for each in reversed(found)}
@@ -83,7 +83,7 @@ def crash_reason(name: str, how: str, log: Path) -> str:
 
 
 def _text(log: Path, begin: int) -> str:
-    """Return what a log holds behind ``begin`` bytes, or the end of a log that was cut since."""
+    """Return a log from byte ``begin`` on, or the end of a log that was cut in the meantime."""
     try:
         size = log.stat().st_size
         with log.open("rb") as file:

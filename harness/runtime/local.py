@@ -156,7 +156,7 @@ class LocalRuntime:
         tool = toolchain.find("postgres", ">=12")
         if tool is None:
             raise EnvironmentLacksError(
-                "PostgreSQL is not on this machine: install the package postgresql, or name one with --database-host"
+                f"{advice.lacking('postgres', '>=12')}, or name a PostgreSQL by --database-host"
             )
         return embedded(tool, self.work / "database.log", cpus=self.other_cpus)
 
@@ -214,7 +214,7 @@ class LocalRuntime:
         if not Path(program).is_absolute():
             tool = toolchain.find(program)
             if tool is None:
-                raise EnvironmentLacksError(f"{program} is not on this machine: install it (./tfb doctor)")
+                raise EnvironmentLacksError(advice.lacking(program, ">=0"))
             program = str(tool.program)
         scripts = {path.name: str(path) for path in (TOOLSET / "wrk").glob("*.lua")}
         pin = ["taskset", "-c", ",".join(map(str, self.other_cpus))] if self.other_cpus else []

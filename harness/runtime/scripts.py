@@ -22,7 +22,7 @@ HINT = (
     f'{CONFIG_FILE}: "local": {{"install_scripts": ["PACKAGE"]}}; for Bun, trustedDependencies in package.json'
 )
 _INSTALLERS = re.compile(r"(?<![\w-])(?:npm|npx|pnpm|yarn|bun|bunx)(?![\w-])")
-# How programs say that a native part is missing that an install script would have built or fetched.
+# Messages about a missing native part that an install script would have built or fetched.
 _MISSING = re.compile(
     r"could not locate the bindings file|cannot find native binding|no native build was found"
     r"|failed to load native binding|native module not found|compiled against a different node"
@@ -34,9 +34,9 @@ _MISSING = re.compile(
 
 
 def hint(folder: Path, said: str, *, command: Sequence[str] = ()) -> str:
-    """Return a sentence on install scripts where they may be why a build or a server failed; else an empty text.
+    """Return a sentence on install scripts if they may be the reason of a failure, else an empty text.
 
-    ``command``: the build command that failed; ``said``: what it, or the server, printed.
+    ``command``: the build command that failed; ``said``: the output of the command or the server.
     """
     installs = bool(_INSTALLERS.search(" ".join(command)))
     packaged = (folder / "package.json").exists() or any(folder.glob("*/package.json"))
@@ -44,7 +44,7 @@ def hint(folder: Path, said: str, *, command: Sequence[str] = ()) -> str:
 
 
 class Allowed:
-    """The packages of one build whose install scripts may run, each once it is installed."""
+    """The packages of one build whose install scripts may run, once they are installed."""
 
     def __init__(self, local: Local, folder: Path, environment: Mapping[str, str], log: Path, seconds: float) -> None:
         self._left = list(local.install_scripts)
@@ -96,7 +96,7 @@ class Allowed:
 
 
 def _of_bun(home: Path) -> bool:
-    """Whether Bun installs what a folder depends on."""
+    """Return whether Bun installs the dependencies of a folder."""
     return (home / "bun.lock").exists() or (home / "bun.lockb").exists()
 
 

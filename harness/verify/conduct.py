@@ -1,4 +1,4 @@
-"""Gathers what the checks of ``checks/conduct.py`` judge: the files of a folder, and how its server stops."""
+"""Gathers the evidence of ``checks/conduct.py``: the files of a folder and the processes of its server."""
 
 import re
 import time
@@ -25,7 +25,7 @@ LEAST_README = 80  # characters beside headings
 
 
 def verdict(implementation: Implementation, conduct: Conduct, began: float) -> Verdict | None:
-    """Return the verdict on a server's conduct, without the folder where it was not looked at; None: on nothing."""
+    """Return the verdict on a server's conduct; None for a folder that is written for TechEmpower's toolset."""
     if implementation.local is None:
         return None  # written for TechEmpower's toolset, whose names and containers it expects
     results = judge(Evidence(test_type=CONDUCT, rules=implementation.rules, conduct=conduct))
@@ -41,7 +41,7 @@ def verdict(implementation: Implementation, conduct: Conduct, began: float) -> V
 
 
 def folder_of(implementation: Implementation, *, strict: bool) -> Folder | None:
-    """Return what the files say; None in a tree of other people, unless ``strict`` asks for it."""
+    """Return the facts in the files; None in trees of other people unless ``strict``."""
     local = implementation.local
     if local is None or not (strict or is_ours(implementation.folder.parent.parent)):
         return None
@@ -90,7 +90,7 @@ def _plain(command: "tuple[str, ...] | list[str]") -> tuple[str, ...]:
 def _dockerfile_wrongs(path: Path, recipe: dockerfile.Recipe, text: str | None) -> list[str]:
     name = path.name
     if text is None:
-        return [f"{name} does not exist, so no container can be built. Write one, or name another by dockerfile"]
+        return [f"{name} does not exist. Write it, or name an existing file with the key dockerfile"]
     wrong = []
     if absent := [source for source in recipe.copied if not _there(path.parent, source)]:
         wrong.append(f"{name} copies {', '.join(absent)}, which the folder does not hold")
@@ -104,7 +104,7 @@ def _dockerfile_wrongs(path: Path, recipe: dockerfile.Recipe, text: str | None) 
 
 
 def _there(folder: Path, source: str) -> bool:
-    """Whether a source of COPY is in the build context: a name, a pattern, or the folder itself."""
+    """Return whether the build context has a source of COPY: a name, a pattern, or the folder."""
     word = source.strip("/")
     while word.startswith("./"):
         word = word[2:].lstrip("/")
@@ -119,7 +119,7 @@ def _there(folder: Path, source: str) -> bool:
 
 
 def _let_through(path: Path, source: str) -> bool:
-    """Whether a .dockerignore that begins by leaving all out lets a source through again."""
+    """Return whether a .dockerignore that starts with ``*`` includes a source again."""
     lines = (_text(path.with_name(f"{path.name}.dockerignore")) or "").splitlines()
     if [line.strip() for line in lines[:1]] != ["*"]:
         return True
@@ -132,13 +132,13 @@ def _let_through(path: Path, source: str) -> bool:
 
 
 def _readme_wrong(text: str | None) -> str | None:
-    """Return what is missing in a README.md; None where it has been written."""
+    """Return the defect of a README.md; None if it is complete."""
     if text is None:
-        return "README.md does not exist: say what the folder shows, how to run it alone and what was tuned"
+        return "README.md does not exist: describe the purpose, how to run it and the tuning"
     if left := LEFT_OPEN.findall(text):
         named = "; ".join(" ".join(line.split()) for line in left[:3])
         return f"README.md still has the template's open lines ({named}): write them, or remove what does not apply"
     said = "".join(line for line in text.splitlines() if not line.startswith("#"))
     if len(said.strip()) < LEAST_README:
-        return "README.md is almost empty: say what the folder shows, how to run it alone and what was tuned"
+        return "README.md is almost empty: describe the purpose, how to run it and the tuning"
     return None

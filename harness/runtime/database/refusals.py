@@ -15,7 +15,7 @@ LOG_BYTES = 1 << 20  # of PostgreSQL's log that are searched for refused connect
 MOST_CAUSES = 3  # that one message names
 # A refused connection in PostgreSQL's log; toolset/database/postgresql.conf sets the prefix with user and database.
 _REFUSED = re.compile(r"^\S+ \S+ \S+ \[\d+\] (?P<user>.*?)@(?P<database>.*?) FATAL:  (?P<said>.+)$", re.MULTILINE)
-# How runtimes and drivers say that nothing answers at an address, or that a host name is unknown.
+# Messages of runtimes and drivers for an address without a listener or an unknown host name.
 _UNREACHED = re.compile(
     r"^.*\b(?:ECONNREFUSED|EHOSTUNREACH|ENETUNREACH|ETIMEDOUT|ENOTFOUND|EAI_AGAIN|UnknownHost\w*"
     r"|connection refused|refused the connection|could not translate host name|name or service not known"
@@ -31,7 +31,7 @@ WORKED = "SELECT count(*) FROM pg_stat_statements WHERE userid = (SELECT oid FRO
 
 @dataclass(frozen=True, kw_only=True)
 class Watch:
-    """What PostgreSQL's log shows of one server's connections, from its start on."""
+    """The connections of one server, as PostgreSQL's log shows them from the server's start on."""
 
     address: DatabaseAddress  # what the server's environment names
     log: Path | None  # PostgreSQL's; None where it cannot be read
@@ -45,8 +45,8 @@ class Watch:
     def mistakes(self, server_log: Path, *, expected: bool = False) -> tuple[str, ...]:
         """Return which variables the server ignores, one sentence each; empty when its connections were right.
 
-        ``server_log`` tells what happened to connections that never reached PostgreSQL; ``expected``: the server was
-        asked for rows, so that it should have connected.
+        ``server_log`` explains connections that never reached PostgreSQL. ``expected``: the server got requests for
+        rows, so it should have connected.
         """
         if self.address == NO_DATABASE or self.log is None:
             return ()
@@ -54,7 +54,7 @@ class Watch:
         return tuple(found)[:MOST_CAUSES] or self._unreached(server_log, expected=expected)
 
     def _mistake(self, refused: re.Match[str]) -> str | None:
-        """Return what was wrong with a refused connection; None for another server's or the harness's own."""
+        """Return the mistake in a refused connection; None if it is not from this server."""
         own = self.address
         user, database, said = (printable(refused[name])[:200] for name in ("user", "database", "said"))
         another = user.startswith(f"{SHARED_USER}_of_") and user != own.user
@@ -68,19 +68,19 @@ class Watch:
         if user != own.user:
             wrong.append(f"connects as user {user}, but DBUSER is {own.user}")
         if not wrong and "authentication failed" in said:
-            wrong.append(f"connects as user {user} with another password than DBPASS holds")
+            wrong.append(f"connects as user {user} with a password that differs from DBPASS")
         return "; it ".join(wrong) or f"was refused by PostgreSQL at {own.host}:{own.port}: {said}"
 
     def _unreached(self, server_log: Path, *, expected: bool) -> tuple[str, ...]:
-        """Return what the server says of connections that never arrived, with the address that it should have used."""
+        """Return the server's message about connections that never arrived, with the correct address."""
         failed = _UNREACHED.search(_end_of(server_log, 0))
         if not (failed or expected) or self._arrived():
             return ()
         where = f"did not reach PostgreSQL, which is at DBHOST={self.address.host}, DBPORT={self.address.port}"
-        return (f"{where}; its log says: {printable(' '.join(failed[0].split()))[:300]}" if failed else where,)
+        return (f"{where}; the server's log: {printable(' '.join(failed[0].split()))[:300]}" if failed else where,)
 
     def _arrived(self) -> bool:
-        """Whether the server's role has, or had, a connection; True also where that is unknown."""
+        """Return whether the server's role has or had a connection; True if that is unknown."""
         try:
             with connect(self.address, admin=True) as connection:
                 for query in (CONNECTED, WORKED):  # where statements are not counted, the second one fails
@@ -93,7 +93,7 @@ class Watch:
 
 
 def _end_of(log: Path, begin: int) -> str:
-    """Return what a log holds behind ``begin`` bytes; of a log that was cut since, its end."""
+    """Return a log from byte ``begin`` on, or the end of a log that was cut in the meantime."""
     try:
         with log.open("rb") as file:
             size = log.stat().st_size

@@ -39,7 +39,7 @@ def verify(scene: Scene, *words: str) -> str:
     [
         (["DBNAME=hello_world"], "queries database hello_world, but DBNAME is hello_world_of_"),
         (["DBUSER=benchmarkdbuser", "DBPASS=benchmarkdbpass"], "connects as user benchmarkdbuser, but DBUSER is"),
-        (["DBPASS=benchmarkdbpass"], "with another password than DBPASS holds"),
+        (["DBPASS=benchmarkdbpass"], "with a password that differs from DBPASS"),
         (["DBPORT=1"], "did not reach PostgreSQL, which is at DBHOST=127.0.0.1, DBPORT="),
         (["DBHOST=tfb-database.invalid"], "did not reach PostgreSQL, which is at DBHOST=127.0.0.1, DBPORT="),
     ],

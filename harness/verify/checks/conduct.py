@@ -1,4 +1,4 @@
-"""How an implementation behaves as a process, and whether its folder is complete: checks that no answer shows."""
+"""Checks of an implementation's process and folder, which do not depend on responses."""
 
 from collections.abc import Callable, Iterator
 
@@ -15,7 +15,7 @@ def _saw(what: Callable[[Conduct], object]) -> Callable[[Evidence], bool]:
 
 
 def _of(evidence: Evidence) -> tuple[Conduct, Outcome]:
-    """Return what was seen, and how a rule for pull requests counts."""
+    """Return the evidence, and the outcome of a violated rule for pull requests."""
     conduct = evidence.conduct
     assert conduct is not None  # noqa: S101 - needs
     return conduct, Outcome.FAIL if conduct.strict else Outcome.WARN
@@ -54,10 +54,10 @@ def stops_when_asked(evidence: Evidence) -> Iterator[Finding]:
 
 @check("process.3", HERE, _saw(lambda conduct: conduct.as_root is not None))
 def not_root(evidence: Evidence) -> Iterator[Finding]:
-    """No process of the container runs as root."""
+    """The processes of the container are unprivileged."""
     if names := _of(evidence)[0].as_root:
         yield Finding(
-            "the server runs as root in its container. Put USER with another account before CMD in the Dockerfile",
+            "the server runs as root in its container. Name an unprivileged account by USER in the Dockerfile",
             expected="an unprivileged account",
             actual=f"root: {', '.join(names[:5])}",
         )
@@ -65,7 +65,7 @@ def not_root(evidence: Evidence) -> Iterator[Finding]:
 
 @check("folder.1", HERE, _saw(lambda conduct: conduct.folder))
 def dockerfile_complete(evidence: Evidence) -> Iterator[Finding]:
-    """The Dockerfile is there, takes what the folder holds, and leaves root."""
+    """The Dockerfile exists, copies only existing files and names an unprivileged account."""
     _, outcome = _of(evidence)
     for wrong in _folder(evidence).whole:
         yield Finding(wrong, outcome=outcome)
@@ -95,7 +95,7 @@ def readme_written(evidence: Evidence) -> Iterator[Finding]:
 
 @check("folder.4", HERE, _saw(lambda conduct: conduct.folder))
 def maintainers_named(evidence: Evidence) -> Iterator[Finding]:
-    """Somebody can be asked about the folder."""
+    """The configuration names a maintainer."""
     _, outcome = _of(evidence)
     folder = _folder(evidence)
     if not any(name.strip() for name in folder.maintainers):

@@ -22,7 +22,7 @@ DEFAULT_USER = {"user": "benchmarkdbuser", "password": "benchmarkdbpass"}
         (DEFAULT_USER, ["connects as user benchmarkdbuser, but DBUSER is {user}"]),
         ({"user": "benchmarkdbuser"}, ["connects as user benchmarkdbuser, but DBUSER is {user}"]),
         ({"user": "postgres"}, ["connects as user postgres, but DBUSER is {user}"]),
-        ({"password": "benchmarkdbpass"}, ["with another password than DBPASS holds"]),
+        ({"password": "benchmarkdbpass"}, ["with a password that differs from DBPASS"]),
         ({"name": "hello_world", **DEFAULT_USER}, ["queries database hello_world", "connects as user benchmarkdbuser"]),
         ({"name": "a b", "user": "x y@z"}, ["but DBNAME is {name}", "but DBUSER is {user}"]),
         ({}, []),
