@@ -7,7 +7,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from rich.text import Text
@@ -16,7 +16,7 @@ from harness.console import SafeConsole
 from harness.errors import Exit, TfbError, UsageError
 from harness.experiment.preparation import build_all, choose_work
 from harness.experiment.progress import Display, Progress
-from harness.experiment.verifying import Built, Verification
+from harness.experiment.verifying import Verification
 from harness.experiment.workflow import open_database
 from harness.paths import REPOSITORY
 from harness.plan.config import Settings
@@ -27,7 +27,7 @@ from harness.records.store import RunStore
 from harness.report import terminal
 from harness.report.causes import named, of_verdicts
 from harness.report.verdicts import FORMATS, REQUIREMENTS, Verified, place
-from harness.runtime import Runtime
+from harness.runtime import Runtime, SharedDatabase
 from harness.runtime.choice import choose
 from harness.units import format_seconds
 from harness.verify.checks import CONDUCT
@@ -161,6 +161,16 @@ def debug(settings: Settings) -> int:
                         sys.stdout.flush()
                     server.meter.require_alive()
                     time.sleep(0.2)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Built:
+    """What servers are started on; ``ready`` are the implementations that could be built."""
+
+    runtime: Runtime
+    database: SharedDatabase
+    ready: Sequence[Implementation]
+    logs: RunStore
 
 
 @contextmanager

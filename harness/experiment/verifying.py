@@ -3,8 +3,8 @@
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
 import psycopg
 
@@ -22,14 +22,20 @@ from harness.verify.checks.evidence import Conduct
 from harness.verify.verifier import Verifier
 
 
-@dataclass(frozen=True, kw_only=True)
-class Built:
-    """The runtime, database and logs of a verification; ``ready`` are the implementations that were built."""
+class Made(Protocol):
+    """The runtime, database and logs of a verification."""
 
-    runtime: Runtime
-    database: SharedDatabase
-    ready: Sequence[Implementation]
-    logs: RunStore
+    @property
+    def runtime(self) -> Runtime:
+        """The runtime that starts servers."""
+
+    @property
+    def database(self) -> SharedDatabase:
+        """The PostgreSQL of all servers."""
+
+    @property
+    def logs(self) -> RunStore:
+        """The store of the servers' logs."""
 
 
 class Verification:
@@ -39,7 +45,7 @@ class Verification:
         self,
         implementation: Implementation,
         kinds: Mapping[str, Sequence[Load]],
-        made: Built,
+        made: Made,
         progress: Progress,
         *,
         strict: bool,
@@ -60,7 +66,6 @@ class Verification:
         is started for the remaining test types: a fatal request costs one verdict.
         """
         began = time.monotonic()
-        watch: Watch | None = None
         mistakes: tuple[str, ...] = ()
         try:
             with ExitStack() as stack:
@@ -69,13 +74,20 @@ class Verification:
                 try:
                     self._all(database)
                 except (StartError, ServerDiedError):
-                    mistakes = watch.mistakes(self._log)
+                    for mistake in watch.mistakes(self._log):
+                        self._progress.problem(f"{self._implementation.name}: the server {mistake}")
                     raise
                 mistakes = self._mistakes(watch)
         except (TfbError, psycopg.Error) as error:
             address = self._made.database.address
             at = f"PostgreSQL at {address.host}:{address.port}"
             self._progress.problem(str(error) if isinstance(error, TfbError) else f"{at}: {str(error).strip()}")
+        if self._verdicts:  # else the server was never up, and only the problems count
+            self._judge_conduct(mistakes, began)
+        return self._verdicts
+
+    def _judge_conduct(self, mistakes: tuple[str, ...], began: float) -> None:
+        """Add the verdict on the server's process and its folder."""
         seen = Conduct(
             mistakes=mistakes,
             stopped=self._stopped,
@@ -86,7 +98,6 @@ class Verification:
         )
         if found := conduct.verdict(self._implementation, seen, began):
             self._verdicts.append(found)
-        return self._verdicts
 
     def _database(self, stack: ExitStack) -> Database:
         """Return a private database; the shared one if it cannot be divided, or for TechEmpower's fixed names."""

@@ -9,7 +9,7 @@ from harness.plain_text import printable
 LOG_BYTES = 1 << 20  # of a log that are searched
 MOST_QUOTED = 3  # lines per symptom
 LINE_CHARACTERS = 500
-LONGEST_LINE = 2000  # characters of a line that are searched: a pattern's time grows with it
+LONGEST_LINE = 500  # characters of a line that are searched: some lines take quadratic time
 
 # Crash messages of programs, the exception in a group: Python (the line after the indented
 # frames), Go, Rust, the JVM, Node (after the line that threw it), JavaScript and Ruby; then supervisors of workers.

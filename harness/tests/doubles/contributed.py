@@ -9,7 +9,10 @@ import signal
 import socket
 import sys
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+
+import psycopg
 
 from harness.runtime import DatabaseAddress
 from harness.tests.doubles.reference import ReferenceServer, Reply, Request, Session
@@ -22,6 +25,7 @@ class ContributedServer(ReferenceServer):
 
     nameless = False  # without a Server header
     panics = False  # under load, now and then
+    late = False  # connects when it is asked for rows, and answers 503 where that fails
     answered = 0
 
     def listen(self, host: str, port: int) -> None:
@@ -40,7 +44,20 @@ class ContributedServer(ReferenceServer):
         if self.panics and self.answered > ANSWERED and self.answered % 100 == 0:
             print(f"panic in handler {self.answered}: index out of range", file=sys.stderr)
             raise ValueError("index out of range")  # which closes the connection
-        return super().reply(session, request)
+        try:
+            return super().reply(session, request)
+        except psycopg.Error:
+            return Reply(status=503, body=b"no database")
+
+    @contextmanager
+    def connection(self) -> Iterator[psycopg.Connection]:
+        """One of the pool, or a new one."""
+        if not self.late:
+            with super().connection() as connection:
+                yield connection
+            return
+        with self.connect() as connection:
+            yield connection
 
 
 def database(environment: Mapping[str, str], fixed: Mapping[str, str]) -> DatabaseAddress:
@@ -61,14 +78,15 @@ def main() -> None:
     parser.add_argument("--fixed", nargs="*", default=[])
     parser.add_argument("--nameless", action="store_true")
     parser.add_argument("--panics", action="store_true")
+    parser.add_argument("--late", action="store_true")
     parser.add_argument("--ignores-sigterm", action="store_true")
-    parser.add_argument("--without-database", action="store_true")
     given = parser.parse_args()
     if given.ignores_sigterm:
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
     fixed = dict(each.split("=", 1) for each in given.fixed)
-    server = ContributedServer(None if given.without_database else database(os.environ, fixed))
-    server.nameless, server.panics = given.nameless, given.panics
+    server = ContributedServer(database(os.environ, fixed))
+    server.nameless, server.panics, server.late = given.nameless, given.panics, given.late
+    server.pool_size = 0 if given.late else server.pool_size  # type: ignore[misc]
     server.listen(os.environ["HOST"], int(os.environ["PORT"]))
     with server:
         threading.Event().wait()

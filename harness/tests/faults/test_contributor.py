@@ -49,7 +49,13 @@ def test_a_fixed_database_variable_is_named(scene: Scene, fixed: list[str], told
     add(scene, "--fixed", *fixed)
     text = verify(scene)
     assert text.count(told) == 1, text
-    assert "process.1" in text
+
+
+def test_a_server_that_connects_late_is_judged_by_the_rule(scene: Scene) -> None:
+    add(scene, "--late", "--fixed", "DBNAME=hello_world")
+    text = verify(scene)
+    assert text.count("queries database hello_world, but DBNAME is") == 1, text
+    assert "database-as-told in conduct: the server queries" in text
 
 
 def test_a_run_names_it_too(scene: Scene) -> None:
