@@ -2,6 +2,7 @@
 
 import contextlib
 import ctypes
+import errno
 import itertools
 import logging
 import os
@@ -122,7 +123,7 @@ class Child:
                 self._pidfd = os.pidfd_open(self.pid)
                 _living[self.pid] = self
         except OSError as error:  # no permission, not a program, no memory
-            raise EnvironmentLacksError(f"{command[0]}: cannot be run: {error.strerror}") from error
+            raise EnvironmentLacksError(f"{command[0]}: cannot be run: {_why(error)}") from error
         except KeyboardInterrupt:
             self.stop()
             raise
@@ -207,6 +208,15 @@ def _kill(tree: Sequence[psutil.Process]) -> None:
     psutil.wait_procs(tree, timeout=2)
 
 
+def _why(error: OSError) -> str:
+    """Return why a file that is there cannot be run; the kernel's words for two usual reasons mislead."""
+    if isinstance(error, FileNotFoundError):
+        return "the interpreter that its first line names does not exist"
+    if error.errno == errno.ENOEXEC:
+        return f"{error.strerror}: no program of this machine's, and no first line such as #!/bin/sh"
+    return str(error.strerror)
+
+
 def _require_program(program: str, cwd: Path | None, path: str | None) -> None:
     """Raise EnvironmentLacksError for what is no program: what gives it an account or CPUs would say less."""
     if cwd is not None and not cwd.is_dir():
@@ -214,8 +224,11 @@ def _require_program(program: str, cwd: Path | None, path: str | None) -> None:
     place = Path(cwd or "", program) if "/" in program else program
     if shutil.which(place, path=path) is None:
         if "/" in program and Path(place).exists():
-            raise EnvironmentLacksError(f"{program}: cannot be run: Permission denied")
-        raise EnvironmentLacksError(f"{program}: not found; ./tfb doctor shows what is missing")
+            kind = "it is a folder" if Path(place).is_dir() else f"Permission denied: chmod +x {place}"
+            raise EnvironmentLacksError(f"{program}: cannot be run: {kind}")
+        if "/" in program:
+            raise EnvironmentLacksError(f"{program}: not found: there is no file {place}")
+        raise EnvironmentLacksError(f"{program}: not found on PATH; ./tfb doctor shows what is missing")
 
 
 def _orphans() -> list[int]:

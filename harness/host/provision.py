@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from harness.host import crates, process, toolchain
+from harness.host import advice, crates, process, toolchain
 from harness.host.toolchain import Tool
 from harness.paths import TOOLSET
 from harness.plan.config import Consent
@@ -61,8 +61,15 @@ def needs(
 
 
 def packages(wanted: Sequence[Need]) -> tuple[str, ...]:
-    """What apt would have to install for all that is missing, by name."""
-    return tuple(sorted({p for n in wanted if n.tool is None for p in toolchain.packages(n.kind, n.condition)}))
+    """Return the names of what apt can install of all that is missing, in versions that meet the conditions."""
+    missing = (n for n in wanted if n.tool is None and advice.obtainable(n.kind, n.condition))
+    return tuple(sorted({name for n in missing for name in toolchain.packages(n.kind, n.condition)}))
+
+
+def by_hand(wanted: Sequence[Need]) -> tuple[str, ...]:
+    """Return what to do for each missing tool that apt has in no version that fits."""
+    missing = (need for need in wanted if need.tool is None and not advice.obtainable(need.kind, need.condition))
+    return tuple(advice.lacking(need.kind, need.condition) for need in missing)
 
 
 def install_missing(wanted: Sequence[Need], consent: Consent, log: Path) -> tuple[str, ...]:
@@ -75,14 +82,16 @@ def install_missing(wanted: Sequence[Need], consent: Consent, log: Path) -> tupl
         return ()
     apt = shutil.which("apt-get")
     if apt is None:
-        return ("Install it with this system's package manager, then run again",)
+        return tuple(advice.lacking(need.kind, need.condition) for need in missing)
     root = () if os.geteuid() == 0 or not (sudo := shutil.which("sudo")) else (sudo, "-n")
     if consent != "yes":
-        return (f"To install: {'sudo ' if root else ''}apt-get install {' '.join(packages(missing))}",)
+        to_install = f"To install: {'sudo ' if root else ''}apt-get install {' '.join(packages(missing))}"
+        return (*([to_install] if packages(missing) else []), *by_hand(missing))
     environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
     process.run([*root, apt, "update"], seconds=INSTALL_SECONDS, env=environment, log=log)
+    advice.candidate.cache_clear()
     _no_default_cluster()
-    notes = []
+    notes = [*by_hand(missing)]
     for package in packages(missing):
         # One by one: a package that this release does not have must not keep the others out.
         command = [*root, apt, "install", "-y", "--no-install-recommends", package]

@@ -159,7 +159,7 @@ def scan(*trees: Path) -> Scan:
             if not os.path.lexists(path):
                 continue
             try:
-                made, aside, wrong = read(path, foreign=not _ours(tree))
+                made, aside, wrong = read(path, foreign=not is_ours(tree))
             except ConfigError as error:
                 problems.append(str(error))
                 continue
@@ -182,7 +182,7 @@ def scan(*trees: Path) -> Scan:
     )
 
 
-def _ours(tree: Path) -> bool:
+def is_ours(tree: Path) -> bool:
     """This repository's folder, or that of another of its commits (a worktree, which has our launcher beside it)."""
     return tree == FRAMEWORKS or ((tree.parent / "harness").is_dir() and (tree.parent / "tfb").is_file())
 
