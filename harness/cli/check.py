@@ -17,7 +17,7 @@ from cyclopts import Parameter
 
 from harness.cli.consent import agreed
 from harness.errors import Exit
-from harness.host import interruption, provision, toolchain
+from harness.host import advice, interruption, provision, toolchain
 from harness.host.provision import Need
 from harness.paths import DOCKER, REPOSITORY, TOOLSET, state_folder
 from harness.plan.config import Consent
@@ -28,7 +28,6 @@ LINT_IMPORTS = "import sys; from importlinter.cli import lint_imports; sys.exit(
 BUILD_PAGE = "from harness.dashboard.build import ensure_built; print(ensure_built().name)"
 CONDITIONS = {"node": ">=20.19", "cargo": ">=1.85", "postgres": ">=12"}  # of tools; any version of another will do
 MENDS = {
-    "cargo": "apt-get install cargo where it is new enough, otherwise rustup (https://rustup.rs)",
     "chromium": "apt-get install chromium; where that is a snap, npx --prefix harness/dashboard/web playwright-core "
     "install --with-deps chromium",
 }
@@ -178,7 +177,7 @@ def _lacking(needs: Sequence[Need]) -> Mapping[str, str]:
     """Name of each facility that is missing still -> what brings it."""
     missing = {
         need.kind: f"{need.missing} is missing: "
-        + MENDS.get(need.kind, f"apt-get install {' '.join(toolchain.packages(need.kind, need.condition))}")
+        + (MENDS.get(need.kind) or f"{advice.found(need.kind)}; {advice.remedy(need.kind, need.condition)}")
         for need in needs
         if need.tool is None and toolchain.find(need.kind, need.condition) is None
     }

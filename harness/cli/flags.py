@@ -193,6 +193,7 @@ class VerifyFlags(Flags):
 
     format: Annotated[Literal["text", "github", "junit", "json"], _flag(OUTPUT, "of verdicts")] = "text"
     watch: Annotated[bool, _flag(OUTPUT, "verify again whenever a file changes")] = False
+    strict: Annotated[bool, _flag(OUTPUT, "fail what a pull request needs, such as README.md")] = False
 
 
 @Parameter(name="*")

@@ -13,8 +13,8 @@ from harness.cli.consent import agreed, all_leftovers
 from harness.cli.flags import Machines
 from harness.cli.run import hosts_of
 from harness.errors import EnvironmentLacksError, Exit
+from harness.host import advice, machine, provision
 from harness.host import leftovers as killed
-from harness.host import machine, provision, toolchain
 from harness.host.provision import Need
 from harness.plain_text import json_text, printable
 from harness.plan.config import Consent
@@ -46,7 +46,15 @@ def doctor(
         docker = str(error)
     left = all_leftovers()
     if as_json:
-        tools = [{"tool": n.missing, "wanted_by": n.wanted_by, "found": str(n.tool) if n.tool else None} for n in needs]
+        tools = [
+            {
+                "tool": n.missing,
+                "wanted_by": n.wanted_by,
+                "found": str(n.tool) if n.tool else None,
+                "advice": None if n.tool else advice.lacking(n.kind, n.condition),
+            }
+            for n in needs
+        ]
         document = {"machine": facts.model_dump(mode="json"), "tools": tools, "problems": found.problems}
         document |= {"leftovers": [*map(str, left)], "docker": docker}
         print(json_text(json.dumps(document)))
@@ -71,8 +79,13 @@ def show_tools(needs: Sequence[Need]) -> None:
     for header in ("needs", "wanted by", "found"):
         table.add_column(header, header_style="dim")
     for need in needs:
-        packages = " ".join(toolchain.packages(need.kind, need.condition))
-        missing = Text.assemble(("missing", "red"), f"; Debian: apt-get install {packages}")
+        missing = (
+            Text.assemble(
+                ("missing", "red"), f": {advice.found(need.kind)}; {advice.remedy(need.kind, need.condition)}"
+            )
+            if need.tool is None
+            else Text("")
+        )
         many = f"{len(need.wanted_by)} implementations"
         wanted_by = ", ".join(need.wanted_by or ["the harness"]) if len(need.wanted_by) <= MANY else many
         table.add_row(need.missing, wanted_by, str(need.tool) if need.tool else missing)

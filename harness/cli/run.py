@@ -17,7 +17,7 @@ from harness.cli.verbs import Asked, is_run
 from harness.cli.verbs import asked as asked_by
 from harness.errors import Exit, StoreError, UsageError
 from harness.experiment import origin
-from harness.host import interruption, machine
+from harness.host import advice, interruption, machine
 from harness.paths import PROGRAM, RESULTS
 from harness.plain_text import json_text, printable
 from harness.plan import hosts
@@ -181,7 +181,7 @@ def _say_what_else(chosen: Settings) -> None:
         notes.append(f'need Docker, having no "local" block, and are skipped where no engine answers: {containers}')
     left_out = [name for name in chosen.test_types if TEST_TYPES[name].calls_upstream]
     if left_out and not sees_upstream(selected, chosen):
-        cargo = "cargo builds its upstream: apt-get install cargo"
+        cargo = f"cargo builds its upstream: {advice.lacking('cargo', '>=1.85')}"
         why = "a bridge or another machine hides its upstream" if upstream.available() else cargo
         notes.append(f"left out: {', '.join(left_out)} ({why})")
     for note in notes:
@@ -229,6 +229,7 @@ def settings(asked: Asked, command: Sequence[str]) -> Settings:
         json=flags.json,
         verdict_format="json" if flags.json else verify.format,
         watch=verify.watch,
+        strict=verify.strict,
         dry_run=run.dry_run,
         resume=None if not run.resume else "" if run.resume is True else run.resume,
         consent="no" if flags.no_install else "yes" if flags.yes else "ask",

@@ -82,7 +82,7 @@ NO_RUN = frozenset({"--new", "--list-tests", "--list-tag", "--completion", "--he
 # Flags that another mode would ignore.
 OF_MODE = (
     *(("benchmark", flag) for flag in ("dry_run", "resume", "profiler")),
-    *(("verify", flag) for flag in ("watch", "format")),
+    *(("verify", flag) for flag in ("watch", "format", "strict")),
 )
 Names = Annotated[str, Parameter(group=WHAT, help="implementations; run: the core ones, all: all", completer=names)]
 

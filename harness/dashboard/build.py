@@ -12,6 +12,7 @@ from functools import cache, partial
 from pathlib import Path
 
 from harness.errors import BuildError, EnvironmentLacksError, TfbError
+from harness.host import advice, toolchain
 from harness.host.clock import beats
 from harness.host.crates import digest
 from harness.host.process import run
@@ -76,9 +77,11 @@ def commands(web: Path) -> list[list[str]]:
         build = ["docker", "build", "--file", dockerfile, "--output", dist, str(web)]
         return [[str(DOCKER / "bootstrap-base")], build]
     wanted = ".".join(map(str, NODE_MINIMUM))
+    lacks_npm = shutil.which("npm") is None and toolchain.find("node", f">={wanted}")
+    lacking = advice.lacking("npm", ">=0") if lacks_npm else advice.lacking("node", f">={wanted}")
     raise EnvironmentLacksError(
         f"the dashboard's page has to be built once, which needs Node.js {wanted} or newer with npm, or Docker: "
-        "install one (for example: apt-get install nodejs npm) and try again"
+        f"{lacking}"
     )
 
 

@@ -35,7 +35,11 @@ from harness.records.models import (
     worst,
 )
 from harness.records.store import RunStore
+from harness.report.causes import causes, key, sentence
 from harness.runtime import Database, Runtime, Server, SharedDatabase
+from harness.runtime.crashes import complaints
+from harness.runtime.database import size_of
+from harness.runtime.database.refusals import Watch
 from harness.verify.checks.evidence import Sampling
 from harness.verify.verifier import Verifier
 
@@ -73,6 +77,8 @@ class Running:
     reasons: list[str] = field(default_factory=list)  # for which it counts as failed
     failed_loads: dict[Cell, None] = field(default_factory=dict)  # cells that were tried and have no trial yet
     unreached: tuple[Cell, ...] = ()  # planned cells for which the run's time was up
+    told: set[object] = field(default_factory=set)  # causes among them
+    watch: Watch | None = None  # of its connections to PostgreSQL
     rates: dict[tuple[str, Load], float] = field(default_factory=dict)  # answers per second, as last seen
     loaded_at: float = 0.0  # when its latest load ended, by the clock
     idle_seconds: float = 0.0  # since the latest look
@@ -106,6 +112,7 @@ class Bench:
     progress: Progress
     up: dict[Process, Running] = field(default_factory=dict)
     _loads: int = 0
+    _reported: set[object] = field(default_factory=set)  # causes of failures, by implementation
     _latest: dict[Cell, Trial] = field(default_factory=dict)  # the trial before this one
 
     def __post_init__(self) -> None:
@@ -168,10 +175,19 @@ class Bench:
                 return steps.Failed()
         self._close(running, error)
         self._look_around()
-        self._fail(running, str(error) if isinstance(error, TfbError) else f"PostgreSQL: {str(error).strip()}")
+        if running.startup_time is None and running.watch:
+            for mistake in running.watch.mistakes(running.log):
+                self._fail(running, f"{process.implementation} {mistake}")
+        self._fail(running, self._described(error))
         self._record(running)
         del self.up[process]
         return steps.Failed(gone=running.startup_time is not None)
+
+    def _described(self, error: Exception) -> str:
+        """Return an error as text; an error of PostgreSQL with its address."""
+        address = self.database.address
+        at = f"PostgreSQL at {address.host}:{address.port}"
+        return str(error) if isinstance(error, TfbError) else f"{at}: {str(error).strip()}"
 
     def _look_around(self) -> None:
         """Raise where the run is interrupted, PostgreSQL has ended or a machine is gone: no server is to blame then."""
@@ -200,6 +216,7 @@ class Bench:
             self.database.restore()
             running.database = self.database
         address, path = running.database.address, implementation.ready_path
+        running.watch = Watch.of(address, self.database.log)
         if not implementation.is_service:
             self.verifier.begin(address)
         # Once the server has stopped.
@@ -218,32 +235,39 @@ class Bench:
 
     def _verify(self, running: Running) -> Shown:
         process, address = running.process, running.database.address
-        for kind, loads in self.plan.candidate(process.implementation).test_types.items():
-            self.progress.verifying(kind)
-            asked, first = running.implementation.test_types[kind], process.number == 0
-            verdict = self.verifier.check(
-                running.server, asked, address, process=process.number, thorough=first, loads=loads
-            )
-            verdict = with_results(verdict, running.http)
-            if verdict.outcome is Outcome.FAIL:
-                self._look_around()
-            self._judged(running, verdict)
-            if failed := [result for result in verdict.results if result.outcome is Outcome.FAIL]:
-                self._fail(running, f"{kind}: {'; '.join(map(sentence, failed))}")
-                running.server.meter.require_alive()
-            self._restore_after(running, kind)
+        failed: list[tuple[str, CheckResult]] = []
+        try:
+            for kind, loads in self.plan.candidate(process.implementation).test_types.items():
+                self.progress.verifying(kind)
+                asked, first = running.implementation.test_types[kind], process.number == 0
+                verdict = self.verifier.check(
+                    running.server, asked, address, process=process.number, thorough=first, loads=loads
+                )
+                verdict = with_results(verdict, running.http)
+                if verdict.outcome is Outcome.FAIL:
+                    self._look_around()
+                self._judged(running, verdict)
+                failed += [(kind, result) for result in verdict.results if result.outcome is Outcome.FAIL]
+                if verdict.outcome is Outcome.FAIL:
+                    running.server.meter.require_alive()
+                self._restore_after(running, kind)
+        finally:  # a server that ends has told what it failed before
+            self._tell_mistakes(running, failed)
+            self._tell(running, failed)
         running.loaded_at = self.clock.monotonic()
         good = (kind for kind, verdict in running.verdicts.items() if verdict.outcome is not Outcome.FAIL)
         return steps.Done(test_types=frozenset(good))
 
     def _stop(self, running: Running) -> Shown:
         self._look_around()  # sessions may have been lost under a load of which no server said so
+        failed: list[tuple[str, CheckResult]] = []
         for kind, verdict in list(running.verdicts.items()):
             if verdict.outcome is not Outcome.FAIL:
                 self.progress.verifying(kind, "verifying after the load")
                 asked = running.implementation.test_types[kind]
                 found = self.verifier.after_load(running.server, asked, running.database.address)
-                self._object(running, kind, found, "after the load")
+                failed += self._object(running, kind, found)
+        self._tell(running, failed, "after the load")
         running.stack.close()
         self._record(running)
         del self.up[running.process]
@@ -275,26 +299,49 @@ class Bench:
         running.verdicts[verdict.test_type] = verdict
         self.store.add_verdict(verdict)
 
-    def _object(self, running: Running, kind: str, results: Sequence[CheckResult], when: str) -> None:
-        """Add results to the verdict of a test type."""
+    def _object(self, running: Running, kind: str, results: Sequence[CheckResult]) -> list[tuple[str, CheckResult]]:
+        """Add results to the verdict of a test type; return those that fail it."""
         if results:
             self._judged(running, with_results(running.verdicts[kind], results))
-        if failed := [result for result in results if result.outcome is Outcome.FAIL]:
-            self._fail(running, f"{kind}: {when}: {'; '.join(map(sentence, failed))}")
+        return [(kind, result) for result in results if result.outcome is Outcome.FAIL]
+
+    def _tell(
+        self, running: Running, failed: Sequence[tuple[str, CheckResult]], when: str = "", quoted: Sequence[str] = ()
+    ) -> None:
+        """Tell each cause once for all test types that it fails; ``quoted`` are lines of the server's log."""
+        said = f"; its log says: {' | '.join(quoted)}" if quoted else ""
+        for cause in causes(failed):
+            same = key(cause.result)
+            if same not in running.told:
+                running.told.add(same)
+                text = f"{', '.join(cause.test_types)}: {f'{when}: ' if when else ''}{sentence(cause.result)}{said}"
+                self._fail(running, text, cause=(cause.test_types, same))
+
+    def _tell_mistakes(self, running: Running, failed: Sequence[tuple[str, CheckResult]]) -> None:
+        """Tell which variable of the database a server ignores, where test types that need the database fail."""
+        kinds = running.implementation.test_types
+        if running.watch and any(kinds[kind].reads_database for kind, _ in failed):
+            for mistake in running.watch.mistakes(running.log, expected=True):
+                self._fail(running, f"{running.process.implementation} {mistake}")
 
     def _hold_to_account(self, running: Running) -> None:
         """Hold what was answered under load against the database; what is missing there is every such test type's."""
         found = [r for r in self.verifier.end(running.database.address) if r.outcome is not Outcome.PASS]
+        failed: list[tuple[str, CheckResult]] = []
         for name in list(running.verdicts):
             kind = running.implementation.test_types[name]
             if kind.counts_statements:  # what warns is deadlocks, which only those have that write
                 own = [r for r in found if r.outcome is Outcome.FAIL or kind.writes_database]
-                self._object(running, name, own, "after the process")
+                failed += self._object(running, name, own)
+        self._tell(running, failed, "after the process")
 
-    def _fail(self, running: Running, reason: str) -> None:
-        """Something failed; the process goes on."""
+    def _fail(self, running: Running, reason: str, cause: object = None) -> None:
+        """Record why a process failed; report each cause once, however many processes of an implementation show it."""
         running.reasons.append(reason)
         name = running.process.implementation
+        if cause is not None and (name, cause) in self._reported:
+            return
+        self._reported.add((name, cause))
         self.progress.problem(reason if reason.startswith(f"{name}:") else f"{name} {reason}")
 
     # ---- loads -------------------------------------------------------------------------------------------------------
@@ -319,6 +366,7 @@ class Bench:
 
     def _measure(self, running: Running, step: steps.Measure) -> Shown:
         cell, began = step.cell, self.clock.monotonic()
+        log_begin = size_of(running.log)
         generator = self.witness if step.purpose == "witness" else self._main(cell.load)
         self.progress.load(cell, "measure")
         if step.purpose == "measure":
@@ -337,10 +385,19 @@ class Bench:
         self.store.add_trial(trial)
         running.failed_loads.pop(cell, None)
         self.progress.trial(trial)
-        self._object(running, cell.test_type, evidence.objections if evidence else (), f"under load, {cell.load.label}")
+        objections = evidence.objections if evidence else ()
+        wrong = not trial.rankable or bool(objections) or bool(trial.errors.total)
+        quoted = complaints(running.log, log_begin) if wrong else []
+        failed = self._object(running, cell.test_type, objections)
+        self._tell(running, failed, f"under load, {cell.load.label}", quoted)
+        where = f"{cell.test_type} {cell.load.label}"
         if not trial.rankable and step.purpose == "measure":
             flags = ", ".join(gate.word for gate in trial.gates if gate.outcome is Outcome.FAIL)
-            running.reasons.append(f"{cell.test_type} {cell.load.label}: {flags}")
+            running.reasons.append(f"{where}: {flags}" + (f"; its log says: {' | '.join(quoted)}" if quoted else ""))
+        if quoted and not failed:
+            symptoms = [result.message for result in objections] or [gate.word for gate in trial.gates if gate.word]
+            name = running.process.implementation
+            self.progress.note(f"{name}: {where}: {'; '.join(symptoms)}; its log says: {' | '.join(quoted)}")
         running.rates[cell.test_type, cell.load] = trial.requests / trial.duration
         busy = {
             other.process
@@ -520,9 +577,3 @@ def with_results(verdict: Verdict, more: Sequence[CheckResult]) -> Verdict:
     """The verdict with further results; its outcome is the worst of all."""
     results = (*verdict.results, *more)
     return verdict.model_copy(update={"results": results, "outcome": worst(r.outcome for r in results)})
-
-
-def sentence(result: CheckResult) -> str:
-    """A failed check in words."""
-    expected = f" expected {result.expected}, got {result.actual}" if result.expected is not None else ""
-    return f"{result.check} ({result.rule}): {result.message}{expected}"

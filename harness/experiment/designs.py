@@ -58,7 +58,7 @@ class Up:
     failures: dict[tuple[Process, str], int] = field(default_factory=lambda: defaultdict(int))
     _told: set[tuple[Process, str]] = field(default_factory=set)  # whose warm-up stands in a trial
     _tried: set[Cell] = field(default_factory=set)
-    _skipped: dict[Cell, None] = field(default_factory=dict)  # cells for which the time was up, in their order
+    _skipped: dict[Cell, Purpose] = field(default_factory=dict)  # cells for which the time was up, in their order
 
     def cells(self, *, every_load: bool = False) -> list[Cell]:
         """Of all members that can be loaded: every load of their test types, or the headline one."""
@@ -90,7 +90,7 @@ class Up:
         if kind not in self.test_types.get(process, ()):
             return None
         if process in self.late and not must:
-            self._skipped[cell] = None
+            self._skipped.setdefault(cell, purpose)  # a witness follows the cell itself
             return None
         route = self.routes.get((process, kind))
         first = (process, kind) not in self._told
@@ -105,7 +105,7 @@ class Up:
             until=2.0 if must else self.until,
         )
         if isinstance(shown, Late):
-            self._skipped[cell] = None
+            self._skipped.setdefault(cell, purpose)
         else:
             self._tried.add(cell)
         match shown:
@@ -131,10 +131,15 @@ class Up:
         del self.members[process], self.test_types[process]
 
     def stop(self, process: Process) -> Stop:
-        """Return the step that stops a process, with the planned cells that its time did not reach."""
+        """Return the step that stops a process, with the planned cells and given rates that its time did not reach."""
         planned = self.plan.candidate(process.implementation).test_types
-        skipped = (cell for cell in self._skipped if cell.process == process and cell not in self._tried)
-        return Stop(process=process, unreached=tuple(c for c in skipped if c.load in planned[c.test_type]))
+        left = {cell: purpose for cell, purpose in self._skipped.items() if cell not in self._tried}
+        unreached = (
+            cell
+            for cell, purpose in left.items()
+            if purpose in ("share", "common") or (purpose == "measure" and cell.load in planned[cell.test_type])
+        )
+        return Stop(process=process, unreached=tuple(cell for cell in unreached if cell.process == process))
 
     def stop_busy(self) -> Design:
         """End those that disturb others, unless they are alone."""
@@ -409,9 +414,12 @@ def _as_techempower(up: Up, process: Process, kind: str) -> Design:
             if shown.gone:
                 up.lose(process)
             return
+        if isinstance(shown, Late):
+            up.late.add(process)
+            break
         yield Rest(seconds=pause)
     for cell in cells:
-        if cell is not cells[0]:
+        if cell is not cells[0] and process not in up.late:
             yield Rest(seconds=0.4 * pause)
         yield from up.measure(cell, profile.duration_seconds, 0)
         if process not in up.members:

@@ -1,4 +1,4 @@
-"""Decides how a run ended: its status, what failed, what time did not reach, and a verdict on each implementation."""
+"""Status of a finished run: failures, cells that time did not reach, and a verdict on each implementation."""
 
 from collections.abc import Collection, Iterator
 from typing import Literal
@@ -13,10 +13,10 @@ AGAIN = "; started again"
 def ended_as(
     records: RunRecords, status: Literal["complete", "failed", "interrupted"], reason: str
 ) -> tuple[RunStatus, tuple[str, ...], tuple[str, ...]]:
-    """Return a run's final status, its problems, and those of them that keep its exit code from 0.
+    """Return a run's final status, all problems, and the problems that make the exit code nonzero.
 
-    ``status`` is "complete" when every step was carried out. Otherwise ``reason`` says what ended the run: the cells
-    that were left over are then no failures of an implementation.
+    ``status`` is "complete" when every step was carried out. Otherwise ``reason`` explains why the run stopped early;
+    cells that were not measured are then not counted as failures of an implementation.
     """
     before = records.info.problems
     if status != "complete":
@@ -31,7 +31,7 @@ def ended_as(
 
 
 def failures(records: RunRecords) -> tuple[str, ...]:
-    """Return what failed, one sentence each. Cells for which time was up are not among it."""
+    """Return a sentence for each failure, without the cells that time did not reach."""
     found = []
     failed = {(v.implementation, v.test_type) for v in records.verdicts if v.outcome is Outcome.FAIL}
     for implementation in records.info.implementations:
@@ -50,7 +50,7 @@ def failures(records: RunRecords) -> tuple[str, ...]:
 
 
 def forgotten(records: RunRecords, done: Collection[tuple[str, int]]) -> tuple[str, ...]:
-    """Return why processes did not come up that a resumed run starts again, with those of earlier resumptions."""
+    """Return the failures of processes that a resumed run starts again, including earlier resumptions."""
     failed = (each for each in records.processes if each.status == "failed")
     now = (f"{_failure(each)}{AGAIN}" for each in failed if (each.implementation, each.process) not in done)
     return (*(said for said in records.info.problems if said.endswith(AGAIN)), *now)

@@ -1,11 +1,12 @@
-"""Foresees what a run has to install and build before it can measure."""
+"""Predicts the installations and builds that a run needs before the first measurement."""
 
 import contextlib
+import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from harness.errors import StoreError
+from harness.errors import EnvironmentLacksError, StoreError
 from harness.host import crates, provision
 from harness.plan.config import Settings
 from harness.plan.plan import Plan
@@ -13,31 +14,35 @@ from harness.records import store
 from harness.records.reader import RunReader
 from harness.runtime import docker, upstream
 from harness.runtime.choice import is_local
-from harness.runtime.compose import inspect
+from harness.runtime.compose import engine, inspect
 from harness.units import whole_seconds
 
-# Seconds on a small machine (two CPUs), to announce an expected end; none of them counts as measuring time.
+# Typical seconds on a machine with two CPUs, for the expected end. They do not count as measuring time.
 APT_SECONDS, PACKAGE_SECONDS = 15.0, 20.0
 CRATE_SECONDS = {"loadgen": 60.0, "upstream": 30.0}
-IMAGE_SECONDS = {docker.DATABASE_IMAGE: 60.0, docker.WRK_IMAGE: 60.0, docker.LOADGEN_IMAGE: 90.0}
+IMAGE_SECONDS = {docker.BASE: 30.0, docker.DATABASE_IMAGE: 60.0, docker.WRK_IMAGE: 60.0, docker.LOADGEN_IMAGE: 90.0}
 LATEST_RUNS = 20  # in which durations of builds are looked up
 
 
 @dataclass(frozen=True, kw_only=True)
 class Chore:
-    """Something that tfb installs or builds for itself, once on a machine."""
+    """An installation or a build that tfb needs once on a machine."""
 
     what: str
     seconds: float
-    in_runtime: bool = True  # whether it is done while the runtime is made ready, or after that
-    crate: str = ""  # of the toolset, that is built
+    in_runtime: bool = True  # done while the runtime is prepared; otherwise afterwards
+    crate: str = ""  # name of the toolset's crate that is built
 
 
 def chores(settings: Settings, plan: Plan) -> tuple[Chore, ...]:
-    """Return what this run has to install or build for itself first; nothing where that was done before."""
-    if settings.hosts.elsewhere:  # those machines say themselves what they lack
+    """Return the missing packages, programs and images of this run, except what implementations build."""
+    if settings.hosts.elsewhere:  # the machines of the run are prepared over ssh
         return ()
     if not is_local(settings):
+        try:
+            engine()
+        except EnvironmentLacksError:  # the run itself reports the missing engine; a dry run needs none
+            return ()
         missing = [image for image in IMAGE_SECONDS if inspect("image", image) is None]
         return tuple(
             Chore(
@@ -48,7 +53,7 @@ def chores(settings: Settings, plan: Plan) -> tuple[Chore, ...]:
         )
     packages = provision.packages(provision.needs(plan.implementations, **settings.needed))
     found = []
-    if packages and settings.consent == "yes":
+    if packages and settings.consent != "no" and shutil.which("apt-get"):
         seconds = APT_SECONDS + PACKAGE_SECONDS * len(packages)
         found.append(Chore(what=f"install {', '.join(packages)} (apt-get)", seconds=seconds))
     if settings.mode == "benchmark" and crates.built("loadgen", "loadgen") is None:
@@ -63,7 +68,7 @@ def _crate(name: str, what: str) -> Chore:
 
 
 def calls_upstream(settings: Settings, plan: Plan) -> bool:
-    """Return whether servers of this run are started with the upstream service beside them."""
+    """Return whether servers of this run can call the upstream service."""
     hidden = settings.network_mode == "bridge" or settings.hosts.elsewhere
     called = any(kind.calls_upstream for each in plan.implementations for kind in each.test_types.values())
     return called and not hidden and upstream.available()
@@ -78,7 +83,7 @@ def announced(found: Sequence[Chore]) -> str:
 
 
 def build_seconds(plan: Plan, results: Path) -> dict[str, float | None]:
-    """Return how long each implementation's latest successful build took, by the runs of these results."""
+    """Return the duration of each implementation's latest successful build in these results; None if unknown."""
     found: dict[str, float | None] = dict.fromkeys(candidate.implementation for candidate in plan.candidates)
     for folder in reversed(store.runs(results)[-LATEST_RUNS:]):
         with contextlib.suppress(StoreError):  # an unreadable run has no durations
@@ -89,7 +94,7 @@ def build_seconds(plan: Plan, results: Path) -> dict[str, float | None]:
 
 
 def builds_announced(seconds: dict[str, float | None]) -> str:
-    """Return the sentence about builds: they come first, take no measuring time, and took so long before."""
+    """Return the line that announces the builds and their length in earlier runs."""
     known = {name: took for name, took in seconds.items() if took is not None}
     unknown = [name for name in seconds if name not in known]
     parts = [f"about {whole_seconds(sum(known.values()))} by earlier runs"] if known else []

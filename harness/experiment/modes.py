@@ -11,29 +11,29 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
-import psycopg
 from rich.text import Text
 
 from harness.console import SafeConsole
-from harness.errors import Exit, ServerDiedError, TfbError, UsageError
+from harness.errors import Exit, TfbError, UsageError
 from harness.experiment import first_use
 from harness.experiment.preparation import build_all, choose_work
 from harness.experiment.progress import Display, Progress
+from harness.experiment.verifying import Verification
 from harness.experiment.workflow import doing, open_database, prepare_upstream
 from harness.paths import REPOSITORY
 from harness.plan.config import Settings
 from harness.plan.discovery import Implementation
 from harness.plan.plan import Plan
-from harness.records.models import Build, Load, Outcome, Verdict
+from harness.records.models import Build, Outcome, Verdict
 from harness.records.remove_tree import remove_tree_if_possible
 from harness.records.store import RunStore
 from harness.report import terminal
+from harness.report.causes import named, of_verdicts
 from harness.report.verdicts import REQUIREMENTS, Judged, Verified, judged_build, place, violations, write
-from harness.runtime import Database, Runtime
+from harness.runtime import Runtime, SharedDatabase
 from harness.runtime.choice import choose
 from harness.units import format_seconds
-from harness.verify.checks import SERVER
-from harness.verify.verifier import Verifier
+from harness.verify.checks import CONDUCT
 
 # What builds write, beside what begins with a dot.
 BUILT = {"node_modules", "target", "dist", "build", "bin", "obj", "__pycache__", "_build", "deps", "vendor"}
@@ -56,7 +56,7 @@ def verify(settings: Settings) -> int:
             judged: list[Judged] = []
             for implementation in plan.implementations:
                 began = time.monotonic()
-                found, verdict = _judge(implementation, plan, made, progress)
+                found, verdict = _judge(implementation, plan, made, progress, strict=settings.strict)
                 verdicts += found
                 judged.append(verdict)
                 if as_text:
@@ -78,7 +78,7 @@ def verify(settings: Settings) -> int:
 
 
 def _judge(
-    implementation: Implementation, plan: Plan, made: "Built", progress: Progress
+    implementation: Implementation, plan: Plan, made: "Built", progress: Progress, *, strict: bool
 ) -> tuple[list[Verdict], Judged]:
     """Return the verdicts on an implementation's test types, and the verdict on the implementation as a whole."""
     name, build = implementation.name, made.builds[implementation.name]
@@ -86,7 +86,8 @@ def _judge(
         told = tuple(each for each in progress.problems if each.startswith(f"{name} {build.status}: "))
         return [], replace(unbuilt, problems=told)
     before = len(progress.problems)
-    verdicts = _verdicts(implementation, plan.candidate(name).test_types, made, progress)
+    kinds = plan.candidate(name).test_types
+    verdicts = Verification(implementation, kinds, made, progress, strict=strict).verdicts()
     problems = tuple(progress.problems[before:])
     broken = violations(verdicts)
     if not verdicts:
@@ -98,47 +99,12 @@ def _judge(
 
 def _tell(judged: Judged, verdicts: Sequence[Verdict], seconds: float, console: SafeConsole, *, quiet: bool) -> None:
     """Print the verdicts on an implementation; ``quiet``: only those that did not pass."""
-    for verdict in verdicts:
-        if not (quiet and verdict.outcome is Outcome.PASS):
-            show(verdict, console)
+    told = [verdict for verdict in verdicts if not (quiet and verdict.outcome is Outcome.PASS)]
+    if told:
+        show(told, console)
     if not (quiet and judged.verdict == "verified"):
         took = f"; its start and the checks took {format_seconds(seconds)}" if verdicts else ""
         console.print(Text(f"{judged.line}{took}\n"), soft_wrap=True)
-
-
-def _verdicts(
-    implementation: Implementation, kinds: Mapping[str, Sequence[Load]], made: "Built", progress: Progress
-) -> list[Verdict]:
-    """Return a verdict on HTTP and one on each test type; tell why there are no others.
-
-    After the end of a server a fresh one is started for the test types that are left, so that one request too much
-    costs one verdict.
-    """
-    verdicts: list[Verdict] = []
-    database = made.database  # started now, where it was not needed before
-    left, address = [SERVER, *kinds], database.address
-    log, path = made.logs.log(implementation.name, "verify"), implementation.ready_path
-    verifier = Verifier()
-    try:
-        while left:
-            database.restore()
-            with made.runtime.start(implementation, address, log, ready_path=path) as server:
-                try:
-                    while left:
-                        name = left.pop(0)
-                        if name == SERVER:
-                            verdicts.append(verifier.connection(server, process=0, thorough=True))
-                        else:
-                            kind = implementation.test_types[name]
-                            verdicts.append(
-                                verifier.check(server, kind, address, process=0, thorough=True, loads=kinds[name])
-                            )
-                        server.meter.require_alive()
-                except ServerDiedError as error:
-                    progress.problem(f"while {name} was verified: {error}")
-    except (TfbError, psycopg.Error) as error:
-        progress.problem(str(error) if isinstance(error, TfbError) else f"PostgreSQL: {str(error).strip()}")
-    return verdicts
 
 
 def _changed(settings: Settings, plan: Plan, progress: Progress) -> Plan:
@@ -179,19 +145,20 @@ def wait_for_change(folders: Iterable[Path], sleep: Callable[[float], None]) -> 
         last = now
 
 
-def show(verdict: Verdict, console: SafeConsole) -> None:
-    """One line for a test type, and for each check that did not pass what was expected and what came."""
-    passed = sum(r.outcome is Outcome.PASS for r in verdict.results)
-    line = Text.assemble(
-        (f"{verdict.outcome.value:<5}", STYLES[verdict.outcome]),
-        f" {verdict.implementation} {verdict.test_type}: {passed} of {len(verdict.results)} checks passed",
-    )
-    console.print(line)
-    for result in verdict.results:
-        if result.outcome is Outcome.PASS:
-            continue
-        style = STYLES[result.outcome]
-        console.print(Text.assemble("      ", (result.check, style), f" {result.message}"))
+def show(verdicts: Sequence[Verdict], console: SafeConsole) -> None:
+    """Print a line for each test type, then each violation once, with the test types in which it shows."""
+    for verdict in verdicts:
+        passed = sum(r.outcome is Outcome.PASS for r in verdict.results)
+        line = Text.assemble(
+            (f"{verdict.outcome.value:<5}", STYLES[verdict.outcome]),
+            f" {verdict.implementation} {verdict.test_type}: {passed} of {len(verdict.results)} checks passed",
+        )
+        console.print(line)
+    every = [verdict.test_type for verdict in verdicts if verdict.test_type != CONDUCT]
+    for cause in of_verdicts(verdicts):
+        result = cause.result
+        where = named(cause, every)
+        console.print(Text.assemble("      ", (result.check, STYLES[result.outcome]), f" in {where}: {result.message}"))
         if result.expected is not None:
             console.print(Text(f"        expected  {result.expected}"))
         if result.actual is not None:
@@ -238,10 +205,10 @@ class Built:
     runtime: Runtime
     builds: Mapping[str, Build]
     logs: RunStore
-    open_database: Callable[[], Database]
+    open_database: Callable[[], SharedDatabase]
 
     @cached_property
-    def database(self) -> Database:
+    def database(self) -> SharedDatabase:
         """The database, which is started when it is first asked for: never when nothing could be built."""
         return self.open_database()
 
@@ -264,7 +231,7 @@ def built(settings: Settings, plan: Plan, progress: Progress) -> Iterator[Built]
         builds = build_all(runtime, plan, progress, logs)
         with ExitStack() as stack:
 
-            def start_database() -> Database:
+            def start_database() -> SharedDatabase:
                 with progress.preparing("starting PostgreSQL" if settings.own_database else "starting"):
                     return stack.enter_context(open_database(settings, runtime))
 

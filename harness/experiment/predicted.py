@@ -13,6 +13,7 @@ from harness.host.clock import Clock
 from harness.plan.plan import Plan
 from harness.records.models import Errors, Load, Trial, Window
 from harness.report.tables import counted
+from harness.stats.verdicts import AT_RATES
 
 START_SECONDS, STOP_SECONDS = 3.0, 3.0  # a start with its database, an end with its last checks
 VERIFY_SECONDS = {True: 1.5, False: 0.4}  # of a test type, in an implementation's first process and in later ones
@@ -65,13 +66,16 @@ class Prediction(Clock):
     def untried(self) -> tuple[str, ...]:
         """Return the cells that the time does not reach in any process, as a run would name them."""
         left = self.unreached - self.tried
-        return tuple(
-            f"{each.implementation} {kind} {load.label}"
-            for each in self.plan.candidates
-            for kind, loads in each.test_types.items()
-            for load in loads
-            if (each.implementation, kind, load) in left
-        )
+        found = []
+        for each in self.plan.candidates:
+            for kind, loads in each.test_types.items():
+                key = (each.implementation, kind)
+                found += [" ".join((*key, load.label)) for load in loads if (*key, load) in left]
+                late, tried = (
+                    any((*key, "open") == (*known[:2], known[2].kind) for known in of) for of in (left, self.tried)
+                )
+                found += [" ".join((*key, AT_RATES))] * (late and not tried)
+        return tuple(found)
 
     def monotonic(self) -> float:
         """Seconds since the beginning."""

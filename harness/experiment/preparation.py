@@ -136,17 +136,48 @@ def within_memory(plan: Plan, results: Path, free_memory: float) -> Plan:
 
 
 def build_all(runtime: Runtime, plan: Plan, progress: Progress, folder: RunStore) -> dict[str, Build]:
-    """Build every implementation, and tell which could not be; how that went, by name."""
-    builds = {}
+    """Build every implementation; return how that went, by name, and tell which could not be built.
+
+    Variants that share a build are built once, and its failure is told once for all of them.
+    """
+    builds: dict[str, Build] = {}
+    sharing: dict[object, list[str]] = {}
     for implementation in plan.implementations:
+        sharing.setdefault(shared_build(implementation, runtime), []).append(implementation.name)
+    for implementation in plan.implementations:
+        first, *others = sharing[shared_build(implementation, runtime)]
+        if implementation.name != first and (runtime.name == "local" or builds[first].status != "ok"):
+            builds[implementation.name] = as_of(builds[first], first)
+            continue
         log = folder.log(implementation.name, "build")
         with progress.building(implementation.name, log):
             build = runtime.build(implementation, log)
         if build.status != "ok":
-            progress.problem(f"{implementation.name} {build.status}: {build.reason}")
+            same = f"\n{', '.join(others)}: the same build" if implementation.name == first and others else ""
+            progress.problem(f"{implementation.name} {build.status}: {build.reason}{same}")
         reason = build.reason.replace(f"{folder.folder}/", "")  # a report may be mailed
         builds[implementation.name] = build.model_copy(update={"reason": reason})
     return builds
+
+
+def shared_build(implementation: Implementation, runtime: Runtime) -> object:
+    """Return what is the same of implementations whose build does the same: commands and tools, or the Dockerfile.
+
+    Images of one Dockerfile have names of their own, so that only a failure is shared.
+    """
+    local = implementation.local
+    if local is None or implementation.is_service:  # an upstream folder's build is told the name
+        return implementation.name
+    if runtime.name != "local":
+        return implementation.dockerfile
+    return implementation.folder, local.build, tuple(sorted(local.requires.items())), local.install_scripts
+
+
+def as_of(build: Build, first: str) -> Build:
+    """Return the build of an implementation that uses the build of another one, ``first``."""
+    if build.status == "ok":
+        return build
+    return build.model_copy(update={"reason": f"the same build as {first}: {build.reason}"})
 
 
 def opening(settings: Settings, plan: Plan, runtime: Runtime, seconds: float, now: float) -> str:

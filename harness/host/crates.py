@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 
 from harness.errors import BuildError, EnvironmentLacksError
-from harness.host import process
+from harness.host import advice, process
 from harness.paths import PREBUILT, TOOLSET, state_folder
 
 SOURCES = ("Cargo.toml", "Cargo.lock", "src/**/*.rs")
@@ -28,7 +28,7 @@ def program(crate: str, binary: str) -> Path:
     made = folder / digest(source)
     if shutil.which("cargo") is None:
         raise EnvironmentLacksError(
-            f"toolset/{crate}: cargo is not on PATH; `apt-get install cargo` (Rust 1.85 or newer) brings it, "
+            f"toolset/{crate}: {advice.lacking('cargo', '>=1.85')}; "
             f"then `cargo build --release --locked --manifest-path toolset/{crate}/Cargo.toml` must pass"
         )
     folder.mkdir(parents=True, exist_ok=True)

@@ -198,11 +198,19 @@ def _kill(tree: Sequence[psutil.Process]) -> None:
 
 
 def _why_not(program: str, cwd: Path | None, error: OSError) -> str:
-    """Return why a program could not be run."""
+    """Return why a program could not be run; the kernel's words for some reasons mislead."""
+    place = Path(cwd or "", program)
     if error.errno == errno.ENOENT:
-        if "/" in program and Path(cwd or "", program).exists():
+        if "/" not in program:
+            return f"{program}: not found on PATH; ./tfb doctor shows what is missing"
+        if place.exists():
             return f"{program}: cannot be run: the interpreter that its first line names does not exist"
-        return f"{program}: not found; ./tfb doctor shows what is missing"
+        return f"{program}: not found: there is no file {place}"
+    if error.errno == errno.ENOEXEC:
+        return f"{program}: cannot be run: {error.strerror}: it is neither a program of this machine nor a script (#!)"
+    if error.errno == errno.EACCES and "/" in program:
+        kind = "it is a folder" if place.is_dir() else f"Permission denied: chmod +x {place}"
+        return f"{program}: cannot be run: {kind}"
     return f"{program}: cannot be run: {error.strerror}"
 
 

@@ -10,8 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from harness.errors import TfbError
-from harness.host import crates, process, toolchain
+from harness.host import advice, crates, process, toolchain
 from harness.host.toolchain import Tool
 from harness.paths import TOOLSET
 from harness.plan.config import Consent
@@ -62,8 +61,15 @@ def needs(
 
 
 def packages(wanted: Sequence[Need]) -> tuple[str, ...]:
-    """Return the names of what apt would have to install for all that is missing."""
-    return tuple(sorted({p for n in wanted if n.tool is None for p in toolchain.packages(n.kind, n.condition)}))
+    """Return the names of what apt can install of all that is missing, in versions that meet the conditions."""
+    missing = (n for n in wanted if n.tool is None and advice.obtainable(n.kind, n.condition))
+    return tuple(sorted({name for n in missing for name in toolchain.packages(n.kind, n.condition)}))
+
+
+def by_hand(wanted: Sequence[Need]) -> tuple[str, ...]:
+    """Return what to do for each missing tool that apt has in no version that fits."""
+    missing = (need for need in wanted if need.tool is None and not advice.obtainable(need.kind, need.condition))
+    return tuple(advice.lacking(need.kind, need.condition) for need in missing)
 
 
 def install_missing(wanted: Sequence[Need], consent: Consent, log: Path) -> tuple[str, ...]:
@@ -76,36 +82,23 @@ def install_missing(wanted: Sequence[Need], consent: Consent, log: Path) -> tupl
         return ()
     apt = shutil.which("apt-get")
     if apt is None:
-        return ("Install it with this system's package manager, then run again",)
+        return tuple(advice.lacking(need.kind, need.condition) for need in missing)
     root = () if os.geteuid() == 0 or not (sudo := shutil.which("sudo")) else (sudo, "-n")
-    unknown = [need.kind for need in missing if not toolchain.packages(need.kind, need.condition)]
-    notes = [f"no Debian package can be called {kind}: install this tool by hand" for kind in unknown]
-    wished = packages(missing)
     if consent != "yes":
-        told = f"To install: {'sudo ' if root else ''}apt-get install {' '.join(wished)}"
-        return (*notes, told) if wished else tuple(notes)
+        to_install = f"To install: {'sudo ' if root else ''}apt-get install {' '.join(packages(missing))}"
+        return (*([to_install] if packages(missing) else []), *by_hand(missing))
     environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
     process.run([*root, apt, "update"], seconds=INSTALL_SECONDS, env=environment, log=log)
+    advice.candidate.cache_clear()
     _no_default_cluster()
-    for package in wished:
-        if not _in_apt(package):
-            notes.append(f"apt knows no package {package}: install the tool by hand")
-            continue
+    notes = [*by_hand(missing)]
+    for package in packages(missing):
         # One by one: a package that this release does not have must not keep the others out.
         command = [*root, apt, "install", "-y", "--no-install-recommends", "--no-remove", "--", package]
         done = process.run(command, seconds=INSTALL_SECONDS, env=environment, log=log)
         notes.append(f"installed {package}" if done.status == 0 else f"apt-get install {package} failed; see {log}")
     toolchain.forget()
     return tuple(notes)
-
-
-def _in_apt(package: str) -> bool:
-    """Return whether apt has a package of exactly this name: it would take another name for a regular expression."""
-    try:
-        listed = process.run(["apt-cache", "pkgnames", "--", package], seconds=60)
-    except TfbError:
-        return False
-    return package in listed.stdout.split()
 
 
 def _no_default_cluster() -> None:

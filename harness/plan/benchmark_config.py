@@ -57,6 +57,9 @@ Condition = Annotated[
 PATH_WORDS = "a path below the folder, without .. and spaces"
 RelativePath = Annotated[str, Field(pattern=r"^\w[\w.+-]*(/\w[\w.+-]*)*$", max_length=300, description=PATH_WORDS)]
 Command = Annotated[tuple[Word, ...], Field(min_length=1, max_length=1000)]
+# As npm spells the names of packages.
+PACKAGE_NAME = r"^(@[a-z0-9~][a-z0-9._~-]*/)?[a-zA-Z0-9~][a-zA-Z0-9._~-]*$"
+PackageName = Annotated[str, Field(pattern=PACKAGE_NAME, max_length=214)]
 EnvironmentKey = Annotated[str, Field(pattern=r"^[^=]+$", max_length=200)]
 
 
@@ -77,11 +80,13 @@ class Local(Section):
     ``>=21``; the chosen tool comes first on PATH (and JAVA_HOME is set). A program is asked for its version by
     ``--version``, ``version``, ``-V`` and ``-version``; one that is no common build tool only when it is needed to
     build or run. ``build`` is a command or a list of commands.
+    Install scripts of npm packages do not run, but for packages that ``install_scripts`` names.
     """
 
     requires: dict[ToolName, Condition] = Field(default={})
     build: tuple[Command, ...] = ()
     run: Command
+    install_scripts: Annotated[tuple[PackageName, ...], Field(max_length=100)] = ()
     env: dict[EnvironmentKey, Word] = Field(default={})
 
     @field_validator("build", mode="before")

@@ -58,6 +58,7 @@ class Settings:
     json: bool = False
     verdict_format: Literal["text", "github", "junit", "json"] = "text"  # of what verification finds
     watch: bool = False  # verify again whenever a file changes
+    strict: bool = False  # verification fails what a pull request needs, such as a README
     dry_run: bool = False
     resume: str | None = None
     consent: Consent = "ask"

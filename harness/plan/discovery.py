@@ -180,7 +180,7 @@ def scan(*folders: Path) -> Scan:
             if folder.resolve() in seen:  # two of the folders overlap
                 continue
             seen.add(folder.resolve())
-            made, wrong = _read_folder(folder, foreign=not _ours(tree.root))
+            made, wrong = _read_folder(folder, foreign=not is_ours(tree.root))
             troubles += wrong
             if folder == tree.part:
                 named.add(folder)
@@ -226,7 +226,7 @@ def _unusable(made: Implementation, own: str, found: Mapping[str, Implementation
     return None
 
 
-def _ours(tree: Path) -> bool:
+def is_ours(tree: Path) -> bool:
     """This repository's folder, or that of another of its commits (a worktree, which has our launcher beside it)."""
     return tree == FRAMEWORKS or ((tree.parent / "harness").is_dir() and (tree.parent / "tfb").is_file())
 

@@ -1,6 +1,9 @@
-"""Which images a Dockerfile builds upon: its FROM lines with their arguments filled in. Pure."""
+"""What a Dockerfile says: the images it builds upon, the command and user of its image, what it copies. Pure."""
 
+import json
 import re
+import shlex
+from dataclasses import dataclass
 from pathlib import Path
 
 from harness.records import bounded
@@ -41,3 +44,72 @@ def _filled(word: str, arguments: dict[str, str]) -> str:
         return arguments.get(match[1] or match[3]) or match[2] or ""
 
     return re.sub(r"\$(?:\{(\w+)(?::-([^}]*))?\}|(\w+))", value, word).strip("\"'")
+
+
+# ---- the image that a Dockerfile describes ---------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True)
+class Recipe:
+    """What the last stage of a Dockerfile says of the image, and what all its stages take from the folder."""
+
+    command: tuple[str, ...] = ()  # ENTRYPOINT and CMD as the engine joins them; empty: those of the base image
+    user: str | None = None  # of the last USER; None: that of the base image
+    copied: tuple[str, ...] = ()  # sources within the build context, as they are written
+
+
+def instructions(text: str) -> list[tuple[str, str]]:
+    """Return name (upper case) and arguments of each instruction; continuation lines are joined, comments left out."""
+    lines = [line for line in text.splitlines() if not line.lstrip().startswith("#")]
+    joined = re.sub(r"\\[ \t]*\n", " ", "\n".join(lines))
+    parts = (line.strip().split(None, 1) for line in joined.splitlines() if line.strip())
+    return [(words[0].upper(), words[1] if len(words) > 1 else "") for words in parts]
+
+
+def recipe(text: str) -> Recipe:
+    """Return what a Dockerfile makes of its last stage."""
+    entry: list[str] = []
+    command: list[str] = []
+    stages: dict[str, str | None] = {}
+    stage, user = "", None
+    copied: list[str] = []
+    for name, rest in instructions(text):
+        if name == "FROM":
+            match = FROM.match(f"FROM {rest}")
+            image, stage = (match[1].lower(), (match[2] or "").lower()) if match else ("", "")
+            user = stages.get(image)
+            entry, command = [], []
+        elif name == "USER":
+            user = rest.strip().strip("\"'")
+        elif name == "ENTRYPOINT":
+            entry, command = words(rest), []  # an ENTRYPOINT resets the CMD of the base image
+        elif name == "CMD":
+            command = words(rest)
+        elif name in ("COPY", "ADD"):
+            copied += _sources(rest)
+        stages[stage] = user
+    return Recipe(command=(*entry, *command), user=user, copied=tuple(copied))
+
+
+def words(text: str) -> list[str]:
+    """Return the words of a command in exec form (JSON), or in shell form without the shell."""
+    try:
+        found = json.loads(text)
+        if isinstance(found, list) and all(isinstance(word, str) for word in found):
+            return found
+    except ValueError:
+        pass
+    try:
+        return shlex.split(text)
+    except ValueError:
+        return text.split()
+
+
+def _sources(rest: str) -> list[str]:
+    """Return what COPY or ADD takes from the build context; other images, addresses and inline files are left out."""
+    flags = re.match(r"(?:--\S+\s+)*", rest)
+    given = flags[0] if flags else ""
+    if "--from=" in given:
+        return []
+    found = words(rest[len(given) :])[:-1]
+    return [word for word in found if not re.match(r"<<|\$|\w+://|git@", word)]

@@ -12,8 +12,8 @@ from harness.console import write_commands
 from harness.paths import REPOSITORY
 from harness.plain_text import inert_line, json_text, printable
 from harness.records.models import Build, CheckResult, Outcome, Verdict
+from harness.report.causes import of_verdicts
 from harness.report.tables import counted
-from harness.stats.verdicts import SERVER
 
 REQUIREMENTS = "docs/requirements.md"
 
@@ -25,7 +25,7 @@ class Judged:
     implementation: str
     verdict: Literal["verified", "failed", "build failed", "skipped", "not started"]
     reason: str = ""
-    problems: tuple[str, ...] = ()  # told meanwhile: why it was not built or started, or how its server ended
+    problems: tuple[str, ...] = ()  # full messages about the build, the start or the end of the server
 
     @classmethod
     def failed(cls, name: str, broken: int, reason: str) -> Self:
@@ -51,10 +51,8 @@ def judged_build(name: str, build: Build | None) -> Judged | None:
 
 
 def violations(verdicts: Sequence[Verdict]) -> int:
-    """Return how many checks failed in one implementation; a check of the whole server counts once."""
-    failed = {(v.test_type, r.check) for v in verdicts for r in v.results if r.outcome is Outcome.FAIL}
-    of_server = {check for test_type, check in failed if test_type == SERVER}
-    return len(of_server) + sum(check not in of_server for _, check in failed)
+    """Return the number of causes of failed checks of one implementation."""
+    return sum(cause.result.outcome is Outcome.FAIL for cause in of_verdicts(verdicts))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,7 +66,7 @@ class Verified:
 
     @property
     def other_problems(self) -> Sequence[str]:
-        """Return the problems that no implementation has told already."""
+        """Return the problems that belong to no implementation."""
         told = {problem for each in self.implementations for problem in each.problems}
         return [problem for problem in self.problems if problem not in told]
 
@@ -107,18 +105,17 @@ def as_json(found: Verified) -> str:
 
 
 def as_github(found: Verified) -> str:
-    """Annotations for the log of GitHub Actions, at the configuration of the implementation."""
+    """Return annotations for GitHub Actions, one for each cause, at the configuration of the implementation."""
     lines = [f"::error title=tfb::{_message(problem)}" for problem in found.other_problems]
     for judged in found.implementations:
         title = _property(f"{judged.implementation}: {judged.verdict}")
         lines += [f"::error {_file(found, judged.implementation)}title={title}::{_message(p)}" for p in judged.problems]
-    for verdict in found.verdicts:
-        file = _file(found, verdict.implementation)
-        for result in verdict.results:
-            if result.outcome is not Outcome.PASS:
-                kind = "error" if result.outcome is Outcome.FAIL else "warning"
-                title = _property(f"{verdict.implementation} {verdict.test_type}: {result.check} ({result.rule})")
-                lines.append(f"::{kind} {file}title={title}::{_message(explained(result))}")
+    for name in dict.fromkeys(verdict.implementation for verdict in found.verdicts):
+        for cause in of_verdicts([verdict for verdict in found.verdicts if verdict.implementation == name]):
+            result = cause.result
+            kind = "error" if result.outcome is Outcome.FAIL else "warning"
+            title = _property(f"{name} {' '.join(cause.test_types)}: {result.check} ({result.rule})")
+            lines.append(f"::{kind} {_file(found, name)}title={title}::{_message(explained(result))}")
     problems = [counted(len(found.problems), "problem")] if found.problems else []
     passed = sum(verdict.outcome is not Outcome.FAIL for verdict in found.verdicts)
     told = f"{passed} of {len(found.verdicts)} test types passed" if found.verdicts else "nothing was verified"

@@ -73,6 +73,10 @@ class Program(Meter, Protocol):
     def require_alive(self) -> None:
         """Raises ServerDiedError (with the exit status and the last lines of the log) when it is gone."""
 
+    def end(self) -> float | None:
+        """Ask it to stop with SIGTERM; return the seconds until it had ended, or None if it still runs then."""
+        return None
+
     def steal_ticks(self) -> tuple[float, float] | None:
         """(stolen, all) CPU ticks so far of the machine that it runs on, where they are known: of this one."""
         return machine.steal_ticks()
@@ -131,6 +135,10 @@ class SharedDatabase(Database, Protocol):
 
     ``restore`` also brings one back that has ended, under the same address.
     """
+
+    @property
+    def log(self) -> Path | None:
+        """PostgreSQL's own log; None where it cannot be read."""
 
     def crash_reason(self) -> str | None:
         """How it ended, or lost its sessions, since it was last restored; None while all is well."""

@@ -55,8 +55,7 @@ def local(settings: Settings, implementations: Sequence[Implementation], logs: P
     found = provision.needs(implementations, **settings.needed)
     still = ", ".join(need.missing for need in found if need.tool is None and not need.wanted_by)
     if still:
-        newer = ". Where apt's cargo is older: rustup (https://rustup.rs)" if "cargo" in still else ""
-        raise EnvironmentLacksError(f"missing: {still}. {' '.join(notes)}{newer}")
+        raise EnvironmentLacksError(f"missing: {still}. {'. '.join(notes)}")
     pool = accounts.of_servers(settings.server_port)
     if pool:
         logger.warning("builds run as root: what an implementation's folder holds may do anything here")

@@ -12,7 +12,7 @@ from harness.host.ownership import start_of
 from harness.records import safe_write
 from harness.runtime import Program
 from harness.runtime.compose import docker, inspect
-from harness.runtime.readiness import crash_reason
+from harness.runtime.crashes import crash_reason
 
 SETTLE_SECONDS = 5.0  # what the engine has to notice that a process is gone
 SIGNALLED = 128  # a shell's convention, and the engine's: 128 + signal
@@ -80,6 +80,20 @@ class Container(Program):
         """Its address in the first network that gives it one; None on the host's own."""
         networks = ((inspect("container", self.id) or {}).get("NetworkSettings") or {}).get("Networks") or {}
         return next((str(each["IPAddress"]) for each in networks.values() if each.get("IPAddress")), None)
+
+    def end(self) -> float | None:
+        """Send SIGTERM to its first process; return the seconds until it had ended, or None if it still runs then."""
+        began = time.monotonic()
+        self.signal("TERM")
+        while (seconds := time.monotonic() - began) < process.STOP_SECONDS:
+            if not self.alive():
+                return seconds
+            time.sleep(0.02)
+        return None
+
+    def signal(self, name: str) -> None:
+        """Send a signal to its first process."""
+        docker("kill", "--signal", name, self.id)
 
     def stop(self) -> None:
         """Ask its first process to stop, kill it when it does not, and keep its last output."""

@@ -12,23 +12,21 @@ from pathlib import Path
 import psutil
 
 from harness.errors import EnvironmentLacksError, ServerDiedError, StartError, TfbError
-from harness.host import accounts, crates, environment, process, provision, spawn, toolchain
+from harness.host import accounts, advice, crates, environment, process, provision, spawn, toolchain
 from harness.host.metering import ProcessTreeMeter, Reading
 from harness.host.ownership import start_of
-from harness.paths import TOOLSET
+from harness.paths import CONFIG_FILE, TOOLSET
 from harness.plan.discovery import Implementation
 from harness.records import safe_write
 from harness.records.models import Build
-from harness.runtime import DatabaseAddress, Endpoint, Program, Server, SharedDatabase
+from harness.runtime import DatabaseAddress, Endpoint, Program, Server, SharedDatabase, scripts
+from harness.runtime.crashes import crash_reason
 from harness.runtime.database.embedded import embedded, free_port
 from harness.runtime.generator import GeneratorProgram, started
-from harness.runtime.readiness import crash_reason, startup_time
+from harness.runtime.readiness import startup_time
 from harness.runtime.upstream import upstream_for
 
 BUILD_SECONDS = 3600.0  # TechEmpower's
-# Packages run no code of theirs while they are installed, unless the command or the environment asks for it:
-# npm ci --ignore-scripts=false.
-NO_SCRIPTS = {"npm_config_ignore_scripts": "true"}
 
 
 class LocalProgram(ProcessTreeMeter, Program):
@@ -53,6 +51,12 @@ class LocalProgram(ProcessTreeMeter, Program):
         if status is not None:
             how = f"the server ended ({process.describe_status(status)}):"
             raise ServerDiedError(crash_reason(self.name, how, self.log))
+
+    def end(self) -> float | None:
+        """Ask it to stop with SIGTERM; return the seconds until it had ended, or None if it still runs then."""
+        began = time.monotonic()
+        self.child.ask()
+        return None if self.child.wait(process.STOP_SECONDS) is None else time.monotonic() - began
 
     def require_listening(self, port: int) -> None:
         """Raises StartError when the port is not served by the processes whose CPU and memory are read."""
@@ -118,20 +122,27 @@ class LocalRuntime:
             return Build(status="skipped", reason=reason)
         chosen = provision.tools_for(implementation)
         if absent := sorted(set(local.requires) - set(chosen)):
-            kinds = ", ".join(f"{kind} {local.requires[kind]}" for kind in absent)
-            return Build(status="skipped", reason=f"needs {kinds}, which is not on this machine (./tfb doctor)")
+            kinds = "; ".join(advice.lacking(kind, local.requires[kind]) for kind in absent)
+            return Build(status="skipped", reason=f"needs {kinds} ({CONFIG_FILE}: local.requires)")
         began, reason = time.monotonic(), ""
         variables = toolchain.environment(chosen.values(), environment.for_builds())
         if not self.own_scripts:
-            variables = NO_SCRIPTS | variables
+            variables = scripts.OFF | variables
         safe_write.make_folder(log.parent)
+        allowed = scripts.Allowed(local, implementation.folder, variables, log, BUILD_SECONDS)
         try:
             for command in local.build:
                 done = process.run(command, seconds=BUILD_SECONDS, cwd=implementation.folder, env=variables, log=log)
                 if done.status != 0:
                     how = process.describe_status(done.status)
                     reason = f"{shlex.join(command)} failed ({how}):\n{process.tail(log)}\nlog: {log}"
+                    reason += scripts.hint(implementation.folder, process.tail(log), command=command)
                     break
+                allowed.run()
+            else:
+                allowed.require_all()
+        except EnvironmentLacksError as error:
+            reason = wrong_key(implementation, "local.build", error)
         except TfbError as error:
             reason = str(error)
         return Build(
@@ -148,7 +159,7 @@ class LocalRuntime:
         tool = toolchain.find("postgres", ">=12")
         if tool is None:
             raise EnvironmentLacksError(
-                "PostgreSQL is not on this machine: install the package postgresql, or name one with --database-host"
+                f"{advice.lacking('postgres', '>=12')}, or name a PostgreSQL by --database-host"
             )
         return embedded(tool, self.work / "database.log", cpus=self.other_cpus)
 
@@ -175,7 +186,7 @@ class LocalRuntime:
             stack.callback(process.bound, log)  # once all that writes it has stopped, started well or not
             spawn.start_guardian()  # not a part of the server's startup time
             began = time.monotonic()
-            with safe_write.append(log, private=True) as output:
+            with safe_write.append(log, private=True) as output, naming_run(implementation):
                 child = process.Child(
                     local.run,
                     cwd=implementation.folder,
@@ -193,7 +204,10 @@ class LocalRuntime:
                 server.startup_time = startup_time(server, ready_path, began, program.listens_elsewhere)
                 program.require_listening(port)
             except StartError as error:
-                raise StartError(f"{implementation.name}: {error}\n{process.tail(log)}\nlog: {log}") from error
+                said = f"{implementation.name}: {error}\n{process.tail(log)}\nlog: {log}"
+                raise StartError(said + run_as(implementation, log)) from error
+            except ServerDiedError as error:
+                raise ServerDiedError(f"{error}{run_as(implementation, log)}") from error
             yield server
 
     def own_generator(self) -> str:
@@ -207,7 +221,7 @@ class LocalRuntime:
         if not Path(program).is_absolute():
             tool = toolchain.find(program)
             if tool is None:
-                raise EnvironmentLacksError(f"{program} is not on this machine: install it (./tfb doctor)")
+                raise EnvironmentLacksError(advice.lacking(program, ">=0"))
             program = str(tool.program)
         scripts = {path.name: str(path) for path in (TOOLSET / "wrk").glob("*.lua")}
         command = [program, *(scripts.get(argument, argument) for argument in arguments)]
@@ -217,6 +231,27 @@ class LocalRuntime:
         """What wrk and PostgreSQL call themselves."""
         found = {kind: toolchain.find(kind) for kind in ("wrk", "postgres")}
         return {kind: ".".join(map(str, tool.version)) for kind, tool in found.items() if tool}
+
+
+def wrong_key(implementation: Implementation, key: str, error: TfbError) -> str:
+    """Return an error of a command with the framework and the key of its file that holds the command."""
+    return f"{implementation.name}: {key} of {implementation.folder / CONFIG_FILE}: {error}"
+
+
+@contextmanager
+def naming_run(implementation: Implementation) -> Iterator[None]:
+    """Turn a program that cannot be started into a StartError that names the framework and ``local.run``."""
+    try:
+        yield
+    except EnvironmentLacksError as error:
+        raise StartError(wrong_key(implementation, "local.run", error)) from error
+
+
+def run_as(implementation: Implementation, log: Path) -> str:
+    """Return the command of a server that did not come up, with its key, and what its log suggests."""
+    command = shlex.join(implementation.local.run if implementation.local else ())
+    where = f"\ncommand: {command} (local.run of {implementation.folder / CONFIG_FILE})"
+    return where + scripts.hint(implementation.folder, process.tail(log, 50))
 
 
 def contract(database: DatabaseAddress, port: int) -> dict[str, str]:

@@ -4,13 +4,11 @@ import re
 import socket
 import time
 from collections.abc import Callable
-from pathlib import Path
 
 from harness.errors import ServerDiedError, StartError
-from harness.host import process
 from harness.host.metering import Reading
-from harness.plain_text import printable
 from harness.runtime import Endpoint, Server
+from harness.runtime.crashes import crashes
 
 READY_SECONDS = 60.0
 INTERVAL, ANSWERED_INTERVAL = 0.01, 0.05  # seconds between questions: asking one that answers is none of its work
@@ -18,51 +16,12 @@ HOPELESS_SECONDS = 3.0  # in which a server that shows why it will not answer us
 IDLE_CPUS = 0.1  # beside what the questions cost
 ASK_SECONDS = 5.0  # for one whole answer, whatever keeps coming
 MOST_BYTES = 64 * 1024  # of an answer
-LOG_BYTES = 1 << 20  # of a log that are searched
-LINE_CHARACTERS = 500  # of a line that are searched: the expressions take quadratic time for some lines
 
 _STATUS = re.compile(rb"HTTP/1\.[01] (\d{3})[ \r\n]")
-# How programs say that they have crashed, the exception itself in a group: Python (what stands behind the indented
-# frames), Go, Rust, the JVM, Node (behind the line that threw it), JavaScript and Ruby; then a supervisor of a worker.
-_EXCEPTIONS = re.compile(
-    r"Traceback \(most recent call last\):\n(?:[ \t|+].*\n|\n){0,300}(?P<python>[^\s|+].*)"
-    r"|^(?P<go>(?:panic|fatal error): .+)"
-    r"|^(?P<rust>thread '.+' (?:\(\d+\) )?panicked at .+(?:\n(?!note:|stack).+)?)"
-    r"|^(?P<jvm>Exception in thread \".+)"
-    r"|^[ \t]*\^+\n\n(?P<node>\S.*)"
-    r"|^(?P<javascript>(?:Uncaught )?\w*(?:Error|Exception): .+)(?=\n(?:.*\n){0,5}?\s+at )"
-    r"|^(?P<ruby>.+:\d+:in .+ \(\w+(?:Error|Exception)\))",
-    re.MULTILINE,
-)
-_WORKERS = re.compile(
-    r"^(?!.*(?:(?:code|status)\W*0\b|clean|normal|graceful))(?:"
-    r".*\b(?:worker|child)\b.{0,80}\b(?:died|crashed|exited|terminated|killed|failed to boot)\b.*"
-    r"|.*\b(?:unexpected exit|early termination) (?:from|of) worker.*)",
-    re.MULTILINE | re.IGNORECASE,
-)
 
 
 class AnswerError(Exception):
     """What came is no HTTP/1.1 response: says what it was."""
-
-
-def crashes(log: Path) -> list[str]:
-    """What a log says of crashes, one line each, exceptions before workers that ended because of them."""
-    try:
-        with log.open("rb") as file:
-            text = file.read(LOG_BYTES).decode(errors="replace").replace("\r\n", "\n")
-    except OSError:
-        return []
-    text = "\n".join(line[:LINE_CHARACTERS] for line in text.split("\n"))
-    exceptions = [next(filter(None, match.groups())) for match in _EXCEPTIONS.finditer(text)]
-    workers = [match[0] for match in _WORKERS.finditer(text)]
-    return [printable(" ".join(said.split()))[:500] for said in (*exceptions, *workers)]
-
-
-def crash_reason(name: str, how: str, log: Path) -> str:
-    """Name, crash, end, last lines and log of a server that is gone."""
-    said = next(iter(crashes(log)), "")
-    return f"{name}: {f'{said}: {how}' if said else how}\n{process.tail(log)}\nlog: {log}"
 
 
 def get(endpoint: Endpoint, path: str, *, seconds: float) -> tuple[int, bytes]:

@@ -25,7 +25,7 @@ from harness.stats.values import (
     deployments_of,
     headline_load,
 )
-from harness.stats.verdicts import NOT_REACHED, caveats, is_ranked, unranked, why_no_figure
+from harness.stats.verdicts import NOT_REACHED, caveats, is_ranked, rates_unreached, unranked, why_no_figure
 
 LIMIT = "limit"  # tag of an implementation that shows the cost of machine, kernel and protocol; it is not ranked
 
@@ -91,7 +91,12 @@ def rank(
         processes=processes,
     )
     test_types = {kind: _test_type(kind, run) for kind in info.loads}
-    reasons = {(kind, row.implementation): row.reason for kind, r in test_types.items() for row in r.headline.rows}
+    reasons = {
+        (kind, row.implementation): row.reason
+        or NOT_REACHED * rates_unreached(row.implementation, kind, trials, processes)
+        for kind, r in test_types.items()
+        for row in r.headline.rows
+    }
     return model.Ranking(
         run_id=info.run_id,
         reference=info.reference,

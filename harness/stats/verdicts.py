@@ -8,6 +8,7 @@ from harness.records.models import CheckResult, Load, Outcome, ProcessRecord, Ru
 SERVER = "http"  # key of the verdict on the whole server rather than on one test type
 Key = tuple[str, str]  # implementation, test type
 NO_VALID_TRIAL, NOT_REACHED = "no valid trial", "not reached: time was up"
+AT_RATES = "at given rates"
 
 
 def is_ranked(info: RunInfo) -> bool:
@@ -73,12 +74,24 @@ def without_figure(records: RunRecords, name: str, test_type: str) -> Iterator[t
             yield load, NO_VALID_TRIAL if load in tried else why_no_figure(name, test_type, load, records.processes)
 
 
+def rates_unreached(name: str, test_type: str, trials: Sequence[Trial], processes: Sequence[ProcessRecord]) -> bool:
+    """Return whether time was up before every load at a given rate, which depends on the process's throughput."""
+    own = (record for record in processes if record.implementation == name)
+    late = any(load.kind == "open" for record in own for load in record.unreached.get(test_type, ()))
+    return late and not any(
+        (trial.implementation, trial.test_type) == (name, test_type) and trial.purpose in ("share", "common")
+        for trial in trials
+    )
+
+
 def unreached(records: RunRecords, name: str) -> tuple[str, ...]:
     """Return an implementation's cells for which time was up, such as ``json c64, c256``: one text a test type."""
     failed = {v.test_type for v in records.verdicts if v.implementation == name and v.outcome is Outcome.FAIL}
     found = []
     for test_type in next((each.test_types for each in records.info.implementations if each.name == name), ()):
         loads = [load.label for load, why in without_figure(records, name, test_type) if why == NOT_REACHED]
+        if rates_unreached(name, test_type, records.trials, records.processes):
+            loads.append(AT_RATES)
         if loads and test_type not in failed:
             found.append(f"{test_type} {', '.join(loads)}")
     return tuple(found)

@@ -131,6 +131,10 @@ class RemoteContainer(Container):
         self.machine.require_answer()
         return ended(self.id, self.machine.at)
 
+    def signal(self, name: str) -> None:
+        """Send a signal to its first process."""
+        self.machine.docker("kill", "--signal", name, self.id)
+
     def stop(self) -> None:
         """Ask its first process to stop, kill it when it does not, and keep its last output."""
         try:

@@ -14,6 +14,7 @@ from harness.runtime import DatabaseAddress
 
 SCRIPTS = TOOLSET / "database"
 ADMIN = "tfb_admin"
+SHARED_USER = DatabaseAddress(host="", port=0).user  # TechEmpower's role, of which those of servers are members
 _CRASH = re.compile(rb"process \(PID \d+\) (was terminated by signal \d+[^\n]*|exited with exit code [^\n]*)")
 _MOST_BYTES = 1 << 20  # of a log that are searched
 

@@ -61,6 +61,7 @@ class RunDatabase:
     def __init__(self, address: DatabaseAddress, log: Path) -> None:
         self.address, self.log = address, log
         self.read_to = 0  # of the log: what stands before was known when the seed was last brought back
+        self._copies = 0  # databases of servers that are up
 
     def ended(self) -> str | None:
         """How the server has ended; None while it lives."""
@@ -97,9 +98,10 @@ class RunDatabase:
 
     @contextmanager
     def own(self, name: str, *, empty: bool = False) -> Iterator[OwnDatabase]:
-        """A copy of the template and a role for one server, dropped on the way out; raises StartError.
+        """Yield a copy of the template with a role for one server, and drop both at the end; raises StartError.
 
-        ``empty``: in the place of the copy a database of PostgreSQL's own that belongs to the role.
+        While there is a copy, servers cannot enter the shared database: one that ignores DBNAME or DBUSER is refused
+        instead of working on tables that nobody looks at. ``empty``: an empty database that belongs to the role.
         Upstream folders have the shared one, whose name stands in their source.
         """
         if self.owned:
@@ -140,7 +142,22 @@ class RunDatabase:
                     "SELECT pg_stat_statements_reset(0, dbid, 0) FROM (SELECT DISTINCT dbid FROM pg_stat_statements "
                     "WHERE dbid NOT IN (SELECT oid FROM pg_database)) AS gone"
                 )
+            self._count(1)
             address = replace(self.address, name=database, user=user, password=password)
-            yield OwnDatabase(address=address, postgres=self.meter())
+            try:
+                yield OwnDatabase(address=address, postgres=self.meter())
+            finally:
+                self._count(-1)
         finally:
             execute_all(drops)
+
+    def _count(self, change: int) -> None:
+        """Close the shared database to servers with the first copy, and open it again after the last one."""
+        before, self._copies = self._copies, self._copies + change
+        if bool(before) == bool(self._copies):
+            return
+        close = "REVOKE CONNECT ON DATABASE {shared} FROM PUBLIC, {user}"
+        statement: LiteralString = close if self._copies else "GRANT CONNECT ON DATABASE {shared} TO {user}"
+        names = {"shared": sql.Identifier(self.address.name), "user": sql.Identifier(self.address.user)}
+        with connect(self.address, admin=True, name="postgres") as connection:
+            connection.execute(sql.SQL(statement).format(**names))

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import psycopg
 
@@ -20,6 +21,7 @@ class NoDatabase:
     """For services that need none or bring their own: never down, never full."""
 
     address = NO_DATABASE
+    log: Path | None = None
     divisible = True  # there is nothing to get into each other's way with
 
     def restore(self) -> None:

@@ -17,7 +17,7 @@ from harness.plan.requests import Expect, Prepared
 from harness.plan.testtypes.registry import TEST_TYPES
 from harness.records.models import Outcome
 from harness.runtime import Endpoint
-from harness.runtime.readiness import crashes
+from harness.runtime.crashes import crashes
 from harness.tests.verify.subjects import exchange
 from harness.verify.checks import declared
 from harness.verify.checks.evidence import Evidence, Version

@@ -57,7 +57,7 @@ def test_a_stage_that_lacks_something_is_left_out_and_named_with_what_brings_it(
     found = [python("tool's", "print(1)", "no-such-tool"), python("image", "print(1)", ENGINE)]
     code, said = checked([*found, python("fine", "print('ran')")], [ABSENT])
     assert (code, "ran" in said) == (Exit.ENVIRONMENT, True)
-    assert "not run (no-such-tool >=1 is missing: apt-get install" in said
+    assert "not run (no-such-tool >=1 is missing: not found on PATH; " in said
     assert "): tool's; not run (no container engine answers: as root on Debian" in said
 
 

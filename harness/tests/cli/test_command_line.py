@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -10,7 +11,9 @@ from harness.cli.run import resumed, settings
 from harness.cli.verbs import REPLACED, VERBS, asked
 from harness.errors import BuildError, EnvironmentLacksError, Exit, UsageError
 from harness.host import interruption
+from harness.paths import CONFIG_FILE
 from harness.plan.config import Settings
+from harness.plan.discovery import scan
 from harness.tests.doubles import records
 
 
@@ -105,12 +108,6 @@ def test_consent_is_asked_for_and_a_seed_is_drawn_when_none_is_given() -> None:
         (f"run --duration {'9' * 5000}", "--duration"),
         ("run --results-name \udcff\udcfe", "argument 3 is not valid utf-8"),
         ("run --latency-goal p0=1ms --type order", "'p0=1ms' is not a goal such as p99=10ms: p50 to"),
-        ("run expres --dry-run", "unknown name 'expres'; did you mean express"),
-        ("run --exclude zzz --dry-run", "--exclude: unknown name 'zzz'; allowed are axum, es4x, "),
-        ("run --exclude \x1b[2J --dry-run", "--exclude: unknown name '\\x1b[2J'"),
-        ("run --test-lang jav --dry-run", "--test-lang: unknown name 'jav'; did you mean java?"),
-        ("run --test-dir Java/restesy --dry-run", "unknown name 'java/restesy'; did you mean java/resteasy"),
-        ("run --tag cor --dry-run", "--tag: unknown name 'cor'; did you mean core?"),
         ("run --allow a", "--allow: 'a' is not NAME=PRIVILEGE"),
         ("run --allow a=iouring", "--allow a: unknown privilege 'iouring'; did you mean io_uring?"),
         ("run --resume ../../etc", "run '../../etc' does not exist"),
@@ -122,6 +119,42 @@ def test_a_wrong_word_is_a_usage_error_that_says_what_is_allowed(
     text: str, message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert cli.main(text.split()) == Exit.USAGE
+    told = capsys.readouterr().err
+    assert message in told
+    assert told.startswith("tfb: ")
+
+
+@pytest.fixture
+def frameworks(tmp_path: Path) -> Path:
+    """A tree of its own: which implementations the project has is no matter of these tests."""
+    known: list[tuple[str, str, list[str]]] = [
+        ("Java", "resteasy", ["core"]),
+        ("JavaScript", "express", ["core"]),
+        ("Rust", "axum", []),
+    ]
+    for place, name, tags in known:
+        folder = tmp_path / place / name
+        folder.mkdir(parents=True)
+        entry = {"language": place, "json_url": "/json", "tags": tags, "local": {"run": ["true"]}}
+        (folder / CONFIG_FILE).write_text(json.dumps({"framework": name, "tests": [{"default": entry}]}))
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("run expres", "unknown name 'expres'; did you mean express"),
+        ("run --exclude zzz", "--exclude: unknown name 'zzz'; allowed are axum, express, resteasy"),
+        ("run --exclude \x1b[2J", "--exclude: unknown name '\\x1b[2J'"),
+        ("run --test-lang jav", "--test-lang: unknown name 'jav'; did you mean java?"),
+        ("run --test-dir Java/restesy", "unknown name 'java/restesy'; did you mean java/resteasy"),
+        ("run --tag cor", "--tag: unknown name 'cor'; did you mean core?"),
+    ],
+)
+def test_an_unknown_name_is_a_usage_error_with_the_nearest(
+    text: str, message: str, frameworks: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.main([*text.split(), "--dry-run", "--frameworks", str(frameworks)]) == Exit.USAGE
     told = capsys.readouterr().err
     assert message in told
     assert told.startswith("tfb: ")
@@ -162,10 +195,12 @@ def test_list_has_a_line_an_implementation_with_folder_and_test_types(capsys: py
     assert line.index("JavaScript") == header.index("folder")
     assert cli.main(["--list-tests"]) == 0
     assert {"es4x", "express", "resteasy", "vertx-web"} <= set(capsys.readouterr().out.split())
+    tagged = [one.name for one in scan().implementations if one.core]
+    assert {"es4x", "express", "resteasy", "vertx-web"} <= {*tagged}
     assert cli.main(["--list-tag", "core"]) == 0
-    assert capsys.readouterr().out.split() == ["es4x", "express", "resteasy", "vertx-web"]
+    assert capsys.readouterr().out.splitlines() == tagged
     assert cli.main(["list", "--tag", "core", "--json"]) == 0
-    assert [i["name"] for i in json.loads(capsys.readouterr().out)] == ["es4x", "express", "resteasy", "vertx-web"]
+    assert [i["name"] for i in json.loads(capsys.readouterr().out)] == tagged
 
 
 @pytest.mark.parametrize(

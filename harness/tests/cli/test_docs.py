@@ -10,6 +10,7 @@ from cyclopts import App
 
 from harness.cli.verbs import VERBS, application
 from harness.paths import PROFILES, REPOSITORY
+from harness.tests.doubles.own import own_implementations
 
 PAGES = sorted(
     path.relative_to(REPOSITORY).as_posix()
@@ -17,7 +18,7 @@ PAGES = sorted(
     for path in REPOSITORY.glob(pattern)
 )
 MOST_OF_A_PAGE, MOST_OF_ALL = 3_500, 24_000  # words
-READMES = sorted(path.relative_to(REPOSITORY).as_posix() for path in REPOSITORY.glob("frameworks/*/*/README.md"))
+READMES = sorted({(one.folder / "README.md").relative_to(REPOSITORY).as_posix() for one in own_implementations()})
 
 
 def test_the_pages_can_be_read_in_an_afternoon() -> None:

@@ -1,14 +1,15 @@
 """A new implementation begins from one of its own language, or blank, and can be read."""
 
 import io
+import re
 from pathlib import Path
 
 import pytest
 
 from harness import cli
 from harness.errors import Exit
-from harness.paths import CONFIG_FILE, FRAMEWORKS
-from harness.plan.discovery import read
+from harness.paths import CONFIG_FILE
+from harness.plan.discovery import read, scan
 from harness.plan.testtypes.registry import TEST_TYPES
 
 
@@ -20,21 +21,27 @@ def made(frameworks: Path, *words: str) -> Path:
 
 
 @pytest.mark.parametrize(
-    ("words", "source", "manifest"),
+    ("words", "language", "source"),
     [
-        ("--language go", "Go/net-http", "go.mod"),
-        ("--language Rust", "Rust/axum", "Cargo.toml"),
-        ("--language java", "Java/resteasy", "pom.xml"),
-        ("--from axum", "Rust/axum", "Cargo.toml"),
-        ("", "JavaScript/express", "package.json"),
+        ("--language go", "Go", None),  # which of the language's is the best to begin from is no matter here
+        ("--language Rust", "Rust", None),
+        ("--language java", "Java", None),
+        ("--from axum", "Rust", "axum"),
+        ("", "JavaScript", "express"),
     ],
 )
 def test_a_copy_has_the_new_name_and_a_dockerfile_that_is_there(
-    words: str, source: str, manifest: str, tmp_path: Path
+    words: str, language: str, source: str | None, tmp_path: Path
 ) -> None:
     folder = made(tmp_path, "mine", *words.split())
-    assert folder == tmp_path / source.split("/")[0] / "mine"
-    assert (folder / manifest).read_bytes() == (FRAMEWORKS / source / manifest).read_bytes()
+    assert folder == tmp_path / language / "mine"
+    (begun,) = re.findall(r"^Begun from `(.+)`\.$", (folder / "README.md").read_text(), re.MULTILINE)
+    assert source in (None, begun)
+    origin = next(one for one in scan().implementations if one.name == begun)
+    copied = [path for path in folder.iterdir() if path.is_file() and path.name not in (CONFIG_FILE, "README.md")]
+    same = [path for path in copied if not path.name.startswith("mine.dockerfile")]
+    assert same
+    assert [path.name for path in same if path.read_bytes() != (origin.folder / path.name).read_bytes()] == []
     ((implementation,), *_) = read(folder / CONFIG_FILE)
     assert (implementation.name, implementation.framework) == ("mine", "mine")
     assert (implementation.dockerfile.name, implementation.dockerfile.is_file()) == ("mine.dockerfile", True)
@@ -44,7 +51,7 @@ def test_a_copy_has_the_new_name_and_a_dockerfile_that_is_there(
     ("words", "message"),
     [
         ("mine --from express --language Go", "nothing in 'Go' to begin from; allowed are JavaScript"),
-        ("mine --language Elixir", "nothing in 'Elixir' to begin from"),
+        ("mine --language No-such-language", "nothing in 'No-such-language' to begin from"),
         ("mine --language Pyton", "did you mean Python"),
         ("mine --from expres", "did you mean express"),
         ("Mine --from express", "'Mine' is not a valid name"),
@@ -64,7 +71,7 @@ def test_what_does_not_fit_is_said_and_nothing_is_written(
     assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.parametrize(("language", "spelled"), [("go", "Go"), ("Zig", "Zig")])
+@pytest.mark.parametrize(("language", "spelled"), [("go", "Go"), ("New-language", "New-language")])
 def test_a_blank_folder_is_whole_but_for_the_code(
     language: str, spelled: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

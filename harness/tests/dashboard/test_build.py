@@ -70,7 +70,7 @@ def test_without_node_docker_builds_or_the_message_says_what_to_install(
     assert base == [str(DOCKER / "bootstrap-base")]
     assert (command[:2], command[-2:]) == (["docker", "build"], [str(web / "dist"), str(web)])
     monkeypatch.setattr(shutil, "which", lambda _: None)
-    with pytest.raises(EnvironmentLacksError, match=r"Node\.js 20\.19 or newer .* apt-get install nodejs npm"):
+    with pytest.raises(EnvironmentLacksError, match=r"Node\.js 20\.19 or newer .*, or Docker: n(ode|pm)"):
         build.commands(web)
 
 

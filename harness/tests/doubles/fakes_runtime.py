@@ -49,6 +49,7 @@ class FakeDatabase:
     world: World
     address: DatabaseAddress = field(default_factory=lambda: DatabaseAddress(host="fake", port=1))
     divisible: bool = True
+    log: Path | None = None
 
     def restore(self) -> None:
         if self.crash_reason():

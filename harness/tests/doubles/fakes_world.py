@@ -171,6 +171,9 @@ class FakeProcess:
         if self.dead:
             raise ServerDiedError(f"{self.name}: the server ended (killed by SIGKILL)")
 
+    def end(self) -> float | None:
+        return 0.0
+
     def steal_ticks(self) -> tuple[float, float] | None:
         ticks = self.world.clock.monotonic() * 100 * self.world.cpus
         return self.world.steal * ticks, ticks

@@ -125,6 +125,41 @@ def test_an_incomplete_run_has_nothing_to_resume(tmp_path: Path) -> None:
     assert fake.records().info == before
 
 
+def timed(name: str, seconds: float) -> Profile:
+    """A profile with one process of each, in so many seconds."""
+    profile = profiles.load(name)
+    limit = profile.interleaved.model_copy(update={"time_seconds": seconds})
+    once = profile.processes.model_copy(update={"minimum": 1, "maximum": 1, "looks": ()})
+    return profile.model_copy(update={"interleaved": limit, "processes": once})
+
+
+@pytest.mark.parametrize(("seconds", "reached"), [(10.0, False), (400.0, True)])
+def test_rates_that_time_did_not_reach_are_named(tmp_path: Path, seconds: float, *, reached: bool) -> None:
+    outcome = FakeRun(tmp_path, {"a": Behaviour(), "b": Behaviour()}, timed("latency", seconds)).run()
+    assert any(trial.purpose == "share" for trial in outcome.records.trials) is reached
+    assert (f"a json at given rates: {LATE}" in outcome.failures) is not reached
+    assert outcome.records.info.status == ("complete" if reached else "incomplete")
+
+
+def test_a_late_run_in_techempowers_order_rests_no_more(tmp_path: Path) -> None:
+    fake = FakeRun(
+        tmp_path, {"a": Behaviour(), "b": Behaviour()}, timed("techempower", 60.0), ("json", "db", "fortune")
+    )
+    outcome = fake.run()
+    assert outcome.records.info.status == "incomplete"
+    assert fake.world.clock.monotonic() - 1_000.0 < 70.0
+    named = [line for line in outcome.failures if line.startswith("b ")]
+    assert len(named) == 3  # one line for each test type, with all its loads
+    assert all(line.endswith(LATE) for line in named)
+
+
+@pytest.mark.parametrize("name", ["quick", "latency", "techempower"])
+def test_a_prediction_and_its_run_agree_on_what_is_reached(name: str, tmp_path: Path) -> None:
+    fake = FakeRun(tmp_path, {"a": Behaviour(), "b": Behaviour()}, timed(name, 20.0), ("json", "db"))
+    outcome = fake.run()
+    assert bool(predict(choose_work(fake.settings()), fake.seed).untried) is bool(outcome.failures)
+
+
 # ---- what the time is for --------------------------------------------------------------------------------------------
 
 

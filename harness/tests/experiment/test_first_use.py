@@ -1,5 +1,6 @@
 """What a first use has to install and build is foreseen, announced, and done before the time of the measurement."""
 
+import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -7,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from harness.errors import BuildError
+from harness.errors import BuildError, EnvironmentLacksError
 from harness.experiment import first_use
 from harness.experiment.first_use import Chore, announced, build_seconds, builds_announced, chores
 from harness.experiment.preparation import choose_work
@@ -64,16 +65,17 @@ def test_other_machines_have_no_first_use_here(tmp_path: Path) -> None:
     assert chores(replace(chosen, hosts=of_flags("ssh://a", "ssh://b", ("ssh://c",))), plan) == ()
 
 
-@pytest.mark.parametrize("consent", ["yes", "no"])
+@pytest.mark.parametrize("consent", ["yes", "ask", "no"])
 def test_packages_are_foreseen_where_they_may_be_installed(
     bare: set[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, consent: Any
 ) -> None:
     bare.add("loadgen")
     missing = Need(kind="wrk", condition=">=4.1", wanted_by=(), tool=None)
+    monkeypatch.setattr(shutil, "which", lambda name: f"/usr/bin/{name}")
     monkeypatch.setattr(provision, "needs", lambda *_, **__: (missing,))
     chosen, plan = planned(tmp_path)
     found = chores(replace(chosen, consent=consent), plan)
-    assert [chore.what for chore in found] == (["install wrk (apt-get)"] if consent == "yes" else [])
+    assert [chore.what for chore in found] == ([] if consent == "no" else ["install wrk (apt-get)"])
     assert all(chore.in_runtime for chore in found)
 
 
@@ -89,11 +91,23 @@ def test_tools_that_are_here_are_no_chore(bare: set[str], tmp_path: Path, monkey
 @pytest.mark.parametrize("mode", ["benchmark", "verify"])
 def test_missing_images_are_foreseen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mode: Any) -> None:
     monkeypatch.setattr(first_use, "is_local", lambda _: False)
-    monkeypatch.setattr(first_use, "inspect", lambda _, name: {} if name == "tfb/wrk" else None)
+    monkeypatch.setattr(first_use, "engine", lambda: "28.0")
+    there = ("debian:trixie-slim", "tfb/wrk")
+    monkeypatch.setattr(first_use, "inspect", lambda _, name: {} if name in there else None)
     chosen, plan = planned(tmp_path)
     found = {chore.what: chore.in_runtime for chore in chores(replace(chosen, mode=mode), plan)}
     generator = {"build the image tfb/loadgen": False} if mode == "benchmark" else {}
     assert found == {"build the image tfb/database": True, **generator}
+
+
+def test_a_dry_run_needs_no_container_engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def lacking() -> str:
+        raise EnvironmentLacksError("no container engine answers")
+
+    monkeypatch.setattr(first_use, "is_local", lambda _: False)
+    monkeypatch.setattr(first_use, "engine", lacking)
+    chosen, plan = planned(tmp_path)
+    assert chores(replace(chosen, runtime="docker"), plan) == ()
 
 
 def run_with(folder: Path, found: Sequence[Chore], monkeypatch: pytest.MonkeyPatch) -> FakeRun:

@@ -11,7 +11,7 @@ from xml.etree import ElementTree
 import pytest
 
 from harness.errors import Exit, TfbError
-from harness.experiment import first_use, modes
+from harness.experiment import first_use, modes, verifying
 from harness.plan.discovery import Implementation, Selection
 from harness.records.models import Build
 from harness.runtime import Database
@@ -67,7 +67,7 @@ def scene(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Scene:
             yield found.databases[-1]
 
     monkeypatch.setattr(modes, "choose", lambda *_, **__: Runtime(world))
-    monkeypatch.setattr(modes, "Verifier", lambda: verifier)
+    monkeypatch.setattr(verifying, "Verifier", lambda: verifier)
     monkeypatch.setattr(first_use, "chores", lambda *_: ())
     return found
 

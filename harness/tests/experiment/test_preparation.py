@@ -33,7 +33,7 @@ from harness.records.models import Build, Closed
 from harness.records.store import RunStore
 from harness.runtime import Runtime
 from harness.tests.approve import approve
-from harness.tests.doubles.fakes_run import FakeRun
+from harness.tests.doubles.fakes_run import FakeRun, SilentDisplay
 from harness.tests.doubles.fakes_world import Behaviour
 from harness.tests.runtime.test_docker import settings as usual
 
@@ -241,3 +241,31 @@ def test_a_dry_run_says_what_would_be_measured_and_how_long_it_takes(
     assert dry_run(replace(chosen, profile=once, selection=Selection(test=("x",))), lambda *_: ()) == Exit.OK
     said["short"] = "\n".join(capsys.readouterr()).splitlines()
     approve("experiment-preparation-dry-run", said)
+
+
+def test_variants_that_share_a_build_are_built_and_told_once(tmp_path: Path) -> None:
+    local = {"build": [["make"]], "run": ["./x"]}
+    entry = {"language": "C", "json_url": "/json", "local": local}
+    other = {**entry, "local": {**local, "build": [["make", "other"]]}}
+    tests = {"default": entry, "a": {**entry, "local": {**local, "run": ["./a"]}}, "b": other, "c": entry}
+    path = tmp_path / "C" / "x" / "benchmark_config.json"
+    path.parent.mkdir(parents=True)
+    path.write_text(json.dumps({"framework": "x", "tests": [tests]}))
+    plan = choose_work(settings(tmp_path, "x", "x-a", "x-b", "x-c"))
+    for status in ("ok", "failed"):
+        made: list[str] = []
+
+        def build(one: Implementation, log: Path, status: str = status, made: list[str] = made) -> Build:
+            made.append(one.name)
+            return Build(status=cast("Any", status), reason="" if status == "ok" else "make failed:\nlog")
+
+        progress = Progress(SilentDisplay())
+        runtime = cast("Runtime", SimpleNamespace(name="local", build=build))
+        builds = build_all(runtime, plan, progress, RunStore(tmp_path, started_at=1.0))
+        assert made == ["x", "x-b"]
+        assert {name: each.status for name, each in builds.items()} == dict.fromkeys(("x", "x-a", "x-b", "x-c"), status)
+    assert progress.problems == [
+        "x failed: make failed:\nlog\nx-a, x-c: the same build",
+        "x-b failed: make failed:\nlog",
+    ]
+    assert builds["x-c"].reason == "the same build as x: make failed:\nlog"

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from harness.errors import DatabaseDiedError, Exit, MachineLostError
-from harness.experiment.bench import Running, sentence
+from harness.experiment.bench import Running
 from harness.experiment.generators import LoadResult, LoadRun
 from harness.experiment.observe import cpus_used
 from harness.experiment.steps import Process
@@ -30,6 +30,7 @@ from harness.records.models import (
     Trial,
     Verdict,
 )
+from harness.report.causes import sentence
 from harness.tests.doubles.fakes_run import FakeRun
 from harness.tests.doubles.fakes_runtime import (
     GOAL_SECONDS,

@@ -83,7 +83,7 @@ def test_what_works_is_measured_beside_what_does_not(gallery: Scene) -> None:
         ("build-fails", ("failed: sh -c", "(exit status 4)", "error: missing semicolon", "log: ")),
         ("no-such-program", ("/no/such/program: not found",)),
         ("not-a-program", ("./benchmark_config.json: cannot be run: Permission denied",)),
-        ("lacks-a-tool", ("skipped: needs cobol-machine >=7, which is not on this machine",)),
+        ("lacks-a-tool", ("skipped: needs cobol-machine >=7: not found on PATH; ",)),
     ],
 )
 def test_each_failure_has_its_message_and_no_figure(gallery: Scene, name: str, words: tuple[str, ...]) -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.host import crates, process, provision, toolchain
+from harness.host import advice, crates, process, provision, toolchain
 from harness.host.process import Completed
 from harness.host.provision import Need
 from harness.tests.doubles.implementations import implementation
@@ -14,18 +14,30 @@ WRK = Need(kind="wrk", condition=">=4.1", wanted_by=(), tool=None)
 JAVA = Need(kind="java", condition=">=25", wanted_by=("vertx",), tool=None)
 
 
+VERSIONS: dict[str, str] = {"wrk": "4.1.0-3+b2", "golang-go": "2:1.19~1", "openjdk-25-jdk-headless": "25.0.1+8-1"}
+GO = Need(kind="go", condition=">=1.25", wanted_by=("chi",), tool=None)
+BUN = Need(kind="bun", condition=">=1.2", wanted_by=("elysia",), tool=None)
+
+
+def policy(package: str, version: str | None) -> str:
+    """What apt-cache says of a package; nothing of one that it does not know."""
+    return f"{package}:\n  Installed: (none)\n  Candidate: {version}\n  Version table:\n" if version else ""
+
+
 @pytest.fixture
 def commands(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Commands that would have been run; the package of Java 25 is not there."""
     made: list[str] = []
 
     def run(command: Sequence[str], **_: object) -> Completed:
-        if command[:2] == ["apt-cache", "pkgnames"]:
-            return Completed(status=0, stdout=f"{command[-1]}\n{command[-1]}-doc\n")
+        if command[:2] == ["apt-cache", "policy"]:
+            return Completed(status=0, stdout=policy(command[-1], VERSIONS.get(command[-1])))
         made.append(" ".join(command[1:]))
         return Completed(status=100 if "openjdk-25" in made[-1] else 0, stdout="")
 
     monkeypatch.setattr(process, "run", run)
+    monkeypatch.setattr(toolchain, "find", lambda *_: None)
+    advice.candidate.cache_clear()
     monkeypatch.setattr("harness.host.provision.shutil.which", lambda _name: "/usr/bin/apt-get")
     monkeypatch.setattr("harness.host.provision.os.geteuid", lambda: 1000)
     return made
@@ -75,4 +87,15 @@ def test_with_consent_exactly_the_missing_packages_are_installed_and_a_failure_i
 def test_on_another_system_it_says_what_to_do(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr("harness.host.provision.shutil.which", lambda _name: None)
     (note,) = provision.install_missing([WRK], "yes", tmp_path / "log")
-    assert note == "Install it with this system's package manager, then run again"
+    assert note.startswith("wrk >=4.1: not found on PATH; install it with this system's package manager")
+
+
+def test_what_the_distribution_lacks_is_neither_named_nor_installed(commands: list[str], tmp_path: Path) -> None:
+    notes = provision.install_missing([WRK, GO, BUN], "no", tmp_path / "log")
+    assert notes[0] == "To install: sudo apt-get install wrk"
+    assert "go >=1.25: found /usr/bin/apt-get, which prints no version" in notes[1]
+    assert notes[1].endswith("; apt has golang-go 2:1.19~1 only: install it from https://go.dev/dl")
+    assert notes[2].endswith("; apt has no package bun: install it from https://bun.sh")
+    assert provision.packages([GO, BUN]) == ()
+    provision.install_missing([GO, BUN], "yes", tmp_path / "log")
+    assert [command for command in commands if "install" in command] == []

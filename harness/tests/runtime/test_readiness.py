@@ -13,8 +13,9 @@ import pytest
 from harness.errors import ServerDiedError, StartError
 from harness.host.metering import Reading
 from harness.runtime import Endpoint, readiness
+from harness.runtime.crashes import crashes
 from harness.runtime.local import LocalRuntime
-from harness.runtime.readiness import crashes, startup_time
+from harness.runtime.readiness import startup_time
 from harness.tests.doubles.implementations import implementation
 from harness.tests.doubles.reference import ReferenceServer, Reply, Request, Session
 from harness.tests.runtime.test_local import DATABASE, running

@@ -15,6 +15,7 @@ from harness.records.models import CheckResult, Outcome
 from harness.verify.checks.evidence import Evidence, Exchange
 
 SERVER = "http"  # the checks of the server as a whole, not of one test type
+CONDUCT = "conduct"  # how the server behaves as a process, and whether its folder is complete
 LOAD = "load"  # what the database counted around a load, or over a process
 
 # What TechEmpower does not ask for: it warns under its rules. docs/requirements.md carries the same marks.
@@ -23,6 +24,7 @@ OURS = frozenset(
         *(f"http.{n}" for n in (3, 5, 8, *range(12, 25))),
         *(f"order.{n}" for n in (1, 2, 3, 4)),
         *("delay.2", "delay.3", "fan-out.2", "update.3", "statements.1", "statements.4", "load.5"),
+        *("process.2", "process.3", *(f"folder.{n}" for n in range(1, 5))),
     )
 )
 

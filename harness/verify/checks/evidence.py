@@ -279,6 +279,31 @@ class Account:
     whole: bool  # every answer was written out
 
 
+@dataclass(frozen=True, kw_only=True)
+class Folder:
+    """What the folder of an implementation says, as ``harness.verify.conduct`` reads it."""
+
+    file: str  # benchmark_config.json as messages name it
+    dockerfile: str  # its name
+    whole: tuple[str, ...]  # what is wrong with the Dockerfile, one sentence each
+    image_command: tuple[str, ...]  # of the container; empty: that of the base image
+    run: tuple[str, ...]  # local.run
+    readme: str | None  # what is wrong with README.md
+    maintainers: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Conduct:
+    """What was seen of a server beside its answers; None where it was not looked at."""
+
+    mistakes: tuple[str, ...] = ()  # with DBHOST, DBPORT, DBNAME, DBUSER and DBPASS
+    stopped: bool = False  # whether it was asked to stop
+    stop_seconds: float | None = None  # that it took; None: it did not stop
+    as_root: tuple[str, ...] | None = None  # its processes that run as root; None: not in a container
+    folder: Folder | None = None
+    strict: bool = False  # whether what a pull request needs fails instead of warning
+
+
 @dataclass(kw_only=True)
 class Evidence:
     """All that was seen; fields that were not looked at are empty or None."""
@@ -306,6 +331,7 @@ class Evidence:
     account: Account | None = None  # of a load
     extension: object = None  # what is seen for the checks of an extension alone
     upstream: UpstreamStats | None = None  # what the exchanges made the server ask its upstream
+    conduct: Conduct | None = None  # what was seen of the server beside its answers
 
     @property
     def all(self) -> Iterator[Exchange]:

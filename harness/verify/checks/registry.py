@@ -8,6 +8,7 @@ from harness.plan.testtypes import DECLARED
 from harness.verify.checks import (
     Check,
     bodies,
+    conduct,
     connection,
     declared,
     delay,
@@ -28,7 +29,7 @@ EXTRAS = {name: import_module(package) for name, package in TEST_TYPES.items()}
 MODULES = (
     *(http, connection, bodies, delay, fan_out, values, randomness, statements, fortunes),
     *(module for extra in EXTRAS.values() for module in extra.CHECKS),
-    *(load, declared),
+    *(load, declared, conduct),
 )
 CHECKS: dict[str, Check] = {
     check.name: check

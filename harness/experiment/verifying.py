@@ -1,0 +1,146 @@
+"""Verifies one implementation on a fresh server and a private database, without load."""
+
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Protocol
+
+import psycopg
+
+from harness.errors import ServerDiedError, StartError, TfbError
+from harness.experiment.bench import OverMachines
+from harness.experiment.progress import Progress
+from harness.plan.discovery import Implementation
+from harness.records.models import Load, Outcome, Verdict
+from harness.records.store import RunStore
+from harness.runtime import Database, Runtime, Server, SharedDatabase
+from harness.runtime.database.refusals import Watch
+from harness.verify import conduct
+from harness.verify.checks import SERVER
+from harness.verify.checks.evidence import Conduct
+from harness.verify.verifier import Verifier
+
+
+class Made(Protocol):
+    """The runtime, database and logs of a verification."""
+
+    @property
+    def runtime(self) -> Runtime:
+        """The runtime that starts servers."""
+
+    @property
+    def database(self) -> SharedDatabase:
+        """The PostgreSQL of all servers."""
+
+    @property
+    def logs(self) -> RunStore:
+        """The store of the servers' logs."""
+
+
+class Verification:
+    """The verification of one implementation: HTTP, each test type, and the conduct of its process."""
+
+    def __init__(
+        self,
+        implementation: Implementation,
+        kinds: Mapping[str, Sequence[Load]],
+        made: Made,
+        progress: Progress,
+        *,
+        strict: bool,
+    ) -> None:
+        self._implementation, self._kinds, self._made = implementation, kinds, made
+        self._progress, self._strict = progress, strict
+        self._log: Path = made.logs.log(implementation.name, "verify")
+        self._verifier = Verifier()
+        self._verdicts: list[Verdict] = []
+        self._stop_seconds: float | None = None
+        self._as_root: tuple[str, ...] | None = None
+        self._stopped = False
+
+    def verdicts(self) -> list[Verdict]:
+        """Return the verdicts, and report problems that prevented further ones.
+
+        The server has a private database, role and password, so that fixed values fail. If the server ends, a fresh one
+        is started for the remaining test types: a fatal request costs one verdict.
+        """
+        began = time.monotonic()
+        mistakes: tuple[str, ...] = ()
+        try:
+            with ExitStack() as stack:
+                database = self._database(stack)
+                watch = Watch.of(database.address, self._made.database.log)
+                try:
+                    self._all(database)
+                except (StartError, ServerDiedError):
+                    for mistake in watch.mistakes(self._log):
+                        self._progress.problem(f"{self._implementation.name}: the server {mistake}")
+                    raise
+                mistakes = self._mistakes(watch)
+        except (TfbError, psycopg.Error) as error:
+            address = self._made.database.address
+            at = f"PostgreSQL at {address.host}:{address.port}"
+            self._progress.problem(str(error) if isinstance(error, TfbError) else f"{at}: {str(error).strip()}")
+        if self._verdicts:  # else the server was never up, and only the problems count
+            self._judge_conduct(mistakes, began)
+        return self._verdicts
+
+    def _judge_conduct(self, mistakes: tuple[str, ...], began: float) -> None:
+        """Add the verdict on the server's process and its folder."""
+        seen = Conduct(
+            mistakes=mistakes,
+            stopped=self._stopped,
+            stop_seconds=self._stop_seconds,
+            as_root=self._as_root,
+            folder=conduct.folder_of(self._implementation, strict=self._strict),
+            strict=self._strict,
+        )
+        if found := conduct.verdict(self._implementation, seen, began):
+            self._verdicts.append(found)
+
+    def _database(self, stack: ExitStack) -> Database:
+        """Return a private database; the shared one if it cannot be divided, or for TechEmpower's fixed names."""
+        shared = self._made.database
+        if not shared.divisible or self._implementation.local is None:
+            return shared
+        empty = self._implementation.is_service
+        return stack.enter_context(shared.own(f"{self._implementation.name}-verify", empty=empty))
+
+    def _mistakes(self, watch: Watch) -> tuple[str, ...]:
+        """Return which database variable is ignored, where test types that need the database fail."""
+        types = self._implementation.test_types
+        failed = [v.test_type for v in self._verdicts if v.outcome is Outcome.FAIL and v.test_type != SERVER]
+        reading = any(types[kind].reads_database for kind in failed)
+        return watch.mistakes(self._log, expected=True) if reading else ()
+
+    def _all(self, database: Database) -> None:
+        """Verify all test types; after an unexpected end of the server, start it again for the remaining types."""
+        left = [SERVER, *self._kinds]
+        implementation, path = self._implementation, self._implementation.ready_path
+        while left:
+            database.restore()
+            with self._made.runtime.start(implementation, database.address, self._log, ready_path=path) as server:
+                name = SERVER
+                try:
+                    while left:
+                        name = left.pop(0)
+                        self._verdicts.append(self._judged(server, name, database))
+                        server.meter.require_alive()
+                    self._watch_end(server)
+                except ServerDiedError as error:
+                    self._progress.problem(f"while {name} was verified: {error}")
+
+    def _judged(self, server: Server, name: str, database: Database) -> Verdict:
+        """Return the verdict on one test type, or on HTTP."""
+        if name == SERVER:
+            return self._verifier.connection(server, process=0, thorough=True)
+        kind, loads = self._implementation.test_types[name], self._kinds[name]
+        return self._verifier.check(server, kind, database.address, process=0, thorough=True, loads=loads)
+
+    def _watch_end(self, server: Server) -> None:
+        """See as whom the server runs, and how long it takes to stop."""
+        runtime = self._made.runtime
+        if runtime.name == "docker" and not isinstance(runtime, OverMachines):
+            self._as_root = conduct.root_processes(server)
+        self._stop_seconds, self._stopped = server.meter.end(), True

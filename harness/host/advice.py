@@ -1,0 +1,111 @@
+"""Explains a missing tool and where to get it, in the same words for ``doctor``, runs and the check."""
+
+import re
+import shutil
+from functools import cache
+
+from harness.errors import TfbError
+from harness.host import process, toolchain
+from harness.plain_text import printable
+
+SITES = {  # of tools that distributions lack, or have in an old version
+    "bun": "https://bun.sh",
+    "cargo": "https://rustup.rs",
+    "crystal": "https://crystal-lang.org/install",
+    "dart": "https://dart.dev/get-dart",
+    "deno": "https://deno.com",
+    "dotnet": "https://dotnet.microsoft.com/download",
+    "elixir": "https://elixir-lang.org/install.html",
+    "erl": "https://www.erlang.org/downloads",
+    "ghc": "https://www.haskell.org/ghcup",
+    "gleam": "https://gleam.run/getting-started/installing",
+    "go": "https://go.dev/dl",
+    "gradle": "https://gradle.org/install",
+    "java": "https://adoptium.net",
+    "julia": "https://julialang.org/downloads",
+    "kotlin": "https://kotlinlang.org",
+    "maven": "https://maven.apache.org/download.cgi",
+    "mix": "https://elixir-lang.org/install.html",
+    "nim": "https://nim-lang.org/install.html",
+    "node": "https://nodejs.org",
+    "npm": "https://nodejs.org",
+    "php": "https://www.php.net/downloads",
+    "pnpm": "https://pnpm.io/installation",
+    "postgres": "https://www.postgresql.org/download",
+    "python3": "https://www.python.org/downloads",
+    "ruby": "https://www.ruby-lang.org/en/downloads",
+    "rustc": "https://rustup.rs",
+    "sbt": "https://www.scala-sbt.org/download",
+    "swift": "https://www.swift.org/install",
+    "wrk": "https://github.com/wg/wrk",
+    "yarn": "https://yarnpkg.com/getting-started/install",
+    "zig": "https://ziglang.org/download",
+}
+
+
+def lacking(kind: str, condition: str) -> str:
+    """Return the required version, the version found and the remedy, without a full stop."""
+    return f"{wanted(kind, condition)}: {found(kind)}; {remedy(kind, condition)}"
+
+
+def wanted(kind: str, condition: str) -> str:
+    """Return ``go >=1.25``, or the tool alone where any version will do."""
+    return kind if condition == ">=0" else f"{kind} {condition}"
+
+
+def found(kind: str) -> str:
+    """Return the newest version that is here, and where; ``not found on PATH``."""
+    tool = toolchain.find(kind)
+    if tool:
+        return f"found {tool}"
+    program = toolchain.PROGRAMS.get(kind, kind)
+    path = shutil.which(program)
+    if path and kind == "java":
+        return f"found {path} only, without javac: a JDK is needed"
+    return f"found {path}, which prints no version" if path else "not found on PATH"
+
+
+def remedy(kind: str, condition: str) -> str:
+    """Return the command that installs the tool, or where to get it when the distribution has no version that fits."""
+    names = toolchain.packages(kind, condition)
+    if not names:
+        return f"no Debian package can have this name: install it from {site(kind)}"
+    if shutil.which("apt-get") is None:
+        return f"install it with this system's package manager, or from {site(kind)}"
+    if obtainable(kind, condition):
+        return f"install it: apt-get install {' '.join(names)}"
+    versions = [(name, version) for name in names if (version := candidate(name))]
+    lacks = f"apt has {versions[0][0]} {versions[0][1]} only" if versions else f"apt has no package {' '.join(names)}"
+    return f"{lacks}: install it from {site(kind)}"
+
+
+def obtainable(kind: str, condition: str) -> bool:
+    """Return whether apt has all packages of a tool, and the first in a version that meets the condition."""
+    names = toolchain.packages(kind, condition)
+    versions = [candidate(name) for name in names]
+    if not names or None in versions:
+        return False
+    numbers = upstream(str(versions[0]))
+    return numbers is not None and toolchain.satisfies(numbers, condition)
+
+
+def site(kind: str) -> str:
+    """Return where a tool can be had."""
+    return SITES.get(kind, f"the project's own site, so that {toolchain.PROGRAMS.get(kind, kind)} is on PATH")
+
+
+@cache
+def candidate(package: str) -> str | None:
+    """Return the version that apt would install, or None where it knows no package of exactly this name."""
+    try:
+        said = process.run(["apt-cache", "policy", "--", package], seconds=60).stdout
+    except TfbError:
+        return None
+    match = re.search(rf"^{re.escape(package)}:\n(?:  .*\n)*?  Candidate: (\S+)$", said, re.MULTILINE)
+    return printable(match[1]) if match and match[1] != "(none)" else None
+
+
+def upstream(version: str) -> tuple[int, ...] | None:
+    """Return the program's version in that of a Debian package: ``2:1.19~1`` is 1.19, ``15+248`` is 15."""
+    match = re.match(r"(?:\d+:)?(\d{1,9}(?:\.\d{1,9})*)", version)
+    return tuple(map(int, match[1].split("."))) if match else None

@@ -1,0 +1,60 @@
+"""Groups violations with the same cause, so that reports name each cause once for all test types."""
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from harness.records.models import CheckResult, Outcome, Verdict
+from harness.stats.verdicts import SERVER
+
+_TARGET = re.compile(r"^GET \S+: ")
+_COUNT = re.compile(r" \(and \d+ more like it\)$")
+_NUMBER = re.compile(r"(?!\b[1-5]\d\d\b)\b\d+(?:[.,]\d+)*\b")  # no status
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cause:
+    """A violation, and the test types that show it."""
+
+    result: CheckResult  # as the first test type shows it
+    test_types: tuple[str, ...]
+
+
+def sentence(result: CheckResult) -> str:
+    """Return a result that did not pass as text."""
+    expected = "" if result.expected is None else f" expected {result.expected}"
+    got = f", got {result.actual}" if expected and result.actual is not None else ""
+    return f"{result.check} ({result.rule}): {result.message}{expected}{got}"
+
+
+def causes(found: Iterable[tuple[str, CheckResult]]) -> list[Cause]:
+    """Return each cause once, in order of appearance; a pair is a test type and a result that did not pass."""
+    groups: dict[tuple[object, ...], list[tuple[str, CheckResult]]] = {}
+    for kind, result in found:
+        if result.outcome is not Outcome.PASS:
+            groups.setdefault(key(result), []).append((kind, result))
+    return [
+        Cause(result=group[0][1], test_types=tuple(dict.fromkeys(kind for kind, _ in group)))
+        for group in groups.values()
+    ]
+
+
+def of_verdicts(verdicts: Sequence[Verdict]) -> list[Cause]:
+    """Return the causes of several verdicts on one implementation."""
+    return causes((verdict.test_type, result) for verdict in verdicts for result in verdict.results)
+
+
+def named(cause: Cause, every: Sequence[str]) -> str:
+    """Return the test types of a cause as a person reads them: ``all test types`` where none is left out."""
+    own = [kind for kind in cause.test_types if kind != SERVER]
+    whole = len(own) > 2 and set(own) >= set(every) - {SERVER}
+    return "all test types" if whole else ", ".join(cause.test_types)
+
+
+def key(result: CheckResult) -> tuple[object, ...]:
+    """Return a key that is equal for results with the same cause: it ignores paths, counts and other numbers."""
+
+    def plain(text: str | None) -> str:
+        return _NUMBER.sub("0", _COUNT.sub("", _TARGET.sub("", text or "")))
+
+    return result.check, result.rule, result.outcome, result.waived, plain(result.message), plain(result.expected)

@@ -1,0 +1,102 @@
+"""Finds crashes, exceptions and errors in a server's log."""
+
+import re
+from pathlib import Path
+
+from harness.host import process
+from harness.plain_text import printable
+
+LOG_BYTES = 1 << 20  # of a log that are searched
+MOST_QUOTED = 3  # lines per symptom
+LINE_CHARACTERS = 500
+LONGEST_LINE = 500  # characters of a line that are searched: some lines take quadratic time
+
+# Crash messages of programs, the exception in a group: Python (the line after the indented
+# frames), Go, Rust, the JVM, Node (after the line that threw it), JavaScript and Ruby; then supervisors of workers.
+_EXCEPTIONS = re.compile(
+    r"Traceback \(most recent call last\):\n(?:[ \t|+].*\n|\n){0,300}(?P<python>[^\s|+].*)"
+    r"|^(?P<go>(?:panic|fatal error): .+)"
+    r"|^(?P<rust>thread '.+' (?:\(\d+\) )?panicked at .+(?:\n(?!note:|stack).+)?)"
+    r"|^(?P<jvm>Exception in thread \".+)"
+    r"|^[ \t]*\^+\n\n(?P<node>\S.*)"
+    r"|^(?P<javascript>(?:Uncaught )?\w*(?:Error|Exception): .+)(?=\n(?:.*\n){0,5}?\s+at )"
+    r"|^(?P<ruby>.+:\d+:in .+ \(\w+(?:Error|Exception)\))",
+    re.MULTILINE,
+)
+_WORKERS = re.compile(
+    r"^(?!.*(?:(?:code|status)\W*0\b|clean|normal|graceful))(?:"
+    r".*\b(?:worker|child)\b.{0,80}\b(?:died|crashed|exited|terminated|killed|failed to boot)\b.*"
+    r"|.*\b(?:unexpected exit|early termination) (?:from|of) worker.*)",
+    re.MULTILINE | re.IGNORECASE,
+)
+# Exceptions that a server survives: with a logger's prefix, in a Go handler, of .NET, PHP, Elixir and C++.
+_SURVIVED = re.compile(
+    r"(?<![\w.$])(?P<logged>(?:Caused by: )?(?:[\w$]+\.)*[\w$]*(?:Error|Exception|Throwable)(?:: .+)?)(?=\n[ \t]+at )"
+    r"|(?P<handler>\bhttp: panic serving .+)"
+    r"|(?P<panic>\bpanicked at .+(?:\n(?!note:|stack).+)?)"
+    r"|^(?P<net>Unhandled exception\. .+)"
+    r"|(?P<php>\bPHP (?:Fatal|Parse) error: .+)"
+    r"|(?P<elixir>\*\* \([\w.]*(?:Error|exit|EXIT)[\w.]*\).+)"
+    r"|^(?P<native>terminate called after throwing.+|Segmentation fault.*)|(?P<memory>\bdouble free or corruption.*)"
+    r"|(?P<unhandled>\b(?:uncaughtException|unhandledRejection|Unhandled (?:promise )?rejection)\b.*)",
+    re.MULTILINE,
+)
+# Lines that a logger marks as errors, used if the patterns above find nothing.
+_ERROR_LINES = re.compile(
+    r"^(?=[Ee]rror: |.{0,200}?(?:\b(?:ERROR|SEVERE|FATAL|CRITICAL|PANIC)\b|\[(?:error|fatal|crit)\]"
+    r"|\"level\": ?\"(?:error|fatal)\"))(?P<line>.+)$",
+    re.MULTILINE,
+)
+
+_COLOUR = re.compile(r"\x1b\[[0-9;]{0,20}m")
+
+
+def crashes(log: Path) -> list[str]:
+    """Return the crashes in a log, one line each, exceptions before the ends of workers."""
+    text = _text(log, 0)
+    return _lines(_EXCEPTIONS, text) + [_one_line(match[0]) for match in _WORKERS.finditer(text)]
+
+
+def complaints(log: Path, begin: int) -> list[str]:
+    """Return the first panics and exceptions after byte ``begin`` of a log, each kind once; else its errors."""
+    text = _text(log, begin)
+    found = crashes_in(text) or _lines(_ERROR_LINES, text)
+    different = {re.sub(r"\d+|0x[0-9a-f]+", "", each): each for each in reversed(found)}
+    return list(reversed(different.values()))[:MOST_QUOTED]
+
+
+def crashes_in(text: str) -> list[str]:
+    """Return crashes, and exceptions that the program survived, in the order of the text."""
+    found: dict[int, str] = {}
+    for pattern in (_WORKERS, _SURVIVED, _EXCEPTIONS):
+        for match in pattern.finditer(text):
+            groups = [each for each in match.groups() if each]
+            # An exception that two patterns find ends on the same line.
+            found[text.count("\n", 0, match.end())] = _one_line(groups[0] if groups else match[0])
+    return [found[line] for line in sorted(found)]
+
+
+def crash_reason(name: str, how: str, log: Path) -> str:
+    """Return name, crash, end, last lines and log of a server that is gone."""
+    said = next(iter(crashes(log)), "")
+    return f"{name}: {f'{said}: {how}' if said else how}\n{process.tail(log)}\nlog: {log}"
+
+
+def _text(log: Path, begin: int) -> str:
+    """Return a log from byte ``begin`` on, or the end of a log that was cut in the meantime."""
+    try:
+        size = log.stat().st_size
+        with log.open("rb") as file:
+            file.seek(begin if begin <= size else max(0, size - LOG_BYTES))
+            text = file.read(LOG_BYTES).decode(errors="replace").replace("\r\n", "\n")
+    except OSError:
+        return ""
+    return "\n".join(line[:LONGEST_LINE] for line in _COLOUR.sub("", text).split("\n"))
+
+
+def _lines(pattern: re.Pattern[str], text: str) -> list[str]:
+    return [_one_line(next(filter(None, match.groups()))) for match in pattern.finditer(text)]
+
+
+def _one_line(said: str) -> str:
+    return printable(" ".join(said.split()))[:LINE_CHARACTERS]

@@ -1,0 +1,103 @@
+"""Finds out which variable of the database (DBHOST, DBPORT, DBNAME, DBUSER, DBPASS) a server ignores."""
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+import psycopg
+
+from harness.errors import StartError
+from harness.plain_text import printable
+from harness.runtime import NO_DATABASE, DatabaseAddress
+from harness.runtime.database import ADMIN, SHARED_USER, connect, size_of
+
+LOG_BYTES = 1 << 20  # of PostgreSQL's log that are searched for refused connections
+MOST_CAUSES = 3  # that one message names
+# A refused connection in PostgreSQL's log; toolset/database/postgresql.conf sets the prefix with user and database.
+_REFUSED = re.compile(r"^\S+ \S+ \S+ \[\d+\] (?P<user>.*?)@(?P<database>.*?) FATAL:  (?P<said>.+)$", re.MULTILINE)
+# Messages of runtimes and drivers for an address without a listener or an unknown host name.
+_UNREACHED = re.compile(
+    r"^.*\b(?:ECONNREFUSED|EHOSTUNREACH|ENETUNREACH|ETIMEDOUT|ENOTFOUND|EAI_AGAIN|UnknownHost\w*"
+    r"|connection refused|refused the connection|could not translate host name|name or service not known"
+    r"|no such host|failed to (?:lookup|resolve)|name resolution|nodename nor servname|nxdomain|econnrefused"
+    r"|connection to .{1,80} refused|network is unreachable|no route to host"
+    # Another PostgreSQL than the run's answered.
+    r"|authentication failed|no pg_hba\.conf entry|(?:role|database) .{1,80} does not exist).*$",
+    re.MULTILINE | re.IGNORECASE,
+)
+CONNECTED = "SELECT count(*) FROM pg_stat_activity WHERE usename = %s"
+WORKED = "SELECT count(*) FROM pg_stat_statements WHERE userid = (SELECT oid FROM pg_roles WHERE rolname = %s)"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Watch:
+    """The connections of one server, as PostgreSQL's log shows them from the server's start on."""
+
+    address: DatabaseAddress  # what the server's environment names
+    log: Path | None  # PostgreSQL's; None where it cannot be read
+    begin: int  # bytes of the log before the server's start
+
+    @classmethod
+    def of(cls, address: DatabaseAddress, log: Path | None) -> "Watch":
+        """Watch connections from now on."""
+        return cls(address=address, log=log, begin=size_of(log) if log else 0)
+
+    def mistakes(self, server_log: Path, *, expected: bool = False) -> tuple[str, ...]:
+        """Return which variables the server ignores, one sentence each; empty when its connections were right.
+
+        ``server_log`` explains connections that never reached PostgreSQL. ``expected``: the server got requests for
+        rows, so it should have connected.
+        """
+        if self.address == NO_DATABASE or self.log is None:
+            return ()
+        found = dict.fromkeys(filter(None, map(self._mistake, _REFUSED.finditer(_end_of(self.log, self.begin)))))
+        return tuple(found)[:MOST_CAUSES] or self._unreached(server_log, expected=expected)
+
+    def _mistake(self, refused: re.Match[str]) -> str | None:
+        """Return the mistake in a refused connection; None if it is not from this server."""
+        own = self.address
+        user, database, said = (printable(refused[name])[:200] for name in ("user", "database", "said"))
+        another = user.startswith(f"{SHARED_USER}_of_") and user != own.user
+        if another or user in (ADMIN, "", "[unknown]"):
+            return None
+        if "terminating connection" in said or "shutting down" in said or "starting up" in said:
+            return None  # of a connection that had been accepted, or a database that restarts
+        wrong = []
+        if database != own.name:
+            wrong.append(f"queries database {database}, but DBNAME is {own.name}")
+        if user != own.user:
+            wrong.append(f"connects as user {user}, but DBUSER is {own.user}")
+        if not wrong and "authentication failed" in said:
+            wrong.append(f"connects as user {user} with a password that differs from DBPASS")
+        return "; it ".join(wrong) or f"was refused by PostgreSQL at {own.host}:{own.port}: {said}"
+
+    def _unreached(self, server_log: Path, *, expected: bool) -> tuple[str, ...]:
+        """Return the server's message about connections that never arrived, with the correct address."""
+        failed = _UNREACHED.search(_end_of(server_log, 0))
+        if not (failed or expected) or self._arrived():
+            return ()
+        where = f"did not reach PostgreSQL, which is at DBHOST={self.address.host}, DBPORT={self.address.port}"
+        return (f"{where}; the server's log: {printable(' '.join(failed[0].split()))[:300]}" if failed else where,)
+
+    def _arrived(self) -> bool:
+        """Return whether the server's role has or had a connection; True if that is unknown."""
+        try:
+            with connect(self.address, admin=True) as connection:
+                for query in (CONNECTED, WORKED):  # where statements are not counted, the second one fails
+                    row = connection.execute(query.encode(), (self.address.user,)).fetchone()
+                    if row and row[0]:
+                        return True
+        except (StartError, psycopg.Error):
+            return True
+        return False
+
+
+def _end_of(log: Path, begin: int) -> str:
+    """Return a log from byte ``begin`` on, or the end of a log that was cut in the meantime."""
+    try:
+        with log.open("rb") as file:
+            size = log.stat().st_size
+            file.seek(begin if begin <= size else max(0, size - LOG_BYTES))
+            return file.read(LOG_BYTES).decode(errors="replace").replace("\r\n", "\n")
+    except OSError:
+        return ""

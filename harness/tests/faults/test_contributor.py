@@ -1,0 +1,109 @@
+"""Mistakes in a new folder: ``verify`` and ``run`` say once what is wrong and what to do."""
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from harness.paths import REPOSITORY
+from harness.tests.scene import Scene
+
+pytestmark = [pytest.mark.fault, pytest.mark.needs("postgres", ">=12")]
+
+URLS = {
+    "json_url": "/json",
+    "plaintext_url": "/plaintext",
+    "db_url": "/db",
+    "query_url": "/queries?queries=",
+    "fortune_url": "/fortunes",
+}
+
+
+def add(scene: Scene, *mistakes: str, name: str = "mine", urls: object = None, **local: object) -> Path:
+    """Add a folder whose server makes these mistakes."""
+    run = [sys.executable, "-m", "harness.tests.doubles.contributed", *mistakes]
+    block = {"run": run, "env": {"PYTHONPATH": str(REPOSITORY)}, **local}
+    entry = {"language": "Python", "database": "Postgres", **(urls or URLS), "local": block}  # type: ignore[dict-item]
+    return scene.write(name, json.dumps({"framework": name, "tests": [{"default": entry}]}).encode())
+
+
+def verify(scene: Scene, *words: str) -> str:
+    """What verification of the folder prints; it has to fail."""
+    where = ("--frameworks", str(scene.frameworks), "--rules", "tfb", "--runtime", "local", "--no-install")
+    return scene.tfb("verify", "mine", *where, *words).ends(1).text
+
+
+@pytest.mark.parametrize(
+    ("fixed", "told"),
+    [
+        (["DBNAME=hello_world"], "queries database hello_world, but DBNAME is hello_world_of_"),
+        (["DBUSER=benchmarkdbuser", "DBPASS=benchmarkdbpass"], "connects as user benchmarkdbuser, but DBUSER is"),
+        (["DBPASS=benchmarkdbpass"], "with a password that differs from DBPASS"),
+        (["DBPORT=1"], "did not reach PostgreSQL, which is at DBHOST=127.0.0.1, DBPORT="),
+        (["DBHOST=tfb-database.invalid"], "did not reach PostgreSQL, which is at DBHOST=127.0.0.1, DBPORT="),
+    ],
+    ids=lambda value: value[0].partition("=")[0] if isinstance(value, list) else "",
+)
+def test_a_fixed_database_variable_is_named(scene: Scene, fixed: list[str], told: str) -> None:
+    add(scene, "--fixed", *fixed)
+    text = verify(scene)
+    assert text.count(told) == 1, text
+
+
+def test_a_server_that_connects_late_is_judged_by_the_rule(scene: Scene) -> None:
+    add(scene, "--late", "--fixed", "DBNAME=hello_world")
+    text = verify(scene)
+    assert text.count("queries database hello_world, but DBNAME is") == 1, text
+    assert "database-as-told in conduct: the server queries" in text
+
+
+def test_a_run_names_it_too(scene: Scene) -> None:
+    add(scene, "--fixed", "DBNAME=hello_world")
+    scene.measure("--test", "mine")
+    scene.failed("mine", "queries database hello_world, but DBNAME is hello_world_of_")
+
+
+def test_a_missing_header_is_told_once_for_all_test_types(scene: Scene) -> None:
+    add(scene, "--nameless")
+    text = verify(scene)
+    assert text.count("no Server header") == 1, text
+    assert "server-header in all test types: " in text
+    scene.measure("--test", "mine")
+    assert scene.why_failed("mine").count("no Server header") == 1
+
+
+def test_a_server_that_ignores_sigterm_is_told_so(scene: Scene) -> None:
+    urls = {key: URLS[key] for key in ("json_url", "plaintext_url")}
+    add(scene, "--ignores-sigterm", urls=urls)
+    where = ("--frameworks", str(scene.frameworks), "--rules", "tfb", "--runtime", "local", "--no-install")
+    text = scene.tfb("verify", "mine", *where).ends(0).text
+    assert "stops-when-asked in conduct: the server does not stop after SIGTERM" in text
+    assert "end within 5 s" in text
+    assert scene.tfb("verify", "mine", *where, "--strict").ends(1).text.count("stops-when-asked") == 1
+
+
+def test_what_a_pull_request_needs_fails_with_strict_alone(scene: Scene) -> None:
+    urls = {key: URLS[key] for key in ("json_url", "plaintext_url")}
+    path = add(scene, urls=urls)
+    where = ("--frameworks", str(scene.frameworks), "--rules", "tfb", "--runtime", "local", "--no-install")
+    assert "README" not in scene.tfb("verify", "mine", *where).ends(0).text  # nobody's pull request here
+    text = verify(scene, "--strict")
+    for said in ("mine.dockerfile does not exist", "README.md does not exist", "maintainers of benchmark_config.json"):
+        assert said in text
+    (path.parent / "README.md").write_text(f"# Mine\n\n{'It shows what a server does. ' * 5}\n")
+    (path.parent / "mine.dockerfile").write_text(f"FROM x\nCOPY . .\nUSER app\nCMD {json.dumps(sys.argv)}\n")
+    assert "folder.2" in verify(scene, "--strict")
+    document = json.loads(path.read_bytes())
+    run = document["tests"][0]["default"]["local"]["run"]
+    (path.parent / "mine.dockerfile").write_text(f"FROM x\nCOPY . .\nUSER app\nCMD {json.dumps(run)}\n")
+    path.write_text(json.dumps({**document, "maintainers": ["octocat"]}))
+    scene.tfb("verify", "mine", *where, "--strict").ends(0)
+
+
+def test_a_panic_under_load_is_quoted_beside_the_symptom(scene: Scene) -> None:
+    urls = {key: URLS[key] for key in ("json_url", "plaintext_url")}
+    add(scene, "--panics", urls=urls)
+    scene.measure("--test", "mine", "--type", "json")
+    reason = scene.why_failed("mine")
+    assert "its log says: ValueError: index out of range" in reason, reason

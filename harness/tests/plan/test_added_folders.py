@@ -1,0 +1,92 @@
+"""Whatever folder a contributor adds, the tests that read ``frameworks/`` stay green: in a copy of the project."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from harness.paths import CONFIG_FILE, REPOSITORY
+
+NOT_COPIED = {"node_modules", "target", "dist", "build", "__pycache__", "results", "mutants"}
+READS = re.compile(r"own_implementations|own_folders|FRAMEWORKS\b|\bscan\(\)|cli\.main\(\[\"list|--dry-run")
+USUAL = "not simulation and not gallery and not fault and not adversarial and not e2e and not docker"
+README = """# {name}
+
+[nowhere](no/such/page.md), `./tfb no-such-verb --no-such-flag`, `python -m harness.no_such_module`, turns and guests.
+"""
+
+
+@pytest.fixture
+def clone(tmp_path: Path) -> Path:
+    """A copy of the project without what git does not have; large files are links."""
+    for part in ("harness", "config", "docker", "docs", "toolset", "frameworks", "results"):
+        for root, folders, files in os.walk(REPOSITORY / part):
+            folders[:] = [name for name in folders if name not in NOT_COPIED and not name.startswith(".")]
+            place = tmp_path / Path(root).relative_to(REPOSITORY)
+            place.mkdir(parents=True, exist_ok=True)
+            for name in files:
+                os.link(Path(root, name), place / name)
+    for path in REPOSITORY.iterdir():
+        if path.is_file() and path.name != ".git":
+            os.link(path, tmp_path / path.name)
+    return tmp_path
+
+
+def run(clone: Path, *command: str) -> subprocess.CompletedProcess[str]:
+    """Run a Python program of the copy."""
+    environment = {**os.environ, "PYTHONPATH": str(clone)}
+    environment = {key: value for key, value in environment.items() if not key.startswith(("PYTEST_", "COV_"))}
+    return subprocess.run(
+        [sys.executable, *command],
+        check=False, capture_output=True, text=True, cwd=clone, env=environment, timeout=900,
+    )  # fmt: skip
+
+
+def odd(clone: Path) -> None:
+    """Folders with odd but legal content."""
+    document = json.loads((clone / "frameworks" / "Elixir" / "added" / CONFIG_FILE).read_text())
+    (entry,) = document["tests"][0].values()
+    tagged = {**entry, "tags": ["core", "antipattern"], "display_name": "Ünusual", "dockerfile": "none.dockerfile"}
+    tests = {"default": tagged, "Variant 1": {**tagged, "port": 9}, "z": {**tagged, "tags": ["broken"], "local": None}}
+    upstream = {key: value for key, value in entry.items() if key != "local"}
+    for place, name, made in (
+        ("C++", "0-first of all", [tests]),
+        ("Zig", "~last", None),
+        ("Java", "upstream", [{"default": {**upstream, "database": "MySQL"}}]),
+    ):
+        folder = clone / "frameworks" / place / name.strip("~")
+        folder.mkdir(parents=True)
+        framework = {"framework": name.strip("~"), "maintainers": ["octocat", ""], "tests": made or [tests]}
+        (folder / CONFIG_FILE).write_text(json.dumps(framework))
+        (folder / "README.md").write_text(README.format(name=name))
+    (clone / "frameworks" / "Nim").mkdir()
+    (clone / "frameworks" / "Nim" / "empty").mkdir()
+
+
+@pytest.mark.e2e
+@pytest.mark.timeout(900)
+def test_an_added_folder_fails_no_test_of_the_project(clone: Path) -> None:
+    for words in (
+        "added --blank --language Elixir", "another-copy --from express", "a-copy --language go", "b --from axum",
+        "mine-too --from resteasy",
+    ):  # fmt: skip
+        done = run(clone, "-m", "harness", "new", *words.split())
+        assert done.returncode == 0, done.stderr
+    odd(clone)
+    tests = clone / "harness" / "tests"
+    chosen = [
+        str(path.relative_to(clone))
+        for path in sorted(tests.glob("**/test_*.py"))
+        if path.name != Path(__file__).name and READS.search(path.read_text(encoding="utf-8"))
+    ]
+    assert {"test_command_line.py", "test_conduct.py", "test_docs.py", "test_new.py"} <= {
+        Path(each).name for each in chosen
+    }
+    done = run(clone, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-m", USUAL, *chosen)
+    assert done.returncode == 0, done.stdout[-5000:] + done.stderr[-2000:]
+    collected = run(clone, "-m", "pytest", "-q", "--collect-only", "-p", "no:cacheprovider", "harness/tests/e2e")
+    assert collected.returncode == 0, collected.stdout[-3000:]

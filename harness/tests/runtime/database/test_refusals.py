@@ -1,0 +1,95 @@
+"""A server that ignores DBHOST, DBPORT, DBNAME, DBUSER or DBPASS is told which one."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness.errors import StartError
+from harness.runtime.database import connect
+from harness.runtime.database.embedded import EmbeddedDatabase, free_port
+from harness.runtime.database.refusals import Watch
+
+DEFAULT_USER = {"user": "benchmarkdbuser", "password": "benchmarkdbpass"}
+
+
+@pytest.mark.parametrize(
+    ("fixed", "told"),
+    [
+        ({"name": "hello_world"}, ["queries database hello_world, but DBNAME is {name}"]),
+        ({"name": "nowhere"}, ["queries database nowhere, but DBNAME is {name}"]),
+        (DEFAULT_USER, ["connects as user benchmarkdbuser, but DBUSER is {user}"]),
+        ({"user": "benchmarkdbuser"}, ["connects as user benchmarkdbuser, but DBUSER is {user}"]),
+        ({"user": "postgres"}, ["connects as user postgres, but DBUSER is {user}"]),
+        ({"password": "benchmarkdbpass"}, ["with a password that differs from DBPASS"]),
+        ({"name": "hello_world", **DEFAULT_USER}, ["queries database hello_world", "connects as user benchmarkdbuser"]),
+        ({"name": "a b", "user": "x y@z"}, ["but DBNAME is {name}", "but DBUSER is {user}"]),
+        ({}, []),
+    ],
+    ids=lambda value: ",".join(value) if isinstance(value, dict) else "",
+)
+def test_the_fixed_variable_is_named(
+    postgres: EmbeddedDatabase, fixed: dict[str, Any], told: list[str], tmp_path: Path
+) -> None:
+    with postgres.own("mine") as own:
+        watch = Watch.of(own.address, postgres.log)
+        used = replace(own.address, **fixed)
+        if fixed:
+            with pytest.raises(StartError), connect(used):
+                pass
+        else:
+            with connect(used) as connection:
+                connection.execute("SELECT 1")
+        found = watch.mistakes(tmp_path / "none", expected=True)
+    assert len(found) == bool(told)
+    for words in told:
+        assert words.format(name=own.address.name, user=own.address.user) in found[0]
+
+
+def test_a_server_beside_it_is_not_blamed(postgres: EmbeddedDatabase, tmp_path: Path) -> None:
+    with postgres.own("one") as one, postgres.own("two") as two:
+        watch = Watch.of(one.address, postgres.log)
+        with pytest.raises(StartError), connect(replace(two.address, name="hello_world")):
+            pass
+        with connect(one.address):
+            assert watch.mistakes(tmp_path / "none", expected=True) == ()
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "Error: connect ECONNREFUSED 127.0.0.1:5432",
+        "Error: getaddrinfo ENOTFOUND tfb-database",
+        "dial tcp: lookup tfb-database: no such host",
+        "org.postgresql.util.PSQLException: Connection to localhost:5432 refused. Check that the hostname",
+        'FATAL: password authentication failed for user "benchmarkdbuser"',
+    ],
+)
+def test_a_connection_that_never_arrived_names_the_address(
+    postgres: EmbeddedDatabase, said: str, tmp_path: Path
+) -> None:
+    log = tmp_path / "server.log"
+    log.write_text(f"starting\n{said}\nmore\n")
+    with postgres.own("mine") as own:
+        watch = Watch.of(own.address, postgres.log)
+        (found,) = watch.mistakes(log)
+        assert f"DBHOST=127.0.0.1, DBPORT={own.address.port}" in found
+        assert said in found
+        log.write_text("starting\n")
+        assert watch.mistakes(log) == ()
+        (found,) = watch.mistakes(log, expected=True)
+        assert f"DBPORT={own.address.port}" in found
+
+
+def test_the_shared_database_is_open_again_after_the_last_copy(postgres: EmbeddedDatabase) -> None:
+    postgres.restore()
+    with postgres.own("one"):
+        with postgres.own("two"):
+            pass
+        with pytest.raises(StartError), connect(postgres.address):
+            pass
+    with connect(postgres.address):
+        pass
+    with pytest.raises(StartError), connect(replace(postgres.address, port=free_port())):
+        pass

@@ -1,0 +1,63 @@
+"""What a server's log says of panics and exceptions under load, in the forms of several runtimes."""
+
+import time
+from pathlib import Path
+
+import pytest
+
+from harness.runtime.crashes import complaints
+
+BEFORE = 'listening\nException in thread "main" java.lang.Error: of the start\n'
+
+
+@pytest.mark.parametrize(
+    ("log", "quoted"),
+    [
+        ("thread 'tokio-rt-worker' (77) panicked at src/main.rs:9:5:\nindex out of bounds\nnote: run", "index out of"),
+        ("2026/11/28 15:00:00 http: panic serving 127.0.0.1:4242: boom\ngoroutine 8 [running]:", ":4242: boom"),
+        ("panic: runtime error: nil map\n\ngoroutine 1 [running]:", "panic: runtime error: nil map"),
+        ('ERROR app\nTraceback (most recent call last):\n  File "a.py", line 1\nValueError: odd', "ValueError: odd"),
+        ("12:00 SEVERE [x] failed\njava.lang.NullPointerException: no row\n\tat a.B.c(B.java:1)", "no row"),
+        ("2026 WARN io.x - java.io.IOException\n    at a.B", "java.io.IOException"),
+        ("[err] uncaughtException: TypeError: x is not a function", "uncaughtException: TypeError"),
+        ("/app/x.js:3\n  x.y()\n    ^\n\nTypeError: y is not a function\n    at x", "y is not a function"),
+        ("Unhandled exception. System.IO.IOException: gone\n   at Program", "System.IO.IOException: gone"),
+        ("PHP Fatal error:  Uncaught Exception: boom in /a.php:3", "Uncaught Exception: boom"),
+        ("15:00:00.1 [error] GenServer #PID<0.1.0> terminating\n** (RuntimeError) boom", "(RuntimeError) boom"),
+        ("app.rb:3:in `call': odd (RuntimeError)", "odd (RuntimeError)"),
+        ("2026-11-28 ERROR pool exhausted", "ERROR pool exhausted"),
+        ('{"level":"error","msg":"pool exhausted"}', "pool exhausted"),
+        ("Error: Connection terminated unexpectedly", "Connection terminated"),
+        ("\x1b[31mERROR\x1b[0m \x1b[2Jit", "ERROR \\x1b[2Jit"),
+    ],
+)
+def test_what_was_logged_since_is_quoted(log: str, quoted: str, tmp_path: Path) -> None:
+    path = tmp_path / "log"
+    path.write_text(f"{BEFORE}{log}\n")
+    found = complaints(path, len(BEFORE))
+    assert any(quoted in line for line in found), found
+    assert not any("of the start" in line for line in found)
+    assert all(line.isprintable() and len(line) <= 500 for line in found)
+
+
+def test_an_ordinary_log_has_no_complaint(tmp_path: Path) -> None:
+    path = tmp_path / "log"
+    path.write_text(f"{BEFORE}GET /errors 200\n0 errors\nERRORS: none\nno exception here\n")
+    assert complaints(path, len(BEFORE)) == []
+    assert complaints(tmp_path / "none", 0) == []
+
+
+def test_the_same_panic_is_quoted_once(tmp_path: Path) -> None:
+    path = tmp_path / "log"
+    panic = "2026/11/28 15:00:{:02d} http: panic serving 127.0.0.1:{}: boom\n"
+    path.write_text("".join(panic.format(n % 60, 4000 + n) for n in range(500)))
+    assert len(complaints(path, 0)) == 1
+
+
+@pytest.mark.parametrize("part", ["Error ", "a.", "Error: ", "Error\n", "^\n", "** (", "panicked at ", "x" * 999])
+def test_a_hostile_log_takes_no_time(part: str, tmp_path: Path) -> None:
+    path = tmp_path / "log"
+    path.write_text(part * ((1 << 20) // len(part)))
+    began = time.monotonic()
+    complaints(path, 0)
+    assert time.monotonic() - began < 10

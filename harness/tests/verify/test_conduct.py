@@ -1,0 +1,139 @@
+"""What a contributor's folder must hold, and how a server must behave as a process."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from harness import cli
+from harness.paths import CONFIG_FILE
+from harness.plan.discovery import Implementation, read
+from harness.tests.doubles.own import own_implementations
+from harness.verify.checks.evidence import Conduct
+from harness.verify.conduct import folder_of, verdict
+
+DOCKERFILE = 'FROM x\nCOPY . .\nUSER app\nCMD ["./server"]\n'
+README = f"# Mine\n\n{'It shows what a server does. ' * 5}\n"
+
+
+def judged(one: Implementation, conduct: Conduct) -> dict[str, str]:
+    """Outcome of each check, and the message of those that did not pass."""
+    found = verdict(one, conduct, 0.0)
+    assert found is not None
+    return {result.rule: result.message or result.outcome.value for result in found.results}
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A new folder in a clone of the project, finished but for its code."""
+    for name in ("harness", "frameworks"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "tfb").touch()
+    words = ["new", "mine", "--blank", "--language", "Zig", "--frameworks", str(tmp_path / "frameworks")]
+    assert cli.main(words) == 0
+    made = tmp_path / "frameworks" / "Zig" / "mine"
+    (made / "mine.dockerfile").write_text(DOCKERFILE)
+    (made / "README.md").write_text(README)
+    document = json.loads((made / CONFIG_FILE).read_text())
+    (made / CONFIG_FILE).write_text(json.dumps({**document, "maintainers": ["octocat"]}))
+    return made
+
+
+def rules(folder: Path, *, strict: bool = False) -> dict[str, str]:
+    """What is said of the folder, by rule."""
+    ((one,), *_) = read(folder / CONFIG_FILE)
+    return judged(one, Conduct(folder=folder_of(one, strict=strict), strict=strict))
+
+
+def test_a_finished_folder_has_no_violation(folder: Path) -> None:
+    assert set(rules(folder).values()) == {"pass"}
+
+
+def test_a_blank_folder_is_told_what_is_open(folder: Path) -> None:
+    (folder / "README.md").unlink()
+    words = ["new", "other", "--blank", "--language", "Zig", "--frameworks", str(folder.parent.parent)]
+    assert cli.main(words) == 0
+    found = rules(folder.parent / "other")
+    assert found["folder.1"] == found["folder.2"] == "pass"  # COPY . . is legal
+    assert "open lines (What it shows: …" in found["folder.3"]
+    assert "maintainers of benchmark_config.json is empty" in found["folder.4"]
+    assert "README.md does not exist" in rules(folder)["folder.3"]
+
+
+@pytest.mark.parametrize(
+    ("dockerfile", "rule", "said"),
+    [
+        (None, "folder.1", "mine.dockerfile does not exist"),
+        (DOCKERFILE.replace("COPY . .", "COPY server lib* /app/"), "folder.1", "copies server, lib*, which the folder"),
+        (DOCKERFILE.replace("COPY . .", "COPY ../x ."), "folder.1", "copies ../x"),
+        (DOCKERFILE.replace("COPY . .", "COPY README.md ./ ./"), "folder.1", "pass"),
+        (DOCKERFILE.replace("COPY . .", "COPY [a**b] \\\n ."), "folder.1", "pass"),  # the engine judges it
+        (DOCKERFILE.replace("USER app", "USER root"), "folder.1", "ends with USER root"),
+        (DOCKERFILE.replace("USER app\n", ""), "folder.1", "has no USER"),
+        (DOCKERFILE.replace("./server", "./other"), "folder.2", "starts something else than local.run"),
+        (DOCKERFILE.replace('["./server"]', "exec /app/server"), "folder.2", "pass"),
+        (DOCKERFILE.replace('["./server"]', '["sh", "-c", "exec /app/server"]'), "folder.2", "pass"),
+        (DOCKERFILE.replace('CMD ["./server"]', ""), "folder.2", ""),  # the base image's
+        ("\x00\xff", "folder.1", "has no USER"),
+    ],
+)
+def test_a_mistake_of_the_dockerfile_is_named(folder: Path, dockerfile: str | None, rule: str, said: str) -> None:
+    path = folder / "mine.dockerfile"
+    path.unlink()
+    if dockerfile is not None:
+        path.write_text(dockerfile, encoding="latin-1")
+    assert said in rules(folder).get(rule, "")
+
+
+def test_what_dockerignore_leaves_out_is_named(folder: Path) -> None:
+    (folder / "mine.dockerfile").write_text(DOCKERFILE.replace("COPY . .", "COPY README.md src ./"))
+    (folder / "src").mkdir()
+    ignore = folder / "mine.dockerfile.dockerignore"
+    ignore.write_text("*\n!src/**\n")
+    assert "copies README.md, which mine.dockerfile.dockerignore leaves out" in rules(folder)["folder.1"]
+    ignore.write_text("*\n!src\n!README.md\n")
+    assert rules(folder)["folder.1"] == "pass"
+
+
+@pytest.mark.parametrize(
+    ("conduct", "rule", "outcome"),
+    [
+        (Conduct(mistakes=("queries database a, but DBNAME is b",)), "process.1", "fail"),
+        (Conduct(stopped=True, stop_seconds=None), "process.2", "warn"),
+        (Conduct(stopped=True, stop_seconds=None, strict=True), "process.2", "fail"),
+        (Conduct(stopped=True, stop_seconds=1.0), "process.2", "pass"),
+        (Conduct(as_root=("node",)), "process.3", "fail"),
+        (Conduct(as_root=()), "process.3", "pass"),
+    ],
+)
+def test_the_process_is_judged_by_what_was_seen(folder: Path, conduct: Conduct, rule: str, outcome: str) -> None:
+    ((one,), *_) = read(folder / CONFIG_FILE)
+    found = verdict(one, conduct, 0.0)
+    assert {result.rule: result.outcome.value for result in found.results}[rule] == outcome
+
+
+def test_folders_of_other_trees_are_held_to_the_process_alone(folder: Path) -> None:
+    (folder.parent.parent.parent / "tfb").unlink()
+    (folder / "README.md").unlink()
+    assert set(rules(folder)) == {"process.1"}
+    assert "folder.3" in rules(folder, strict=True)
+    document = json.loads((folder / CONFIG_FILE).read_text())
+    del document["tests"][0]["default"]["local"]
+    (folder / CONFIG_FILE).write_text(json.dumps(document))
+    ((upstream,), *_) = read(folder / CONFIG_FILE, foreign=True)
+    assert verdict(upstream, Conduct(mistakes=("x",), strict=True), 0.0) is None
+
+
+OWN = own_implementations()
+
+
+@pytest.mark.parametrize("one", OWN, ids=lambda one: str(one.name))
+def test_the_projects_own_folders_are_complete(one: Implementation) -> None:
+    found = judged(one, Conduct(folder=folder_of(one, strict=True), strict=True))
+    assert {"folder.1", "folder.2", "folder.3", "folder.4"} <= found.keys()
+    assert set(found.values()) == {"pass"}
+    assert one.local is not None
+    profiles = [words[1] for words in one.local.build if words[0] == "./build" and len(words) > 1]
+    if profiles:  # the image is built of the same profile
+        assert re.findall(r"\./build ([\w-]+)", one.dockerfile.read_text(encoding="utf-8")) == profiles

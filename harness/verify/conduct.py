@@ -1,0 +1,144 @@
+"""Gathers the evidence of ``checks/conduct.py``: the files of a folder and the processes of its server."""
+
+import re
+import time
+from contextlib import suppress
+from fnmatch import fnmatch
+from pathlib import Path, PurePosixPath
+
+import psutil
+
+from harness.paths import CONFIG_FILE
+from harness.plan import dockerfile
+from harness.plan.discovery import Implementation, is_ours
+from harness.records import bounded
+from harness.records.models import Verdict, worst
+from harness.runtime import Server
+from harness.verify.checks import CONDUCT
+from harness.verify.checks.evidence import Conduct, Evidence, Folder
+from harness.verify.verification import judge
+
+ROOT_USERS = {"root", "0", "0:0", "root:root"}
+INIT = {"docker-init", "tini", "catatonit"}  # the engine's first process, which hands on signals
+LEFT_OPEN = re.compile(r"^[^`\n]{1,80}: …\s*$", re.MULTILINE)  # a line of the template that nobody has filled in
+LEAST_README = 80  # characters beside headings
+
+
+def verdict(implementation: Implementation, conduct: Conduct, began: float) -> Verdict | None:
+    """Return the verdict on a server's conduct; None for a folder that is written for TechEmpower's toolset."""
+    if implementation.local is None:
+        return None  # written for TechEmpower's toolset, whose names and containers it expects
+    results = judge(Evidence(test_type=CONDUCT, rules=implementation.rules, conduct=conduct))
+    return Verdict(
+        implementation=implementation.name,
+        test_type=CONDUCT,
+        process=0,
+        thorough=True,
+        outcome=worst(result.outcome for result in results),
+        results=results,
+        duration=time.monotonic() - began,
+    )
+
+
+def folder_of(implementation: Implementation, *, strict: bool) -> Folder | None:
+    """Return the facts in the files; None in trees of other people unless ``strict``."""
+    local = implementation.local
+    if local is None or not (strict or is_ours(implementation.folder.parent.parent)):
+        return None
+    text = _text(implementation.dockerfile)
+    recipe = dockerfile.recipe(text or "")
+    command = dockerfile.words(implementation.entry.docker_cmd) if implementation.entry.docker_cmd else recipe.command
+    return Folder(
+        file=CONFIG_FILE,
+        dockerfile=implementation.dockerfile.name,
+        whole=tuple(_dockerfile_wrongs(implementation.dockerfile, recipe, text)),
+        image_command=_plain(command),
+        run=_plain(local.run),
+        readme=_readme_wrong(_text(implementation.folder / "README.md")),
+        maintainers=implementation.maintainers,
+    )
+
+
+def root_processes(server: Server) -> tuple[str, ...]:
+    """Return the names of a container's processes that run as root."""
+    found = []
+    for pid in server.meter.read().pids:
+        with suppress(psutil.Error):  # it has ended
+            process = psutil.Process(pid)
+            if process.uids().effective == 0 and process.name() not in INIT:
+                found.append(process.name())
+    return tuple(found)
+
+
+def _text(path: Path) -> str | None:
+    try:
+        return bounded.read(path, bounded.TEXT_BYTES).decode("utf-8-sig", errors="replace")
+    except OSError:
+        return None
+
+
+def _plain(command: "tuple[str, ...] | list[str]") -> tuple[str, ...]:
+    """Return a command without what differs between places: the shell around it, ``exec``, the program's folder."""
+    words = [*command]
+    if len(words) == 3 and PurePosixPath(words[0]).name in ("sh", "bash") and words[1] == "-c":
+        words = dockerfile.words(words[2])
+    if words[:1] == ["exec"]:
+        words = words[1:]
+    return (PurePosixPath(words[0]).name, *words[1:]) if words else ()
+
+
+def _dockerfile_wrongs(path: Path, recipe: dockerfile.Recipe, text: str | None) -> list[str]:
+    name = path.name
+    if text is None:
+        return [f"{name} does not exist. Write it, or name an existing file with the key dockerfile"]
+    wrong = []
+    if absent := [source for source in recipe.copied if not _there(path.parent, source)]:
+        wrong.append(f"{name} copies {', '.join(absent)}, which the folder does not hold")
+    elif hidden := [source for source in recipe.copied if not _let_through(path, source)]:
+        wrong.append(f"{name} copies {', '.join(hidden)}, which {name}.dockerignore leaves out")
+    if recipe.user in ROOT_USERS:
+        wrong.append(f"{name} ends with USER {recipe.user}: name an unprivileged account")
+    elif recipe.user is None:
+        wrong.append(f"{name} has no USER, so its server may run as root: name an unprivileged account before CMD")
+    return wrong
+
+
+def _there(folder: Path, source: str) -> bool:
+    """Return whether the build context has a source of COPY: a name, a pattern, or the folder."""
+    word = source.strip("/")
+    while word.startswith("./"):
+        word = word[2:].lstrip("/")
+    if word in ("", "."):
+        return True
+    if ".." in PurePosixPath(word).parts:
+        return False  # the engine refuses what lies outside
+    try:
+        return (folder / word).exists() or any(folder.glob(word))
+    except (ValueError, IndexError, NotImplementedError, OSError):
+        return True  # a pattern of Go's that is none of Python's: the engine judges it
+
+
+def _let_through(path: Path, source: str) -> bool:
+    """Return whether a .dockerignore that starts with ``*`` includes a source again."""
+    lines = (_text(path.with_name(f"{path.name}.dockerignore")) or "").splitlines()
+    if [line.strip() for line in lines[:1]] != ["*"]:
+        return True
+    word = source.strip("/").removeprefix("./")
+    kept = [line[1:].strip().strip("/") for line in lines if line.startswith("!")]
+    return word in ("", ".") or any(
+        fnmatch(word, each) or fnmatch(each, word) or word.startswith(f"{each}/") or each.startswith(f"{word}/")
+        for each in kept
+    )
+
+
+def _readme_wrong(text: str | None) -> str | None:
+    """Return the defect of a README.md; None if it is complete."""
+    if text is None:
+        return "README.md does not exist: describe the purpose, how to run it and the tuning"
+    if left := LEFT_OPEN.findall(text):
+        named = "; ".join(" ".join(line.split()) for line in left[:3])
+        return f"README.md still has the template's open lines ({named}): write them, or remove what does not apply"
+    said = "".join(line for line in text.splitlines() if not line.startswith("#"))
+    if len(said.strip()) < LEAST_README:
+        return "README.md is almost empty: describe the purpose, how to run it and the tuning"
+    return None
