@@ -206,7 +206,8 @@ class RunFlags(Flags):
     ] = None
     duration: Annotated[int | None, _number(HOW, "of a trial", 1, LONGEST_SECONDS, "SECONDS")] = None
     time: Annotated[
-        float | None, _flag(HOW, "of the measurement, builds not counted: 90s, 10m, 1h30m", "TIME", converter=span, n_tokens=1)
+        float | None,
+        _flag(HOW, "of the measurement, builds not counted: 90s, 10m, 1h30m", "TIME", converter=span, n_tokens=1),
     ] = None
     processes: Annotated[int | None, _number(HOW, "fresh processes of each, exactly", 1, 10_000)] = None
     concurrency_levels: Annotated[
