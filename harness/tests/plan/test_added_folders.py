@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -22,17 +23,17 @@ README = """# {name}
 
 @pytest.fixture
 def clone(tmp_path: Path) -> Path:
-    """A copy of the project without what git does not have; large files are links."""
+    """A copy of the project, without what is built and fetched."""
     for part in ("harness", "config", "docker", "docs", "toolset", "frameworks", "results"):
         for root, folders, files in os.walk(REPOSITORY / part):
             folders[:] = [name for name in folders if name not in NOT_COPIED and not name.startswith(".")]
             place = tmp_path / Path(root).relative_to(REPOSITORY)
             place.mkdir(parents=True, exist_ok=True)
             for name in files:
-                os.link(Path(root, name), place / name)
+                shutil.copy2(Path(root, name), place / name)
     for path in REPOSITORY.iterdir():
         if path.is_file() and path.name != ".git":
-            os.link(path, tmp_path / path.name)
+            shutil.copy2(path, tmp_path / path.name)
     return tmp_path
 
 
