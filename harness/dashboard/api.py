@@ -54,7 +54,7 @@ class Api:
             _route("/api/claims", lambda _: self.claims()),
             _route("/api/runs/{run}/log", lambda request: self._open(request).log(_query(request, "path"))),
             _route("/api/runs/{run}/live", lambda request: self._open(request).live()),
-            self._kept_route("", lambda _: (), lambda run: self.document(run)),
+            self._kept_route("", lambda _: (), self.document),
             self._kept_route("/tests/{test_type}", _of_path, lambda run, kind: run.test(kind)),
             self._kept_route("/latency/{test_type}", _of_path, lambda run, kind: run.latency(kind)),
             self._kept_route(
