@@ -21,8 +21,8 @@ from harness.records.models import Machine, NoiseFloor
 from harness.records.safe_write import UnsafePathError
 from harness.records.store import RunStore
 from harness.tests.doubles import records
-from harness.tests.doubles.fakes_world import Behaviour
 from harness.tests.doubles.fakes_run import FakeRun
+from harness.tests.doubles.fakes_world import Behaviour
 
 FLOOR = NoiseFloor(implementation="a", profile="p", measured_at=1.0, pairs=5, throughput=0.1, cpu_per_request=0.2)
 SECRET = "the user's own"
@@ -136,8 +136,9 @@ def test_harness_log_is_no_way_out_when_resuming(tmp_path: Path, mine: Path) -> 
     (folder / "logs" / "harness.log").unlink()
     (folder / "logs" / "harness.log").symlink_to(mine)
     fake.resume = "latest"
-    with pytest.raises(UnsafePathError, match=r"harness\.log: is a symbolic link"), opened(
-        fake.settings(), Progress(Display(quiet=True)), SYSTEM_CLOCK
+    with (
+        pytest.raises(UnsafePathError, match=r"harness\.log: is a symbolic link"),
+        opened(fake.settings(), Progress(Display(quiet=True)), SYSTEM_CLOCK),
     ):
         logging.getLogger("tfb").info("written")
     assert mine.read_text(encoding="utf-8") == SECRET

@@ -70,7 +70,9 @@ def own(tmp_path: Path) -> tuple[Path, RunInfo]:
 # ---- runs of others ---------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("words", [("sent",), (), ("sent", "--yes"), ("sent", "--dry-run"), ("sent", "--quiet")], ids=str)
+@pytest.mark.parametrize(
+    "words", [("sent",), (), ("sent", "--yes"), ("sent", "--dry-run"), ("sent", "--quiet")], ids=str
+)
 def test_received_command_is_shown_and_not_executed(
     tmp_path: Path, attack: Path, capsys: pytest.CaptureFixture[str], words: tuple[str, ...]
 ) -> None:
@@ -101,9 +103,7 @@ def test_accepted_command_has_to_be_a_run(
     assert (out, "cannot be resumed" in err) == ("", True)
 
 
-def test_shown_command_moves_no_cursor_and_hides_nothing(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_shown_command_moves_no_cursor_and_hides_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     received(tmp_path, "run", "a\x1b[2K\rgood", "b\u202ec", "d\u200b;\nharmless", "\u043f")
     resume(tmp_path, "sent")
     said = capsys.readouterr().err
