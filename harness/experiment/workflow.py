@@ -106,7 +106,8 @@ def benchmark(settings: Settings, progress: Progress, needs: Dependencies | None
         left = 1 - len(done) / (len(plan.candidates) * plan.profile.processes.maximum)
         expected = predict(plan, settings.seed)
         progress.expected_seconds = left * expected.seconds
-        for problem in filter(None, (*plan.problems, expected.shortage)):
+        unread = before.problems if before else ()
+        for problem in filter(None, (*plan.problems, expected.shortage, *unread)):
             progress.problem(problem)
         progress.opens(opening(settings, plan, runtime, progress.expected_seconds, needs.clock.time()))
         with progress.preparing("making the load generator ready"):  # before anything is built: it may lack cargo

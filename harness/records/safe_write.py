@@ -179,7 +179,7 @@ def _opened(path: Path, flags: int, mode: str) -> IO[bytes]:
         try:
             if not created:  # some file systems show another owner than the creator
                 require_own(os.fstat(descriptor), parent, path)
-            return io.FileIO(descriptor, mode.replace("b", ""))  # type: ignore[return-value]
+            return io.FileIO(descriptor, mode.replace("b", ""))
         except BaseException:
             os.close(descriptor)
             raise

@@ -101,8 +101,12 @@ def test_order_and_repetition_of_parameters_make_no_document_again(client: TestC
 
 def test_comparison_is_made_once_for_all_spellings(client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[int] = []
-    real = dashboard_api.comparison
-    monkeypatch.setattr(dashboard_api, "comparison", lambda *runs: made.append(1) or real(*runs))
+
+    def counted(before: Run, after: Run) -> object:
+        made.append(1)
+        return dashboard_runs.comparison(before, after)
+
+    monkeypatch.setattr(dashboard_api, "comparison", counted)
     for query in ("a=one&b=one", "b=one&a=one", "a=one&b=one&c=1", "a=one&b=one&a=one"):
         assert client.get(f"/api/compare?{query}").status_code == 200
     assert made == [1]
@@ -139,7 +143,12 @@ def test_kept_documents_are_few_and_small(tmp_path: Path, client: TestClient, mo
     monkeypatch.setattr(dashboard_api, "KEPT", 3)
     made: list[int] = []
     real = Run.document
-    monkeypatch.setattr(Run, "document", lambda run: made.append(1) or real(run))
+
+    def document(run: Run) -> object:
+        made.append(1)
+        return real(run)
+
+    monkeypatch.setattr(Run, "document", document)
     for number in range(5):
         records.write(tmp_path / "results", f"run-{number}")
     for _ in range(2):

@@ -21,6 +21,7 @@ from harness.host import interruption, memory, toolchain
 from harness.paths import REPOSITORY
 from harness.plan.benchmark_config import NAME_BYTES
 from harness.records import claims, reader, store
+from harness.records.models import Latency
 from harness.records.store import RunStore
 from harness.runtime.database.embedded import embedded
 from harness.tests.doubles import records
@@ -70,7 +71,7 @@ def results(tmp_path: Path) -> Path:
     return tmp_path / "results"
 
 
-# ---- sizes ------------------------------------------------------------------------------------------------------------
+# ---- sizes -----------------------------------------------------------------------------------------------------------
 
 
 def sparse(folder: Path) -> None:
@@ -86,7 +87,7 @@ def one_line(folder: Path) -> None:
 def many_trials(folder: Path) -> None:
     whole = (folder / "trials.jsonl").read_bytes()
     with (folder / "trials.jsonl").open("ab") as file:
-        for _ in range(100_000 // whole.count(b"\n")):
+        for _ in range(60_000 // whole.count(b"\n")):
             file.write(whole)
 
 
@@ -95,17 +96,17 @@ def many_objections(folder: Path) -> None:
     trial = json.loads(records.trials()[0].recorded())
     trial["gates"] = [{"name": "", "outcome": "pass", "value": 0, "threshold": 0}] * 20_000
     with (folder / "trials.jsonl").open("a", encoding="utf-8") as file:
-        for number in range(100):
+        for number in range(60):
             file.write(json.dumps({**trial, "id": str(number)}, separators=(",", ":")) + "\n")
 
 
 SIZES: dict[str, tuple[Callable[[Path], object], str]] = {
     "2 GiB": (sparse, "trials.jsonl: is not read: it has 2.0 GiB"),
     "one line": (one_line, "trials.jsonl: line 13: longer than 16 MiB"),
-    "100,000 trials": (many_trials, "trials.jsonl: holds more than this version reads"),
+    "60,000 trials": (many_trials, "trials.jsonl: holds more than this version reads"),
     "large in memory": (many_objections, "trials.jsonl: holds more than this version reads"),
     "verdicts": (lambda folder: os.truncate(folder / "verdicts.jsonl", 3 << 30), "verdicts.jsonl: is not read"),
-    "run.json": (lambda folder: os.truncate(folder / "run.json", 2 << 30), "run.json: cannot be read: larger than 8 MiB"),
+    "run.json": (lambda folder: os.truncate(folder / "run.json", 2 << 30), "run.json: cannot be read: larger"),
     "deep": (lambda folder: (folder / "run.json").write_text('{"a":' * 400_000), "run.json: Invalid JSON: recursion"),
     "wide": (lambda folder: (folder / "run.json").write_text("[" + "[]," * 600_000), "run.json: holds more than"),
 }  # fmt: skip
@@ -124,14 +125,20 @@ def test_huge_results_end_in_a_message(results: Path, size: str, verb: str) -> N
 
 
 def test_windows_and_histograms_are_not_kept_for_a_report(results: Path) -> None:
-    trial = records.trials()[0]
-    assert trial.latency is not None
-    histogram = tuple((number * 1e-6, number) for number in range(1000))
-    whole = trial.model_copy(update={"latency": trial.latency.model_copy(update={"histogram": histogram})})
+    latency = Latency(
+        basis="closed-loop, service time",
+        mean=1.0,
+        stdev=1.0,
+        min=0.0,
+        max=2.0,
+        percentiles={"50": 1.0},
+        histogram=tuple((number * 1e-6, number) for number in range(1000)),
+    )
+    whole = records.trials()[0].model_copy(update={"latency": latency})
     RunStore(results / "one", started_at=0.0).add_trial(whole)
     short = store.read(results / "one").trials[-1]
     assert short.latency is not None
-    assert (short.latency.histogram, short.latency.percentiles) == ((), trial.latency.percentiles)
+    assert (short.latency.histogram, short.latency.percentiles) == ((), latency.percentiles)
     assert store.read(results / "one", whole=True).trials[-1] == whole
 
 
@@ -141,25 +148,26 @@ def test_very_many_runs_are_no_obstacle(tmp_path: Path, verb: str) -> None:
         folder = tmp_path / f"run-{number}"
         folder.mkdir()
         (folder / "run.json").write_text(f'{{"schema_version": 3, "started_at": {number}.5}}')
-    records.stored(tmp_path / "a", records.info("a"), records.trials())
+    newest = records.info("a").model_copy(update={"started_at": 4000.0})
+    records.stored(tmp_path / "a", newest, records.trials())
     began = time.monotonic()
     ended = tfb(verb, *(("--results", str(tmp_path)) if verb == "report" else ()))
     assert ended.status == Exit.OK
     assert time.monotonic() - began < 60
 
 
-# ---- names ------------------------------------------------------------------------------------------------------------
+# ---- names -----------------------------------------------------------------------------------------------------------
 
 
 NAMED = {
     "report": ("report", LONG),
-    "report a path": ("report", f"/tmp/{LONG}"),
+    "report a path": ("report", f"/{LONG}"),
     "report with NUL": ("report", "a\0b"),
     "compare": ("compare", LONG, "one"),
     "resume": ("run", "--resume", LONG),
     "resume a path": ("run", "--resume", f"x/{LONG}"),
-    "output": ("report", "one", "--output", f"/tmp/{LONG}"),
-    "site": ("report", "one", "--site", f"/tmp/{LONG}"),
+    "output": ("report", "one", "--output", f"/{LONG}"),
+    "site": ("report", "one", "--site", f"/{LONG}"),
     "frameworks": ("run", "--frameworks", LONG, "--dry-run"),
     "results": ("report", "one", "--results", LONG),
 }
@@ -211,7 +219,7 @@ def test_link_of_a_site_is_only_a_link(tmp_path: Path) -> None:
     assert "<script>alert" not in (tmp_path / "site" / "index.html").read_text(encoding="utf-8")
 
 
-# ---- versions and broken lines ----------------------------------------------------------------------------------------
+# ---- versions and broken lines ---------------------------------------------------------------------------------------
 
 
 VERBS = [("report", "one"), ("compare", "one", "one"), ("run", "--resume", "one"), ("report", "one", "--html")]
@@ -246,7 +254,7 @@ def test_broken_line_is_named_and_the_others_are_read(results: Path, file: str) 
     assert (len(found.trials), len(found.processes), len(found.verdicts)) == (12, 4, 4)
 
 
-# ---- limits of the machine --------------------------------------------------------------------------------------------
+# ---- limits of the machine -------------------------------------------------------------------------------------------
 
 
 ANY = [("list",), ("report",), ("run", "--dry-run"), ("--list-tests",), ("doctor",), ("--version",)]

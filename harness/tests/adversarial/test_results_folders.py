@@ -10,6 +10,7 @@ import pytest
 
 from harness import cli
 from harness.cli.output import put, put_below
+from harness.errors import StoreError
 from harness.experiment.progress import Display, Progress
 from harness.experiment.workflow import opened
 from harness.extras.claims import measure
@@ -87,7 +88,7 @@ def test_trap_in_place_of_a_file_is_refused(written: RunStore, mine: Path, name:
     path.unlink(missing_ok=True)
     TRAPS[trap](path, mine)
     if name.endswith("claims.json") and trap != "dangling link":
-        with pytest.raises(store.StoreError):  # the file is read first, and is none
+        with pytest.raises(StoreError):  # the file is read first, and is none
             WRITES[name](written)
     else:
         with pytest.raises(UnsafePathError, match=path.name.replace(".", r"\.")):
@@ -201,7 +202,7 @@ def test_what_a_killed_write_left_is_replaced(written: RunStore) -> None:
     assert not (written.folder / ".run.json.new").exists()
 
 
-# ---- which run is the latest ------------------------------------------------------------------------------------------
+# ---- which run is the latest -----------------------------------------------------------------------------------------
 
 
 def test_latest_run_is_the_one_that_started_last(tmp_path: Path) -> None:

@@ -67,7 +67,7 @@ def own(tmp_path: Path) -> tuple[Path, RunInfo]:
     return folder, store.info(folder)
 
 
-# ---- runs of others ---------------------------------------------------------------------------------------------------
+# ---- runs of others --------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -140,7 +140,7 @@ def test_silence_at_a_terminal_means_no(
     assert ("unknown name 'absent'" in sys.stderr.getvalue()) == executed
 
 
-# ---- runs of one's own ------------------------------------------------------------------------------------------------
+# ---- runs of one's own -----------------------------------------------------------------------------------------------
 
 
 def test_own_run_is_told_from_a_received_one(tmp_path: Path) -> None:
@@ -148,6 +148,11 @@ def test_own_run_is_told_from_a_received_one(tmp_path: Path) -> None:
     assert origin.is_own(folder, info)
     moved = folder.rename(folder.with_name("moved"))
     assert origin.is_own(moved, store.info(moved))
+
+
+def steps(*each: Callable[[Path], object]) -> Callable[[Path], object]:
+    """Do one after the other."""
+    return lambda path: [step(path) for step in each]
 
 
 FORGERIES: dict[str, Callable[[RunInfo], RunInfo]] = {
@@ -174,9 +179,9 @@ MARKS: dict[str, Callable[[Path], object]] = {
     "not ASCII": lambda mark: mark.write_text('{"seal": "\u00e9", "places": []}'),
     "other places": lambda mark: mark.write_text(json.dumps({**json.loads(mark.read_text()), "places": ["/evil"]})),
     "deep": lambda mark: mark.write_text("[" * 100_000),
-    "pipe": lambda mark: (mark.unlink(), os.mkfifo(mark)),
+    "pipe": steps(Path.unlink, os.mkfifo),
     "link": lambda mark: mark.symlink_to(mark.rename(mark.with_name("real"))),
-    "endless": lambda mark: (mark.unlink(), mark.symlink_to("/dev/zero")),
+    "endless": steps(Path.unlink, lambda mark: mark.symlink_to("/dev/zero")),
 }
 
 
@@ -196,7 +201,7 @@ KEYS: dict[str, Callable[[Path], object]] = {
     "folder of others": lambda key: key.parent.chmod(0o755),
     "hard link": lambda key: key.with_name("two").hardlink_to(key),
     "link": lambda key: key.symlink_to(key.rename(key.with_name("real"))),
-    "pipe": lambda key: (key.unlink(), os.mkfifo(key, 0o600)),
+    "pipe": steps(Path.unlink, lambda key: os.mkfifo(key, 0o600)),
 }
 
 

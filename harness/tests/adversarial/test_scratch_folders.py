@@ -70,16 +70,23 @@ def bind(path: Path) -> None:
         os.chdir(before)
 
 
+def steps(*each: Callable[[Path], object]) -> Callable[[Path], object]:
+    """Do one after the other."""
+    return lambda path: [step(path) for step in each]
+
+
 TRAPS: dict[str, Callable[[Path], object]] = {
     "pipe": os.mkfifo,
     "socket": bind,
     "folder": lambda path: path.mkdir(),
     "link": lambda path: path.symlink_to("/etc/hostname"),
-    "link to a pipe": lambda path: (os.mkfifo(path.with_name("pipe")), path.symlink_to("pipe")),
+    "link to a pipe": steps(lambda path: os.mkfifo(path.with_name("pipe")), lambda path: path.symlink_to("pipe")),
     "endless": lambda path: path.symlink_to("/dev/zero"),
     "link to itself": lambda path: path.symlink_to(path),
-    "hard link": lambda path: (path.with_name("two").write_text(GONE), path.hardlink_to(path.with_name("two"))),
-    "huge": lambda path: (path.touch(), os.truncate(path, 1 << 40)),
+    "hard link": steps(
+        lambda path: path.with_name("two").write_text(GONE), lambda path: path.hardlink_to(path.with_name("two"))
+    ),
+    "huge": steps(Path.touch, lambda path: os.truncate(path, 1 << 40)),
     "binary": lambda path: path.write_bytes(bytes(range(256))),
 }
 
@@ -103,7 +110,12 @@ def test_what_is_no_folder_is_passed_over(temporary: Path, kind: str) -> None:
     path, elsewhere = temporary / f"{ownership.PREFIX}x", temporary / "elsewhere"
     elsewhere.mkdir()
     (elsewhere / "kept").touch()
-    {"file": path.touch, "link": lambda: path.symlink_to(elsewhere), "pipe": lambda: os.mkfifo(path)}[kind]()
+    make: dict[str, Callable[[], object]] = {
+        "file": path.touch,
+        "link": lambda: path.symlink_to(elsewhere),
+        "pipe": lambda: os.mkfifo(path),
+    }
+    make[kind]()
     assert list(leftovers.folders()) == []
     assert (elsewhere / "kept").exists()
 
