@@ -14,6 +14,7 @@ from rich.text import Text
 from harness import extras
 from harness.cli.consent import settled
 from harness.cli.flags import RunFlags, Texts, names, results_folder, runs
+from harness.cli.output import tell_problems
 from harness.cli.run import measured, settings
 from harness.cli.verbs import Asked
 from harness.errors import Exit, UsageError
@@ -107,7 +108,9 @@ def command(
         return beside_round(Path(run[0]), store.find(results, run[1]), as_json=flags.json)
     else:
         a, b = (store.read(store.find(results, name)) for name in run)
-    return _show(compare(a, b, fail_over / 100), as_json=flags.json, every=every)
+    unread = tell_problems(dict.fromkeys((*a.problems, *b.problems)))
+    code = _show(compare(a, b, fail_over / 100), as_json=flags.json, every=every)
+    return Exit.CANNOT_TELL if unread and code == Exit.OK else code  # what was not read may say something else
 
 
 def _of_commits(chosen: Settings, revision: str) -> tuple[RunRecords, RunRecords]:
@@ -177,6 +180,7 @@ def _show(comparison: Comparison, *, as_json: bool, every: bool) -> int:
 def beside_round(round_: Path, run: Path, *, as_json: bool) -> int:
     """A run beside a round of TechEmpower's; it decides nothing, so the exit code is 0 where they share something."""
     published, records = read_round(round_), store.read(run)
+    tell_problems(records.problems)
     info = records.info
     held = hold(published, rank(info, records.trials, records.processes, records.verdicts))
     if not held.rows:

@@ -103,10 +103,18 @@ def frameworks_folders(names: Sequence[str]) -> tuple[Path, ...]:
         return ()
     folders = []
     for folder in (Path(name).resolve() for name in names):
-        if not folder.is_dir():
+        if not _is_folder(folder):
             raise UsageError(f"--frameworks: {folder} is not a folder")
         folders.append(folder)
     return tuple(dict.fromkeys(folders)) or (FRAMEWORKS,)
+
+
+def _is_folder(path: Path) -> bool:
+    """Return whether there is such a folder; a name that no file system takes is none."""
+    try:
+        return path.is_dir()
+    except (OSError, ValueError):
+        return False
 
 
 def results_folder(text: str | None) -> Path:

@@ -14,7 +14,7 @@ from cyclopts.validators import Number
 from harness import extras
 from harness.cli import flags
 from harness.cli.flags import Texts, frameworks_folders, results_folder
-from harness.cli.output import put, put_below
+from harness.cli.output import put, put_below, tell_problems
 from harness.cli.verbs import Names
 from harness.errors import Exit, UsageError
 from harness.host import interruption
@@ -133,9 +133,7 @@ def report(
         EXPORTERS[format](Report(records=records, ranking=ranking, every_load=levels), out)
         if output and isinstance(out, io.StringIO):
             put(output, out.getvalue())
-    for problem in records.problems:
-        print(f"tfb: {printable(problem)}", file=sys.stderr)
-    return Exit.FAILED if records.problems else Exit.OK
+    return Exit.FAILED if tell_problems(records.problems) else Exit.OK
 
 
 def dashboard(

@@ -3,12 +3,13 @@
 import contextlib
 import io
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 from harness.console import InertStream
 from harness.errors import EnvironmentLacksError
+from harness.plain_text import printable
 from harness.records import safe_write
 
 if TYPE_CHECKING:
@@ -90,6 +91,14 @@ def put_below(folder: Path, name: str, text: str) -> Path:
     except OSError as error:
         raise _lacking(str(target), error) from error
     return target
+
+
+def tell_problems(problems: Iterable[str]) -> bool:
+    """Name on stderr what of a run's files could not be read; return whether there is anything."""
+    found = list(problems)
+    for problem in found:
+        print(f"tfb: {printable(problem)}", file=sys.stderr)
+    return bool(found)
 
 
 def _lacking(place: str, error: OSError) -> EnvironmentLacksError:

@@ -25,6 +25,7 @@ BROKEN = (StoreError, OSError, ValueError, ArithmeticError, LookupError, Recursi
 KEPT = 256  # documents: the latest tables of 500 implementations are half a megabyte each
 KEPT_BYTES = 64 << 20  # of all of them
 AT_ONCE = 2  # documents that are being made: each may read half a gigabyte of records
+SMALL_AT_ONCE = 4  # of those that are made for each request: each may read one large file
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,16 +45,17 @@ class Api:
         self._kept: dict[str, Made] = {}
         self._making = WeakValueDictionary[str, threading.Lock]()  # all who ask for a document wait for one making
         self._at_once = threading.BoundedSemaphore(AT_ONCE)
+        self._small_at_once = threading.BoundedSemaphore(SMALL_AT_ONCE)
         self._keeping = threading.Lock()
         self._leads: dict[str, str] = {}  # of the runs whose document was made
 
     def routes(self) -> list[Route]:
         """All routes below /api."""
         return [
-            _route("/api/runs", lambda _: self.listed()),
-            _route("/api/claims", lambda _: self.claims()),
-            _route("/api/runs/{run}/log", lambda request: self._open(request).log(_query(request, "path"))),
-            _route("/api/runs/{run}/live", lambda request: self._open(request).live()),
+            self._small_route("/api/runs", lambda _: self.listed()),
+            self._small_route("/api/claims", lambda _: self.claims()),
+            self._small_route("/api/runs/{run}/log", lambda request: self._open(request).log(_query(request, "path"))),
+            self._small_route("/api/runs/{run}/live", lambda request: self._open(request).live()),
             self._kept_route("", lambda _: (), self.document),
             self._kept_route("/tests/{test_type}", _of_path, lambda run, kind: run.test(kind)),
             self._kept_route("/latency/{test_type}", _of_path, lambda run, kind: run.latency(kind)),
@@ -148,6 +150,15 @@ class Api:
             return self._made((path, name, *own), (name,), lambda run: make(run, *own))
 
         return _route(f"/api/runs/{{run}}{path}", made)
+
+    def _small_route(self, path: str, make: Callable[[Request], BaseModel]) -> Route:
+        """Return a route of documents that are made for each request, a few at once."""
+
+        def made(request: Request) -> BaseModel:
+            with self._small_at_once:
+                return make(request)
+
+        return _route(path, made)
 
     def _open(self, request: Request) -> Run:
         return Run(self.runs.folder(request.path_params["run"]))

@@ -128,6 +128,8 @@ def _private(place: Path, *, make: bool) -> Iterator[int | None]:
         return
     try:
         fcntl.flock(folder, fcntl.LOCK_EX)  # of two first runs both have the same key
+        if make and os.fstat(folder).st_uid == os.geteuid():
+            os.fchmod(folder, 0o700)
         yield folder if _is_private(os.fstat(folder)) else None
     finally:
         os.close(folder)

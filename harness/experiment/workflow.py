@@ -119,7 +119,8 @@ def benchmark(settings: Settings, progress: Progress, needs: Dependencies | None
         measuring = left_share(plan, done) * expected.seconds
         later = measuring + sum(chore.seconds for chore in chores if not chore.in_runtime)
         progress.expected_seconds = progress.elapsed + later
-        for problem in filter(None, (*plan.problems, expected.shortage)):
+        unread = before.problems if before else ()
+        for problem in filter(None, (*plan.problems, expected.shortage, *unread)):
             progress.problem(problem)
         progress.announce(opening(settings, plan, runtime, later, needs.clock.time()))
         progress.announce(first_use.builds_announced(first_use.build_seconds(plan, folder.folder.parent)))

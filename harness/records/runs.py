@@ -12,14 +12,14 @@ from harness.records.reader import RUN_BYTES
 
 START_BYTES = 1 << 16  # of run.json, in which the start is looked for before the whole file is read
 START = re.compile(rb'"started_at"\s*:\s*([-+.0-9eE]{1,40})')  # a quote within a text has a backslash before it
-DIGITS = re.compile(r"(\d+)")
+NAME = re.compile(r"(\d{8}-\d{6})-(\d{1,9})")  # of a run that started in the same second as another one
 SHOWN = 120  # characters of a name in a message
 
 
 def runs(results: Path) -> tuple[Path, ...]:
     """Return the folders of all runs, the one that started first at the beginning.
 
-    Runs with the same start follow by name, where numbers count as numbers: ``-2`` comes before ``-10``.
+    Runs with the same start follow by name, where the number behind it counts as a number: ``-2`` before ``-10``.
     """
     return tuple(sorted((path.parent for path in results.glob("*/run.json")), key=_order))
 
@@ -54,9 +54,9 @@ def _holds_run(folder: Path) -> bool:
         return False
 
 
-def _order(folder: Path) -> tuple[float, list[str | int]]:
-    parts: list[str | int] = [int(part) if place % 2 else part for place, part in enumerate(DIGITS.split(folder.name))]
-    return started_at(folder), parts
+def _order(folder: Path) -> tuple[float, str, int]:
+    found = NAME.fullmatch(folder.name)
+    return started_at(folder), *((found[1], int(found[2])) if found else (folder.name, 0))
 
 
 def started_at(folder: Path) -> float:

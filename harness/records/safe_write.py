@@ -131,16 +131,6 @@ def sync_folder(path: Path) -> None:
             os.close(descriptor)
 
 
-def names(path: Path) -> tuple[str, ...]:
-    """Return the names in a folder that no link leads to. Raises as ``folder``."""
-    with folder(path) as parent:
-        descriptor = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=parent)
-        try:
-            return tuple(os.listdir(descriptor))  # noqa: PTH208 - pathlib takes no descriptor
-        finally:
-            os.close(descriptor)
-
-
 def _steps(path: Path) -> Iterable[tuple[Path, str]]:
     """Return each folder of an absolute path after the root, with its parent."""
     return ((Path(*path.parts[:place]), name) for place, name in enumerate(path.parts) if place)

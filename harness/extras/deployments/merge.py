@@ -41,7 +41,7 @@ def merged(runs: Mapping[str, Path], results: Path) -> Path:
     number = {**(rules if isinstance(rules, dict) else {}), "minimum": most, "maximum": most, "looks": ()}
     info = first.model_copy(
         update={
-            "run_id": f"{time.strftime('%Y%m%d-%H%M%S')}-merged",
+            "run_id": f"{time.strftime('%Y%m%d-%H%M%S', time.gmtime())}-merged",
             "name": f"{len(found)} deployments",
             "status": "incomplete" if "incomplete" in (each.status for each in infos) else "complete",
             "started_at": min(records.info.started_at for records in found.values()),

@@ -6,6 +6,7 @@
 import re
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
+from hashlib import sha256
 from html import escape
 from pathlib import Path
 from urllib.parse import quote
@@ -23,6 +24,7 @@ from harness.units import format_micros, format_rate
 
 FILE = "site.json"
 MOST_BYTES = 64 << 20  # a round of some hundred implementations takes a few
+NAME_CHARACTERS = 200  # of a file's name, of the most that file systems take, 255
 POLICY = "default-src 'none'; style-src 'self'; img-src data:; base-uri 'none'; form-action 'none'"
 HEADERS = ("Round", "Ranks by requests/s", "by CPU", "Requests/s", "95 %", "× reference", "CPU µs/req", "Machine")
 
@@ -68,7 +70,7 @@ def publish(runs: Sequence[Path], output: Path, *, name: str, published_at: floa
         raise StoreError("two of these runs have one id, and a page is called by its run's")
     new = Round(name=name, slug=slug, published_at=published_at, runs=tuple(map(_published, known)))
     site = Site(rounds=(*site.rounds, new))
-    files = {f"rounds/{slug}/{run.info.run_id}.html": saved.page(web, saved.collect(run)) for run in known}
+    files = {_of_run(new, run.info.run_id): saved.page(web, saved.collect(run)) for run in known}
     style = next((web / "assets").glob("*.css"))
     place = output.resolve()  # a link to the site is the user's own; links in it are not followed
     try:
@@ -153,7 +155,7 @@ def _lists(site: Site, style: str) -> Iterable[tuple[str, str]]:
         day = datetime.fromtimestamp(one.published_at, UTC).strftime("%Y-%m-%d")
         rounds += f'<h2>{escape(one.name)}</h2><p class="quiet">{day}</p><ul class="runs">'
         for run in one.runs:
-            link = f'<a href="rounds/{one.slug}/{run.run_id}.html">{escape(run.title)}</a>'
+            link = f'<a href="{quote(_of_run(one, run.run_id))}">{escape(run.title)}</a>'
             rounds += (
                 f'<li class="run"><div></div><div><h2>{link}</h2><p class="run-lead">{escape(run.lead)}</p></div></li>'
             )
@@ -168,8 +170,16 @@ def _lists(site: Site, style: str) -> Iterable[tuple[str, str]]:
 
 
 def _address(name: str) -> str:
-    """The file of an implementation's page, whatever characters its name has."""
-    return f"{quote(name, safe='')}.html"
+    """Return the file of a page about something of this name, whatever characters it has and however long it is."""
+    found = quote(name, safe="")
+    if len(found) > NAME_CHARACTERS:
+        found = f"{found[:NAME_CHARACTERS]}-{sha256(name.encode()).hexdigest()[:16]}"
+    return f"{found}.html"
+
+
+def _of_run(one: Round, run_id: str) -> str:
+    """Return the path of a run's page in the site; a round's address is made again, its file may be anybody's."""
+    return f"rounds/{_slug(one.slug)}/{_address(run_id)}"
 
 
 def _history(site: Site, name: str) -> str:
@@ -179,7 +189,7 @@ def _history(site: Site, name: str) -> str:
     for one, run, kind, implementation, found in every:
         if implementation != name:
             continue
-        link = f'<a href="../rounds/{one.slug}/{run.run_id}.html">{escape(one.name)}</a>'
+        link = f'<a href="../{quote(_of_run(one, run.run_id))}">{escape(one.name)}</a>'
         told = "".join(f"<td>{escape(cell)}</td>" for cell in (*found, run.machine))
         tables[kind] = tables.get(kind, "") + f'<tr><th scope="row">{link}</th>{told}</tr>'
     head = "".join(f'<th scope="col">{header}</th>' for header in HEADERS)

@@ -1,0 +1,230 @@
+"""The sender of a results folder: links, pipes and devices in it lead no write to the user's other files."""
+
+import logging
+import os
+import stat
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from harness import cli
+from harness.cli.output import put, put_below
+from harness.errors import StoreError
+from harness.experiment.progress import Display, Progress
+from harness.experiment.workflow import opened
+from harness.extras.claims import measure
+from harness.extras.site import publish
+from harness.host import process
+from harness.host.clock import SYSTEM_CLOCK
+from harness.records import safe_write, store
+from harness.records.models import Machine, NoiseFloor
+from harness.records.safe_write import UnsafePathError
+from harness.records.store import RunStore
+from harness.tests.doubles import records
+from harness.tests.doubles.fakes_run import FakeRun
+from harness.tests.doubles.fakes_world import Behaviour
+
+FLOOR = NoiseFloor(implementation="a", profile="p", measured_at=1.0, pairs=5, throughput=0.1, cpu_per_request=0.2)
+SECRET = "the user's own"
+
+
+@pytest.fixture
+def mine(tmp_path: Path) -> Path:
+    """A file of the user that nothing may change."""
+    path = tmp_path / "mine"
+    path.write_text(SECRET, encoding="utf-8")
+    return path
+
+
+@pytest.fixture
+def written(tmp_path: Path) -> RunStore:
+    return records.write(tmp_path / "results")
+
+
+def machine() -> Machine:
+    return records.info().machine
+
+
+def lock(run: RunStore) -> None:
+    with run.locked():
+        pass
+
+
+WRITES: dict[str, Callable[[RunStore], object]] = {
+    "run.json": lambda run: run.write_info(records.info()),
+    ".run.json.new": lambda run: run.write_info(records.info()),
+    "progress.json": lambda run: run.write_text("progress.json", "{}", durable=False),
+    ".ranking.json.new": lambda run: run.write_text("ranking.json", "{}"),
+    "trials.jsonl": lambda run: run.add_trial(records.trials()[0]),
+    "processes.jsonl": lambda run: run.add_process(records.process("fast", 9)),
+    "verdicts.jsonl": lambda run: run.add_verdict(records.verdict("fast", "json")),
+    "trials.unfinished.jsonl": lambda run: store.set_aside(run.folder, lambda _: True),
+    ".trials.jsonl.new": lambda run: store.set_aside(run.folder, lambda _: True),
+    ".lock": lock,
+    "logs/fast/build.log": lambda run: process.run(["true"], seconds=9, log=run.log("fast", "build")),
+    "logs/server.log": lambda run: safe_write.append(run.folder / "logs" / "server.log").close(),
+    "report.html": lambda run: put_below(run.folder, "report.html", "page"),
+    "../claims.json": lambda run: measure.keep(run.folder.parent, ()),
+    "../.calibration/host-2cpu-p.json": lambda run: store.keep_noise_floor(
+        run.folder.parent, machine().model_copy(update={"hostname": "host", "cpus_usable": (0, 1)}), FLOOR
+    ),
+}
+TRAPS: dict[str, Callable[[Path, Path], object]] = {
+    "link": lambda trap, mine: trap.symlink_to(mine),
+    "hard link": lambda trap, mine: trap.hardlink_to(mine),
+    "dangling link": lambda trap, mine: trap.symlink_to(mine.with_name("new")),
+    "pipe": lambda trap, _: os.mkfifo(trap),
+    "folder": lambda trap, _: trap.mkdir(),
+}
+
+
+@pytest.mark.timeout(30)
+@pytest.mark.parametrize("trap", TRAPS)
+@pytest.mark.parametrize("name", WRITES)
+def test_trap_in_place_of_a_file_is_refused(written: RunStore, mine: Path, name: str, trap: str) -> None:
+    path = Path(os.path.normpath(written.folder / name))
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.unlink(missing_ok=True)
+    TRAPS[trap](path, mine)
+    if name.endswith("claims.json") and trap != "dangling link":
+        with pytest.raises(StoreError):  # the file is read first, and is none
+            WRITES[name](written)
+    else:
+        with pytest.raises(UnsafePathError, match=path.name.replace(".", r"\.")):
+            WRITES[name](written)
+    assert mine.read_text(encoding="utf-8") == SECRET
+    assert not mine.with_name("new").exists()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="giving files away needs root")
+def test_file_of_another_user_is_refused(written: RunStore) -> None:
+    os.chown(written.folder / "trials.jsonl", 65534, 65534)
+    with pytest.raises(UnsafePathError, match="belongs to another user"):
+        written.add_trial(records.trials()[0])
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="making devices needs root")
+def test_device_in_place_of_a_file_is_refused(written: RunStore) -> None:
+    (written.folder / "trials.jsonl").unlink()
+    try:
+        os.mknod(written.folder / "trials.jsonl", stat.S_IFCHR | 0o666, os.makedev(1, 3))
+    except OSError:
+        pytest.skip("this container may make no devices")
+    with pytest.raises(UnsafePathError, match="is a device"):
+        written.add_trial(records.trials()[0])
+
+
+@pytest.mark.parametrize("name", ["logs", "logs/fast", ""])
+def test_link_in_place_of_a_folder_is_refused(written: RunStore, tmp_path: Path, name: str) -> None:
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    place = written.folder / name
+    if place.exists():
+        place.rename(tmp_path / "moved")
+    place.symlink_to(elsewhere)
+    with pytest.raises(UnsafePathError, match="is a symbolic link"):
+        RunStore(written.folder, started_at=0.0).log("fast", "build")
+    assert list(elsewhere.iterdir()) == []
+
+
+def test_harness_log_is_no_way_out_when_resuming(tmp_path: Path, mine: Path) -> None:
+    fake = FakeRun(tmp_path, {"one": Behaviour()})
+    fake.run()
+    (folder,) = store.runs(tmp_path / "results")
+    info = store.info(folder).model_copy(update={"status": "interrupted"})
+    RunStore(folder, started_at=0.0).write_info(info)
+    (folder / "logs" / "harness.log").unlink()
+    (folder / "logs" / "harness.log").symlink_to(mine)
+    fake.resume = "latest"
+    with (
+        pytest.raises(UnsafePathError, match=r"harness\.log: is a symbolic link"),
+        opened(fake.settings(), Progress(Display(quiet=True)), SYSTEM_CLOCK),
+    ):
+        logging.getLogger("tfb").info("written")
+    assert mine.read_text(encoding="utf-8") == SECRET
+
+
+def test_link_among_the_runs_is_not_written_through(tmp_path: Path) -> None:
+    elsewhere = records.write(tmp_path / "elsewhere").folder
+    (tmp_path / "results").mkdir()
+    (tmp_path / "results" / "run").symlink_to(elsewhere)
+    with pytest.raises(UnsafePathError):
+        RunStore(store.find(tmp_path / "results", "run"), started_at=0.0)
+
+
+def test_links_that_the_user_named_are_followed(tmp_path: Path, written: RunStore) -> None:
+    (tmp_path / "link").symlink_to(written.folder.parent)
+    RunStore.new(tmp_path / "link", started_at=0.0)
+    RunStore(store.find(Path("none"), f"{tmp_path}/link/{written.run_id}"), started_at=0.0)
+    (tmp_path / "page").symlink_to(tmp_path / "real.html")
+    put(tmp_path / "page", "text")
+    assert (tmp_path / "real.html").read_text() == "text"
+
+
+def test_links_within_a_site_are_not_followed(tmp_path: Path, written: RunStore, mine: Path) -> None:
+    site = tmp_path / "site"
+    publish([written.folder], site, name="one", published_at=1e9)
+    (site / "index.html").unlink()
+    (site / "index.html").symlink_to(mine)
+    with pytest.raises(UnsafePathError, match=r"index\.html: is a symbolic link"):
+        publish([written.folder], site, name="two", published_at=1e9)
+    assert mine.read_text(encoding="utf-8") == SECRET
+
+
+def test_saved_page_does_not_wait_for_a_pipe(written: RunStore, capsys: pytest.CaptureFixture[str]) -> None:
+    os.mkfifo(written.folder / "report.html")
+    assert cli.main(["report", written.run_id, "--html", "--results", str(written.folder.parent)]) == 1
+    assert "report.html: is a named pipe" in capsys.readouterr().err
+
+
+def test_replaced_file_and_its_name_are_on_the_disk(written: RunStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    synced: list[str] = []
+    real = os.fsync
+
+    def fsync(descriptor: int) -> None:
+        synced.append("folder" if stat.S_ISDIR(os.fstat(descriptor).st_mode) else "file")
+        real(descriptor)
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    written.write_text("ranking.json", "{}")
+    assert synced == ["file", "folder"]
+    synced.clear()
+    store.set_aside(written.folder, lambda process: process == ("slow", 1))
+    assert synced[:2] == ["file", "file"]
+    assert "folder" in synced
+
+
+def test_what_a_killed_write_left_is_replaced(written: RunStore) -> None:
+    (written.folder / ".run.json.new").write_text("half", encoding="utf-8")
+    written.write_info(records.info())
+    assert store.info(written.folder).name == "invented"
+    assert not (written.folder / ".run.json.new").exists()
+
+
+# ---- which run is the latest -----------------------------------------------------------------------------------------
+
+
+def test_latest_run_is_the_one_that_started_last(tmp_path: Path) -> None:
+    """The clock was set back an hour at the end of summer time, and names are anybody's."""
+    for name, started in (("20261025-025900", 100.0), ("20261025-020100", 200.0), ("zzz", 50.0)):
+        info = records.info(name).model_copy(update={"started_at": started})
+        records.stored(tmp_path / name, info, ())
+    assert [path.name for path in store.runs(tmp_path)] == ["zzz", "20261025-025900", "20261025-020100"]
+    assert store.find(tmp_path, None).name == "20261025-020100"
+
+
+def test_runs_of_one_second_follow_by_number(tmp_path: Path) -> None:
+    made = [RunStore.new(tmp_path, started_at=1e9) for _ in range(11)]
+    for run in made:
+        run.write_info(records.info(run.run_id).model_copy(update={"started_at": 1e9}))
+    assert [path.name for path in store.runs(tmp_path)] == [run.run_id for run in made]
+    assert made[0].run_id == "20010909-014640"  # UTC, wherever this runs
+
+
+@pytest.mark.parametrize("text", ["", "{", '{"started_at": 1e999}', '{"started_at": "x"}', "[" * 100_000])
+def test_start_that_cannot_be_read_is_the_time_of_the_file(tmp_path: Path, text: str) -> None:
+    records.write(tmp_path, "whole")
+    (tmp_path / "broken").mkdir()
+    (tmp_path / "broken" / "run.json").write_text(text, encoding="utf-8")
+    assert [path.name for path in store.runs(tmp_path)] == ["whole", "broken"]

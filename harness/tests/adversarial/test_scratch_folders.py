@@ -1,0 +1,246 @@
+"""Another local user: what lies in /tmp under tfb's names stops no command, and nothing of others is removed."""
+
+import os
+import shutil
+import socket
+import stat
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+from harness.cli.consent import all_leftovers
+from harness.host import leftovers, ownership
+from harness.records.remove_tree import remove_tree
+
+pytestmark = pytest.mark.timeout(300)
+ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="giving files away needs root")
+GONE = "999999999.1.1.earlier"  # the mark of a process of an earlier boot
+SHM = Path("/dev/shm")  # noqa: S108 - removing 50,000 folders takes minutes on a disk
+
+
+@pytest.fixture
+def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder for temporary files of the test's own."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    return tmp_path
+
+
+@pytest.fixture
+def quick() -> Iterator[Path]:
+    """A folder in memory where there is one."""
+    place = SHM if os.access(SHM, os.W_OK) else None
+    folder = Path(tempfile.mkdtemp(prefix="tfb-test-", dir=place))
+    yield folder
+    if folder.exists():
+        remove_tree(folder)
+
+
+def scratch(below: Path, mark: str | None = GONE, name: str = "x") -> Path:
+    folder = below / f"{ownership.PREFIX}{name}"
+    folder.mkdir()
+    if mark is not None:
+        (folder / ownership.FILE).write_text(mark)
+    os.utime(folder, (time.time() - 600,) * 2)
+    return folder
+
+
+def nested(folder: Path, depth: int) -> None:
+    """Folders in folders, deeper than a path can be long."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    for _ in range(depth):
+        os.mkdir("nested", dir_fd=descriptor)
+        below = os.open("nested", os.O_RDONLY, dir_fd=descriptor)
+        os.close(descriptor)
+        descriptor = below
+    os.close(os.open("file", os.O_CREAT | os.O_WRONLY, dir_fd=descriptor))
+    os.close(descriptor)
+
+
+def bind(path: Path) -> None:
+    before = Path.cwd()
+    os.chdir(path.parent)  # the path of a socket has 107 bytes at most
+    try:
+        with socket.socket(socket.AF_UNIX) as made:
+            made.bind(path.name)
+    finally:
+        os.chdir(before)
+
+
+def steps(*each: Callable[[Path], object]) -> Callable[[Path], object]:
+    """Do one after the other."""
+    return lambda path: [step(path) for step in each]
+
+
+TRAPS: dict[str, Callable[[Path], object]] = {
+    "pipe": os.mkfifo,
+    "socket": bind,
+    "folder": lambda path: path.mkdir(),
+    "link": lambda path: path.symlink_to("/etc/hostname"),
+    "link to a pipe": steps(lambda path: os.mkfifo(path.with_name("pipe")), lambda path: path.symlink_to("pipe")),
+    "endless": lambda path: path.symlink_to("/dev/zero"),
+    "link to itself": lambda path: path.symlink_to(path),
+    "hard link": steps(
+        lambda path: path.with_name("two").write_text(GONE), lambda path: path.hardlink_to(path.with_name("two"))
+    ),
+    "huge": steps(Path.touch, lambda path: os.truncate(path, 1 << 40)),
+    "binary": lambda path: path.write_bytes(bytes(range(256))),
+}
+
+
+@pytest.mark.parametrize("trap", TRAPS)
+def test_trap_in_place_of_the_mark_stops_nobody(temporary: Path, trap: str) -> None:
+    folder = scratch(temporary, None)
+    TRAPS[trap](folder / ownership.FILE)
+    os.utime(folder, (time.time() - 600,) * 2)
+    began = time.monotonic()
+    found = list(leftovers.folders())
+    assert leftovers.remove(found) == ()
+    assert time.monotonic() - began < 30
+    if trap not in ("huge", "binary"):  # those are marks, of nobody who can be known
+        assert not folder.exists()
+    assert Path("/etc/hostname").exists()
+
+
+@pytest.mark.parametrize("kind", ["file", "link", "pipe"])
+def test_what_is_no_folder_is_passed_over(temporary: Path, kind: str) -> None:
+    path, elsewhere = temporary / f"{ownership.PREFIX}x", temporary / "elsewhere"
+    elsewhere.mkdir()
+    (elsewhere / "kept").touch()
+    make: dict[str, Callable[[], object]] = {
+        "file": path.touch,
+        "link": lambda: path.symlink_to(elsewhere),
+        "pipe": lambda: os.mkfifo(path),
+    }
+    make[kind]()
+    assert list(leftovers.folders()) == []
+    assert (elsewhere / "kept").exists()
+
+
+@pytest.mark.parametrize("depth", [1_200, 50_000])
+def test_deep_folders_are_removed(quick: Path, monkeypatch: pytest.MonkeyPatch, depth: int) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(quick))
+    folder = scratch(quick)
+    nested(folder, depth)
+    assert leftovers.remove(list(leftovers.folders())) == ()
+    assert not folder.exists()
+
+
+def test_own_scratch_folder_is_removed_however_deep(quick: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(quick))
+    with ownership.scratch("test") as folder:
+        assert folder.stat().st_mode & 0o777 == 0o700
+        nested(folder, 1_200)
+    assert list(quick.iterdir()) == []
+
+
+def test_removal_follows_no_link_and_restores_rights(tmp_path: Path) -> None:
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    (elsewhere / "kept").touch()
+    tree = tmp_path / "tree"
+    (tree / "closed" / "inner").mkdir(parents=True)
+    (tree / "closed" / "inner" / "file").touch()
+    (tree / "link").symlink_to(elsewhere)
+    os.mkfifo(tree / "pipe")
+    (tree / "closed" / "inner").chmod(0o500)
+    (tree / "closed").chmod(0)
+    remove_tree(tree)
+    assert not tree.exists()
+    assert (elsewhere / "kept").exists()
+
+
+def test_folder_that_took_the_place_of_a_leftover_stays(temporary: Path) -> None:
+    folder = scratch(temporary)
+    (found,) = leftovers.folders()
+    folder.rename(temporary / "moved")
+    folder.mkdir()
+    (folder / "kept").touch()
+    assert "no longer the folder" in leftovers.remove([found])[0]
+    assert (folder / "kept").exists()
+
+
+def test_link_that_took_the_place_of_a_leftover_is_not_followed(temporary: Path) -> None:
+    folder = scratch(temporary)
+    (found,) = leftovers.folders()
+    elsewhere = folder.rename(temporary / "elsewhere")
+    folder.symlink_to(elsewhere)
+    assert leftovers.remove([found]) != ()
+    assert (elsewhere / ownership.FILE).exists()
+
+
+def test_folder_moved_out_while_it_is_removed_ends_the_removal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """``..`` of a folder that was moved leads elsewhere."""
+    tree, elsewhere = tmp_path / "tree", tmp_path / "elsewhere"
+    (tree / "inner" / "deep").mkdir(parents=True)
+    (elsewhere / "deep").mkdir(parents=True)
+    (elsewhere / "kept").touch()
+    real = os.rmdir
+
+    def rmdir(path: str, *, dir_fd: int | None = None) -> None:
+        real(path, dir_fd=dir_fd)
+        if path == "deep":
+            (tree / "inner").rename(elsewhere / "inner")
+
+    monkeypatch.setattr(os, "rmdir", rmdir)
+    with pytest.raises(OSError, match="was moved"):
+        remove_tree(tree)
+    assert (elsewhere / "kept").exists()
+
+
+@ROOT
+def test_mounted_file_system_is_not_emptied(tmp_path: Path) -> None:
+    tree, outside = tmp_path / "tree", tmp_path / "outside"
+    (tree / "mount").mkdir(parents=True)
+    outside.mkdir()
+    (outside / "kept").touch()
+    mount = shutil.which("mount")
+    if not mount or psutil.Popen([mount, "--bind", str(outside), str(tree / "mount")]).wait() != 0:
+        pytest.skip("this container may mount nothing")
+    try:
+        with pytest.raises(OSError, match="mounted file system"):
+            remove_tree(tree)
+        assert (outside / "kept").exists()
+    finally:
+        psutil.Popen(["umount", str(tree / "mount")]).wait()
+
+
+@ROOT
+@pytest.mark.parametrize("mark", [GONE, None])
+def test_root_leaves_the_folders_of_others(temporary: Path, mark: str | None) -> None:
+    folder = scratch(temporary, mark)
+    for path in (folder, *folder.iterdir()):
+        os.chown(path, 65534, 65534)
+    assert list(leftovers.folders()) == []
+
+
+@ROOT
+def test_root_removes_what_its_servers_owned(temporary: Path) -> None:
+    """PostgreSQL's folder belongs to PostgreSQL's account; the mark in it is root's."""
+    folder = scratch(temporary)
+    os.chown(folder, 65534, 65534)
+    folder.chmod(0o700)
+    (found,) = leftovers.folders()
+    assert leftovers.remove([found]) == ()
+    assert not folder.exists()
+
+
+def test_device_is_not_opened(temporary: Path) -> None:
+    folder = scratch(temporary, None)
+    try:
+        os.mknod(folder / ownership.FILE, stat.S_IFCHR | 0o600, os.makedev(10, 130))  # a watchdog's
+    except OSError:
+        pytest.skip("this user may make no devices")
+    os.utime(folder, (time.time() - 600,) * 2)
+    assert leftovers.remove(list(leftovers.folders())) == ()
+
+
+def test_thousands_of_foreign_names_do_not_matter(temporary: Path) -> None:
+    for number in range(3000):
+        (temporary / f"{ownership.PREFIX}{number}").symlink_to("/")
+    began = time.monotonic()
+    assert [each for each in all_leftovers() if each.kind == "folder"] == []
+    assert time.monotonic() - began < 30
