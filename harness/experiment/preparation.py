@@ -173,6 +173,7 @@ def describe(
             "allow": dict(settings.allow),
             "reverse_order": settings.reverse_order,
             "container_memory": settings.container_memory,
+            "container_pids": settings.container_pids,
             **({"claims": list(settings.claims)} if settings.claims else {}),
         },
         reference=reference(settings, plan),

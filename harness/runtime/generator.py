@@ -3,7 +3,7 @@
 import os
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import IO
 
@@ -85,9 +85,12 @@ class GeneratorProgram:
 
 
 @contextmanager
-def started(command: Sequence[str], *, waits_for_go: bool = False) -> Iterator[GeneratorProgram]:
-    """Run the command; it is stopped on the way out, however that happens."""
+def started(
+    command: Sequence[str], *, waits_for_go: bool = False, env: Mapping[str, str] | None = None
+) -> Iterator[GeneratorProgram]:
+    """Run the command, in the caller's environment unless ``env`` is given; stop it on the way out."""
     with tempfile.TemporaryFile() as output:
-        child = process.Child(command, stdout=output, stdin=process.PIPE if waits_for_go else process.DEVNULL)
+        stdin = process.PIPE if waits_for_go else process.DEVNULL
+        child = process.Child(command, stdout=output, stdin=stdin, env=env)
         with process.running(child):
             yield GeneratorProgram(command, child, output, child.popen.stdin)

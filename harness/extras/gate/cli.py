@@ -17,6 +17,7 @@ from harness.errors import Exit, TfbError, UsageError
 from harness.experiment.preparation import JIT_PLATFORMS
 from harness.extras.gate import history, sides
 from harness.extras.gate import words as report
+from harness.extras.gate.contained import parse_allow
 from harness.extras.gate.judge import ALL, GateResult, RequestVerdict, Verdict, judge
 from harness.extras.gate.page import page
 from harness.extras.gate.paired import BASE, COPY, HEAD
@@ -37,6 +38,7 @@ LEAST_PROCESSES, USUAL_PROCESSES = 2, 5
 COUNTING = {  # flags of a run that hold here, too
     *("profile", "duration", "time", "processes", "seed", "cpuset_cpus", "yes", "no_install"),
     *("results", "results_name", "results_environment", "quiet", "json"),
+    *("allow", "test_container_memory", "test_container_pids"),
 }
 
 
@@ -67,11 +69,12 @@ def compare(folder: Path, base: str, head: str | None, flags: RunFlags, fail_ove
     for name in (field.name for field in fields(flags) if field.name not in COUNTING):
         if getattr(flags, name) != getattr(usual, name):
             raise UsageError(f"--{name.replace('_', '-')} says nothing of a service's sides: leave it out")
-    flags = replace(flags, profile=flags.profile or PROFILE, runtime="local")
-    chosen = settings(Asked(mode="benchmark", test=(), flags=flags), words)
+    parse_allow(flags.allow)
+    consents, flags = flags.allow, replace(flags, profile=flags.profile or PROFILE, runtime="local", allow=())
+    chosen = replace(settings(Asked(mode="benchmark", test=(), flags=flags), words), container_allow=consents)
     with ownership.scratch("gate") as place:
         place.chmod(0o755)  # servers run as somebody else
-        notes: list[str] = []
+        notes = [f"containers had more rights than usual: --allow {consent}" for consent in consents]
         of_head = sides.side(folder, head, place / "head", notes)
         file = of_head.file  # head's says what is asked of both
         of_base = sides.side(folder, base, place / "base", notes, file)
