@@ -6,7 +6,7 @@ from typing import Any
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
 
-from harness.plain_text import is_printable, printable
+from harness.plain_text import printable
 
 
 class SafeConsole(Console):
@@ -19,7 +19,5 @@ class SafeConsole(Console):
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
         """What rich renders, with the active characters of texts escaped."""
         for segment in super().render(renderable, options):
-            if segment.control or is_printable(segment.text):
-                yield segment
-            else:
-                yield Segment(printable(segment.text), segment.style)
+            shown = segment.text if segment.control else printable(segment.text)
+            yield segment if shown == segment.text else Segment(shown, segment.style)

@@ -36,6 +36,7 @@ from harness.plan.plan import groups
 from harness.records import store
 from harness.records.models import Machine, Outcome, ProcessRecord, RunRecords
 from harness.records.store import RunStore
+from harness.redaction import RedactingFilter
 from harness.report import techempower
 from harness.report.tables import counted
 from harness.runtime import Runtime, SharedDatabase
@@ -218,6 +219,7 @@ def opened(settings: Settings, progress: Progress, clock: Clock) -> Iterator[Run
         # Every command and event of the harness is in logs/harness.log.
         handler = logging.FileHandler(folder.folder / "logs" / "harness.log", encoding="utf-8")
         handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
+        handler.addFilter(RedactingFilter())
         stack.callback(handler.close)
         root = logging.getLogger("tfb")
         root.setLevel(logging.INFO)

@@ -209,16 +209,18 @@ class Project:
         if found := self._containers(service, project):
             docker(*THINGS[0].removal, *found, at=self.at)
 
-    def remove_all(self, project: str | None = None) -> None:
-        """Remove everything that carries the labels of this run and this process; images stay.
+    def remove_now(self, project: str) -> None:
+        """Remove what this run has made in one compose project, as far as it is there by now."""
+        for thing in THINGS:
+            if found := labelled(thing, self.own | {"com.docker.compose.project": project}, self.at):
+                docker(*thing.removal, *found, at=self.at)
 
-        ``project`` limits it to one compose project of the run.
-        """
-        wanted = self.own | ({"com.docker.compose.project": project} if project else {})
+    def remove_all(self) -> None:
+        """Remove everything that carries the labels of this run and this process; images stay."""
         for thing in THINGS:
             # What was being made when a run was interrupted may appear after the first look.
             for _ in range(3):
-                found = labelled(thing, wanted, self.at)
+                found = labelled(thing, self.own, self.at)
                 if found == []:
                     break
                 if found:

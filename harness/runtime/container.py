@@ -16,13 +16,7 @@ from harness.runtime.readiness import crash_reason
 FOLLOWED_BYTES = 2 * process.LOG_BYTES  # which the kernel holds a log to; readings cut it at LOG_BYTES
 LAST_LINES = "200"
 # The kernel ends the first command when the log is full. The second then waits for the container's end.
-FOLLOW = """
-ulimit -f "$1" || exit 125
-shift
-container=$1
-shift
-"$@" logs --follow "$container" || exec "$@" wait "$container" >/dev/null
-"""
+FOLLOW = 'ulimit -f "$1"; id=$2; shift 2; "$@" logs --follow "$id" || exec "$@" wait "$id" >/dev/null'
 SETTLE_SECONDS = 5.0  # what the engine has to notice that a process is gone
 SIGNALLED = 128  # a shell's convention, and the engine's: 128 + signal
 

@@ -151,7 +151,7 @@ class DockerRuntime:
             raise BuildError(f"the image {tag} was built, and the engine does not have it any more\nlog: {log}")
         self._tags.append((unique, identity))
         self._images[tag] = identity
-        images.record(unique, identity)
+        images.record(unique, identity, temporary=True)
         images.record(tag, identity)
 
     def image_id(self, tag: str) -> str:

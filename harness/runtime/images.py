@@ -22,7 +22,7 @@ logger = logging.getLogger("tfb.images")
 
 RECORD = "images.jsonl"  # in the state folder
 MOST_BYTES = 8 << 20  # of the record
-RUN_TAG = ":run-"  # in the tag that an image has while one run uses it
+RUN_TAG = ":run-"  # between an image's name and the token of the run that uses it
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,6 +39,7 @@ class _Entry:
     tag: str
     id: str
     owner: str
+    temporary: bool  # the tag is removed when its owner ends
 
 
 def whole_tag(tag: str) -> str:
@@ -53,14 +54,14 @@ def is_foreign(tag: str) -> bool:
     return image is not None and labels.get(IMAGE_LABEL) != tag
 
 
-def record(tag: str, identity: str) -> None:
-    """Record that this process gave the tag to the image."""
-    entry = _Entry(tag=whole_tag(tag), id=identity, owner=ownership.me())
+def record(tag: str, identity: str, *, temporary: bool = False) -> None:
+    """Record that this process gave the tag to the image, for as long as it runs if the tag is ``temporary``."""
+    entry = _Entry(tag=whole_tag(tag), id=identity, owner=ownership.me(), temporary=temporary)
     try:
         with _record() as file:
             known = _entries(file)
             same = any((each.tag, each.id) == (entry.tag, entry.id) for each in known)
-            if RUN_TAG in entry.tag or not same:
+            if not same:
                 file.seek(0, os.SEEK_END)
                 file.write(json.dumps(vars(entry)) + "\n")
     except OSError as error:
@@ -71,7 +72,7 @@ def own(at: Sequence[str] = ()) -> list[OwnImage]:
     """Return the images that tfb tagged, in the engine that ``at`` names; tags of a living run are left out."""
     found = {}
     for entry in _recorded():
-        if RUN_TAG in entry.tag and ownership.state(entry.owner) == "alive":
+        if entry.temporary and ownership.state(entry.owner) == "alive":
             continue
         image = inspect("image", entry.tag, at)
         if image and image["Id"] == entry.id:
@@ -149,9 +150,9 @@ def _entries(file: IO[str]) -> list[_Entry]:
     for line in file.read(MOST_BYTES).splitlines():
         try:
             known = json.loads(line)
-            entry = _Entry(tag=known["tag"], id=known["id"], owner=known["owner"])
+            texts = {key: str(known[key]) for key in ("tag", "id", "owner")}
         except (ValueError, KeyError, TypeError):
             continue
-        if all(isinstance(each, str) for each in vars(entry).values()) and entry.id.startswith("sha256:"):
-            found.append(entry)
+        if texts["id"].startswith("sha256:") and texts["tag"][:1].isalnum():
+            found.append(_Entry(**texts, temporary=known.get("temporary") is True))
     return found

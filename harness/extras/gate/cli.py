@@ -8,6 +8,7 @@ from dataclasses import dataclass, fields, replace
 from functools import partial
 from pathlib import Path
 
+from harness import redaction
 from harness.cli.consent import settled
 from harness.cli.flags import RunFlags
 from harness.cli.output import put
@@ -162,6 +163,7 @@ def _require_places(outputs: Outputs) -> None:
 
 def show(result: GateResult, outputs: Outputs) -> int:
     """Print the verdict, then put it where it is to be kept: a full disk loses no answer."""
+    result = GateResult.model_validate_json(redaction.redacted_json(result.model_dump_json()))
     as_text = report.markdown if outputs.markdown else report.text
     print(result.model_dump_json() if outputs.json else as_text(result), flush=True)
     if outputs.history:

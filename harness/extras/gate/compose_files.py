@@ -51,6 +51,8 @@ def _require_path(file: Path, key: str, leaf: str, top: Path) -> None:
         raise UsageError(f"{where}: the path depends on a variable, so tfb cannot check it. Write the path itself")
     if any(word in leaf for word in REMOTE):
         raise UsageError(f"{where}: the file is on another machine. Put a copy into the repository")
+    if (named := file.parent / leaf).exists() and not (named.is_file() or named.is_dir()):
+        raise UsageError(f"{where}: not a regular file. Put one in its place")
     if not confined(file.parent / leaf, top):
         raise UsageError(f"{where}: the file lies outside {top}. Put it into the repository, or into service.files")
 
@@ -58,6 +60,8 @@ def _require_path(file: Path, key: str, leaf: str, top: Path) -> None:
 def _read(file: Path) -> list[yaml.Node]:
     """Return the documents of a YAML file as nodes; raise UsageError if it cannot be read."""
     try:
+        if not file.is_file():
+            raise UsageError(f"{file}: there is no such compose file. Correct service.compose in tfb.toml")
         if file.stat().st_size > MOST_BYTES:
             raise UsageError(f"{file}: the file has more than {MOST_BYTES} bytes. Make it shorter")
         # Nodes hold no Python objects: no tag of the file is acted on.

@@ -129,7 +129,7 @@ class _Separator:
 
     def _service(self, name: str, entry: Tree) -> dict[str, Any]:
         own = {key: value for key, value in entry.items() if key in KEPT and value is not None}
-        own["environment"] = _set_only(entry.get("environment"))
+        own["environment"] = set_only(entry.get("environment"))
         checks: Mapping[str, Callable[[str, Any], Any]] = {
             "build": self._build,
             "image": self._image,
@@ -199,7 +199,7 @@ class _Separator:
     def _hooks(self, name: str, value: list[Tree]) -> list[dict[str, Any]]:
         if any(hook.get("privileged") for hook in value):
             self._consented(name, "privileged", "a hook of it has all rights over this machine")
-        return [{**hook, "environment": _set_only(hook.get("environment"))} for hook in value]
+        return [{**hook, "environment": set_only(hook.get("environment"))} for hook in value]
 
     def _networks(self, name: str, value: Mapping[str, Tree | None]) -> Mapping[str, Tree | None]:
         for network, entry in value.items():
@@ -244,7 +244,7 @@ class _Separator:
     def _build(self, name: str, build: Tree) -> dict[str, Any]:
         where = f"services.{name}.build"
         own = {key: value for key, value in build.items() if key in BUILD_KEPT and value}
-        own["args"] = _set_only(build.get("args"))
+        own["args"] = set_only(build.get("args"))
         context = self._inside(f"{where}.context", str(build.get("context") or ""))
         own["context"] = str(context)
         if file := build.get("dockerfile"):
@@ -344,7 +344,7 @@ class _Separator:
                     self._refuse(where, why, "mount the folder above it read-only (:ro), or another folder")
 
 
-def _set_only(variables: object) -> dict[str, Any]:
+def set_only(variables: object) -> dict[str, Any]:
     """Return the variables that have a value: the others would come from the environment of whoever runs tfb."""
     pairs = variables.items() if isinstance(variables, Mapping) else ()
     return {name: value for name, value in pairs if value is not None}

@@ -10,9 +10,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from harness import redaction
 from harness.errors import StartError, UsageError
 from harness.extras.gate.compose_files import confined, require_confined
-from harness.extras.gate.compose_model import CONSENTS, VALUE_PREFIX, Separation, separated
+from harness.extras.gate.compose_model import CONSENTS, VALUE_PREFIX, Separation, separated, set_only
 from harness.host import process
 from harness.plan.service import Service
 from harness.plan.words import suggest
@@ -73,7 +74,7 @@ class Contained:
             self.pinned[name] = str(image["Id"])
             if "build" in entry:
                 self.tags[entry["image"]] = str(image["Id"])
-                images.record(entry["image"], str(image["Id"]))
+                images.record(entry["image"], str(image["Id"]), temporary=True)
         return Build(status="ok", commands=tuple(map(shlex.join, commands)))
 
     def _commands(self) -> list[list[str]]:
@@ -95,14 +96,15 @@ class Contained:
             up = self._compose(model, "up", "--detach", "--no-build", "--pull", "never", self.service)
             done = process.run(up, seconds=UP_SECONDS, env=client_environment())
             if done.status != 0:
-                log.write_text(done.stdout, encoding="utf-8")
-                raise StartError(f"{self.side}: docker compose failed: {done.stdout.strip()[-500:]}\nlog: {log}")
+                said = redaction.redacted(done.stdout)
+                log.write_text(said, encoding="utf-8")
+                raise StartError(f"{self.side}: docker compose failed: {said.strip()[-500:]}\nlog: {log}")
             wanted = {"com.docker.compose.project": self.project, "com.docker.compose.service": self.service}
             if not (found := labelled(THINGS[0], self.session.project.own | wanted)):
                 raise StartError(f"{self.side}: compose made no container for {self.service}")
             yield found[0]
         finally:
-            self.session.project.remove_all(self.project)
+            self.session.project.remove_now(self.project)
 
     def _start_of(self, name: str) -> dict[str, Any]:
         entry = {key: value for key, value in self.model["services"][name].items() if key != "build"}
@@ -133,8 +135,12 @@ def contained(side: str, service: Service, folder: Path, top: Path, session: Ses
     for variable, value in service.env.items():
         if not VARIABLE.fullmatch(variable) or "\0" in value:
             raise UsageError(f"{side}: service.env: {variable!r} and its value cannot be an environment variable")
+    redaction.declare(service.env)
     name = service.service or ONLY
     model = _effective(side, service, folder, top, session)
+    for entry in (model.get("services") or {}).values():
+        variables = set_only(entry.get("environment"))
+        redaction.declare({variable: str(value).replace("$$", "$") for variable, value in variables.items()})
     separation = Separation(
         project=project_of(session, side),
         service=name,

@@ -12,6 +12,7 @@ from itertools import pairwise
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from harness import redaction
 from harness.errors import ServerDiedError, StartError, UsageError
 from harness.extras.gate.contained import Contained, Session, parse_allow
 from harness.extras.gate.contained import contained as in_containers
@@ -66,11 +67,14 @@ class ServiceRuntime(LocalRuntime):
     def build(self, implementation: Implementation, log: Path) -> Build:
         """Build a side by its command, Dockerfile or compose file."""
         service, _ = self.services[implementation.name]
-        if service.start:
-            return super().build(implementation, log)
         if service.url:
             return Build(status="ok")
-        return self.contained[implementation.name].build(log)
+        try:
+            return (
+                super().build(implementation, log) if service.start else self.contained[implementation.name].build(log)
+            )
+        finally:
+            redaction.redact_file(log)
 
     @contextmanager
     def start(
@@ -79,10 +83,14 @@ class ServiceRuntime(LocalRuntime):
         """Start a fresh process or container; of a service that runs already, only wait for its answer."""
         service, _ = self.services[implementation.name]
         log.parent.mkdir(parents=True, exist_ok=True)
+        log.touch(mode=0o600)  # what the service prints is redacted once it has ended
         began = time.monotonic()
         if service.start:
-            with super().start(implementation, database, log, ready_path=ready_path) as local:
-                yield local
+            try:
+                with super().start(implementation, database, log, ready_path=ready_path) as local:
+                    yield local
+            finally:
+                redaction.redact_file(log)
             return
         if service.url:
             where = urlsplit(service.url)
@@ -92,6 +100,7 @@ class ServiceRuntime(LocalRuntime):
             yield server
             return
         with ExitStack() as stack:
+            stack.callback(redaction.redact_file, log)
             identity = stack.enter_context(self.contained[implementation.name].started(log))
             container = Container(implementation.name, identity, log)
             stack.callback(container.close)
@@ -131,6 +140,8 @@ def choose_services(
     Raises EnvironmentLacksError where a container is wanted and no engine answers, and UsageError for what cannot be
     separated.
     """
+    for service, _ in services.values():
+        redaction.declare(service.env)
     own = {name for name, (service, _) in services.items() if not service.start and not service.url}
     if own:
         engine()
