@@ -17,7 +17,7 @@ LEAST = 6  # characters of a value that is replaced wherever it stands
 LEAST_SECRET = 4  # the same where the variable's name says that it is secret
 SECRET_NAME = re.compile(r"SECRET|TOKEN|PASS|PWD|KEY|CRED|AUTH|PRIVATE|SIGN|SALT|DSN", re.IGNORECASE)
 # A word or a short number says nothing, and replacing it would spoil every message that holds it.
-PLAIN = re.compile(r"[A-Za-z]{1,12}|[0-9]{1,6}|[0-9]{1,3}(\.[0-9]{1,3}){3}|/")
+PLAIN = re.compile(r"[A-Z]?[a-z]{1,12}|[A-Z]{1,12}|[0-9]{1,6}|[0-9]{1,3}(\.[0-9]{1,3}){3}|/")
 _values: dict[str, str] = {}  # text -> what stands in its place
 
 
