@@ -11,13 +11,14 @@ from collections.abc import Iterable, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote, urlsplit
 
 LEAST = 6  # characters of a value that is replaced wherever it stands
 LEAST_SECRET = 4  # the same where the variable's name says that it is secret
 SECRET_NAME = re.compile(r"SECRET|TOKEN|PASS|PWD|KEY|CRED|AUTH|PRIVATE|SIGN|SALT|DSN", re.IGNORECASE)
 # A word or a short number says nothing, and replacing it would spoil every message that holds it.
 PLAIN = re.compile(r"[A-Z]?[a-z]{1,12}|[A-Z]{1,12}|[0-9]{1,6}|[0-9]{1,3}(\.[0-9]{1,3}){3}|/")
+PASSWORD = re.compile(r"://[^/@:\s]*:([^/@\s]+)@")  # of an address
+UNRESERVED = re.compile(rb"[\w.~-]", re.ASCII)
 _values: dict[str, str] = {}  # text -> what stands in its place
 
 
@@ -89,18 +90,20 @@ def _parts(value: str) -> Iterable[str]:
     """Yield the value, each of its lines, and the password of an address in it."""
     yield value
     yield from (line.strip() for line in value.splitlines() if "\n" in value)
-    try:
-        if password := urlsplit(value).password:
-            yield password
-    except ValueError:
-        return
+    yield from PASSWORD.findall(value)
 
 
 def _forms(value: str) -> set[str]:
     """Return the forms in which a value is printed: JSON, Python, the shell, URLs, YAML of compose, base64."""
     escaped = {json.dumps(value)[1:-1], json.dumps(value, ensure_ascii=False)[1:-1], repr(value)[1:-1]}
     shell = {value.replace("'", "'\"'\"'"), value.replace("$", "$$")}
-    return {value, *escaped, *shell, quote(value, safe=""), base64.b64encode(value.encode()).decode()}
+    return {value, *escaped, *shell, _quoted(value), base64.b64encode(value.encode()).decode()}
+
+
+def _quoted(value: str) -> str:
+    """Return a value as it stands in a URL."""
+    units = (bytes([each]) for each in value.encode())
+    return "".join(unit.decode() if UNRESERVED.fullmatch(unit) else f"%{unit[0]:02X}" for unit in units)
 
 
 @cache

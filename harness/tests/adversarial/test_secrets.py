@@ -226,7 +226,7 @@ expect = { json = { ok = true } }
 
 @pytest.mark.docker
 @pytest.mark.e2e
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(900)
 def test_a_comparison_records_no_secret_and_keeps_the_user_volume(tmp_path: Path, callers: None) -> None:
     """The service prints all that it knows, and answers with its token."""
     volume, folder = unique("acme-data"), tmp_path / "shop"
@@ -247,7 +247,7 @@ volumes: {{data: {{name: {volume}}}}}
     try:
         side = f"dir:{folder}"
         words = ("--base", side, "--head", side, "--time", "25s", "--yes", "--results", str(tmp_path / "results"))
-        done = tfb("compare", *words, "--html", str(tmp_path / "page.html"), seconds=300, cwd=folder)
+        done = tfb("compare", *words, "--html", str(tmp_path / "page.html"), seconds=600, cwd=folder)
         assert "expected True, got False" in done.stdout + done.stderr
         found = done.stdout + done.stderr + (tmp_path / "page.html").read_text()
         logs = [path for path in (tmp_path / "results").rglob("*") if path.is_file()]
@@ -257,8 +257,8 @@ volumes: {{data: {{name: {volume}}}}}
         assert CALLERS not in found
         assert docker("volume", "inspect", "--format", "{{.Name}}", volume) == volume
         run = next((tmp_path / "results").glob("2*")).name
-        for words in (("ps", "--all"), ("network", "ls"), ("volume", "ls")):
-            assert docker(*words, "--quiet", "--filter", f"label=org.tfb.run={run}", "--filter", "name=tfb-") == ""
+        for listing in ("ps --all", "network ls", "volume ls"):
+            assert docker(*listing.split(), "--quiet", "--filter", f"label=org.tfb.run={run}", "--filter", "name=tfb-") == ""
     finally:
         docker("volume", "rm", "--force", volume, check=False)
 

@@ -34,7 +34,7 @@ case "$*" in
   logs*) exec tail --pid=$last -f /dev/null ;;
   *inspect*--format*) [ -d /proc/$last ] && echo "then $last" ;;
   *inspect*) echo '[{{"Id": "1", "State": {{"Running": false, "OOMKilled": false, "ExitCode": 137, "Error": ""}},
-                    "HostConfig": {{"Memory": 0}}}}]' ;;
+                    "HostConfig": {{"Memory": 0}}, "Config": {{"Labels": {{"org.tfb.image": "tfb/meter"}}}}}}]' ;;
   *link.py*) while [ "$1" != /link.py ]; do shift; done; shift; exec {sys.executable} {TOOLSET}/meter/link.py "$@" ;;
   *tfb/meter*) [ -e "$PLACE/mute" ] && exec sleep 60
     PYTHONPATH={REPOSITORY} exec {sys.executable} -S {TOOLSET}/meter/meter.py $before $last ;;
