@@ -1,7 +1,7 @@
-"""Knows which images tfb itself has built and tagged, and removes exactly those tags.
+"""Records the images that tfb builds and tags, and removes exactly those tags.
 
-A label does not tell: an image made FROM one of tfb's inherits it. Each tag is therefore recorded with the id of the
-image that it was given to, in the state folder.
+A label is no proof, because images built FROM an image of tfb inherit it. The state folder therefore has a record of
+each tag with the id of its image.
 """
 
 import fcntl
@@ -27,7 +27,7 @@ RUN_TAG = ":run-"  # between an image's name and the token of the run that uses 
 
 @dataclass(frozen=True, kw_only=True)
 class OwnImage:
-    """An image that tfb tagged: its tag, or its id where a later build took the tag."""
+    """An image that tfb tagged, with its tag, or with its id if the tag has moved."""
 
     name: str
     shown: str
@@ -48,14 +48,14 @@ def whole_tag(tag: str) -> str:
 
 
 def is_foreign(tag: str) -> bool:
-    """Return whether an image has this tag that tfb did not build under it: a build would take the tag away."""
+    """Return whether the tag names an image that tfb did not build; a build must not move such a tag."""
     image = inspect("image", tag)
     labels = ((image or {}).get("Config") or {}).get("Labels") or {}
     return image is not None and labels.get(IMAGE_LABEL) != tag
 
 
 def record(tag: str, identity: str, *, temporary: bool = False) -> None:
-    """Record that this process gave the tag to the image, for as long as it runs if the tag is ``temporary``."""
+    """Record that this process tagged the image; a ``temporary`` tag is removed when the process ends."""
     entry = _Entry(tag=whole_tag(tag), id=identity, owner=ownership.me(), temporary=temporary)
     try:
         with _record() as file:
@@ -69,7 +69,7 @@ def record(tag: str, identity: str, *, temporary: bool = False) -> None:
 
 
 def own(at: Sequence[str] = ()) -> list[OwnImage]:
-    """Return the images that tfb tagged, in the engine that ``at`` names; tags of a living run are left out."""
+    """Return the images that tfb tagged in an engine, without temporary tags of running processes."""
     found = {}
     for entry in _recorded():
         if entry.temporary and ownership.state(entry.owner) == "alive":
@@ -87,9 +87,9 @@ def _own(name: str, shown: str, image: dict[str, Any]) -> OwnImage:
 
 
 def remove(names: Sequence[str], at: Sequence[str] = ()) -> list[tuple[str, str]]:
-    """Remove tags, and the image of each where that was its last one; return the tags that stay, with the reason.
+    """Remove tags, and images without other tags; return the tags that remain, with the reason.
 
-    The removal is never forced: other tags of the image stay, and so does an image that a container uses.
+    Removal is never forced, so other tags and images in use remain.
     """
     kept = []
     for name in names:
@@ -100,13 +100,13 @@ def remove(names: Sequence[str], at: Sequence[str] = ()) -> list[tuple[str, str]
 
 
 def remove_tag(tag: str, identity: str) -> list[tuple[str, str]]:
-    """Remove a tag if it still names the image; return it with the reason if it stays."""
+    """Remove a tag if it still names the image; return the tag with the reason if it remains."""
     image = inspect("image", tag)
     return remove([tag]) if image and image["Id"] == identity else []
 
 
 def forget_removed() -> None:
-    """Drop the entries of the record whose image is gone from this machine's engine."""
+    """Drop the entries of images that this machine's engine no longer has."""
     try:
         with _record() as file:
             kept = [entry for entry in _entries(file) if inspect("image", entry.id)]

@@ -1,4 +1,4 @@
-"""Bounds of every container: memory, processes and the log that the engine keeps."""
+"""Limits of containers: memory, processes and log size."""
 
 import re
 from collections.abc import Mapping
@@ -18,13 +18,13 @@ LOG_FLAGS = ("--log-driver", "json-file", "--log-opt", "max-size=20m", "--log-op
 
 
 def half_of_memory() -> int:
-    """Return half of this machine's memory in bytes: a container that needs more fails, and the machine does not."""
+    """Return half of this machine's memory in bytes, so that a container cannot exhaust the machine."""
     return psutil.virtual_memory().total // 2
 
 
 @dataclass(frozen=True, kw_only=True)
 class Limits:
-    """Bounds of one container."""
+    """Limits of a container."""
 
     memory_bytes: int = field(default_factory=half_of_memory)
     pids: int = PIDS
@@ -37,7 +37,7 @@ class Limits:
 
 
 def of_server(memory: str | None, pids: int | None) -> Limits:
-    """Return the bounds that the flags ask for; raise UsageError if the memory is not a size."""
+    """Return the limits that the flags set; raise UsageError if the memory is not a size."""
     usual = Limits()
     number = usual.memory_bytes
     if memory:

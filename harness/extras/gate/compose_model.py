@@ -1,7 +1,7 @@
 """Separates the compose project of one side from this machine and from the other sides.
 
 The input is the effective model that ``docker compose config`` prints, with every include, merge and variable resolved.
-Keys on the lists below are kept, dropped or rewritten; every other key is refused.
+Listed keys are copied, dropped or rewritten. Every other key is refused.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -27,7 +27,7 @@ KEPT = frozenset(
         "tty", "ulimits", "user", "working_dir",
     }
 )
-# These keys name a container to other programs of the machine, or tfb sets them itself.
+# Other programs of the machine read some of these keys; tfb sets the rest itself.
 DROPPED = frozenset(
     {
         "annotations", "container_name", "deploy", "develop", "env_file", "label_file",
@@ -60,20 +60,21 @@ CONSENTS = frozenset(
     {*RIGHTS, *NAMESPACES, "security_opt", "volumes", "build.network", *(f"build.{key}" for key in BUILD_RIGHTS)}
 )
 TOP_LEVEL = frozenset({"name", "networks", "secrets", "configs", "services", "version", "volumes"})
-VALUE_PREFIX = "TFB_VALUE_"  # of variables that hold secrets: such a name means nothing to a program
+VALUE_PREFIX = "TFB_VALUE_"  # for names of variables with secrets, so that no program gives the name a meaning
 MOST_CONTAINERS = 8  # of one service
+MOST_REFUSALS = 20  # that a message lists
 
 
 @dataclass(frozen=True, kw_only=True)
 class Separation:
-    """What the model of one side is given."""
+    """Settings for separating the model of one side."""
 
     project: str
     service: str  # the service whose CPU counts
     top: Path  # the folder that holds the side's copy of the repository
     labels: Mapping[str, str]
     limits: Limits  # of each container
-    env: Mapping[str, str] = field(default_factory=dict)  # what ``secrets.NAME.environment`` may name
+    env: Mapping[str, str] = field(default_factory=dict)  # for ``secrets.NAME.environment``
     allowed: Mapping[str, frozenset[str]] = field(default_factory=dict)  # service ("" for all) -> consents
 
 
@@ -86,7 +87,7 @@ def separated(model: Tree, separation: Separation) -> dict[str, Any]:
 
 
 class _Separator:
-    """One pass over a model, which collects what has to be refused."""
+    """A pass over a model that collects refused keys."""
 
     def __init__(self, separation: Separation) -> None:
         self.given = separation
@@ -111,11 +112,13 @@ class _Separator:
         }
         self._require_fixed_binds()
         if self.refused:
-            raise UsageError("the compose file cannot be used for a comparison:\n" + "\n".join(self.refused))
+            more = len(self.refused) - MOST_REFUSALS
+            lines = [*self.refused[:MOST_REFUSALS], *([f"- and {more} more"] if more > 0 else [])]
+            raise UsageError("the compose file cannot be used for a comparison:\n" + "\n".join(lines))
         return whole
 
     def _refuse(self, key: str, why: str, what: str) -> None:
-        self.refused.append(f"- {key}: {why}; {what}")
+        self.refused.append(f"- {key[:200]}: {why[:500]}; {what[:300]}")
 
     def _consented(self, service: str, key: str, why: str) -> bool:
         """Return whether ``--allow`` names the key; refuse the key otherwise."""
@@ -155,7 +158,7 @@ class _Separator:
         return own | self._limits(name, entry)
 
     def _limits(self, name: str, entry: Tree) -> dict[str, Any]:
-        """Return the bounds of one container: the file's own where they are lower than tfb's."""
+        """Return the limits of a container: the lower ones of the file's and tfb's."""
         deploy = entry.get("deploy") or {}
         resources = deploy.get("resources") or {}
         limits = resources.get("limits") or {}
@@ -177,11 +180,11 @@ class _Separator:
         if value.startswith("service:") or value in OWN_NAMESPACES:
             return {key: value}
         if key == "network_mode" and value in ("bridge", "default"):
-            return {}  # a network of the side's own does the same
-        if value == "host" and self._consented(name, key, "it shares this machine's own namespace"):
+            return {}  # the side's network does the same
+        if value == "host" and self._consented(name, key, "it shares a namespace of this machine"):
             return {key: value}
         if value != "host":
-            why = f"{value!r} is no part of this compose file"
+            why = f"{value!r} is not in this compose file"
             self._refuse(f"services.{name}.{key}", why, "share with a service of the file (service:NAME), or remove it")
         return {}
 
@@ -198,7 +201,7 @@ class _Separator:
 
     def _hooks(self, name: str, value: list[Tree]) -> list[dict[str, Any]]:
         if any(hook.get("privileged") for hook in value):
-            self._consented(name, "privileged", "a hook of it has all rights over this machine")
+            self._consented(name, "privileged", "a hook has all rights over this machine")
         return [{**hook, "environment": set_only(hook.get("environment"))} for hook in value]
 
     def _networks(self, name: str, value: Mapping[str, Tree | None]) -> Mapping[str, Tree | None]:
@@ -229,10 +232,10 @@ class _Separator:
         if (mount.get("bind") or {}).get("propagation", "rprivate") not in ("private", "rprivate"):
             self._refuse(where, f"{source} would pass mounts on to this machine", "remove bind.propagation")
         if confined(source, self.given.top):
-            source = source.resolve()  # no link of the folder decides later what is mounted
+            source = source.resolve()  # so that later links in the folder do not change the mount
             self.binds.append((where, source, not read_only))
         elif not read_only:
-            why = f"{source} lies outside the side's copy of the repository, and the sides would share what they write"
+            why = f"{source} lies outside the side's copy of the repository, so the sides would share written data"
             self._refuse(where, why, "use a volume of the file, or a folder of the repository")
         else:
             self._consented(name, "volumes", f"{source} is a file or folder of this machine")
@@ -274,7 +277,7 @@ class _Separator:
             self._refuse(where, f"{path} lies outside the side's copy of the repository", "put it into the repository")
         return Path(path).resolve()
 
-    # ---- what services share -----------------------------------------------------------------------------------------
+    # ---- shared by services -------------------------------------------------------------------------------------------
 
     @staticmethod
     def _used(model: Tree, kind: str) -> Iterator[tuple[str, Any]]:
@@ -289,21 +292,21 @@ class _Separator:
 
     def _refuse_external(self, where: str, entry: Tree) -> None:
         if entry.get("external"):
-            why = f"{entry.get('name')!r} belongs to others, and the sides would share it"
-            self._refuse(f"{where}.external", why, "remove the key: each side then has its own")
+            why = f"{entry.get('name')!r} exists outside this compose file, so the sides would share it"
+            self._refuse(f"{where}.external", why, "remove the key, and tfb makes a separate resource for each side")
 
     def _network(self, name: str, entry: Tree) -> dict[str, Any]:
         where = f"networks.{name}"
         self._refuse_external(where, entry)
         if entry.get("driver") not in (None, "bridge", "default"):
             why = f"a network of the driver {entry['driver']!r} is shared with this machine"
-            self._refuse(f"{where}.driver", why, "remove the key: each side has a bridge of its own")
+            self._refuse(f"{where}.driver", why, "remove the key, and tfb makes a bridge for each side")
         options = entry.get("driver_opts") or {}
         if not set(options) <= NETWORK_DRIVER_OPTIONS:
             why = f"{', '.join(sorted(set(options) - NETWORK_DRIVER_OPTIONS))} may name a network of this machine"
             self._refuse(f"{where}.driver_opts", why, "remove it")
         kept = {"internal": True} if entry.get("internal") else {}
-        # A fixed subnet is left out: three sides cannot have the same. Fixed addresses of services are refused.
+        # Drop a fixed subnet: three sides cannot use the same. Fixed addresses of services are refused.
         own = {"name": f"{self.given.project}_{name}", "driver": "bridge", "labels": dict(self.given.labels)}
         return {**own, **kept, **({"driver_opts": options} if options else {})}
 
@@ -311,7 +314,7 @@ class _Separator:
         where = f"volumes.{name}"
         self._refuse_external(where, entry)
         if entry.get("driver") not in (None, "local", "default"):
-            self._refuse(f"{where}.driver", f"{entry['driver']!r} may keep data elsewhere", "remove it")
+            self._refuse(f"{where}.driver", f"{entry['driver']!r} may store data outside this machine", "remove it")
         options = entry.get("driver_opts") or {}
         if options and options.get("type") != "tmpfs":
             self._refuse(f"{where}.driver_opts", "it mounts data that the sides would share", "remove it")
@@ -323,10 +326,10 @@ class _Separator:
         self._refuse_external(where, entry)
         for key in ("driver", "template_driver"):
             if entry.get(key):
-                self._refuse(f"{where}.{key}", "the value comes from elsewhere", "use a file of the repository")
+                self._refuse(f"{where}.{key}", "the value comes from another program", "use a file of the repository")
         if variable := entry.get("environment"):
             if variable not in self.given.env:
-                why = f"{variable} would come from the environment of whoever runs tfb"
+                why = f"{variable} would come from the caller's environment"
                 self._refuse(f"{where}.environment", why, f"set {variable} in env of tfb.toml's [service]")
             return {"environment": f"{VALUE_PREFIX}{variable}"}
         if file := entry.get("file"):
@@ -345,7 +348,7 @@ class _Separator:
 
 
 def set_only(variables: object) -> dict[str, Any]:
-    """Return the variables that have a value: the others would come from the environment of whoever runs tfb."""
+    """Return the variables with a value; Docker Compose would take the others from the caller's environment."""
     pairs = variables.items() if isinstance(variables, Mapping) else ()
     return {name: value for name, value in pairs if value is not None}
 

@@ -1,4 +1,4 @@
-"""Builds and starts one side of a comparison in containers, by Docker Compose, apart from the other sides."""
+"""Builds and starts the sides of a comparison in containers, with Docker Compose."""
 
 import json
 import os
@@ -23,7 +23,7 @@ from harness.runtime.compose import THINGS, UP_SECONDS, Project, client_environm
 from harness.runtime.limits import Limits
 from harness.runtime.local import BUILD_SECONDS
 
-ONLY = "service"  # name of the one service of a side that is an image or a Dockerfile
+ONLY = "service"  # name of the service if a side is an image or a Dockerfile
 VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 Allowed = Mapping[str, frozenset[str]]
 # Docker Compose would otherwise fetch what a file includes from other machines.
@@ -32,10 +32,10 @@ NO_REMOTES = {"COMPOSE_EXPERIMENTAL_GIT_REMOTE": "false", "COMPOSE_EXPERIMENTAL_
 
 @dataclass(frozen=True, kw_only=True)
 class Session:
-    """What all sides of one comparison have in common."""
+    """Settings that all sides of a comparison share."""
 
     project: Project
-    scratch: Path  # open to this user alone: it holds values of ``env``
+    scratch: Path  # mode 0700, because files in it contain values of ``env``
     limits: Limits
     cpus: Sequence[int] | None  # of the server
     allowed: Allowed
@@ -43,7 +43,7 @@ class Session:
 
 @dataclass(frozen=True, kw_only=True)
 class Contained:
-    """One side: its model, which names no file, port or resource that another side uses."""
+    """A side whose model names no file, port or resource of another side."""
 
     side: str
     service: str  # the service of the model whose CPU counts
@@ -59,7 +59,7 @@ class Contained:
         return project_of(self.session, self.side)
 
     def build(self, log: Path) -> Build:
-        """Build or pull the images of all services, and keep their ids: a tag may be given to another image later."""
+        """Build or pull the images of all services and record their ids, because tags can move later."""
         log.parent.mkdir(parents=True, exist_ok=True)
         commands = self._commands()
         for command in commands:
@@ -90,7 +90,7 @@ class Contained:
 
     @contextmanager
     def started(self, log: Path) -> Iterator[str]:
-        """Start the service with what it depends on; yield the id of its container, and remove all on the way out."""
+        """Start the service and its dependencies, yield the id of its container, and remove everything at the end."""
         model = {**self.model, "services": {name: self._start_of(name) for name in self.model["services"]}}
         try:
             up = self._compose(model, "up", "--detach", "--no-build", "--pull", "never", self.service)
@@ -111,7 +111,7 @@ class Contained:
         return {**entry, "image": self.pinned.get(name, entry["image"])}
 
     def _compose(self, model: Mapping[str, Any], *words: str) -> list[str]:
-        """Write the model into a file of this user's own, and return a command on it."""
+        """Write the model into a private file, and return a compose command that uses it."""
         file, variables = (self.session.scratch / f"{self.side}.{ending}" for ending in ("json", "env"))
         write_private(file, json.dumps(model))
         write_private(variables, env_file(self.env))
@@ -128,9 +128,9 @@ class Contained:
 
 
 def contained(side: str, service: Service, folder: Path, top: Path, session: Session) -> Contained:
-    """Return a side that runs in containers; raise UsageError that names every key that cannot be separated.
+    """Return a side that runs in containers; raise UsageError if a key of its file cannot be separated.
 
-    ``top`` is the folder of the side's copy of the repository, ``folder`` the part of it that holds tfb.toml.
+    ``top`` is the side's copy of the repository; ``folder`` is the folder in it with tfb.toml.
     """
     for variable, value in service.env.items():
         if not VARIABLE.fullmatch(variable) or "\0" in value:
@@ -154,6 +154,10 @@ def contained(side: str, service: Service, folder: Path, top: Path, session: Ses
         own = separated(model, separation)
     except UsageError as error:
         raise UsageError(f"{side}: {folder / (service.compose or 'tfb.toml')}: {error}") from error
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise UsageError(
+            f"{side}: docker compose prints a model of {service.compose} that tfb does not know"
+        ) from error
     for number, entry in enumerate(own["services"].values()):
         if "build" in entry:
             entry["image"] = f"{project_of(session, side)}:{number}"
@@ -168,7 +172,7 @@ def project_of(session: Session, side: str) -> str:
 
 
 def _effective(side: str, service: Service, folder: Path, top: Path, session: Session) -> dict[str, Any]:
-    """Return the model as Docker Compose understands it, or that of the one service that tfb.toml describes."""
+    """Return the model that Docker Compose prints, or a model with the single service of tfb.toml."""
     if service.compose:
         return _of_compose(side, service, folder, top, session)
     variables = {"HOST": "0.0.0.0", "PORT": str(service.port), **service.env}  # noqa: S104 - inside the container
@@ -206,7 +210,7 @@ def _of_compose(side: str, service: Service, folder: Path, top: Path, session: S
 
 
 def _of_secrets(model: Mapping[str, Any], env: Mapping[str, str]) -> dict[str, str]:
-    """Return the variables that secrets and configs of a model take their values from."""
+    """Return the variables that secrets and configs of a model refer to."""
     entries = [entry for kind in ("secrets", "configs") for entry in (model.get(kind) or {}).values()]
     names = {str(entry["environment"]) for entry in entries if entry.get("environment")}
     return {f"{VALUE_PREFIX}{name}": env[name] for name in names & set(env)}
@@ -227,7 +231,7 @@ def parse_allow(given: Sequence[str]) -> Allowed:
 
 
 def write_private(file: Path, text: str) -> None:
-    """Write a file that this user alone may read, in place of an earlier one."""
+    """Write a file with mode 0600, replacing an earlier file."""
     file.unlink(missing_ok=True)
     number = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
     with os.fdopen(number, "w", encoding="utf-8") as output:

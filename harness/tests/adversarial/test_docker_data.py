@@ -117,7 +117,7 @@ def built(tmp_path: Path) -> Iterator[tuple[DockerRuntime, str, str]]:
     assert build.status == "ok", build.reason
     yield runtime, image_tag(made), str(build.image_digest)
     runtime.close()
-    docker("image", "rm", image_tag(made), check=False)
+    docker("image", "rm", image_tag(made), str(build.image_digest), check=False)
 
 
 def test_clean_removes_its_own_tag_and_no_other_of_the_image(built: tuple[DockerRuntime, str, str]) -> None:

@@ -258,7 +258,10 @@ volumes: {{data: {{name: {volume}}}}}
         assert docker("volume", "inspect", "--format", "{{.Name}}", volume) == volume
         run = next((tmp_path / "results").glob("2*")).name
         for listing in ("ps --all", "network ls", "volume ls"):
-            assert docker(*listing.split(), "--quiet", "--filter", f"label=org.tfb.run={run}", "--filter", "name=tfb-") == ""
+            assert (
+                docker(*listing.split(), "--quiet", "--filter", f"label=org.tfb.run={run}", "--filter", "name=tfb-")
+                == ""
+            )
     finally:
         docker("volume", "rm", "--force", volume, check=False)
 
