@@ -19,7 +19,7 @@ from harness.host.metering import Reading
 from harness.host.sockets import Sockets
 from harness.runtime.compose import label_flags, ownership_labels
 from harness.runtime.container import SETTLE_SECONDS, Container, ended, follow
-from harness.runtime.limits import LOG_FLAGS
+from harness.runtime.limits import Limits
 
 OPEN_SECONDS, READ_SECONDS = 30.0, 5.0  # a machine that has not answered by then is lost
 METER_IMAGE = "tfb/meter"
@@ -48,7 +48,7 @@ class RemoteContainer(Container):
         pid = self._state().split()[-1]
         log.parent.mkdir(parents=True, exist_ok=True)
         self._follower = follow(machine.command(), container, log)
-        run = ("run", "--interactive", "--rm", "--pull", "never", *NAMESPACES, *LOG_FLAGS)
+        run = ("run", "--interactive", "--rm", "--pull", "never", *NAMESPACES, *Limits().flags)
         labels = label_flags(ownership_labels(run_id))
         command = machine.command(*run, *labels, METER_IMAGE, pid, str(port))
         self._reader = process.Child(command, stdin=process.PIPE, stdout=process.PIPE, stderr=process.DEVNULL)

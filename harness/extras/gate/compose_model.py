@@ -277,7 +277,7 @@ class _Separator:
             self._refuse(where, f"{path} lies outside the side's copy of the repository", "put it into the repository")
         return Path(path).resolve()
 
-    # ---- shared by services -------------------------------------------------------------------------------------------
+    # ---- shared by services -----------------------------------------------------------------------------------------
 
     @staticmethod
     def _used(model: Tree, kind: str) -> Iterator[tuple[str, Any]]:
