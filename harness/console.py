@@ -10,7 +10,7 @@ from typing import Any, TextIO
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
 
-from harness.plain_text import inert_line, is_printable, printable
+from harness.plain_text import inert_line, printable
 
 _UNFINISHED = re.compile(
     r"(?<!\S)(:)\Z|(#)\Z"
@@ -92,15 +92,13 @@ class SafeConsole(Console):
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
         """Render as rich does, with the active characters of texts escaped."""
         for segment in super().render(renderable, options):
-            if segment.control or is_printable(segment.text):
-                yield segment
-            else:
-                yield Segment(printable(segment.text), segment.style)
+            shown = segment.text if segment.control else printable(segment.text)
+            yield segment if shown == segment.text else Segment(shown, segment.style)
 
 
 class PlainFormatter(logging.Formatter):
-    """Formats records of a log so that a terminal shows them as they stand."""
+    """Formats records of a log so that a terminal shows them as they stand, without declared secrets."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """Return the record's text, escaped."""
+        """Return the record's text, escaped and redacted."""
         return printable(super().format(record))

@@ -6,6 +6,8 @@ r"""Makes text inert that a server, a file or a tool wrote: one function for eac
 
 import re
 
+from harness.redaction import redacted
+
 # Control characters but newline and tab; characters that turn the direction of writing; line separators; invisible
 # tags and annotations; halves of characters.
 _ACTIVE = re.compile(
@@ -23,8 +25,8 @@ _NOTHING = "&#8203;"  # a space without width: no name, number or address goes o
 
 
 def printable(text: str) -> str:
-    r"""Return the text with every active character as an escape (``\x1b``): it moves no cursor and sets no colour."""
-    return _ACTIVE.sub(lambda match: match[0].encode("unicode_escape").decode("ascii"), text)
+    r"""Return the text without declared secrets, and with each active character as its escape (``\x1b``)."""
+    return _ACTIVE.sub(lambda match: match[0].encode("unicode_escape").decode("ascii"), redacted(text))
 
 
 def is_printable(text: str) -> bool:
@@ -58,7 +60,7 @@ def markdown(text: str) -> str:
 
 def json_text(document: str) -> str:
     r"""Return a JSON document without active characters and commands of CI systems: they become ``\u`` escapes."""
-    document = _ACTIVE.sub(lambda match: _utf16(match[0]), document)
+    document = _ACTIVE.sub(lambda match: _utf16(match[0]), redacted(document))
     return _HOLDS_COMMAND.sub(r"\\u0023", document)
 
 

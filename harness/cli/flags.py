@@ -178,7 +178,10 @@ class Flags(Machines):
         None
     )
     test_container_memory: Annotated[
-        str | None, _flag(WHERE, "memory limit of the server's container: 2g, 512m", "SIZE")
+        str | None, _flag(WHERE, "memory limit of the server's container: 2g; default: half of this machine's", "SIZE")
+    ] = None
+    test_container_pids: Annotated[
+        int | None, _number(WHERE, "process limit of the server's container; default: 4096", 16, 4_000_000, "N")
     ] = None
     server_port: Annotated[int | None, _number(WHERE, "fixed port; default: a free one", 1, 65535, "PORT")] = None
     allow: Annotated[Texts, _flag(WHERE, "of its container: io_uring, privileged", "NAME=WHAT")] = ()

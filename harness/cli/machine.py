@@ -21,7 +21,7 @@ from harness.plan.config import Consent
 from harness.plan.discovery import scan
 from harness.records.models import Machine
 from harness.report import terminal
-from harness.runtime import compose
+from harness.runtime import compose, images
 from harness.units import format_bytes
 
 MANY = 6  # implementations that want a tool: more are counted
@@ -111,8 +111,8 @@ def clean(
 ) -> int:
     """Remove what killed runs have left (processes, scratch folders, containers, networks), and images of runs.
 
-    Images without this project's label, the base image and the build cache stay. With --server-host and its like: what
-    runs have left on those machines, whether they were lost in a run or not. Exit code 1 when something had to stay.
+    Images that tfb did not tag, the base image and the build cache stay. With --server-host and its like, this removes
+    what ended runs have left on those machines. The exit code is 1 when something had to stay.
     """
     if (hosts := hosts_of(machines)).elsewhere:
         status: int = extras.part("machines").clean(hosts, dry_run=dry_run)
@@ -124,19 +124,20 @@ def clean(
 
 
 def _remove_images(*, dry_run: bool) -> bool:
-    """Name the images of runs, and remove them; whether one stays that should not."""
+    """Print the images that tfb tagged and remove them; return whether one stays that should not."""
     try:
         compose.engine()
     except EnvironmentLacksError:
         print("images were not looked at: no container engine answers; ./tfb doctor says why")
         return False
-    found = compose.images()
+    found = images.own()
     for image in found:
-        print(f"{format_bytes(image['Size']):>9}  {compose.image_name(image)}")
+        print(f"{format_bytes(image.bytes):>9}  {image.shown}")
     if dry_run or not found:
         print(f"{len(found)} images; layers that they share are counted with each")
         return False
-    kept = compose.remove_images([name for image in found for name in image["RepoTags"] or [image["Id"]]])
+    kept = images.remove([image.name for image in found])
+    images.forget_removed()
     for name, reason in kept:
         print(f"stays: {name}: {reason}")
     print(f"removed {len(found) - len(kept)} of {len(found)} images")

@@ -221,6 +221,7 @@ def settings(asked: Asked, command: Sequence[str]) -> Settings:
         network_mode=flags.network_mode,
         cpuset_cpus=flags.cpuset_cpus,
         container_memory=flags.test_container_memory,
+        container_pids=flags.test_container_pids,
         server_port=flags.server_port,
         allow=parse_allow(flags.allow),
         force_rm=flags.force_rm,

@@ -224,6 +224,8 @@ def describe(
             "allow": dict(settings.allow),
             "reverse_order": settings.reverse_order,
             "container_memory": settings.container_memory,
+            "container_pids": settings.container_pids,
+            **({"container_allow": list(settings.container_allow)} if settings.container_allow else {}),
             **({"claims": list(settings.claims)} if settings.claims else {}),
         },
         reference=reference(settings, plan),

@@ -50,6 +50,8 @@ class Settings:
     network_mode: Literal["host", "bridge"] | None = None
     cpuset_cpus: str | None = None
     container_memory: str | None = None
+    container_pids: int | None = None  # most processes and threads in the server's container
+    container_allow: tuple[str, ...] = ()  # SERVICE=KEY,… of a compose file, in a comparison of a service
     server_port: int | None = None
     allow: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # name -> privileges of its container
     force_rm: bool = False

@@ -13,6 +13,8 @@ from typing import Annotated, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from harness.redaction import redacted_json
+
 SCHEMA_VERSION = 3
 
 
@@ -22,8 +24,8 @@ class Record(BaseModel):
     model_config = ConfigDict(frozen=True, extra="ignore", defer_build=True, validate_by_name=True)  # built when used
 
     def recorded(self, indent: int | None = None) -> str:
-        """As it stands in files, and in what commands print for programs: figures called with their units."""
-        return self.model_dump_json(indent=indent, by_alias=True)
+        """Return the JSON that stands in files and that commands print, without declared secrets."""
+        return redacted_json(self.model_dump_json(indent=indent, by_alias=True))
 
 
 class Outcome(StrEnum):

@@ -2,7 +2,6 @@
 
 import atexit
 import logging
-import re
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -12,7 +11,7 @@ from harness.host import accounts, leftovers, machine, provision
 from harness.plan.config import Settings, divided_cpus
 from harness.plan.discovery import Implementation
 from harness.plan.hosts import LOOPBACK, Postgres
-from harness.runtime import Runtime, compose, techempower
+from harness.runtime import Runtime, compose, limits, techempower
 from harness.runtime.compose import Project
 from harness.runtime.docker import DockerRuntime
 from harness.runtime.local import LocalRuntime
@@ -46,6 +45,7 @@ def local(settings: Settings, implementations: Sequence[Implementation], logs: P
     for flag, value in (
         ("--network-mode", settings.network_mode),
         ("--test-container-memory", settings.container_memory),
+        ("--test-container-pids", settings.container_pids),
         ("--allow", settings.allow),
     ):
         if value:
@@ -70,9 +70,7 @@ def containers(
     settings: Settings, implementations: Sequence[Implementation], logs: Path, run_id: str, *, prepare: bool = True
 ) -> DockerRuntime:
     """The Docker runtime, with the images of database and wrk built unless ``prepare`` is off."""
-    memory = settings.container_memory or "0"
-    if not re.fullmatch(r"\d+([bkmg]b?)?", memory, re.IGNORECASE):
-        raise UsageError(f"--test-container-memory: {memory!r} is not a size such as 512m or 2g")
+    of_server = limits.of_server(settings.container_memory, settings.container_pids)
     theirs = [i for i in implementations if techempower.is_upstream(i)]
     if settings.network_mode == "host" and theirs:
         raise UsageError(
@@ -96,7 +94,9 @@ def containers(
         "TFB_SERVER_CPUS": settings.cpuset_cpus or "",
         "TFB_DATABASE_CPUS": others,
         "TFB_WRK_CPUS": others,
-        "TFB_SERVER_MEMORY": memory,
+        "TFB_SERVER_MEMORY": str(of_server.memory_bytes),
+        "TFB_SERVER_PIDS": str(of_server.pids),
+        "TFB_DATABASE_MEMORY": str(limits.Limits().memory_bytes),
         "TFB_NOFILE": str(min(machine.raise_nofile(), 1 << 20)),
         **({"TFB_DATABASE_ARGS": f"-c max_connections={techempower.DATABASE_CONNECTIONS}"} if theirs else {}),
     }

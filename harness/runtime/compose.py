@@ -4,6 +4,7 @@ import json
 import logging
 import os
 import re
+import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -25,13 +26,22 @@ STAND_IN_LABEL = "org.tfb.stand-in"  # images that stand in for another: what th
 BUILDS = "tfb"  # compose's project of every build: its name goes into the image
 FOLDER = REPOSITORY / "docker"
 DATABASE, SERVER, WRK, LOADGEN = "tfb-database", "tfb-server", "tfb-wrk", "tfb-loadgen"  # services
-# What a run leaves in an engine -> how it is listed, named and removed; containers first, which use networks.
-THINGS = {
-    "container": (("ps", "--all"), "{{.Names}}", ("container", "rm", "--force", "--volumes")),
-    "network": (("network", "ls"), "{{.Name}}", ("network", "rm")),
-}
 UP_SECONDS = 120.0
 ENGINE_SECONDS = 20.0
+# What the docker client may see of the caller's environment. Tokens of CI systems and shells are not among it.
+# fmt: off
+CLIENT_VARIABLES = frozenset(
+    {
+        "BUILDX_BUILDER", "BUILDX_CONFIG", "DOCKER_API_VERSION", "DOCKER_CERT_PATH", "DOCKER_CONFIG",
+        "DOCKER_CONTEXT", "DOCKER_DEFAULT_PLATFORM", "DOCKER_HOST", "DOCKER_TLS", "DOCKER_TLS_VERIFY",
+        "HOME", "LANG", "LANGUAGE", "LC_ALL", "LC_CTYPE",
+        "LC_MESSAGES", "LOGNAME", "PATH", "SSH_AUTH_SOCK", "SSL_CERT_DIR",
+        "SSL_CERT_FILE", "TMPDIR", "TZ", "USER", "XDG_CONFIG_HOME",
+        "XDG_RUNTIME_DIR",
+    }
+)
+# fmt: on
+PROXY_VARIABLES = frozenset({"HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy"})
 INSTALL = "toolset/provision/docker-engine install && toolset/provision/docker-engine start"
 
 
@@ -52,13 +62,60 @@ def engine() -> str:
     return said
 
 
+@dataclass(frozen=True, kw_only=True)
+class Thing:
+    """A kind of resource that a run makes in an engine, and how it is listed, named and removed."""
+
+    kind: str
+    listing: tuple[str, ...]
+    name: str  # Go template of its name
+    identity: str  # Go template of what removes it
+    removal: tuple[str, ...]
+
+
+# Containers first: they use networks and volumes.
+THINGS = (
+    Thing(
+        kind="container",
+        listing=("ps", "--all", "--no-trunc"),
+        name="{{.Names}}",
+        identity="{{.ID}}",
+        removal=("container", "rm", "--force", "--volumes"),
+    ),
+    Thing(
+        kind="network",
+        listing=("network", "ls", "--no-trunc"),
+        name="{{.Name}}",
+        identity="{{.ID}}",
+        removal=("network", "rm"),
+    ),
+    Thing(
+        kind="volume",
+        listing=("volume", "ls"),
+        name="{{.Name}}",
+        identity="{{.Name}}",
+        removal=("volume", "rm"),
+    ),
+)
+IDENTITY = re.compile(r"[0-9a-f]{12,64}|tfb-[\w.-]+")  # a container's or network's id, or a volume's name
+
+
+def client_environment(*, proxies: bool = True) -> dict[str, str]:
+    """Return the part of the caller's environment that a docker client is given.
+
+    Without ``proxies`` it is fit for interpolating a file of others: a proxy's address may hold a password.
+    """
+    wanted = CLIENT_VARIABLES | (PROXY_VARIABLES if proxies else frozenset())
+    return {name: value for name, value in os.environ.items() if name in wanted}
+
+
 def docker(*arguments: str, seconds: float = 30.0, at: Sequence[str] = ()) -> process.Completed:
-    """Run a plain docker command; ``at``: docker's arguments for another engine than this machine's."""
-    return process.run(["docker", *at, *arguments], seconds=seconds)
+    """Run a docker command; ``at`` holds docker's arguments for another engine than this machine's."""
+    return process.run(["docker", *at, *arguments], seconds=seconds, env=client_environment())
 
 
 def inspect(kind: str, name: str, at: Sequence[str] = ()) -> dict[str, Any] | None:
-    """What the engine knows of a container or image; None when it does not exist."""
+    """Return what the engine knows of a container or image; None when it does not exist."""
     done = docker(kind, "inspect", name, at=at)
     if done.status != 0:
         return None
@@ -66,30 +123,49 @@ def inspect(kind: str, name: str, at: Sequence[str] = ()) -> dict[str, Any] | No
     return found[0] if found else None
 
 
+def ownership_labels(run_id: str) -> dict[str, str]:
+    """Return the labels of everything that this process makes in an engine for a run."""
+    return {RUN_LABEL: run_id, OWNER_LABEL: ownership.me()}
+
+
+def label_flags(labels: Mapping[str, str]) -> tuple[str, ...]:
+    """Return labels as arguments of ``docker run``."""
+    return tuple(argument for label in labels.items() for argument in ("--label", "=".join(label)))
+
+
 @dataclass(frozen=True, kw_only=True)
 class Project:
-    """One run's compose project; everything in it carries the run's label."""
+    """One run's compose project; everything in it carries the labels of the run and of this process.
+
+    The name ends in random digits: two runs may begin in the same second, in different results folders.
+    """
 
     run_id: str
     bridge: bool
     variables: Mapping[str, str] = field(default_factory=dict)
     at: Sequence[str] = ()  # docker's arguments for another engine than this machine's
+    token: str = field(default_factory=lambda: secrets.token_hex(4))
 
     @property
     def name(self) -> str:
-        """Compose's name of the project."""
-        return f"tfb-{self.run_id.lower()}"
+        """Name of the compose project."""
+        return f"tfb-{self.run_id.lower()}-{self.token}"
+
+    @property
+    def own(self) -> dict[str, str]:
+        """Labels by which this run's resources are found."""
+        return ownership_labels(self.run_id)
 
     def labels(self, service: str = "") -> tuple[str, ...]:
-        """For a container that compose does not start: as it labels the others, those of a service included."""
-        known = {RUN_LABEL: self.run_id, OWNER_LABEL: ownership.me()}
+        """Return the flags that label a container as compose labels its own, as one of a service if that is named."""
+        known = self.own
         if service:
             known |= {"com.docker.compose.project": self.name, "com.docker.compose.service": service}
-        return tuple(argument for label in known.items() for argument in ("--label", "=".join(label)))
+        return label_flags(known)
 
     @property
     def network(self) -> str:
-        """The bridge's name, where there is one."""
+        """Name of the run's bridge, if it has one."""
         return f"{self.name}_tfb"
 
     def run(
@@ -100,13 +176,15 @@ class Project:
         more: Mapping[str, str] | None = None,
         project: str | None = None,
     ) -> process.Completed:
-        """Carry out one compose command with its variables; its status is the caller's to judge."""
+        """Run one compose command with its variables; the caller judges its status."""
         files = ["-f", str(FOLDER / "compose.yaml")]
         if self.bridge:
             files += ["-f", str(FOLDER / "compose.bridge.yaml")]
         command = ["docker", *self.at, "compose", "--ansi", "never", "--project-name", project or self.name]
         own = {"DOCKER_BUILDKIT": "1", "TFB_RUN": self.run_id, "TFB_OWNER": ownership.me()}
-        environment = {**os.environ, **own, **self.variables, **(more or {})}
+        # TFB_DATABASE_TMPFS and its like are variables of compose.yaml that a person sets.
+        settings = {name: value for name, value in os.environ.items() if name.startswith("TFB_")}
+        environment = {**client_environment(), **settings, **own, **self.variables, **(more or {})}
         return process.run([*command, *files, *arguments], seconds=seconds, cwd=REPOSITORY, env=environment, log=log)
 
     def build(self, *arguments: str, seconds: float, log: Path, more: Mapping[str, str]) -> process.Completed:
@@ -119,78 +197,69 @@ class Project:
             return found[0]
         raise StartError(f"compose made no container for {service}")
 
-    def _containers(self, service: str, project: str | None) -> list[str] | None:
-        of_service = ("--filter", f"label=com.docker.compose.service={service}")
-        of_project = ("--filter", f"label=com.docker.compose.project={project or self.name}")
-        return ids("ps", "--all", *of_service, *of_project, at=self.at)
+    def _containers(self, service: str, project: str | None) -> list[str]:
+        wanted = self.own | {
+            "com.docker.compose.service": service,
+            "com.docker.compose.project": project or self.name,
+        }
+        return labelled(THINGS[0], wanted, self.at) or []
 
     def remove(self, service: str, project: str | None = None) -> None:
         """Remove the service's container at once."""
         if found := self._containers(service, project):
-            docker("container", "rm", "--force", "--volumes", *found, at=self.at)
+            docker(*THINGS[0].removal, *found, at=self.at)
+
+    def remove_now(self, project: str) -> None:
+        """Remove what this run has made in one compose project, as far as it is there by now."""
+        for thing in THINGS:
+            if found := labelled(thing, self.own | {"com.docker.compose.project": project}, self.at):
+                docker(*thing.removal, *found, at=self.at)
 
     def remove_all(self) -> None:
-        """Stop and remove what carries this run's label, and nothing else; images stay."""
-        mine = ("--filter", f"label={RUN_LABEL}={self.run_id}")
-        for thing, (listing, _, remove) in THINGS.items():
+        """Remove everything that carries the labels of this run and this process; images stay."""
+        for thing in THINGS:
             # What was being made when a run was interrupted may appear after the first look.
             for _ in range(3):
-                found = ids(*listing, *mine, at=self.at)
+                found = labelled(thing, self.own, self.at)
                 if found == []:
                     break
                 if found:
-                    docker(*remove, *found, at=self.at)
+                    docker(*thing.removal, *found, at=self.at)
             else:
-                logger.warning("the engine did not remove every %s of run %s", thing, self.run_id)
+                logger.warning("the engine did not remove every %s of run %s", thing.kind, self.run_id)
 
 
-def ids(*listing: str, at: Sequence[str] = ()) -> list[str] | None:
-    """Ids that a listing command prints, newest first; None when the command failed."""
-    done = docker(*listing, "--quiet", "--no-trunc", at=at)
-    return re.findall(r"^(?:sha256:)?[0-9a-f]{64}$", done.stdout, re.MULTILINE) if done.status == 0 else None
+def labelled(thing: Thing, labels: Mapping[str, str], at: Sequence[str] = ()) -> list[str] | None:
+    """Return what removes each resource that carries all of these labels, newest first; None if the listing failed."""
+    filters = [word for label in labels.items() for word in ("--filter", f"label={'='.join(label)}")]
+    done = docker(*thing.listing, *filters, "--format", thing.identity, at=at)
+    if done.status != 0:
+        return None
+    return [line for line in done.stdout.splitlines() if IDENTITY.fullmatch(line)]  # warnings stand between them
 
 
-def leftovers() -> tuple[Leftover, ...]:
-    """Containers, then networks, of runs whose harness lives no more, or is not known to this machine."""
-    row = f'{{{{.ID}}}}\t{{{{.Label "{OWNER_LABEL}"}}}}\t{{{{.Label "{RUN_LABEL}"}}}}\t'
+def leftovers(at: Sequence[str] = ()) -> tuple[Leftover, ...]:
+    """Return the resources of runs whose process has ended, or is not known to this machine."""
     found = []
-    for kind, (listing, name, removal) in THINGS.items():
-        done = docker(*listing, "--filter", f"label={RUN_LABEL}", "--format", row + name)
+    for thing in THINGS:
+        marks = [f'{{{{.Label "{label}"}}}}' for label in (OWNER_LABEL, RUN_LABEL)]
+        row = "\t".join((thing.identity, *marks, thing.name))
+        done = docker(*thing.listing, "--filter", f"label={RUN_LABEL}", "--format", row, at=at)
         for line in done.stdout.splitlines() if done.status == 0 else ():
             identity, mark, run, called = (*line.split("\t"), "", "", "")[:4]
             state = ownership.state(mark)
-            if state != "alive" and re.fullmatch(r"[0-9a-f]{12,64}", identity):  # a warning is none
-                name_of = printable(f"{called} of run {run}")
-                remove = partial(_remove, (*removal, identity))
-                found.append(Leftover(kind=kind, name=name_of, certain=state == "dead", remove=remove))
+            if state != "alive" and IDENTITY.fullmatch(identity):  # a warning is none
+                name = printable(f"{called} of run {run}")
+                remove = partial(_remove, (*thing.removal, identity), at)
+                found.append(Leftover(kind=thing.kind, name=name, certain=state == "dead", remove=remove))
     return tuple(found)
 
 
-def _remove(command: Sequence[str]) -> None:
-    """Remove one thing; raises OSError with the engine's reason."""
-    done = docker(*command)
+def _remove(command: Sequence[str], at: Sequence[str]) -> None:
+    """Remove one resource; raise OSError with the engine's reason if it stays."""
+    done = docker(*command, at=at)
     if done.status != 0 and "No such" not in done.stdout:
         raise OSError(done.stdout.strip()[-300:])
-
-
-def images() -> list[dict[str, Any]]:
-    """What the engine knows of the images that carry this project's label, those without a name included."""
-    found = ids("image", "ls", "--all", "--filter", f"label={IMAGE_LABEL}") or []
-    known = (inspect("image", name) for name in dict.fromkeys(found))
-    return [image for image in known if image]
-
-
-def remove_images(wanted: Sequence[str]) -> list[tuple[str, str]]:
-    """Remove images by name, or by id where they have none; those that the engine kept, each with its reason.
-
-    Never forced: an image that a container uses stays.
-    """
-    kept = []
-    for image in wanted:
-        done = docker("image", "rm", image, seconds=120.0)
-        if done.status != 0 and "No such image" not in done.stdout:
-            kept.append((image, done.stdout.strip().splitlines()[-1] if done.stdout.strip() else "no reason given"))
-    return kept
 
 
 def full(said: str) -> str:
@@ -207,16 +276,3 @@ def not_started(said: str, what: str = "its container could not be started") -> 
     """The error of a container that the engine has not started: EngineFullError, which the next would have as well."""
     why, said = full(said), f"{what}: {said}"
     return EngineFullError(f"{said}\n{why}") if why else StartError(said)
-
-
-def digest(name: str) -> str:
-    """What an image's name stands for: the registry's digest, or the id of one that was made here; ``sha256:…``."""
-    image = inspect("image", name) or {}
-    of_registry = [word.partition("@")[2] for word in image.get("RepoDigests") or ()]
-    return str(of_registry[0] if of_registry else image.get("Id", ""))
-
-
-def image_name(image: Mapping[str, Any]) -> str:
-    """Its name, or what it was before a later build took the name."""
-    names: list[str] = image["RepoTags"] or []
-    return ", ".join(names) or f"{image['Id'][7:19]}, was {image['Config']['Labels'][IMAGE_LABEL]}"

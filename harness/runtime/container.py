@@ -11,9 +11,13 @@ from harness.host.metering import CgroupMeter, Reading
 from harness.host.ownership import start_of
 from harness.records import safe_write
 from harness.runtime import Program
-from harness.runtime.compose import docker, inspect
+from harness.runtime.compose import client_environment, docker, inspect
 from harness.runtime.crashes import crash_reason
 
+FOLLOWED_BYTES = 2 * process.LOG_BYTES  # which the kernel holds a log to; readings cut it at LOG_BYTES
+LAST_LINES = "200"
+# The kernel ends the first command when the log is full. The second then waits for the container's end.
+FOLLOW = 'ulimit -f "$1"; id=$2; shift 2; "$@" logs --follow "$id" || exec "$@" wait "$id" >/dev/null'
 SETTLE_SECONDS = 5.0  # what the engine has to notice that a process is gone
 SIGNALLED = 128  # a shell's convention, and the engine's: 128 + signal
 
@@ -32,8 +36,7 @@ class Container(Program):
         self.id = container
         self.log = log
         safe_write.make_folder(log.parent)
-        with safe_write.append(log) as output:
-            self._follower = process.Child(["docker", "logs", "--follow", container], stdout=output)
+        self._follower = follow(("docker",), container, log)
         with ExitStack() as stack:
             stack.callback(self._follower.stop)
             state = (inspect("container", container) or {}).get("State", {})
@@ -54,7 +57,7 @@ class Container(Program):
         return f"{self.id}@{self.pid}.{self._born}"
 
     def read(self) -> Reading:
-        """Counters of its control group; raises ServerDiedError with how it ended."""
+        """Return the counters of its control group; raise ServerDiedError with how it ended."""
         process.bound(self.log)
         try:
             return self._meter.read()
@@ -71,10 +74,19 @@ class Container(Program):
         return crash_reason(self.name, f"its container{self.place} is gone: {self.how_it_ended()}", self.log)
 
     def how_it_ended(self) -> str:
-        """How it ended; waits until its last output is in the log."""
+        """Return how it ended, once its last output is in the log."""
         self._follower.wait(SETTLE_SECONDS)
-        process.bound(self.log)
+        self._complete_log()
         return ended(self.id)
+
+    def _complete_log(self) -> None:
+        """Cut a log that is too long, and add the last lines to one that was full."""
+        full = self.log.stat().st_size >= FOLLOWED_BYTES
+        process.bound(self.log)
+        if full:
+            said = docker("logs", "--tail", LAST_LINES, self.id).stdout[-(64 << 10) :]
+            with self.log.open("a", encoding="utf-8") as log:
+                log.write(said)
 
     def address(self) -> str | None:
         """Its address in the first network that gives it one; None on the host's own."""
@@ -103,10 +115,21 @@ class Container(Program):
             self.close()
 
     def close(self) -> None:
-        """Follow the log no longer: the container has been stopped, what it said last is written within moments."""
+        """Stop following the log of a container that has been stopped; its last output is written within moments."""
         self._follower.wait(1.0)
         self._follower.stop()
-        process.bound(self.log)
+        self._complete_log()
+
+
+def follow(docker_command: Sequence[str], container: str, log: Path) -> process.Child:
+    """Start a child that writes a container's output into ``log``, with a size limit that the kernel enforces.
+
+    ``docker_command`` is docker with its arguments for the engine. The child ends when the container does.
+    """
+    blocks = str(FOLLOWED_BYTES // 512)
+    with log.open("ab") as output:
+        command = ["sh", "-c", FOLLOW, "sh", blocks, container, *docker_command]
+        return process.Child(command, stdout=output, env=client_environment())
 
 
 def ended(container: str, at: Sequence[str] = ()) -> str:

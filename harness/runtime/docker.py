@@ -17,7 +17,7 @@ from harness.plan.discovery import Implementation
 from harness.plan.dockerfile import of_file
 from harness.records import safe_write
 from harness.records.models import Build
-from harness.runtime import DatabaseAddress, Endpoint, Server, techempower
+from harness.runtime import DatabaseAddress, Endpoint, Server, images, techempower
 from harness.runtime.compose import (
     DATABASE,
     FOLDER,
@@ -27,19 +27,19 @@ from harness.runtime.compose import (
     UP_SECONDS,
     WRK,
     Project,
-    digest,
+    client_environment,
     docker,
     engine,
     full,
     inspect,
     not_started,
-    remove_images,
 )
 from harness.runtime.container import Container
 from harness.runtime.database import ADMIN
 from harness.runtime.database.contained import ContainerType, DockerDatabase
 from harness.runtime.database.embedded import free_port
 from harness.runtime.generator import GeneratorProgram, started
+from harness.runtime.limits import Limits
 from harness.runtime.local import BUILD_SECONDS, require_free
 from harness.runtime.readiness import startup_time
 from harness.runtime.upstream import upstream_for
@@ -49,6 +49,13 @@ logger = logging.getLogger("tfb.docker")
 NOFILE = 20000  # compose.yaml's
 DATABASE_IMAGE, WRK_IMAGE, LOADGEN_IMAGE = "tfb/database", "tfb/wrk", "tfb/loadgen"
 GENERATORS = {"wrk": WRK_IMAGE, "loadgen": LOADGEN_IMAGE}
+IMAGE_VARIABLES = {  # service of compose.yaml -> its variable for the image
+    DATABASE: "TFB_DATABASE_IMAGE",
+    SERVER: "TFB_SERVER_IMAGE",
+    WRK: "TFB_WRK_IMAGE",
+    LOADGEN: "TFB_LOADGEN_IMAGE",
+    "tfb-meter": "TFB_METER_IMAGE",
+}
 BASE = "debian:trixie-slim"
 NO_REGISTRY = re.compile(r"failed to resolve source metadata|pull access denied|failed to do request")
 
@@ -66,7 +73,8 @@ class DockerRuntime:
     database_host: str | None = None  # a PostgreSQL that exists
     name: str = "docker"
     accounts: dict[str, str] = field(default_factory=dict, init=False)  # as their images say
-    _built: list[str] = field(default_factory=list, init=False)
+    _images: dict[str, str] = field(default_factory=dict, init=False)  # tag -> id of what was built under it
+    _tags: list[tuple[str, str]] = field(default_factory=list, init=False)  # tags of this run alone, with their id
     _tools: dict[str, str] = field(default_factory=dict, init=False)
 
     @property
@@ -86,14 +94,14 @@ class DockerRuntime:
             return Build(status="skipped", reason=f"{recipe} does not exist")
         safe_write.make_folder(log.parent)
         began, reason = time.monotonic(), ""
-        where = {"TFB_SERVER_CONTEXT": str(folder), "TFB_SERVER_DOCKERFILE": str(recipe), "TFB_SERVER_IMAGE": tag}
+        where = {"TFB_SERVER_CONTEXT": str(folder), "TFB_SERVER_DOCKERFILE": str(recipe), "TFB_SERVER_LABEL": tag}
         try:
             self._build(SERVER, tag, log, where, techempower.build_arguments(implementation, self.environment))
         except BuildError as error:
             reason = str(error)
             if techempower.is_upstream(implementation) and NO_REGISTRY.search(reason):
                 reason += f"\nNo registry gives its base image: docker/bootstrap-base --for {folder} makes a stand-in"
-        image = None if reason else inspect("image", tag)
+        image = None if reason else inspect("image", self.image_id(tag))
         return Build(
             status="failed" if reason else "ok",
             reason=reason,
@@ -119,9 +127,19 @@ class DockerRuntime:
         self._look_inside()
 
     def _build(self, service: str, tag: str, log: Path, more: Mapping[str, str], arguments: Sequence[str] = ()) -> None:
-        self._built.append(tag)
+        """Build an image under a tag of this run alone, then give it the usual tag.
+
+        Another run may move the usual tag at any time, so that containers are started from the id.
+        """
+        if images.is_foreign(tag):
+            raise BuildError(
+                f"the image {tag} exists, and tfb did not build it: give it another name (docker tag {tag} OTHER, "
+                f"docker image rm {tag})"
+            )
+        unique = f"{tag}{images.RUN_TAG}{self.project.token}"
         try:
-            done = self.project.build(*arguments, service, seconds=BUILD_SECONDS, log=log, more=more)
+            variables = {**more, IMAGE_VARIABLES[service]: unique}
+            done = self.project.build(*arguments, service, seconds=BUILD_SECONDS, log=log, more=variables)
             how = f"failed ({process.describe_status(done.status)})" if done.status else ""
         except process.CommandTimeoutError:
             how = f"was not done after {BUILD_SECONDS:.0f} s and was stopped"
@@ -129,12 +147,23 @@ class DockerRuntime:
             last = process.tail(log)
             kind = EngineFullError if full(last) else BuildError
             raise kind(f"building the image {tag} {how}:\n{last}\nlog: {log}\n{full(last)}".rstrip())
+        identity = str((inspect("image", unique) or {}).get("Id", ""))
+        if not identity or docker("image", "tag", unique, tag).status != 0:
+            raise BuildError(f"the image {tag} was built, and the engine does not have it any more\nlog: {log}")
+        self._tags.append((unique, identity))
+        self._images[tag] = identity
+        images.record(unique, identity, temporary=True)
+        images.record(tag, identity)
+
+    def image_id(self, tag: str) -> str:
+        """Return the id of what this run built under a tag, whatever the tag names by now."""
+        return self._images.get(tag, tag)
 
     def _look_inside(self) -> None:
         """Versions of wrk and PostgreSQL, as their images say."""
         for image, program in ((WRK_IMAGE, "wrk"), (DATABASE_IMAGE, "postgres")):
-            alone = ("run", "--rm", *self.project.labels(), "--network", "none", "--entrypoint", program, image)
-            done = docker(*alone, "--version", seconds=UP_SECONDS)
+            alone = ("run", "--rm", *self.project.labels(), "--network", "none", "--entrypoint", program)
+            done = docker(*alone, *Limits().flags, self.image_id(image), "--version", seconds=UP_SECONDS)
             version = re.search(rf"^{program}\D*(\d+(?:\.\d+)+)", done.stdout, re.MULTILINE)
             if version is None:
                 raise not_started(done.stdout.strip()[-500:], f"the container of {program} does not start")
@@ -152,6 +181,7 @@ class DockerRuntime:
         port, password = free_port(), secrets.token_urlsafe(12)
         address = DatabaseAddress(host=host, port=port, admin_user=ADMIN, admin_password=password)
         own = {"TFB_DATABASE_PORT": str(port), "TFB_DATABASE_LISTEN": host, "ADMIN_PASSWORD": password}
+        own["TFB_DATABASE_IMAGE"] = self.image_id(DATABASE_IMAGE)
         project = replace(project, variables={**project.variables, **own})
         database = None
         try:
@@ -206,7 +236,7 @@ class DockerRuntime:
         """Of compose.yaml, for a server; on a bridge, the run's own database goes by its name there."""
         own = self.project.bridge and database.admin_user
         return {
-            "TFB_SERVER_IMAGE": image_tag(implementation),
+            "TFB_SERVER_IMAGE": self.image_id(image_tag(implementation)),
             "TFB_SERVER_PORT": str(port),
             "TFB_SERVER_COMMAND": implementation.entry.docker_cmd or "",
             "TFB_DATABASE_ADDRESS": DATABASE if own else database.host,
@@ -229,7 +259,7 @@ class DockerRuntime:
         """As TechEmpower's toolset starts it, in a container without privileges beyond those consented to."""
         arguments = techempower.run_arguments(
             implementation,
-            image=image_tag(implementation),
+            image=self.image_id(image_tag(implementation)),
             network=self.project.network,
             labels=self.project.labels(SERVER),
             limits=self.project.variables,
@@ -242,7 +272,7 @@ class DockerRuntime:
 
     def own_generator(self) -> str:
         """Its name; the image is built at the first call."""
-        if LOADGEN_IMAGE not in self._built:
+        if LOADGEN_IMAGE not in self._images:
             self._build(LOADGEN, LOADGEN_IMAGE, self.logs / "images.log", {})
         return "loadgen"
 
@@ -266,9 +296,9 @@ class DockerRuntime:
             *(("--volume", f"{folder}:{folder}", "--user", f"{os.getuid()}:{os.getgid()}") if folder else ()),
             *self.project.labels(),
             *self.limits(),
-            *(GENERATORS[name], *arguments),
+            *(self.image_id(GENERATORS[name]), *arguments),
         ]
-        return started(command, waits_for_go=waits_for_go)
+        return started(command, waits_for_go=waits_for_go, env=client_environment())
 
     def limits(self) -> Sequence[str]:
         """What compose.yaml says of a load generator's container."""
@@ -277,21 +307,23 @@ class DockerRuntime:
             *("--read-only", "--cap-drop", "ALL", "--security-opt", "no-new-privileges"),
             *("--ulimit", f"nofile={variables.get('TFB_NOFILE', NOFILE)}"),
             *("--cpuset-cpus", variables.get("TFB_WRK_CPUS", "")),
+            *Limits().flags,
         )
 
     def versions(self) -> dict[str, str]:
         """Engine, wrk and PostgreSQL, as their images say, and which images those are."""
-        images = {f"image {name}": digest(name) for name in (BASE, DATABASE_IMAGE, WRK_IMAGE)}
-        return {"docker": engine(), **self._tools, **images}
+        used = {name: images.digest(self.image_id(name)) for name in (BASE, DATABASE_IMAGE, WRK_IMAGE)}
+        return {"docker": engine(), **self._tools, **{f"image {name}": each for name, each in used.items()}}
 
     def close(self) -> None:
-        """Remove what may still carry the run's label and, with ``--force-rm``, the images that it built.
+        """Remove the run's containers, networks and tags and, with ``--force-rm``, the images that it built.
 
-        Says what to do where the engine does not answer: this is the end of the program, and nobody hears an error.
+        Log what to do if the engine does not answer: the program ends here, and nothing catches an error.
         """
         try:
             self.remove_all()
-            for image, reason in remove_images(tuple(dict.fromkeys(self._built))) if self.force_rm else ():
+            tags = [*self._tags, *(self._images.items() if self.force_rm else ())]
+            for image, reason in [stays for tag in tags for stays in images.remove_tag(*tag)]:
                 logger.warning("the image %s stays: %s", image, reason)
         except TfbError as error:
             logger.warning(

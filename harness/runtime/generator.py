@@ -3,7 +3,7 @@
 import os
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import IO
 
@@ -86,11 +86,18 @@ class GeneratorProgram:
 
 @contextmanager
 def started(
-    command: Sequence[str], *, waits_for_go: bool = False, cpus: Sequence[int] | None = None
+    command: Sequence[str],
+    *,
+    waits_for_go: bool = False,
+    env: Mapping[str, str] | None = None,
+    cpus: Sequence[int] | None = None,
 ) -> Iterator[GeneratorProgram]:
-    """Run the command on some CPUs (None: on all); it is stopped on the way out, however that happens."""
+    """Run the command, in the caller's environment unless ``env`` is given; stop it on the way out.
+
+    ``cpus``: where it may run; None: on all.
+    """
     with tempfile.TemporaryFile() as output:
         stdin = process.PIPE if waits_for_go else process.DEVNULL
-        child = process.Child(command, stdout=output, stdin=stdin, cpus=cpus)
+        child = process.Child(command, stdout=output, stdin=stdin, env=env, cpus=cpus)
         with process.running(child):
             yield GeneratorProgram(command, child, output, child.stdin)

@@ -13,6 +13,7 @@ from harness.errors import UsageError
 from harness.paths import REPOSITORY
 from harness.plan.discovery import Implementation
 from harness.plan.words import suggest
+from harness.runtime.limits import Limits
 
 NOFILE = 200_000  # the toolset's
 DATABASE_CONNECTIONS = 2000  # what the toolset's PostgreSQL takes; pools are sized for it
@@ -73,8 +74,8 @@ def run_arguments(
     given = ["run", "--detach", "--init", "--pull", "never", "--network", network, "--network-alias", "tfb-server"]
     given += [*labels, "--ulimit", f"nofile={nofile}:{nofile}", "--sysctl", "net.core.somaxconn=65535"]
     given += ["--cpuset-cpus", limits.get("TFB_SERVER_CPUS", "")]
-    if (memory := limits.get("TFB_SERVER_MEMORY", "0")) != "0":
-        given += ["--memory", memory, "--memory-swap", memory]
+    bounds = Limits(memory_bytes=int(limits["TFB_SERVER_MEMORY"]), pids=int(limits["TFB_SERVER_PIDS"]))
+    given += bounds.flags
     if database_host:
         given += ["--add-host", f"tfb-database:{database_host}"]
     for privilege in implementation.allowed:

@@ -170,7 +170,7 @@ class MachinesRuntime(DockerRuntime):
                 machine.send(LOADGEN_IMAGE)
         run = ("run", "--interactive", "--rm", "--init", "--pull", "never", "--network", "host")
         gate, inside = ((), ()) if waits_for_go else (("--entrypoint", "sh"), ("-c", generators.GATE, name))
-        whole = (*run, *self.project.labels(), *self.limits(), *gate, GENERATORS[name], *inside)
+        whole = (*run, *self.project.labels(), *self.limits(), *gate, self.image_id(GENERATORS[name]), *inside)
         parts = generators.shares(name, arguments, len(self.clients))
         commands = [
             (machine, part, machine.command(*whole, *part.arguments))

@@ -18,8 +18,9 @@ from harness.host import process
 from harness.host.metering import Reading
 from harness.host.sockets import Sockets
 from harness.records import safe_write
-from harness.runtime.compose import RUN_LABEL
-from harness.runtime.container import SETTLE_SECONDS, Container, ended
+from harness.runtime.compose import label_flags, ownership_labels
+from harness.runtime.container import SETTLE_SECONDS, Container, ended, follow
+from harness.runtime.limits import Limits
 
 OPEN_SECONDS, READ_SECONDS = 30.0, 5.0  # a machine that has not answered by then is lost
 METER_IMAGE = "tfb/meter"
@@ -47,10 +48,10 @@ class RemoteContainer(Container):
         self._rest = b""
         pid = self._state().split()[-1]
         safe_write.make_folder(log.parent)
-        with safe_write.append(log) as output:
-            self._follower = process.Child(machine.command("logs", "--follow", container), stdout=output)
-        run = ("run", "--interactive", "--rm", "--pull", "never", *NAMESPACES, "--label", f"{RUN_LABEL}={run_id}")
-        command = machine.command(*run, METER_IMAGE, pid, str(port))
+        self._follower = follow(machine.command(), container, log)
+        run = ("run", "--interactive", "--rm", "--pull", "never", *NAMESPACES, *Limits().flags)
+        labels = label_flags(ownership_labels(run_id))
+        command = machine.command(*run, *labels, METER_IMAGE, pid, str(port))
         self._reader = process.Child(command, stdin=process.PIPE, stdout=process.PIPE, stderr=process.DEVNULL)
         try:
             self._line(OPEN_SECONDS)  # it is ready

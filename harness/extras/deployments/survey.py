@@ -10,17 +10,16 @@ from harness.console import SafeConsole
 from harness.errors import EnvironmentLacksError, Exit, MachineLostError, TfbError
 from harness.extras.deployments.container import METER_IMAGE
 from harness.extras.deployments.machine import Machine, reached
+from harness.host import leftovers, ownership, process
 from harness.host import machine as host
-from harness.host import ownership, process
+from harness.plain_text import printable
 from harness.plan.hosts import Host, Hosts
 from harness.records.models import Machine as Facts
 from harness.records.models import MachineLink, RoleMachine
-from harness.runtime import compose
-from harness.runtime.compose import RUN_LABEL
+from harness.runtime import compose, images
 
 METER = "tfb-meter"  # service
 SECONDS = 30.0  # of one look at a machine or link, on a busy one
-REMOVE_SECONDS = 60.0
 SLOW_LINK = 1.1e9 / 8  # bytes a second: a gigabit link is full at a few hundred thousand small responses a second
 RUN = "doctor"
 
@@ -107,7 +106,7 @@ def _last_object(text: str) -> dict[str, Any] | None:
 def _command(machine: Machine, run_id: str, *arguments: str) -> list[str]:
     run = ("run", "--rm", "--interactive", "--pull", "never", "--network", "host", "--read-only", "--cap-drop", "ALL")
     entry = ("--entrypoint", "python3", METER_IMAGE, "/link.py")
-    return machine.command(*run, "--label", f"{RUN_LABEL}={run_id}", *entry, *arguments)
+    return machine.command(*run, *compose.label_flags(compose.ownership_labels(run_id)), *entry, *arguments)
 
 
 # ---- ./tfb doctor, ./tfb clean ---------------------------------------------------------------------------------------
@@ -119,9 +118,12 @@ def doctor(hosts: Hosts, *, as_json: bool) -> int:
     with ExitStack() as stack:
         scratch = stack.enter_context(ownership.scratch("doctor"))
         log = scratch / "build.log"
+        if images.is_foreign(METER_IMAGE):
+            raise EnvironmentLacksError(f"the image {METER_IMAGE} exists, and tfb did not build it: rename it")
         done = compose.Project(run_id=RUN, bridge=False).build(METER, seconds=600, log=log, more={})
         if done.status != 0:
             raise EnvironmentLacksError(f"the image {METER_IMAGE} could not be built: {process.tail(log)}")
+        images.record(METER_IMAGE, images.digest(METER_IMAGE))
         known = {one: stack.enter_context(reached(one, scratch)) for one in hosts.machines}
         for machine in known.values():
             machine.send(METER_IMAGE)
@@ -146,26 +148,32 @@ def doctor(hosts: Hosts, *, as_json: bool) -> int:
 
 
 def clean(hosts: Hosts, *, dry_run: bool) -> int:
-    """Containers and images with this project's labels on every machine; exit code 1 when something stays there."""
+    """Remove what ended runs have left on every machine, and images of runs; exit code 1 when something stays there."""
     lost = 0
     with ownership.scratch("clean") as scratch:
         for one in hosts.machines:
             try:
                 with reached(one, scratch, addressed=False) as machine:
-                    runs, images = f"label={RUN_LABEL}", f"label={compose.IMAGE_LABEL}"
-                    containers = compose.ids("ps", "--all", "--filter", runs, at=machine.at)
-                    found = compose.ids("image", "ls", "--filter", images, at=machine.at)
-                    if containers is None or found is None:
-                        raise EnvironmentLacksError("its engine does not list containers and images")
-                    print(f"{machine.name}: {len(containers)} containers, {len(set(found))} images of runs")
-                    removals: list[tuple[str, ...]] = [("image", "rm", "--force", image) for image in set(found)]
-                    if containers:
-                        removals.insert(0, ("container", "rm", "--force", "--volumes", *containers))
-                    for removal in () if dry_run else removals:
-                        if (done := machine.docker(*removal, seconds=REMOVE_SECONDS)).status != 0:
-                            lost += 1
-                            print(f"stays: {one.text}: {done.stdout.strip()[-200:]}")
+                    lost += _clean(machine, dry_run=dry_run)
             except TfbError as error:
                 lost += 1
                 print(f"stays: {one.text}: {error}")
     return Exit.FAILED if lost else Exit.OK
+
+
+def _clean(machine: Machine, *, dry_run: bool) -> int:
+    """Return how many things stay on a machine that should not."""
+    machine.require_answer()
+    every, own = compose.leftovers(machine.at), images.own(machine.at)
+    found = [leftover for leftover in every if leftover.certain]
+    print(f"{machine.name}: {len(found)} things of ended runs, {len(own)} images of runs")
+    for leftover in every:
+        if not leftover.certain:
+            print(f"of a run that is not known here, and not touched: {leftover}")
+    if dry_run:
+        return 0
+    kept = [*leftovers.remove(found)]
+    kept += [f"{name}: {reason}" for name, reason in images.remove([image.name for image in own], machine.at)]
+    for what in kept:
+        print(f"stays: {machine.name}: {printable(what)}")
+    return len(kept)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, fields, replace
 from functools import partial
 from pathlib import Path
 
+from harness import redaction
 from harness.cli.consent import settled
 from harness.cli.flags import RunFlags
 from harness.cli.output import put
@@ -17,6 +18,7 @@ from harness.errors import Exit, TfbError, UsageError
 from harness.experiment.preparation import JIT_PLATFORMS
 from harness.extras.gate import history, sides
 from harness.extras.gate import words as report
+from harness.extras.gate.contained import parse_allow
 from harness.extras.gate.judge import ALL, GateResult, RequestVerdict, Verdict, judge
 from harness.extras.gate.page import page
 from harness.extras.gate.paired import BASE, COPY, HEAD
@@ -37,6 +39,7 @@ LEAST_PROCESSES, USUAL_PROCESSES = 2, 5
 COUNTING = {  # flags of a run that hold here, too
     *("profile", "duration", "time", "processes", "seed", "cpuset_cpus", "yes", "no_install"),
     *("results", "results_name", "results_environment", "quiet", "json"),
+    *("allow", "test_container_memory", "test_container_pids"),
 }
 
 
@@ -67,11 +70,12 @@ def compare(folder: Path, base: str, head: str | None, flags: RunFlags, fail_ove
     for name in (field.name for field in fields(flags) if field.name not in COUNTING):
         if getattr(flags, name) != getattr(usual, name):
             raise UsageError(f"--{name.replace('_', '-')} says nothing of a service's sides: leave it out")
-    flags = replace(flags, profile=flags.profile or PROFILE, runtime="local")
-    chosen = settings(Asked(mode="benchmark", test=(), flags=flags), words)
+    parse_allow(flags.allow)
+    consents, flags = flags.allow, replace(flags, profile=flags.profile or PROFILE, runtime="local", allow=())
+    chosen = replace(settings(Asked(mode="benchmark", test=(), flags=flags), words), container_allow=consents)
     with ownership.scratch("gate") as place:
         accounts.share(place)  # servers have accounts of their own
-        notes: list[str] = []
+        notes = [f"containers had more rights than usual: --allow {consent}" for consent in consents]
         of_head = sides.side(folder, head, place / "head", notes)
         file = of_head.file  # head's says what is asked of both
         of_base = sides.side(folder, base, place / "base", notes, file)
@@ -159,6 +163,7 @@ def _require_places(outputs: Outputs) -> None:
 
 def show(result: GateResult, outputs: Outputs) -> int:
     """Print the verdict, then put it where it is to be kept: a full disk loses no answer."""
+    result = GateResult.model_validate_json(redaction.redacted_json(result.model_dump_json()))
     as_text = report.markdown if outputs.markdown else report.text
     print(result.model_dump_json() if outputs.json else as_text(result), flush=True)
     if outputs.history:

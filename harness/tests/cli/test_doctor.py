@@ -6,7 +6,7 @@ from harness.cli import machine
 from harness.errors import EnvironmentLacksError, Exit
 from harness.host.leftovers import Leftover
 from harness.host.provision import Need
-from harness.runtime import compose
+from harness.runtime import compose, images
 
 LONG = tuple(f"an-implementation-with-a-long-name-{number}" for number in range(5))
 
@@ -38,7 +38,7 @@ def test_clean_names_what_stays_and_that_it_saw_no_images(
 
     left = Leftover(kind="folder", name="tfb-x", certain=True, remove=remove)
     monkeypatch.setattr(compose, "engine", engine)
-    monkeypatch.setattr(compose, "images", list)
+    monkeypatch.setattr(images, "own", list)
     monkeypatch.setattr(machine, "all_leftovers", lambda: (left,))
     assert machine.clean(yes=True) == code
     said = capsys.readouterr().out

@@ -72,10 +72,10 @@ def test_without_an_engine_auto_means_local(docker: Path, monkeypatch: pytest.Mo
 
 
 def test_ids_are_picked_out_of_warnings_and_a_failed_listing_is_not_an_empty_one(docker: Path) -> None:
-    docker.write_text(f"printf 'WARNING: a\\n{'4f' * 32}\\nsha256:{'a0' * 32}\\n'")
-    assert compose.ids("ps") == ["4f" * 32, f"sha256:{'a0' * 32}"]
+    docker.write_text(f"printf 'WARNING: a\\n{'4f' * 32}\\n{'a0' * 32}\\n'")
+    assert compose.labelled(compose.THINGS[0], {"a": "b"}) == ["4f" * 32, "a0" * 32]
     docker.write_text("exit 1")
-    assert compose.ids("ps") is None
+    assert compose.labelled(compose.THINGS[0], {"a": "b"}) is None
 
 
 def test_a_full_disk_of_the_engine_ends_the_run_and_says_what_to_do(docker: Path, tmp_path: Path) -> None:
@@ -87,6 +87,6 @@ def test_a_full_disk_of_the_engine_ends_the_run_and_says_what_to_do(docker: Path
         runtime.build(implementation(tmp_path), tmp_path / "log")
     assert error.value.exit_code is Exit.ENVIRONMENT
     assert isinstance(compose.not_started("no space left on device"), EngineFullError)
-    docker.write_text('case "$*" in *build*) echo no such package; exit 1;; *) echo 26.1;; esac')
+    docker.write_text('case "$*" in *build*) echo no such package; exit 1;; *inspect*) exit 1;; *) echo 26.1;; esac')
     assert runtime.build(implementation(tmp_path), tmp_path / "other.log").status == "failed"
     assert isinstance(compose.not_started("exit status 1"), StartError)

@@ -20,7 +20,7 @@ def implementation(*, allowed: tuple[str, ...] = (), **entry: object) -> Impleme
 
 def arguments(of: Implementation, **more: object) -> list[str]:
     labels = ("--label", "org.tfb.run=1")
-    limits = {"TFB_NOFILE": "1000000", "TFB_SERVER_MEMORY": "512m"}
+    limits = {"TFB_NOFILE": "1000000", "TFB_SERVER_MEMORY": "536870912", "TFB_SERVER_PIDS": "99"}
     return run_arguments(of, image="tfb/x", network="net", labels=labels, limits=limits, **more)  # type: ignore[arg-type]
 
 
@@ -31,7 +31,12 @@ def test_the_toolset_s_build_arguments_carry_the_name_that_its_file_gives() -> N
 
 def test_limits_network_and_name_are_those_of_the_toolset_and_nothing_is_privileged() -> None:
     found = arguments(implementation())
-    for pair in (("--ulimit", "nofile=200000:200000"), ("--sysctl", "net.core.somaxconn=65535"), ("--memory", "512m")):
+    for pair in (
+        ("--ulimit", "nofile=200000:200000"),
+        ("--sysctl", "net.core.somaxconn=65535"),
+        ("--memory", "536870912"),
+        ("--pids-limit", "99"),
+    ):
         assert pair in set(pairwise(found))
     assert found[-1] == "tfb/x"
     assert {"--privileged", "--cap-add", "--read-only", "--publish", "--security-opt"}.isdisjoint(found)

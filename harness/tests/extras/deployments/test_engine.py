@@ -14,7 +14,7 @@ from harness.extras.deployments import clean, doctor
 from harness.extras.deployments import container as containers
 from harness.extras.deployments.container import RemoteContainer
 from harness.extras.deployments.machine import Machine, reached
-from harness.host import process
+from harness.host import ownership, process
 from harness.paths import REPOSITORY, TOOLSET
 from harness.plan.hosts import of_flags, parse
 
@@ -22,6 +22,7 @@ pytestmark = pytest.mark.skipif(not Path("/sys/fs/cgroup").is_dir(), reason="no 
 
 # A container's id is its process's. Without engine where ``gone`` is; readers say nothing where ``mute`` is.
 DOCKER = f"""#!/bin/sh
+PLACE=$(dirname "$0")
 case $1 in --context|-H) shift 2 ;; esac
 for last; do before=$now; now=$last; done
 [ -e "$PLACE/gone" ] && echo "no engine" && exit 1
@@ -33,7 +34,7 @@ case "$*" in
   logs*) exec tail --pid=$last -f /dev/null ;;
   *inspect*--format*) [ -d /proc/$last ] && echo "then $last" ;;
   *inspect*) echo '[{{"Id": "1", "State": {{"Running": false, "OOMKilled": false, "ExitCode": 137, "Error": ""}},
-                    "HostConfig": {{"Memory": 0}}}}]' ;;
+                    "HostConfig": {{"Memory": 0}}, "Config": {{"Labels": {{"org.tfb.image": "tfb/meter"}}}}}}]' ;;
   *link.py*) while [ "$1" != /link.py ]; do shift; done; shift; exec {sys.executable} {TOOLSET}/meter/link.py "$@" ;;
   *tfb/meter*) [ -e "$PLACE/mute" ] && exec sleep 60
     PYTHONPATH={REPOSITORY} exec {sys.executable} -S {TOOLSET}/meter/meter.py $before $last ;;
@@ -55,7 +56,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (tmp_path / name).write_text(text)
         (tmp_path / name).chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
-    monkeypatch.setenv("PLACE", str(tmp_path))
+    monkeypatch.setenv("TFB_STATE", str(tmp_path / "state"))
     return tmp_path
 
 
@@ -117,11 +118,12 @@ def test_doctor_shows_each_machine_with_its_roles_and_the_links(
     assert doctor(hosts, as_json=True) == Exit.OK
     (link,) = json.loads(capsys.readouterr().out)["links"]
     assert link["throughput"] > 1e6
-    (place / "kept").write_text("a" * 64)
+    pid, _, rest = ownership.me().split(".", 2)
+    (place / "kept").write_text("\t".join(("a" * 64, f"{pid}.1.{rest}", "run", "of-a-dead-run")))
     unnamed = of_flags("context:one", "context:one", ("context:two",))
     assert clean(unnamed, dry_run=True) == Exit.OK
     assert clean(unnamed, dry_run=False) == Exit.FAILED
-    assert "stays: context:two: it is held" in capsys.readouterr().out
+    assert "of-a-dead-run of run run: it is held" in capsys.readouterr().out
     (place / "gone").touch()
     assert clean(hosts, dry_run=True) == Exit.FAILED
     assert "does not answer" in capsys.readouterr().out

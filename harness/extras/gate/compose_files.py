@@ -1,0 +1,101 @@
+"""Checks which files a compose file reads, before Docker Compose reads any of them."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import yaml
+
+from harness.errors import UsageError
+
+MOST_BYTES = 1 << 20  # of one compose file
+READING_KEYS = ("env_file", "extends", "include", "label_file")  # their values name files
+REMOTE = ("://", "git@", "oci:", "github.com/")
+
+
+def confined(path: Path, top: Path) -> bool:
+    """Return whether a path stays below ``top``, whichever way its ``..`` and links are resolved.
+
+    Docker Compose removes ``..`` from the text of a path, and the kernel follows links first. Both must stay inside.
+    """
+    top = top.resolve()
+    ways = (path.resolve(), Path(os.path.normpath(path.absolute())).resolve())
+    return all(way == top or top in way.parents for way in ways)
+
+
+def require_confined(file: Path, top: Path) -> None:
+    """Raise UsageError if a compose file, or a file that it includes or extends, reads a file outside ``top``.
+
+    The check looks at every key of the name, at any depth, because includes and merges can move keys.
+    """
+    pending, seen = [file], set[Path]()
+    while pending:
+        current = pending.pop()
+        if not confined(current, top):
+            raise UsageError(f"{current}: the file lies outside {top}. Keep every compose file in the repository")
+        if current.resolve() in seen:
+            continue
+        seen.add(current.resolve())
+        for key, leaf in _paths(_read(current)):
+            _require_path(current, key, leaf, top)
+            named = current.parent / leaf
+            if key in ("extends", "include") and named.is_file():
+                pending.append(named)
+
+
+def _require_path(file: Path, key: str, leaf: str, top: Path) -> None:
+    where = f"{file}: {key}: {leaf!r}"
+    if key == "project_directory":
+        raise UsageError(f"{where}: tfb cannot check paths below another project directory. Remove the key")
+    if "$" in leaf:
+        raise UsageError(f"{where}: the path depends on a variable, so tfb cannot check it. Write the path itself")
+    if any(word in leaf for word in REMOTE):
+        raise UsageError(f"{where}: the file is on another machine. Put a copy into the repository")
+    if (named := file.parent / leaf).exists() and not (named.is_file() or named.is_dir()):
+        raise UsageError(f"{where}: not a regular file. Put one in its place")
+    if not confined(file.parent / leaf, top):
+        raise UsageError(f"{where}: the file lies outside {top}. Put it into the repository, or into service.files")
+
+
+def _read(file: Path) -> list[yaml.Node]:
+    """Return the documents of a YAML file as nodes; raise UsageError if it cannot be read."""
+    try:
+        if not file.is_file():
+            raise UsageError(f"{file}: there is no such compose file. Correct service.compose in tfb.toml")
+        if file.stat().st_size > MOST_BYTES:
+            raise UsageError(f"{file}: the file has more than {MOST_BYTES} bytes. Make it shorter")
+        # Nodes hold no Python objects: no tag of the file is acted on.
+        return [node for node in yaml.compose_all(file.read_text(encoding="utf-8"), yaml.SafeLoader) if node]
+    except (OSError, ValueError, yaml.YAMLError, RecursionError) as error:
+        raise UsageError(f"{file}: not a compose file that can be read: {str(error)[:300]}") from error
+
+
+def _paths(documents: list[yaml.Node]) -> Iterator[tuple[str, str]]:
+    """Yield the key and every text below it, for each key that names files."""
+    for key, value in _entries(documents):
+        if key in READING_KEYS:
+            for inner, below in _entries([value]):
+                if inner == "project_directory":
+                    yield inner, below.value if isinstance(below, yaml.ScalarNode) else ""
+            yield from ((key, node.value) for node in _nodes([value]) if isinstance(node, yaml.ScalarNode))
+
+
+def _entries(documents: list[yaml.Node]) -> Iterator[tuple[str, yaml.Node]]:
+    for node in _nodes(documents):
+        if isinstance(node, yaml.MappingNode):
+            yield from ((key.value, value) for key, value in node.value if isinstance(key, yaml.ScalarNode))
+
+
+def _nodes(documents: list[yaml.Node]) -> Iterator[yaml.Node]:
+    """Yield every node once, although aliases may form a graph with cycles."""
+    pending, seen = list(documents), set[int]()
+    while pending:
+        node = pending.pop()
+        if id(node) in seen:
+            continue
+        seen.add(id(node))
+        yield node
+        if isinstance(node, yaml.MappingNode):
+            pending += [part for pair in node.value for part in pair]
+        elif isinstance(node, yaml.SequenceNode):
+            pending += node.value

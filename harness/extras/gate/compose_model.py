@@ -1,0 +1,358 @@
+"""Separates the compose project of one side from this machine and from the other sides.
+
+The input is the effective model that ``docker compose config`` prints, with every include, merge and variable resolved.
+Listed keys are copied, dropped or rewritten. Every other key is refused.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from harness.errors import UsageError
+from harness.extras.gate.compose_files import confined
+from harness.runtime.limits import LOGGING, Limits
+
+Tree = Mapping[str, Any]
+
+# fmt: off
+KEPT = frozenset(
+    {
+        "attach", "blkio_config", "cap_drop", "command", "cpu_count", "cpu_percent",
+        "cpu_period", "cpu_quota", "cpu_shares", "cpus", "cpuset", "depends_on",
+        "dns", "dns_opt", "dns_search", "domainname", "entrypoint", "environment",
+        "expose", "extra_hosts", "group_add", "healthcheck", "hostname", "init",
+        "links", "mac_address", "platform", "read_only", "restart", "shm_size",
+        "stdin_open", "stop_grace_period", "stop_signal", "storage_opt", "sysctls", "tmpfs",
+        "tty", "ulimits", "user", "working_dir",
+    }
+)
+# Other programs of the machine read some of these keys; tfb sets the rest itself.
+DROPPED = frozenset(
+    {
+        "annotations", "container_name", "deploy", "develop", "env_file", "label_file",
+        "labels", "logging", "mem_limit", "mem_reservation", "mem_swappiness", "memswap_limit",
+        "pids_limit", "ports", "profiles", "pull_policy", "scale",
+    }
+)
+# Each of these keys gives a container rights over this machine.
+RIGHTS = frozenset(
+    {
+        "cap_add", "cgroup_parent", "cpu_rt_period", "cpu_rt_runtime", "credential_spec", "device_cgroup_rules",
+        "devices", "gpus", "isolation", "oom_kill_disable", "oom_score_adj", "privileged",
+        "runtime",
+    }
+)
+NAMESPACES = frozenset({"cgroup", "ipc", "network_mode", "pid", "userns_mode", "uts"})
+OWN_NAMESPACES = {"none", "private", "shareable"}  # values that share no namespace
+BUILD_KEPT = frozenset({"args", "dockerfile_inline", "extra_hosts", "no_cache", "platforms", "shm_size", "target"})
+BUILD_DROPPED = frozenset(
+    {
+        "attest", "cache_from", "cache_to", "isolation", "labels", "provenance",
+        "pull", "sbom", "tags",
+    }
+)
+# fmt: on
+BUILD_RIGHTS = frozenset({"entitlements", "privileged", "ssh"})
+NETWORK_DRIVER_OPTIONS = frozenset({"com.docker.network.driver.mtu", "com.docker.network.bridge.enable_icc"})
+ADDRESS_KEYS = frozenset({"ipv4_address", "ipv6_address", "link_local_ips", "driver_opts"})
+CONSENTS = frozenset(
+    {*RIGHTS, *NAMESPACES, "security_opt", "volumes", "build.network", *(f"build.{key}" for key in BUILD_RIGHTS)}
+)
+TOP_LEVEL = frozenset({"name", "networks", "secrets", "configs", "services", "version", "volumes"})
+VALUE_PREFIX = "TFB_VALUE_"  # for names of variables with secrets, so that no program gives the name a meaning
+MOST_CONTAINERS = 8  # of one service
+MOST_REFUSALS = 20  # that a message lists
+
+
+@dataclass(frozen=True, kw_only=True)
+class Separation:
+    """Settings for separating the model of one side."""
+
+    project: str
+    service: str  # the service whose CPU counts
+    top: Path  # the folder that holds the side's copy of the repository
+    labels: Mapping[str, str]
+    limits: Limits  # of each container
+    env: Mapping[str, str] = field(default_factory=dict)  # for ``secrets.NAME.environment``
+    allowed: Mapping[str, frozenset[str]] = field(default_factory=dict)  # service ("" for all) -> consents
+
+
+def separated(model: Tree, separation: Separation) -> dict[str, Any]:
+    """Return the model of a side that shares nothing with this machine or with another side.
+
+    Raises UsageError that lists every key that cannot be separated.
+    """
+    return _Separator(separation).whole(model)
+
+
+class _Separator:
+    """A pass over a model that collects refused keys."""
+
+    def __init__(self, separation: Separation) -> None:
+        self.given = separation
+        self.refused: list[str] = []
+        self.binds: list[tuple[str, Path, bool]] = []  # key, source, writable
+
+    def whole(self, model: Tree) -> dict[str, Any]:
+        for key in model:
+            if key not in TOP_LEVEL and not key.startswith("x-"):
+                self._refuse(key, "this version of tfb does not know the key", "remove it")
+        found: Tree = model.get("services") or {}
+        if self.given.service not in found:
+            self._refuse(f"services.{self.given.service}", "there is no such service", "name one in service.service")
+        services = {name: self._service(name, entry) for name, entry in found.items()}
+        whole = {
+            "name": self.given.project,
+            "services": services,
+            "networks": {name: self._network(name, entry or {}) for name, entry in self._used(model, "networks")},
+            "volumes": {name: self._volume(name, entry or {}) for name, entry in self._used(model, "volumes")},
+            "secrets": {name: self._file("secrets", name, entry) for name, entry in self._used(model, "secrets")},
+            "configs": {name: self._file("configs", name, entry) for name, entry in self._used(model, "configs")},
+        }
+        self._require_fixed_binds()
+        if self.refused:
+            more = len(self.refused) - MOST_REFUSALS
+            lines = [*self.refused[:MOST_REFUSALS], *([f"- and {more} more"] if more > 0 else [])]
+            raise UsageError("the compose file cannot be used for a comparison:\n" + "\n".join(lines))
+        return whole
+
+    def _refuse(self, key: str, why: str, what: str) -> None:
+        self.refused.append(f"- {key[:200]}: {why[:500]}; {what[:300]}")
+
+    def _consented(self, service: str, key: str, why: str) -> bool:
+        """Return whether ``--allow`` names the key; refuse the key otherwise."""
+        allowed = self.given.allowed
+        if key in allowed.get(service, frozenset()) | allowed.get("", frozenset()):
+            return True
+        self._refuse(f"services.{service}.{key}", why, f"remove it, or consent with --allow {service}={key}")
+        return False
+
+    # ---- services ----------------------------------------------------------------------------------------------------
+
+    def _service(self, name: str, entry: Tree) -> dict[str, Any]:
+        own = {key: value for key, value in entry.items() if key in KEPT and value is not None}
+        own["environment"] = set_only(entry.get("environment"))
+        checks: Mapping[str, Callable[[str, Any], Any]] = {
+            "build": self._build,
+            "image": self._image,
+            "networks": self._networks,
+            "post_start": self._hooks,
+            "pre_stop": self._hooks,
+            "security_opt": self._security,
+            "volumes": self._mounts,
+            "volumes_from": self._volumes_from,
+            **dict.fromkeys(("secrets", "configs"), lambda _, value: value),
+        }
+        for key, value in entry.items():
+            if value in (None, False, "", [], {}) or key in KEPT | DROPPED:
+                continue
+            if key in checks:
+                own[key] = checks[key](name, value)
+            elif key in NAMESPACES:
+                own |= self._namespace(name, key, str(value))
+            elif key not in RIGHTS:
+                self._refuse(f"services.{name}.{key}", "this version of tfb does not know the key", "remove it")
+            elif self._consented(name, key, "it gives the container rights over this machine"):
+                own[key] = value
+        return own | self._limits(name, entry)
+
+    def _limits(self, name: str, entry: Tree) -> dict[str, Any]:
+        """Return the limits of a container: the lower ones of the file's and tfb's."""
+        deploy = entry.get("deploy") or {}
+        resources = deploy.get("resources") or {}
+        limits = resources.get("limits") or {}
+        if (resources.get("reservations") or {}).get("devices"):
+            self._refuse(f"services.{name}.deploy", "it reserves devices of this machine", "remove the reservation")
+        count = max(int(entry.get("scale") or 1), int(deploy.get("replicas") or 1))
+        most = 1 if name == self.given.service else MOST_CONTAINERS
+        if count > most:
+            self._refuse(f"services.{name}.scale", f"{count} containers of it are too many", f"ask for {most} at most")
+        memory = min((*_sizes(entry.get("mem_limit"), limits.get("memory")), self.given.limits.memory_bytes))
+        pids = min((*_sizes(entry.get("pids_limit"), limits.get("pids")), self.given.limits.pids))
+        own: dict[str, Any] = {"mem_limit": str(memory), "memswap_limit": str(memory), "pids_limit": pids}
+        own |= {"logging": LOGGING, "labels": dict(self.given.labels), "pull_policy": "never"}
+        own |= {"scale": count} if count > 1 else {}
+        own |= {"cpus": limits["cpus"]} if limits.get("cpus") and "cpus" not in entry else {}
+        return own
+
+    def _namespace(self, name: str, key: str, value: str) -> dict[str, str]:
+        if value.startswith("service:") or value in OWN_NAMESPACES:
+            return {key: value}
+        if key == "network_mode" and value in ("bridge", "default"):
+            return {}  # the side's network does the same
+        if value == "host" and self._consented(name, key, "it shares a namespace of this machine"):
+            return {key: value}
+        if value != "host":
+            why = f"{value!r} is not in this compose file"
+            self._refuse(f"services.{name}.{key}", why, "share with a service of the file (service:NAME), or remove it")
+        return {}
+
+    def _image(self, name: str, value: str) -> str:
+        if not value[0].isalnum():
+            self._refuse(f"services.{name}.image", f"{value!r} is not the name of an image", "correct it")
+        return value
+
+    def _security(self, name: str, value: list[str]) -> list[str]:
+        harmless = {"no-new-privileges", "no-new-privileges:true", "no-new-privileges=true"}
+        if not set(value) <= harmless:
+            self._consented(name, "security_opt", "it may lift the engine's protection of this machine")
+        return value
+
+    def _hooks(self, name: str, value: list[Tree]) -> list[dict[str, Any]]:
+        if any(hook.get("privileged") for hook in value):
+            self._consented(name, "privileged", "a hook has all rights over this machine")
+        return [{**hook, "environment": set_only(hook.get("environment"))} for hook in value]
+
+    def _networks(self, name: str, value: Mapping[str, Tree | None]) -> Mapping[str, Tree | None]:
+        for network, entry in value.items():
+            for key in ADDRESS_KEYS & {key for key, each in (entry or {}).items() if each}:
+                where = f"services.{name}.networks.{network}.{key}"
+                self._refuse(where, "the sides run at the same time and cannot share an address", "remove it")
+        return value
+
+    def _volumes_from(self, name: str, value: list[str]) -> list[str]:
+        for source in value:
+            if source.startswith("container:"):
+                where = f"services.{name}.volumes_from"
+                self._refuse(where, f"{source!r} is no service of this file", "use a volume of the file")
+        return value
+
+    def _mounts(self, name: str, value: list[Tree]) -> list[Tree]:
+        return [kept for mount in value if (kept := self._mount(name, mount)) is not None]
+
+    def _mount(self, name: str, mount: Tree) -> Tree | None:
+        kind, where = mount.get("type"), f"services.{name}.volumes"
+        if kind in ("volume", "tmpfs"):
+            return mount
+        if kind != "bind":
+            self._refuse(where, f"a mount of type {kind!r} cannot be separated", "use a volume of the file")
+            return None
+        source, read_only = Path(mount["source"]), bool(mount.get("read_only"))
+        if (mount.get("bind") or {}).get("propagation", "rprivate") not in ("private", "rprivate"):
+            self._refuse(where, f"{source} would pass mounts on to this machine", "remove bind.propagation")
+        if confined(source, self.given.top):
+            source = source.resolve()  # so that later links in the folder do not change the mount
+            self.binds.append((where, source, not read_only))
+        elif not read_only:
+            why = f"{source} lies outside the side's copy of the repository, so the sides would share written data"
+            self._refuse(where, why, "use a volume of the file, or a folder of the repository")
+        else:
+            self._consented(name, "volumes", f"{source} is a file or folder of this machine")
+        create = bool((mount.get("bind") or {}).get("create_host_path")) and confined(source, self.given.top)
+        return {**mount, "source": str(source), "bind": {"create_host_path": create}}
+
+    # ---- builds ------------------------------------------------------------------------------------------------------
+
+    def _build(self, name: str, build: Tree) -> dict[str, Any]:
+        where = f"services.{name}.build"
+        own = {key: value for key, value in build.items() if key in BUILD_KEPT and value}
+        own["args"] = set_only(build.get("args"))
+        context = self._inside(f"{where}.context", str(build.get("context") or ""))
+        own["context"] = str(context)
+        if file := build.get("dockerfile"):
+            own["dockerfile"] = str(self._inside(f"{where}.dockerfile", str(context / file)))
+        for key, value in build.items():
+            if not value or key in BUILD_KEPT | BUILD_DROPPED | {"context", "dockerfile"}:
+                continue
+            if key == "additional_contexts":
+                own[key] = {each: self._context(f"{where}.{key}", str(of)) for each, of in value.items()}
+            elif (key == "network" and str(value) in ("none", "default")) or key in ("secrets", "ulimits"):
+                own[key] = value
+            elif key not in BUILD_RIGHTS | {"network"}:
+                self._refuse(f"{where}.{key}", "this version of tfb does not know the key", "remove it")
+            elif self._consented(name, f"build.{key}", "it gives the build rights over this machine or its accounts"):
+                own[key] = value
+        return own
+
+    def _context(self, where: str, value: str) -> str:
+        if value.startswith(("docker-image://", "service:")):
+            return value
+        return str(self._inside(where, value))
+
+    def _inside(self, where: str, path: str) -> Path:
+        if not path.startswith("/") or "://" in path:
+            self._refuse(where, f"{path!r} is on another machine", "build from a folder of the repository")
+        elif not confined(Path(path), self.given.top):
+            self._refuse(where, f"{path} lies outside the side's copy of the repository", "put it into the repository")
+        return Path(path).resolve()
+
+    # ---- shared by services -----------------------------------------------------------------------------------------
+
+    @staticmethod
+    def _used(model: Tree, kind: str) -> Iterator[tuple[str, Any]]:
+        """Yield the networks, volumes, secrets or configs that a service names, and the default network."""
+        used = {"default"} if kind == "networks" else set[str]()
+        for service in (model.get("services") or {}).values():
+            for each in (*(service.get(kind) or ()), *((service.get("build") or {}).get(kind) or ())):
+                used.add(str(each.get("source")) if isinstance(each, Mapping) else str(each))
+        for name, entry in {**({"default": {}} if kind == "networks" else {}), **(model.get(kind) or {})}.items():
+            if name in used:
+                yield name, entry
+
+    def _refuse_external(self, where: str, entry: Tree) -> None:
+        if entry.get("external"):
+            why = f"{entry.get('name')!r} exists outside this compose file, so the sides would share it"
+            self._refuse(f"{where}.external", why, "remove the key, and tfb makes a separate resource for each side")
+
+    def _network(self, name: str, entry: Tree) -> dict[str, Any]:
+        where = f"networks.{name}"
+        self._refuse_external(where, entry)
+        if entry.get("driver") not in (None, "bridge", "default"):
+            why = f"a network of the driver {entry['driver']!r} is shared with this machine"
+            self._refuse(f"{where}.driver", why, "remove the key, and tfb makes a bridge for each side")
+        options = entry.get("driver_opts") or {}
+        if not set(options) <= NETWORK_DRIVER_OPTIONS:
+            why = f"{', '.join(sorted(set(options) - NETWORK_DRIVER_OPTIONS))} may name a network of this machine"
+            self._refuse(f"{where}.driver_opts", why, "remove it")
+        kept = {"internal": True} if entry.get("internal") else {}
+        # Drop a fixed subnet: three sides cannot use the same. Fixed addresses of services are refused.
+        own = {"name": f"{self.given.project}_{name}", "driver": "bridge", "labels": dict(self.given.labels)}
+        return {**own, **kept, **({"driver_opts": options} if options else {})}
+
+    def _volume(self, name: str, entry: Tree) -> dict[str, Any]:
+        where = f"volumes.{name}"
+        self._refuse_external(where, entry)
+        if entry.get("driver") not in (None, "local", "default"):
+            self._refuse(f"{where}.driver", f"{entry['driver']!r} may store data outside this machine", "remove it")
+        options = entry.get("driver_opts") or {}
+        if options and options.get("type") != "tmpfs":
+            self._refuse(f"{where}.driver_opts", "it mounts data that the sides would share", "remove it")
+        own = {"name": f"{self.given.project}_{name}", "labels": dict(self.given.labels)}
+        return {**own, **({"driver_opts": options} if options else {})}
+
+    def _file(self, kind: str, name: str, entry: Tree) -> dict[str, Any]:
+        where = f"{kind}.{name}"
+        self._refuse_external(where, entry)
+        for key in ("driver", "template_driver"):
+            if entry.get(key):
+                self._refuse(f"{where}.{key}", "the value comes from another program", "use a file of the repository")
+        if variable := entry.get("environment"):
+            if variable not in self.given.env:
+                why = f"{variable} would come from the caller's environment"
+                self._refuse(f"{where}.environment", why, f"set {variable} in env of tfb.toml's [service]")
+            return {"environment": f"{VALUE_PREFIX}{variable}"}
+        if file := entry.get("file"):
+            source = self._inside(f"{where}.file", str(file))
+            self.binds.append((where, source, False))
+            return {"file": str(source)}
+        return {"content": entry.get("content", "")}
+
+    def _require_fixed_binds(self) -> None:
+        """Refuse a mount below a writable one: a container could put a link in its place before the next start."""
+        for where, source, _ in self.binds:
+            for other, above, writable in self.binds:
+                if writable and above in source.parents:
+                    why = f"{source} lies in {above}, which {other} mounts writable, and could be replaced by a link"
+                    self._refuse(where, why, "mount the folder above it read-only (:ro), or another folder")
+
+
+def set_only(variables: object) -> dict[str, Any]:
+    """Return the variables with a value; Docker Compose would take the others from the caller's environment."""
+    pairs = variables.items() if isinstance(variables, Mapping) else ()
+    return {name: value for name, value in pairs if value is not None}
+
+
+def _sizes(*values: str | int | None) -> tuple[int, ...]:
+    """Return the bounds that are set; Docker Compose prints them as numbers of bytes, and 0 or -1 for none."""
+    return tuple(number for value in values if value and (number := int(value)) > 0)

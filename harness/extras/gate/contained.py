@@ -1,0 +1,252 @@
+"""Builds and starts the sides of a comparison in containers, with Docker Compose."""
+
+import json
+import os
+import re
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from harness import redaction
+from harness.errors import StartError, UsageError
+from harness.extras.gate.compose_files import confined, require_confined
+from harness.extras.gate.compose_model import CONSENTS, VALUE_PREFIX, Separation, separated, set_only
+from harness.host import process
+from harness.plan.service import Service
+from harness.plan.words import suggest
+from harness.records.models import Build
+from harness.runtime import images
+from harness.runtime.compose import THINGS, UP_SECONDS, Project, client_environment, inspect, labelled
+from harness.runtime.limits import Limits
+from harness.runtime.local import BUILD_SECONDS
+
+ONLY = "service"  # name of the service if a side is an image or a Dockerfile
+VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+Allowed = Mapping[str, frozenset[str]]
+# Docker Compose would otherwise fetch what a file includes from other machines.
+NO_REMOTES = {"COMPOSE_EXPERIMENTAL_GIT_REMOTE": "false", "COMPOSE_EXPERIMENTAL_OCI_REMOTE": "false"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Session:
+    """Settings that all sides of a comparison share."""
+
+    project: Project
+    scratch: Path  # mode 0700, because files in it contain values of ``env``
+    limits: Limits
+    cpus: Sequence[int] | None  # of the server
+    allowed: Allowed
+
+
+@dataclass(frozen=True, kw_only=True)
+class Contained:
+    """A side whose model names no file, port or resource of another side."""
+
+    side: str
+    service: str  # the service of the model whose CPU counts
+    model: dict[str, Any]
+    session: Session
+    env: Mapping[str, str]
+    tags: dict[str, str] = field(default_factory=dict)  # tag that was built -> id
+    pinned: dict[str, str] = field(default_factory=dict)  # service -> id of its image
+
+    @property
+    def project(self) -> str:
+        """Name of the side's compose project."""
+        return project_of(self.session, self.side)
+
+    def build(self, log: Path) -> Build:
+        """Build or pull the images of all services and record their ids, because tags can move later."""
+        log.parent.mkdir(parents=True, exist_ok=True)
+        commands = self._commands()
+        for command in commands:
+            done = process.run(command, seconds=BUILD_SECONDS, env=client_environment(), log=log)
+            if done.status != 0:
+                reason = f"{shlex.join(command[1:])} failed:\n{process.tail(log)}\nlog: {log}"
+                return Build(status="failed", reason=reason, commands=tuple(map(shlex.join, commands)))
+        for name, entry in self.model["services"].items():
+            image = inspect("image", entry["image"])
+            if image is None:
+                return Build(status="failed", reason=f"services.{name}: there is no image {entry['image']}")
+            self.pinned[name] = str(image["Id"])
+            if "build" in entry:
+                self.tags[entry["image"]] = str(image["Id"])
+                images.record(entry["image"], str(image["Id"]), temporary=True)
+        return Build(status="ok", commands=tuple(map(shlex.join, commands)))
+
+    def _commands(self) -> list[list[str]]:
+        services = self.model["services"].values()
+        commands = []
+        if any("build" in entry for entry in services):
+            commands.append(self._compose(self.model, "build"))
+        for entry in services:
+            if "build" not in entry and inspect("image", entry["image"]) is None:
+                platform = ["--platform", entry["platform"]] if entry.get("platform") else []
+                commands.append(["docker", "pull", *platform, "--", entry["image"]])
+        return commands
+
+    @contextmanager
+    def started(self, log: Path) -> Iterator[str]:
+        """Start the service and its dependencies, yield the id of its container, and remove everything at the end."""
+        model = {**self.model, "services": {name: self._start_of(name) for name in self.model["services"]}}
+        try:
+            up = self._compose(model, "up", "--detach", "--no-build", "--pull", "never", self.service)
+            done = process.run(up, seconds=UP_SECONDS, env=client_environment())
+            if done.status != 0:
+                said = redaction.redacted(done.stdout)
+                log.write_text(said, encoding="utf-8")
+                raise StartError(f"{self.side}: docker compose failed: {said.strip()[-500:]}\nlog: {log}")
+            wanted = {"com.docker.compose.project": self.project, "com.docker.compose.service": self.service}
+            if not (found := labelled(THINGS[0], self.session.project.own | wanted)):
+                raise StartError(f"{self.side}: compose made no container for {self.service}")
+            yield found[0]
+        finally:
+            self.session.project.remove_now(self.project)
+
+    def _start_of(self, name: str) -> dict[str, Any]:
+        entry = {key: value for key, value in self.model["services"][name].items() if key != "build"}
+        return {**entry, "image": self.pinned.get(name, entry["image"])}
+
+    def _compose(self, model: Mapping[str, Any], *words: str) -> list[str]:
+        """Write the model into a private file, and return a compose command that uses it."""
+        file, variables = (self.session.scratch / f"{self.side}.{ending}" for ending in ("json", "env"))
+        write_private(file, json.dumps(model))
+        write_private(variables, env_file(self.env))
+        return [
+            *("docker", "compose", "--ansi", "never", "--project-name", self.project),
+            *("--project-directory", str(self.session.scratch), "--env-file", str(variables), "--file", str(file)),
+            *words,
+        ]
+
+    def remove_images(self) -> None:
+        """Remove the tags that were made for this side."""
+        for tag, identity in self.tags.items():
+            images.remove_tag(tag, identity)
+
+
+def contained(side: str, service: Service, folder: Path, top: Path, session: Session) -> Contained:
+    """Return a side that runs in containers; raise UsageError if a key of its file cannot be separated.
+
+    ``top`` is the side's copy of the repository; ``folder`` is the folder in it with tfb.toml.
+    """
+    for variable, value in service.env.items():
+        if not VARIABLE.fullmatch(variable) or "\0" in value:
+            raise UsageError(f"{side}: service.env: {variable!r} and its value cannot be an environment variable")
+    redaction.declare(service.env)
+    name = service.service or ONLY
+    model = _effective(side, service, folder, top, session)
+    for entry in (model.get("services") or {}).values():
+        variables = set_only(entry.get("environment"))
+        redaction.declare({variable: str(value).replace("$$", "$") for variable, value in variables.items()})
+    separation = Separation(
+        project=project_of(session, side),
+        service=name,
+        top=top,
+        labels=session.project.own,
+        limits=session.limits,
+        env=service.env,
+        allowed=session.allowed,
+    )
+    try:
+        own = separated(model, separation)
+    except UsageError as error:
+        raise UsageError(f"{side}: {folder / (service.compose or 'tfb.toml')}: {error}") from error
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise UsageError(
+            f"{side}: docker compose prints a model of {service.compose} that tfb does not know"
+        ) from error
+    for number, entry in enumerate(own["services"].values()):
+        if "build" in entry:
+            entry["image"] = f"{project_of(session, side)}:{number}"
+    if session.cpus and not service.compose:
+        own["services"][name]["cpuset"] = ",".join(map(str, session.cpus))
+    return Contained(side=side, service=name, model=own, session=session, env=_of_secrets(model, service.env))
+
+
+def project_of(session: Session, side: str) -> str:
+    """Return the name of a side's compose project."""
+    return f"{session.project.name}-{side}"
+
+
+def _effective(side: str, service: Service, folder: Path, top: Path, session: Session) -> dict[str, Any]:
+    """Return the model that Docker Compose prints, or a model with the single service of tfb.toml."""
+    if service.compose:
+        return _of_compose(side, service, folder, top, session)
+    variables = {"HOST": "0.0.0.0", "PORT": str(service.port), **service.env}  # noqa: S104 - inside the container
+    entry: dict[str, Any] = {"environment": {name: _escaped(value) for name, value in variables.items()}}
+    if service.image:
+        return {"services": {ONLY: {**entry, "image": service.image}}}
+    build = {"context": str(folder), "dockerfile": str(service.dockerfile)}
+    return {"services": {ONLY: {**entry, "build": build}}}
+
+
+def _of_compose(side: str, service: Service, folder: Path, top: Path, session: Session) -> dict[str, Any]:
+    file = folder / str(service.compose)
+    require_confined(file, top)
+    variables = session.scratch / f"{side}.variables"
+    write_private(variables, env_file({"PORT": str(service.port), **service.env}))
+    given = ["--env-file", str(variables)]
+    if (usual := file.parent / ".env").is_file():
+        if not confined(usual, top):
+            raise UsageError(f"{usual}: the file lies outside {top}. Put a copy into the repository")
+        given = ["--env-file", str(usual), *given]
+    if not re.fullmatch(r"[A-Za-z0-9][\w.-]*", str(service.service)):
+        raise UsageError(f"{side}: service.service: {service.service!r} is not the name of a service")
+    command = ["docker", "compose", "--ansi", "never", "--project-name", project_of(session, side), *given]
+    command += ["--file", str(file), "config", "--format", "json", str(service.service)]
+    environment = {**client_environment(proxies=False), **NO_REMOTES}
+    done = process.run(command, seconds=UP_SECONDS, cwd=file.parent, env=environment)
+    start = done.stdout.find("{\n")  # warnings may come first
+    if done.status != 0 or start < 0:
+        raise UsageError(f"{side}: {file}: docker compose cannot read it: {done.stdout.strip()[-300:]}")
+    try:
+        model: dict[str, Any] = json.JSONDecoder().raw_decode(done.stdout[start:])[0]
+    except (ValueError, RecursionError) as error:
+        raise UsageError(f"{side}: {file}: docker compose printed no model of it: {error}") from error
+    return model
+
+
+def _of_secrets(model: Mapping[str, Any], env: Mapping[str, str]) -> dict[str, str]:
+    """Return the variables that secrets and configs of a model refer to."""
+    entries = [entry for kind in ("secrets", "configs") for entry in (model.get(kind) or {}).values()]
+    names = {str(entry["environment"]) for entry in entries if entry.get("environment")}
+    return {f"{VALUE_PREFIX}{name}": env[name] for name in names & set(env)}
+
+
+def parse_allow(given: Sequence[str]) -> Allowed:
+    """Return service -> consents ("" for all services), of ``web=privileged,devices`` or ``privileged``."""
+    found: dict[str, frozenset[str]] = {}
+    for argument in given:
+        service, equals, listed = argument.rpartition("=")
+        for key in filter(None, listed.split(",")):
+            if key not in CONSENTS:
+                raise UsageError(f"--allow {argument}: unknown key {key!r}; {suggest(key, sorted(CONSENTS))}")
+            found[service] = found.get(service, frozenset()) | {key}
+        if not listed or (equals and not service):
+            raise UsageError(f"--allow: {argument!r} is not SERVICE=KEY,… such as web=privileged")
+    return found
+
+
+def write_private(file: Path, text: str) -> None:
+    """Write a file with mode 0600, replacing an earlier file."""
+    file.unlink(missing_ok=True)
+    number = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
+    with os.fdopen(number, "w", encoding="utf-8") as output:
+        output.write(text)
+
+
+def env_file(variables: Mapping[str, str]) -> str:
+    """Return variables in the format that Docker Compose reads, in which ``$`` and quotes are escaped."""
+    lines = []
+    for name, value in variables.items():
+        escaped = value.replace("\\", "\\\\").replace('"', '\\"').replace("$", "\\$")
+        lines.append(f'{name}="{escaped}"\n')
+    return "".join(lines)
+
+
+def _escaped(value: str) -> str:
+    """Return a value that Docker Compose does not interpolate."""
+    return value.replace("$", "$$")

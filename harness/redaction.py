@@ -1,0 +1,101 @@
+"""Replaces secrets in text before tfb records or shows it.
+
+Call ``declare`` once with a service's variables. The log, records, messages and saved output are then redacted.
+"""
+
+import base64
+import json
+import re
+from collections.abc import Iterable, Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+LEAST = 6  # characters of a value that is redacted
+LEAST_SECRET = 4  # the same if the variable has a secret name
+SECRET_NAME = re.compile(r"SECRET|TOKEN|PASS|PWD|KEY|CRED|AUTH|PRIVATE|SIGN|SALT|DSN", re.IGNORECASE)
+# Redacting plain words and short numbers would make messages unreadable.
+PLAIN = re.compile(r"[A-Z]?[a-z]{1,12}|[A-Z]{1,12}|[0-9]{1,6}|[0-9]{1,3}(\.[0-9]{1,3}){3}|/")
+PASSWORD = re.compile(r"://[^/@:\s]*:([^/@\s]+)@")  # of an address
+UNRESERVED = re.compile(rb"[\w.~-]", re.ASCII)
+_values: dict[str, str] = {}  # text -> replacement
+
+
+def declare(variables: Mapping[str, str]) -> None:
+    """Redact the values of these variables from now on, including quoted and encoded forms."""
+    for name, value in variables.items():
+        for part in _parts(value):
+            secret = bool(SECRET_NAME.search(name)) and len(part) >= LEAST_SECRET
+            if secret or (len(part) >= LEAST and not PLAIN.fullmatch(part)):
+                _values.update(dict.fromkeys(_forms(part), f"[{name}]"))
+    _pattern.cache_clear()
+
+
+def forget() -> None:
+    """Forget all declared values."""
+    _values.clear()
+    _pattern.cache_clear()
+
+
+def redacted(text: str) -> str:
+    """Return the text with each declared value replaced by ``[NAME]``."""
+    return _pattern().sub(lambda match: _values[match[0]], text) if _values else text
+
+
+def redacted_json(text: str) -> str:
+    """Return a JSON document with redacted strings; keys and numbers do not change."""
+    if not _values:
+        return text
+    indent = 1 if "\n" in text else None
+    return json.dumps(_walked(json.loads(text)), indent=indent, ensure_ascii=False)
+
+
+def redact_file(path: Path) -> None:
+    """Redact a file that no process writes to."""
+    if not _values:
+        return
+    try:
+        with path.open("r+b") as file:
+            text = file.read().decode("utf-8", "surrogateescape")
+            if (changed := redacted(text)) != text:
+                file.seek(0)
+                file.write(changed.encode("utf-8", "surrogateescape"))
+                file.truncate()
+    except FileNotFoundError:
+        return
+
+
+def _walked(found: Any) -> Any:  # noqa: ANN401 - what JSON can hold
+    if isinstance(found, str):
+        return redacted(found)
+    if isinstance(found, list):
+        return [_walked(each) for each in found]
+    if isinstance(found, dict):
+        return {key: _walked(each) for key, each in found.items()}
+    return found
+
+
+def _parts(value: str) -> Iterable[str]:
+    """Yield the value, each line of a multi-line value, and passwords in URLs."""
+    yield value
+    yield from (line.strip() for line in value.splitlines() if "\n" in value)
+    yield from PASSWORD.findall(value)
+
+
+def _forms(value: str) -> set[str]:
+    """Return the value as JSON, Python, a shell, a URL, a compose file and base64 contain it."""
+    escaped = {json.dumps(value)[1:-1], json.dumps(value, ensure_ascii=False)[1:-1], repr(value)[1:-1]}
+    shell = {value.replace("'", "'\"'\"'"), value.replace("$", "$$")}
+    return {value, *escaped, *shell, _quoted(value), base64.b64encode(value.encode()).decode()}
+
+
+def _quoted(value: str) -> str:
+    """Return a value with URL encoding."""
+    units = (bytes([each]) for each in value.encode())
+    return "".join(unit.decode() if UNRESERVED.fullmatch(unit) else f"%{unit[0]:02X}" for unit in units)
+
+
+@cache
+def _pattern() -> re.Pattern[str]:
+    """Return a pattern that matches all forms, longest first."""
+    return re.compile("|".join(re.escape(each) for each in sorted(_values, key=len, reverse=True)))

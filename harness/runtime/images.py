@@ -1,0 +1,158 @@
+"""Records the images that tfb builds and tags, and removes exactly those tags.
+
+A label is no proof, because images built FROM an image of tfb inherit it. The state folder therefore has a record of
+each tag with the id of its image.
+"""
+
+import fcntl
+import json
+import logging
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any
+
+from harness.host import ownership
+from harness.paths import state_folder
+from harness.runtime.compose import IMAGE_LABEL, docker, inspect
+
+logger = logging.getLogger("tfb.images")
+
+RECORD = "images.jsonl"  # in the state folder
+MOST_BYTES = 8 << 20  # of the record
+RUN_TAG = ":run-"  # between an image's name and the token of the run that uses it
+
+
+@dataclass(frozen=True, kw_only=True)
+class OwnImage:
+    """An image that tfb tagged, with its tag, or with its id if the tag has moved."""
+
+    name: str
+    shown: str
+    bytes: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Entry:
+    tag: str
+    id: str
+    owner: str
+    temporary: bool  # the tag is removed when its owner ends
+
+
+def whole_tag(tag: str) -> str:
+    """Return a tag with its version, as the engine lists it."""
+    return tag if ":" in tag.rpartition("/")[2] else f"{tag}:latest"
+
+
+def is_foreign(tag: str) -> bool:
+    """Return whether the tag names an image that tfb did not build; a build must not move such a tag."""
+    image = inspect("image", tag)
+    labels = ((image or {}).get("Config") or {}).get("Labels") or {}
+    return image is not None and labels.get(IMAGE_LABEL) != tag
+
+
+def record(tag: str, identity: str, *, temporary: bool = False) -> None:
+    """Record that this process tagged the image; a ``temporary`` tag is removed when the process ends."""
+    entry = _Entry(tag=whole_tag(tag), id=identity, owner=ownership.me(), temporary=temporary)
+    try:
+        with _record() as file:
+            known = _entries(file)
+            same = any((each.tag, each.id) == (entry.tag, entry.id) for each in known)
+            if not same:
+                file.seek(0, os.SEEK_END)
+                file.write(json.dumps(vars(entry)) + "\n")
+    except OSError as error:
+        logger.warning("%s: the image %s is not recorded, and ./tfb clean will not remove it", error, tag)
+
+
+def own(at: Sequence[str] = ()) -> list[OwnImage]:
+    """Return the images that tfb tagged in an engine, without temporary tags of running processes."""
+    found = {}
+    for entry in _recorded():
+        if entry.temporary and ownership.state(entry.owner) == "alive":
+            continue
+        image = inspect("image", entry.tag, at)
+        if image and image["Id"] == entry.id:
+            found[entry.tag] = _own(entry.tag, entry.tag, image)
+        elif (image := inspect("image", entry.id, at)) and not image.get("RepoTags"):
+            found[entry.id] = _own(entry.id, f"{entry.id[7:19]}, was {entry.tag}", image)
+    return list(found.values())
+
+
+def _own(name: str, shown: str, image: dict[str, Any]) -> OwnImage:
+    return OwnImage(name=name, shown=shown, bytes=int(image.get("Size") or 0))
+
+
+def remove(names: Sequence[str], at: Sequence[str] = ()) -> list[tuple[str, str]]:
+    """Remove tags, and images without other tags; return the tags that remain, with the reason.
+
+    Removal is never forced, so other tags and images in use remain.
+    """
+    kept = []
+    for name in names:
+        done = docker("image", "rm", "--no-prune", name, seconds=120.0, at=at)
+        if done.status != 0 and "No such image" not in done.stdout:
+            kept.append((name, done.stdout.strip().splitlines()[-1] if done.stdout.strip() else "no reason given"))
+    return kept
+
+
+def remove_tag(tag: str, identity: str) -> list[tuple[str, str]]:
+    """Remove a tag if it still names the image; return the tag with the reason if it remains."""
+    image = inspect("image", tag)
+    return remove([tag]) if image and image["Id"] == identity else []
+
+
+def forget_removed() -> None:
+    """Drop the entries of images that this machine's engine no longer has."""
+    try:
+        with _record() as file:
+            kept = [entry for entry in _entries(file) if inspect("image", entry.id)]
+            file.seek(0)
+            file.truncate()
+            file.writelines(json.dumps(vars(entry)) + "\n" for entry in kept)
+    except OSError as error:
+        logger.warning("the record of images could not be shortened: %s", error)
+
+
+def digest(name: str) -> str:
+    """Return the registry's digest of an image, or the id of one that was built here: ``sha256:…``."""
+    image = inspect("image", name) or {}
+    of_registry = [word.partition("@")[2] for word in image.get("RepoDigests") or ()]
+    return str(of_registry[0] if of_registry else image.get("Id", ""))
+
+
+def _recorded() -> list[_Entry]:
+    try:
+        with _record() as file:
+            return _entries(file)
+    except OSError:
+        return []
+
+
+@contextmanager
+def _record() -> Iterator[IO[str]]:
+    """Open the record for reading and writing, with a lock on it."""
+    folder: Path = state_folder()
+    folder.mkdir(parents=True, exist_ok=True)
+    number = os.open(folder / RECORD, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK, 0o600)
+    with os.fdopen(number, "r+", encoding="utf-8", errors="replace") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield file
+
+
+def _entries(file: IO[str]) -> list[_Entry]:
+    """Return the entries of the record, without lines that are damaged."""
+    file.seek(0)
+    found = []
+    for line in file.read(MOST_BYTES).splitlines():
+        try:
+            known = json.loads(line)
+            texts = {key: str(known[key]) for key in ("tag", "id", "owner")}
+        except (ValueError, KeyError, TypeError):
+            continue
+        if texts["id"].startswith("sha256:") and texts["tag"][:1].isalnum():
+            found.append(_Entry(**texts, temporary=known.get("temporary") is True))
+    return found

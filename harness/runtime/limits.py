@@ -1,0 +1,50 @@
+"""Limits of containers: memory, processes and log size."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import psutil
+
+from harness.errors import UsageError
+
+PIDS = 4096  # processes and threads of one container
+LEAST_MEMORY = 6 << 20  # bytes: the engine accepts no lower limit
+SIZE = re.compile(r"(\d{1,12})([bkmg]?)b?", re.IGNORECASE)
+UNITS = {"": 1, "b": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
+LOGGING: Mapping[str, Any] = {"driver": "json-file", "options": {"max-size": "20m", "max-file": "1"}}
+LOG_FLAGS = ("--log-driver", "json-file", "--log-opt", "max-size=20m", "--log-opt", "max-file=1")
+
+
+def half_of_memory() -> int:
+    """Return half of this machine's memory in bytes, so that a container cannot exhaust the machine."""
+    return psutil.virtual_memory().total // 2
+
+
+@dataclass(frozen=True, kw_only=True)
+class Limits:
+    """Limits of a container."""
+
+    memory_bytes: int = field(default_factory=half_of_memory)
+    pids: int = PIDS
+
+    @property
+    def flags(self) -> tuple[str, ...]:
+        """Arguments of ``docker run``, with no swap beyond the memory."""
+        memory = str(self.memory_bytes)
+        return ("--memory", memory, "--memory-swap", memory, "--pids-limit", str(self.pids), *LOG_FLAGS)
+
+
+def of_server(memory: str | None, pids: int | None) -> Limits:
+    """Return the limits that the flags set; raise UsageError if the memory is not a size."""
+    usual = Limits()
+    number = usual.memory_bytes
+    if memory:
+        match = SIZE.fullmatch(memory)
+        if match is None:
+            raise UsageError(f"--test-container-memory: {memory!r} is not a size such as 512m or 2g")
+        number = int(match[1]) * UNITS[match[2].lower()]
+        if number < LEAST_MEMORY:
+            raise UsageError(f"--test-container-memory: {memory!r} is too little; the engine takes 6m or more")
+    return Limits(memory_bytes=number, pids=pids or usual.pids)

@@ -1,0 +1,63 @@
+"""A real engine for tests: sides in containers, and resources that belong to somebody else."""
+
+import subprocess
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from uuid import uuid4
+
+from harness.extras.gate.contained import Contained, Session, contained, parse_allow
+from harness.plan.service import Service
+from harness.runtime.compose import Project
+from harness.runtime.limits import Limits
+
+BASE = "debian:trixie-slim"
+
+
+def docker(*words: str, check: bool = True, given: str | None = None) -> str:
+    """Return what a docker command prints; ``given`` is its input."""
+    done = subprocess.run(["docker", *words], check=check, capture_output=True, text=True, timeout=300, input=given)
+    return done.stdout.strip()
+
+
+def unique(prefix: str) -> str:
+    """Return a name that nobody else has."""
+    return f"{prefix}-{uuid4().hex[:12]}"
+
+
+def session(folder: Path, *, allow: tuple[str, ...] = ()) -> Session:
+    """Return a comparison with bounds of its own; it keeps its files in ``folder``."""
+    scratch = folder / "scratch"
+    scratch.mkdir(mode=0o700, exist_ok=True)
+    return Session(
+        project=Project(run_id=unique("adversarial"), bridge=False),
+        scratch=scratch,
+        limits=Limits(memory_bytes=256 << 20, pids=64),
+        cpus=None,
+        allowed=parse_allow(allow),
+    )
+
+
+@contextmanager
+def side(
+    name: str, files: Mapping[str, str], given: Session, folder: Path, env: Mapping[str, str] | None = None
+) -> Iterator[Contained]:
+    """Yield one built side of a comparison, whose compose file has a service ``web``."""
+    top = folder / name
+    top.mkdir()
+    for path, text in files.items():
+        (top / path).write_text(text, encoding="utf-8")
+    service = Service(compose="compose.yaml", service="web", env=dict(env or {}))
+    made = contained(name, service, top, top, given)
+    try:
+        built = made.build(folder / f"{name}.log")
+        assert built.status == "ok", built.reason
+        yield made
+    finally:
+        made.remove_images()
+        given.project.remove_all()
+
+
+def inspect(kind: str, name: str, template: str) -> str:
+    """Return a field of what the engine knows."""
+    return docker(kind, "inspect", "--format", template, name)

@@ -1,0 +1,286 @@
+"""A pull request's compose file gets no rights over the machine, and shares nothing with another side."""
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness.errors import UsageError
+from harness.extras.gate.compose_files import require_confined
+from harness.extras.gate.compose_model import Separation, separated
+from harness.extras.gate.contained import parse_allow
+from harness.runtime.limits import Limits
+
+LIMITS = Limits(memory_bytes=1 << 30, pids=100)
+
+
+def given(top: Path, **more: Any) -> Separation:
+    own = {"project": "tfb-x-base", "service": "web", "top": top, "labels": {"org.tfb.run": "x"}, "limits": LIMITS}
+    return Separation(**{**own, **more})
+
+
+def model(web: dict[str, Any], **more: Any) -> dict[str, Any]:
+    return {"name": "x", "services": {"web": {"image": "shop:1", **web}}, **more}
+
+
+def bind(source: Path | str, **more: Any) -> dict[str, Any]:
+    return {"volumes": [{"type": "bind", "source": str(source), "target": "/data", **more}]}
+
+
+@pytest.mark.parametrize(
+    ("web", "key"),
+    [
+        ({"privileged": True}, "privileged"),
+        ({"pid": "host"}, "pid"),
+        ({"ipc": "host"}, "ipc"),
+        ({"uts": "host"}, "uts"),
+        ({"cgroup": "host"}, "cgroup"),
+        ({"userns_mode": "host"}, "userns_mode"),
+        ({"network_mode": "host"}, "network_mode"),
+        ({"cap_add": ["SYS_ADMIN"]}, "cap_add"),
+        ({"devices": [{"source": "/dev/sda", "target": "/dev/sda"}]}, "devices"),
+        ({"device_cgroup_rules": ["c 1:3 mr"]}, "device_cgroup_rules"),
+        ({"gpus": [{"count": -1}]}, "gpus"),
+        ({"security_opt": ["seccomp:unconfined"]}, "security_opt"),
+        ({"security_opt": ["no-new-privileges:false"]}, "security_opt"),
+        ({"cgroup_parent": "/"}, "cgroup_parent"),
+        ({"runtime": "other"}, "runtime"),
+        ({"oom_score_adj": -1000}, "oom_score_adj"),
+        ({"oom_kill_disable": True}, "oom_kill_disable"),
+        ({"credential_spec": {"file": "x"}}, "credential_spec"),
+        (bind("/etc", read_only=True), "volumes"),
+        (bind("/var/run/docker.sock", read_only=True), "volumes"),
+        ({"build": {"context": "TOP", "network": "host"}}, "build.network"),
+        ({"build": {"context": "TOP", "privileged": True}}, "build.privileged"),
+        ({"build": {"context": "TOP", "ssh": ["default"]}}, "build.ssh"),
+        ({"build": {"context": "TOP", "entitlements": ["network.host"]}}, "build.entitlements"),
+        ({"post_start": [{"command": ["id"], "privileged": True}]}, "privileged"),
+    ],
+)
+def test_rights_need_a_consent_that_names_them(tmp_path: Path, web: dict[str, Any], key: str) -> None:
+    if "build" in web:
+        web = {"build": {**web["build"], "context": str(tmp_path)}}
+    with pytest.raises(UsageError, match=rf"services\.web\.{key}: .*--allow web={key}"):
+        separated(model(web), given(tmp_path))
+    with pytest.raises(UsageError):
+        separated(model(web), given(tmp_path, allowed=parse_allow([f"other={key}"])))
+    for consent in (f"web={key}", key):
+        own = separated(model(web), given(tmp_path, allowed=parse_allow([consent])))
+        assert own["services"]["web"]
+
+
+@pytest.mark.parametrize(
+    ("web", "more", "key"),
+    [
+        (bind("/home"), {}, "volumes"),
+        (bind("TOP/../other"), {}, "volumes"),
+        (bind("TOP/link"), {}, "volumes"),
+        (bind("TOP/link/.."), {}, "volumes"),
+        (bind("TOP/data", bind={"propagation": "shared"}), {}, "volumes"),
+        ({"volumes": [{"type": "npipe", "source": "x", "target": "/x"}]}, {}, "volumes"),
+        ({"volumes_from": ["container:shop-db-1"]}, {}, "volumes_from"),
+        ({"network_mode": "container:shop-db-1"}, {}, "network_mode"),
+        ({"pid": "container:shop-db-1"}, {}, "pid"),
+        ({"ipc": "container:shop-db-1"}, {}, "ipc"),
+        ({"external_links": ["shop-db-1"]}, {}, "external_links"),
+        ({"provider": {"type": "./run"}}, {}, "provider"),
+        ({"use_api_socket": True}, {}, "use_api_socket"),
+        ({"no_such_key": 1}, {}, "no_such_key"),
+        ({"image": "--privileged"}, {}, "image"),
+        ({"scale": 2}, {}, "scale"),
+        ({"deploy": {"replicas": 500}}, {}, "scale"),
+        ({"deploy": {"resources": {"reservations": {"devices": [{"count": 1}]}}}}, {}, "deploy"),
+        ({"networks": {"default": {"ipv4_address": "10.1.0.2"}}}, {}, "ipv4_address"),
+        ({"networks": {"n": None}}, {"networks": {"n": {"name": "prod", "external": True}}}, "external"),
+        ({}, {"networks": {"default": {"name": "prod", "external": True}}}, "external"),
+        ({"networks": {"n": None}}, {"networks": {"n": {"driver": "macvlan"}}}, "driver"),
+        (
+            {"networks": {"n": None}},
+            {"networks": {"n": {"driver_opts": {"com.docker.network.bridge.name": "docker0"}}}},
+            "driver_opts",
+        ),
+        (
+            {"volumes": [{"type": "volume", "source": "v", "target": "/v"}]},
+            {"volumes": {"v": {"name": "prod", "external": True}}},
+            "external",
+        ),
+        (
+            {"volumes": [{"type": "volume", "source": "v", "target": "/v"}]},
+            {"volumes": {"v": {"driver_opts": {"type": "none", "o": "bind", "device": "/home"}}}},
+            "driver_opts",
+        ),
+        ({"secrets": [{"source": "s"}]}, {"secrets": {"s": {"file": "/etc/shadow"}}}, "file"),
+        ({"secrets": [{"source": "s"}]}, {"secrets": {"s": {"file": "TOP/link/shadow"}}}, "file"),
+        ({"secrets": [{"source": "s"}]}, {"secrets": {"s": {"environment": "GITHUB_TOKEN"}}}, "environment"),
+        ({"secrets": [{"source": "s"}]}, {"secrets": {"s": {"external": True}}}, "external"),
+        ({"configs": [{"source": "c"}]}, {"configs": {"c": {"file": "/etc/shadow"}}}, "file"),
+        ({"build": {"context": "/etc"}}, {}, "context"),
+        ({"build": {"context": "TOP/link"}}, {}, "context"),
+        ({"build": {"context": "https://example.org/x.git"}}, {}, "context"),
+        ({"build": {"context": "TOP", "dockerfile": "../../etc/passwd"}}, {}, "dockerfile"),
+        ({"build": {"context": "TOP", "dockerfile": "link/passwd"}}, {}, "dockerfile"),
+        ({"build": {"context": "TOP", "additional_contexts": {"x": "/home"}}}, {}, "additional_contexts"),
+        ({"build": {"context": "TOP", "output": "/home"}}, {}, "output"),
+        ({}, {"models": {"m": {}}}, "models"),
+    ],
+)
+def test_what_cannot_be_separated_is_refused_by_name(
+    tmp_path: Path, web: dict[str, Any], more: dict[str, Any], key: str
+) -> None:
+    """No consent helps: the sides would share it."""
+    (tmp_path / "link").symlink_to("/etc")
+    whole = eval(repr(model(web, **more)).replace("TOP", str(tmp_path)))  # noqa: S307 - of literals that stand above
+    for allowed in ({}, parse_allow(["volumes,privileged,network_mode,pid,ipc"])):
+        with pytest.raises(UsageError, match=key):
+            separated(whole, given(tmp_path, allowed=allowed))
+
+
+def test_each_side_has_names_of_its_own(tmp_path: Path) -> None:
+    web = {
+        "container_name": "shop-web",
+        "ports": [{"target": 80, "published": "80"}],
+        "labels": {"traefik.enable": "true", "org.tfb.owner": "me"},
+        "network_mode": "bridge",
+        "volumes": [{"type": "volume", "source": "data", "target": "/data"}],
+        "environment": {"A": "1", "GITHUB_TOKEN": None},
+        "logging": {"driver": "syslog", "options": {"syslog-address": "tcp://192.0.2.1"}},
+        "pull_policy": "always",
+        "profiles": ["dev"],
+    }
+    subnet = {"name": "prod", "ipam": {"config": [{"subnet": "10.1.0.0/16"}]}}
+    whole = model(
+        web, networks={"default": subnet}, volumes={"data": {"name": "shop-data"}, "unused": {"external": True}}
+    )
+    own = separated(whole, given(tmp_path))
+    server = own["services"]["web"]
+    assert not {"container_name", "ports", "network_mode", "profiles"} & set(server)
+    assert server["labels"] == {"org.tfb.run": "x"}
+    assert server["environment"] == {"A": "1"}
+    assert server["logging"]["driver"] == "json-file"
+    assert server["pull_policy"] == "never"
+    assert own["volumes"] == {"data": {"name": "tfb-x-base_data", "labels": {"org.tfb.run": "x"}}}
+    assert own["networks"]["default"]["name"] == "tfb-x-base_default"
+    assert "ipam" not in own["networks"]["default"]
+
+
+@pytest.mark.parametrize(
+    ("web", "memory", "pids"),
+    [
+        ({}, "1073741824", 100),
+        ({"mem_limit": "4096000000", "pids_limit": -1}, "1073741824", 100),
+        ({"mem_limit": "64000000", "pids_limit": 7}, "64000000", 7),
+        ({"deploy": {"resources": {"limits": {"memory": "64000000", "pids": 9}}}}, "64000000", 9),
+    ],
+)
+def test_each_container_is_bounded(tmp_path: Path, web: dict[str, Any], memory: str, pids: int) -> None:
+    server = separated(model(web), given(tmp_path))["services"]["web"]
+    assert (server["mem_limit"], server["memswap_limit"], server["pids_limit"]) == (memory, memory, pids)
+
+
+def test_a_mount_below_a_writable_one_is_refused(tmp_path: Path) -> None:
+    """A container could put a link in its place, which the next start follows."""
+    (tmp_path / "init").mkdir()
+    inner = {"type": "bind", "source": str(tmp_path / "init"), "target": "/init", "read_only": True}
+    for read_only in (True, False):
+        outer = {"type": "bind", "source": str(tmp_path), "target": "/app", "read_only": read_only}
+        whole = model({"volumes": [outer, inner]})
+        if read_only:
+            assert separated(whole, given(tmp_path))
+        else:
+            with pytest.raises(UsageError, match="could be replaced by a link"):
+                separated(whole, given(tmp_path))
+
+
+def test_a_build_keeps_no_tag_and_no_cache_elsewhere(tmp_path: Path) -> None:
+    build = {
+        "context": str(tmp_path),
+        "tags": ["acme/shop:1.0"],
+        "cache_to": ["type=local,dest=/home"],
+        "labels": {"org.tfb.image": "acme/shop"},
+        "args": {"TOKEN": None, "A": "1"},
+    }
+    own = separated(model({"build": build}), given(tmp_path))["services"]["web"]["build"]
+    assert own == {"context": str(tmp_path), "args": {"A": "1"}}
+
+
+def test_unknown_consents_are_refused() -> None:
+    for wrong in ("web=priviledged", "web=", "=privileged", "", "nothing"):
+        with pytest.raises(UsageError, match="--allow"):
+            parse_allow([wrong])
+    assert parse_allow(["web=pid,ipc", "web=uts", "privileged"]) == {
+        "web": {"pid", "ipc", "uts"},
+        "": {"privileged"},
+    }
+
+
+# ---- files that a compose file reads ---------------------------------------------------------------------------------
+
+SERVICES = "services: {web: {image: x}}\n"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "services: {web: {image: x, env_file: ../secret.env}}",
+        "services: {web: {image: x, env_file: [{path: /etc/passwd, required: false}]}}",
+        "services: {web: {image: x, env_file: ['${WHERE}/secret.env']}}",
+        "services: {web: {image: x, env_file: link/secret.env}}",
+        "services: {web: {image: x, label_file: ../secret.env}}",
+        "services: {web: {extends: {file: ../other.yaml, service: web}}}",
+        "services: {web: {extends: {file: inner/extends.yaml, service: web}}}",
+        "include: [../other.yaml]",
+        "include: [{path: inner/ok.yaml, env_file: ../secret.env}]",
+        "include: [{path: inner/ok.yaml, project_directory: ..}]",
+        "include: ['https://github.com/x/y.git']",
+        "include: ['git@github.com:x/y.git']",
+        "include: ['oci://example.org/x']",
+        "include: [inner/includes.yaml]",
+        'services: {web: {image: x, "env\\u005Ffile": ../secret.env}}',
+        "x: &a [../secret.env]\nservices: {web: {image: x, env_file: *a}}",
+        "x: &a {env_file: ../secret.env}\nservices: {web: {<<: *a, image: x}}",
+        "services: {web: {image: x, env_file: !override [../secret.env]}}",
+        f"{SERVICES}---\nservices: {{web: {{env_file: ../secret.env}}}}",
+        "services: {web: {image: x, env_file: inner/link/../../../secret.env}}",
+        "a: &a [*a]\nservices: [",
+        "\t@",
+    ],
+)
+def test_a_compose_file_reads_no_file_outside(tmp_path: Path, text: str) -> None:
+    top = tmp_path / "side"
+    (top / "inner").mkdir(parents=True)
+    (tmp_path / "secret.env").write_text("A=1")
+    (tmp_path / "other.yaml").write_text(SERVICES)
+    (top / "inner" / "ok.yaml").write_text(SERVICES)
+    (top / "inner" / "extends.yaml").write_text("services: {web: {image: x, env_file: ../../secret.env}}")
+    (top / "inner" / "includes.yaml").write_text("include: [../../other.yaml]")
+    (top / "link").symlink_to(tmp_path)
+    (top / "inner" / "link").symlink_to(top / "inner" / "deep" / "deeper")
+    (top / "compose.yaml").write_text(text)
+    with pytest.raises(UsageError, match=r"(compose|extends|includes)\.yaml"):
+        require_confined(top / "compose.yaml", top)
+
+
+def test_files_of_the_repository_may_be_read(tmp_path: Path) -> None:
+    top = tmp_path / "side"
+    (top / "app" / "deep").mkdir(parents=True)
+    (top / ".env").write_text("A=1")
+    (top / "common.yaml").write_text("include: [compose.yaml]\n")
+    (top / "app" / "compose.yaml").write_text(
+        "include: [../common.yaml]\nx: &a [*a]\nservices: {web: {image: x, env_file: [../.env, deep/missing.env]}}\n"
+    )
+    require_confined(top / "app" / "compose.yaml", top)
+
+
+def test_a_compose_file_that_is_a_link_outside_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "side").mkdir()
+    (tmp_path / "other.yaml").write_text(SERVICES)
+    (tmp_path / "side" / "compose.yaml").symlink_to(tmp_path / "other.yaml")
+    with pytest.raises(UsageError, match="outside"):
+        require_confined(tmp_path / "side" / "compose.yaml", tmp_path / "side")
+
+
+def test_a_pipe_in_place_of_a_file_does_not_hang(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "compose.yaml")
+    with pytest.raises(UsageError, match="compose"):
+        require_confined(tmp_path / "compose.yaml", tmp_path)

@@ -1,0 +1,291 @@
+"""Secrets of a service, and of whoever runs tfb, stay where they belong."""
+
+import json
+import logging
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from harness import redaction
+from harness.console import PlainFormatter
+from harness.errors import StartError, UsageError
+from harness.extras.gate.contained import contained, env_file
+from harness.plain_text import printable
+from harness.plan.service import Service
+from harness.records.models import Build
+from harness.runtime.compose import client_environment
+from harness.tests.adversarial import engine
+from harness.tests.adversarial.engine import BASE, docker, unique
+from harness.tests.e2e.conftest import tfb
+
+SECRET = "s3cr$t va'l\"ue\\n-9"
+CALLERS = "ghp_0123456789abcdef"
+NAMES = ("GITHUB_TOKEN", "AWS_SECRET_ACCESS_KEY", "CI_JOB_TOKEN", "TFB_STATE")
+
+
+@pytest.fixture(autouse=True)
+def nothing_declared() -> Iterator[None]:
+    """Forget the values that a test has declared."""
+    yield
+    redaction.forget()
+
+
+@pytest.fixture
+def callers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tokens in the environment of whoever runs tfb."""
+    for name in NAMES[:-1]:
+        monkeypatch.setenv(name, CALLERS)
+    monkeypatch.setenv("HTTPS_PROXY", f"http://user:{CALLERS}@proxy:3128")
+    monkeypatch.setenv("https_proxy", "")
+
+
+# ---- redaction -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        SECRET,
+        json.dumps(SECRET),
+        repr(SECRET),
+        "s3cr%24t%20va%27l%22ue%5Cn-9",
+        "czNjciR0IHZhJ2widWVcbi05",
+        SECRET.replace("$", "$$"),
+    ],
+)
+def test_every_form_of_a_value_is_replaced(form: str) -> None:
+    redaction.declare({"SHOP_KEY": SECRET})
+    shown = printable(f"before {form} after")
+    assert shown.startswith("before")
+    assert "[SHOP_KEY]" in shown
+    assert "cr%24t" not in shown
+    assert "va'l" not in shown
+
+
+def test_parts_of_a_value_are_replaced() -> None:
+    redaction.declare({"DB": "postgres://user:hunter22@db/shop", "PEM": "-----BEGIN\nMIIEvQIBADAN\n-----END"})
+    assert redaction.redacted("password hunter22, key MIIEvQIBADAN") == "password [DB], key [PEM]"
+
+
+def test_plain_words_and_ports_stay_readable() -> None:
+    redaction.declare({"LOG": "warn", "PORT": "8080", "HOST": "0.0.0.0", "NODE_ENV": "production"})
+    text = "warn: production listens on 0.0.0.0:8080"
+    assert redaction.redacted(text) == text
+    redaction.declare({"API_TOKEN": "warn"})
+    assert "[API_TOKEN]" in redaction.redacted(text)
+
+
+def test_records_and_the_log_are_redacted(tmp_path: Path) -> None:
+    redaction.declare({"TOKEN": SECRET, "PIN_KEY": "1234567890"})
+    build = Build(status="failed", reason=f"it said {SECRET}", duration=1234567890.0)
+    assert json.loads(build.recorded())["reason"] == "it said [TOKEN]"
+    assert Build.model_validate_json(build.recorded()).duration == 1234567890.0
+    handler = logging.FileHandler(tmp_path / "log", encoding="utf-8")
+    handler.setFormatter(PlainFormatter())
+    logger = logging.getLogger("tfb.test_secrets")
+    logger.addHandler(handler)
+    logger.warning("start: docker run --env %s", SECRET)
+    logger.removeHandler(handler)
+    handler.close()
+    assert (tmp_path / "log").read_text() == "start: docker run --env [TOKEN]\n"
+
+
+def test_a_kept_log_is_redacted_with_bytes_that_are_no_text(tmp_path: Path) -> None:
+    redaction.declare({"TOKEN": SECRET})
+    (tmp_path / "log").write_bytes(b"\xff\xfe " + SECRET.encode() + b" \x00")
+    redaction.redact_file(tmp_path / "log")
+    assert (tmp_path / "log").read_bytes() == b"\xff\xfe [TOKEN] \x00"
+
+
+# ---- environments ----------------------------------------------------------------------------------------------------
+
+
+def test_a_client_sees_no_token_of_the_caller(callers: None) -> None:
+    assert not set(NAMES) & set(client_environment())
+    assert CALLERS not in json.dumps(client_environment(proxies=False))
+
+
+def test_names_that_are_no_variables_are_refused(tmp_path: Path) -> None:
+    session = engine.session(tmp_path)
+    for name in ("A=B", "A\nLD_PRELOAD", "", "A B", "1A"):
+        with pytest.raises(UsageError, match=r"service\.env"):
+            contained("head", Service(image="x", env={name: "1"}), tmp_path, tmp_path, session)
+
+
+@pytest.mark.docker
+@pytest.mark.parametrize("value", [SECRET, "$HOME", "${HOME}", "a\nB=1", "#x", "'", '"', "\\", "$$", " x ", "é", ""])
+def test_a_value_reaches_its_container_unchanged(tmp_path: Path, value: str) -> None:
+    for name, service in (
+        ("image", Service(image=BASE, env={"VALUE": value})),
+        ("compose", Service(compose="compose.yaml", service="web", env={"VALUE": value})),
+    ):
+        text = f'services: {{web: {{image: "{BASE}", environment: {{VALUE: "${{VALUE}}"}}}}}}'
+        (tmp_path / "compose.yaml").write_text(text)
+        made = contained(name, service, tmp_path, tmp_path, engine.session(tmp_path))
+        (entry,) = made.model["services"].values()
+        assert entry["environment"]["VALUE"].replace("$$", "$") == value, name
+
+
+def test_an_env_file_holds_one_variable_a_line() -> None:
+    assert env_file({"A": 'a"$b\\', "B": "1"}) == 'A="a\\"\\$b\\\\"\nB="1"\n'
+
+
+LEAKY = f"""
+services:
+  web:
+    image: {BASE}
+    command: [sh, -c, "printenv; echo token $$SHOP_TOKEN; sleep 600"]
+    environment:
+      - GITHUB_TOKEN
+      - COPY=${{GITHUB_TOKEN}}${{AWS_SECRET_ACCESS_KEY:-}}
+      - PROXY=${{HTTPS_PROXY}}
+      - SHOP_TOKEN
+    secrets: [shop]
+    build:
+      context: .
+      args: [CI_JOB_TOKEN, "COPY=$CI_JOB_TOKEN"]
+secrets: {{shop: {{environment: SHOP_TOKEN}}}}
+"""
+
+
+@pytest.mark.docker
+def test_no_token_of_the_caller_reaches_a_container(tmp_path: Path, callers: None) -> None:
+    files = {"compose.yaml": LEAKY, "Dockerfile": f"FROM {BASE}\nARG CI_JOB_TOKEN\nARG COPY\nRUN printenv >/built\n"}
+    session = engine.session(tmp_path)
+    with (
+        engine.side("head", files, session, tmp_path, env={"SHOP_TOKEN": SECRET}) as side,
+        side.started(tmp_path / "log") as container,
+    ):
+        known = docker("inspect", container) + docker("exec", container, "cat", "/built", "/proc/1/environ")
+        assert CALLERS not in known + (tmp_path / "head.log").read_text()
+        assert docker("exec", container, "cat", "/run/secrets/shop") == SECRET
+        assert f"SHOP_TOKEN={SECRET}" in docker("exec", container, "cat", "/proc/1/environ")
+
+
+@pytest.mark.docker
+def test_values_stand_on_no_command_line_and_in_private_files(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, callers: None
+) -> None:
+    caplog.set_level(logging.INFO)
+    files = {"compose.yaml": LEAKY, "Dockerfile": f"FROM {BASE}\n"}
+    session = engine.session(tmp_path)
+    with (
+        engine.side("head", files, session, tmp_path, env={"SHOP_TOKEN": SECRET}) as side,
+        side.started(tmp_path / "log"),
+    ):
+        assert "va'l" not in caplog.text
+        for file in session.scratch.iterdir():
+            assert stat.S_IMODE(file.stat().st_mode) == 0o600, file
+        assert stat.S_IMODE(session.scratch.stat().st_mode) == 0o700
+
+
+@pytest.mark.docker
+def test_an_error_of_compose_shows_no_value(tmp_path: Path) -> None:
+    text = f"services: {{web: {{image: '{BASE}', command: ['$SHOP_TOKEN']}}}}"
+    session = engine.session(tmp_path)
+    with engine.side("head", {"compose.yaml": text}, session, tmp_path, env={"SHOP_TOKEN": SECRET}) as side:
+        with pytest.raises(StartError) as error, side.started(tmp_path / "log"):
+            pass
+        assert "va'l" not in str(error.value) + (tmp_path / "log").read_text()
+
+
+# ---- a whole comparison ----------------------------------------------------------------------------------------------
+
+SERVER = """
+use strict;
+use IO::Socket::INET;
+print "$_=$ENV{$_}\\n" for sort keys %ENV;
+my $server = IO::Socket::INET->new(LocalPort => 8080, Listen => 1024, ReuseAddr => 1) or die;
+$SIG{CHLD} = 'IGNORE';
+while (1) {
+    my $line = $server->accept or next;
+    next if fork;
+    while (defined(my $read = <$line>)) {
+        next unless $read eq "\\r\\n";
+        my $body = '{"ok":false,"token":"' . ($ENV{SHOP_TOKEN} =~ s/(["\\\\])/\\\\$1/gr) . '"}';
+        my $head = "HTTP/1.1 200 OK\\r\\nContent-Type: application/json\\r\\nContent-Length: ";
+        print $line $head . length($body) . "\\r\\n\\r\\n$body";
+        $line->flush;
+    }
+    exit 0;
+}
+"""
+TOML = """
+[service]
+compose = "compose.yaml"
+service = "web"
+connections = 4
+env = { SHOP_TOKEN = 'abc-S3CRET-xyz"9' }
+[[request]]
+name = "root"
+path = "/"
+expect = { json = { ok = true } }
+"""
+
+
+@pytest.mark.docker
+@pytest.mark.e2e
+@pytest.mark.timeout(900)
+def test_a_comparison_records_no_secret_and_keeps_the_user_volume(tmp_path: Path, callers: None) -> None:
+    """The service prints all that it knows, and answers with its token."""
+    volume, folder = unique("acme-data"), tmp_path / "shop"
+    folder.mkdir()
+    text = f"""
+services:
+  web:
+    build: .
+    container_name: {volume}
+    environment: ["SHOP_TOKEN=${{SHOP_TOKEN}}", GITHUB_TOKEN]
+    volumes: ["data:/data"]
+volumes: {{data: {{name: {volume}}}}}
+"""
+    image = f'FROM {BASE}\nCOPY server.pl /\nCMD ["perl", "/server.pl"]\n'
+    for name, each in (("server.pl", SERVER), ("compose.yaml", text), ("tfb.toml", TOML), ("Dockerfile", image)):
+        (folder / name).write_text(each, encoding="utf-8")
+    docker("volume", "create", volume)
+    try:
+        side = f"dir:{folder}"
+        words = ("--base", side, "--head", side, "--time", "25s", "--yes", "--results", str(tmp_path / "results"))
+        done = tfb("compare", *words, "--html", str(tmp_path / "page.html"), seconds=600, cwd=folder)
+        assert "expected True, got False" in done.stdout + done.stderr
+        found = done.stdout + done.stderr + (tmp_path / "page.html").read_text()
+        logs = [path for path in (tmp_path / "results").rglob("*") if path.is_file()]
+        found += "".join(path.read_text(errors="replace") for path in logs)
+        assert "[SHOP_TOKEN]" in found
+        assert "S3CRET" not in found
+        assert CALLERS not in found
+        assert docker("volume", "inspect", "--format", "{{.Name}}", volume) == volume
+        run = next((tmp_path / "results").glob("2*")).name
+        for listing in ("ps --all", "network ls", "volume ls"):
+            assert (
+                docker(*listing.split(), "--quiet", "--filter", f"label=org.tfb.run={run}", "--filter", "name=tfb-")
+                == ""
+            )
+    finally:
+        docker("volume", "rm", "--force", volume, check=False)
+
+
+@pytest.mark.docker
+def test_a_service_cannot_replace_the_client(tmp_path: Path) -> None:
+    """Its variables reach neither the docker client's search path nor its loader."""
+    marker = tmp_path / "ran"
+    (tmp_path / "bin").mkdir()
+    fake = tmp_path / "bin" / "docker"
+    fake.write_text(f"#!/bin/sh\ntouch {marker}\n")
+    fake.chmod(0o755)
+    env = {
+        "PATH": f"{tmp_path}/bin",
+        "LD_PRELOAD": str(fake),
+        "DOCKER_HOST": "tcp://192.0.2.1:1",
+        "HOME": str(tmp_path),
+    }
+    text = f"services: {{web: {{image: '{BASE}', command: [sleep, '600'], environment: {{P: '${{PATH}}'}}}}}}"
+    session = engine.session(tmp_path)
+    with (
+        engine.side("head", {"compose.yaml": text}, session, tmp_path, env=env) as side,
+        side.started(tmp_path / "log") as container,
+    ):
+        assert container
+    assert not marker.exists()
