@@ -125,7 +125,9 @@ def stages(extent: Extent) -> tuple[Stage, ...]:
         of_servers("gallery", "gallery and not adversarial", *one_more),
         of_servers("faults", "fault and not docker and not adversarial", *one_more),
         of_servers("adversarial tests", "adversarial and not docker", *one_more),
-        of_servers("tests of real servers", "(docker or (e2e and not adversarial)) and not machines and not every", *two),
+        of_servers(
+            "tests of real servers", "(docker or (e2e and not adversarial)) and not machines and not every", *two
+        ),
         of_servers("several machines", "machines"),  # they send images that the stages before have built
         of_servers("other implementations", "every", *few),
     )
