@@ -109,6 +109,10 @@ class LocalRuntime:
         """As whom builds and servers run."""
         return {"builds": accounts.name_of(None), "servers": accounts.name_of(self.account)}
 
+    def build_as(self, implementation: Implementation) -> tuple[process.Account | None, dict[str, str]]:
+        """Return the account of an implementation's build (None: that of the harness) and variables of its own."""
+        return None, {}
+
     def build(self, implementation: Implementation, log: Path) -> Build:
         """Run the build commands of the ``local`` block; a failure is in the result, with the log's last lines."""
         local = implementation.local
@@ -120,11 +124,19 @@ class LocalRuntime:
             kinds = ", ".join(f"{kind} {local.requires[kind]}" for kind in absent)
             return Build(status="skipped", reason=f"needs {kinds}, which is not on this machine (./tfb doctor)")
         began, reason = time.monotonic(), ""
-        environment = ({} if self.own_scripts else NO_SCRIPTS) | toolchain.environment(chosen.values())
+        account, own = self.build_as(implementation)
+        environment = ({} if self.own_scripts else NO_SCRIPTS) | toolchain.environment(chosen.values()) | own
         log.parent.mkdir(parents=True, exist_ok=True)
         try:
             for command in local.build:
-                done = process.run(command, seconds=BUILD_SECONDS, cwd=implementation.folder, env=environment, log=log)
+                done = process.run(
+                    command,
+                    seconds=BUILD_SECONDS,
+                    cwd=implementation.folder,
+                    env=environment,
+                    log=log,
+                    account=account,
+                )
                 if done.status != 0:
                     how = process.describe_status(done.status)
                     reason = f"{shlex.join(command)} failed ({how}):\n{process.tail(log)}\nlog: {log}"

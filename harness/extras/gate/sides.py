@@ -112,7 +112,7 @@ def _copy_of_working_tree(git: Repository, place: Path, notes: list[str]) -> Non
         source = git.top / name
         try:
             if source.is_symlink():
-                confined.link(place, name, source.readlink())
+                confined.link(place, name, str(source.readlink()))
             elif source.is_file():
                 confined.copy(git.top, name, place, name)
         except OSError as error:
@@ -180,8 +180,8 @@ def _bring(repository: Path, to: Side) -> None:
         places = (Path(os.path.normpath(top / source)), (top / source).resolve())
         if any(place.is_relative_to(top) and str(place.relative_to(top)) in tracked for place in places):
             raise UsageError(
-                f"service.files: {name}: git tracks it in the working tree, and this side lacks it: only files that git "
-                "does not have are copied"
+                f"service.files: {name}: git tracks it in the working tree, and this side lacks it: only files that "
+                "git does not have are copied"
             )
         try:
             confined.copy(top, source, to.root, target)

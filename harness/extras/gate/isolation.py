@@ -1,0 +1,324 @@
+"""Keeps what base is out of head's reach: accounts and homes of builds, and fingerprints of base's files.
+
+As root each version is built as an account of its own, which cannot write to the other's files. As an ordinary user
+both versions are one account: a change of base's files, or of the programs that it uses, is found afterwards.
+"""
+
+import hashlib
+import os
+import pwd
+import site
+import stat
+import sysconfig
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+
+import psutil
+
+from harness.errors import TfbError
+from harness.extras.gate.paired import BASE, COPY, HEAD
+from harness.extras.gate.runtime import ServiceRuntime
+from harness.host import accounts
+from harness.host.process import Account
+from harness.paths import REPOSITORY
+from harness.plan.discovery import Implementation
+from harness.records.models import Build
+
+OWNERS = {BASE: BASE, COPY: BASE, HEAD: HEAD}  # side -> the version whose account builds it
+FIRST_BUILDER = len(accounts.UIDS) // 2  # place among the numbers: servers take theirs from another part
+KILL_ROUNDS = 10
+# Files that a server writes itself. Any other file that changes under load could have been changed by head.
+DATA_SUFFIXES = (".db", ".sqlite", ".sqlite3", ".log", ".pid", ".lock", ".tmp", "-wal", "-shm", "-journal")
+CODE_SUFFIXES = (
+    *(".py", ".pth", ".so", ".js", ".mjs", ".cjs", ".json", ".node", ".ts", ".jar", ".class", ".rb", ".php", ".dll"),
+    *(".sh", ".lua", ".pl", ".pm", ".toml", ".yaml", ".yml", ".properties", ".xml", ".env"),
+)
+# Folders of a home whose entries another build may load as programs; package managers only add to these.
+LIBRARIES = (".cargo/bin", ".cargo/registry/src", ".m2/repository", ".nuget/packages", ".rustup/toolchains", "go/pkg")
+MAX_LIBRARY_FILES = 300_000
+# Entries of the harness's home that a build gets an empty folder for, and of which only the named children are shown.
+WRITTEN = (".cache", ".npm", ".ivy2", ".sbt", ".gem", ".bundle", ".yarn", ".pnpm-store", ".composer", "go", ".dotnet")
+SHOWN = {
+    ".cargo": ("bin", "env", "config", "config.toml", "credentials", "credentials.toml"),
+    ".m2": ("settings.xml", "settings-security.xml", "toolchains.xml"),
+    ".gradle": ("gradle.properties", "init.d", "init.gradle"),
+    ".nuget": ("NuGet",),
+    ".local": ("bin", "lib"),
+    ".config": None,
+}
+
+
+class TamperedError(TfbError):
+    """Head changed what base consists of, so that nothing can be told of either."""
+
+
+@dataclass(frozen=True)
+class Print:
+    """What a file is: its metadata, which any write changes, and its mode with its content."""
+
+    metadata: tuple[int, ...]
+    content: str
+
+
+@dataclass(kw_only=True)
+class Isolation:
+    """The sides' folders, with the accounts that build them and what base's files were before head was built."""
+
+    roots: Mapping[str, Path]  # of each side
+    homes: Path  # holds a home for each version
+    builders: Mapping[str, Account | None] = field(default_factory=dict)  # of each version; None: the harness's
+    before: dict[str, dict[str, Print]] = field(default_factory=dict)  # of base and its copy, before head is built
+    shared: dict[str, tuple[int, ...]] = field(default_factory=dict)
+
+    def prepare(self, *, separate: bool) -> None:
+        """Give each version an account where the harness is root; nothing of the sides has run yet."""
+        for number, version in enumerate((BASE, HEAD)):
+            self.builders = {**self.builders, version: _builder(number) if separate else None}
+        for side, root in self.roots.items():
+            if account := self.builders[OWNERS[side]]:
+                _give(root, account)
+
+    def environment(self, side: str) -> dict[str, str]:
+        """Return the variables of a side's build: a home and a folder for temporary files of its version's own."""
+        version = OWNERS[side]
+        account = self.builders[version]
+        if account is None:
+            return {}
+        home = self.homes / version
+        if not home.exists():
+            _furnish(home)
+            _give(home, account)
+            home.chmod(0o700)
+        return {"HOME": str(home), "XDG_CACHE_HOME": str(home / ".cache"), "TMPDIR": str(home / "tmp")}
+
+    @contextmanager
+    def building(self, side: str) -> Iterator[None]:
+        """Guard the build of a side; raise TamperedError where head's changed base's files or left a process."""
+        if side != HEAD:
+            yield
+            return
+        self.before = {each: _prints(self.roots[each]) for each in (BASE, COPY)}
+        self.shared = {} if self.builders[BASE] else _shared_programs()
+        yield
+        if account := self.builders[HEAD]:
+            _end_processes(account)
+        self._require_unchanged("the build of head", after_load=False)
+
+    def require_unchanged(self) -> None:
+        """Raise TamperedError where base's files changed under load, other than files that servers write."""
+        if self.before:
+            self._require_unchanged("while both were measured, something", after_load=True)
+
+    def _require_unchanged(self, who: str, *, after_load: bool) -> None:
+        for side, before in self.before.items():
+            if name := next(_changes(self.roots[side], before, after_load=after_load), None):
+                which = "base's files" if side == BASE else "files of base's copy"
+                raise TamperedError(f"{who} changed {which}: {name}: the two can no longer be compared")
+        if not self.builders[BASE] and (name := _changed_program(self.shared)):
+            raise TamperedError(f"{who} changed a program that base uses: {name}: the two can no longer be compared")
+
+
+@dataclass(frozen=True, kw_only=True)
+class IsolatedRuntime(ServiceRuntime):
+    """A runtime that builds each version apart, and base before head."""
+
+    isolation: Isolation
+
+    @classmethod
+    def of(cls, runtime: ServiceRuntime, isolation: Isolation) -> "IsolatedRuntime":
+        """Return a runtime like the given one, with builds apart."""
+        isolation.prepare(separate=runtime.account is not None)
+        known = {each.name: getattr(runtime, each.name) for each in fields(ServiceRuntime)}
+        return cls(**known, isolation=isolation)
+
+    @property
+    def accounts(self) -> dict[str, str]:
+        """Return the accounts of builds and servers, by name."""
+        return {**super().accounts, "builds": accounts.name_of(self.isolation.builders[HEAD])}
+
+    def build_as(self, implementation: Implementation) -> tuple[Account | None, dict[str, str]]:
+        """Return the account of the version that a side is of, with its home."""
+        return (
+            self.isolation.builders[OWNERS[implementation.name]],
+            self.isolation.environment(implementation.name),
+        )
+
+    def build(self, implementation: Implementation, log: Path) -> Build:
+        """Build a side; raise TamperedError where the build of head changed what base is."""
+        with self.isolation.building(implementation.name):
+            return super().build(implementation, log)
+
+
+# ---- accounts and homes ---------------------------------------------------------------------------------------------
+
+
+def _builder(number: int) -> Account | None:
+    """Return an account that nothing else uses, which may read what root may; None where the harness is not root."""
+    if os.geteuid() != 0:
+        return None
+    taken = {entry.pw_uid for entry in pwd.getpwall()} | {uid for each in psutil.process_iter() for uid in _uids(each)}
+    first = (os.getpid() + FIRST_BUILDER) % len(accounts.UIDS)
+    free = [uid for uid in (*accounts.UIDS[first:], *accounts.UIDS[:first]) if uid not in taken]
+    uid = free[number]
+    return Account(name=f"uid {uid}", uid=uid, gid=uid, rights=(accounts.READS,))
+
+
+def _uids(process: psutil.Process) -> tuple[int, ...]:
+    with suppress(psutil.Error):
+        return tuple(process.uids())
+    return ()
+
+
+def _end_processes(account: Account) -> None:
+    """Kill every process of a build's account; raise TamperedError where one cannot be killed."""
+    for _ in range(KILL_ROUNDS):
+        left = [each for each in psutil.process_iter() if account.uid in _uids(each)]
+        left = [each for each in left if _runs(each)]
+        if not left:
+            return
+        for process in left:
+            with suppress(psutil.Error):
+                process.kill()
+        psutil.wait_procs(left, timeout=1.0)
+    raise TamperedError(f"the build of head left processes that could not be ended: {left[0].pid}")
+
+
+def _runs(process: psutil.Process) -> bool:
+    with suppress(psutil.Error):
+        return bool(process.status() != psutil.STATUS_ZOMBIE)
+    return False
+
+
+def _give(root: Path, account: Account) -> None:
+    """Make an account the owner of a folder and of all that it holds, links themselves included."""
+    for place, folders, names in os.walk(root):
+        for name in (*folders, *names):
+            os.lchown(os.path.join(place, name), account.uid, account.gid)  # noqa: PTH118 - of many files
+    os.lchown(root, account.uid, account.gid)
+
+
+def _furnish(home: Path) -> None:
+    """Make a home that shows the toolchains and settings of the harness's home, with empty caches."""
+    (home / "tmp").mkdir(parents=True)
+    with suppress(OSError):  # a home that cannot be read has nothing to show
+        for entry in Path.home().iterdir():
+            if entry.name in WRITTEN or entry.name == "tmp":
+                continue
+            if entry.name not in SHOWN or not entry.is_dir():
+                (home / entry.name).symlink_to(entry)
+                continue
+            (home / entry.name).mkdir()
+            shown = SHOWN[entry.name]
+            for child in entry.iterdir():
+                if shown is None or child.name in shown:
+                    (home / entry.name / child.name).symlink_to(child)
+
+
+# ---- fingerprints ---------------------------------------------------------------------------------------------------
+
+
+def _files(root: Path) -> Iterator[tuple[str, os.stat_result]]:
+    """Yield every file, link and folder below a folder by its path, without following links."""
+    waiting = [root]
+    while waiting:
+        folder = waiting.pop()
+        with suppress(OSError), os.scandir(folder) as entries:
+            for entry in entries:
+                yield entry.path, entry.stat(follow_symlinks=False)
+                if entry.is_dir(follow_symlinks=False):
+                    waiting.append(Path(entry.path))
+
+
+def _metadata(found: os.stat_result) -> tuple[int, ...]:
+    """Return what every write to a file changes: the time of the last change cannot be set back."""
+    return found.st_dev, found.st_ino, found.st_mode, found.st_size, found.st_mtime_ns, found.st_ctime_ns
+
+
+def _content(path: str, found: os.stat_result) -> str:
+    """Return mode and content of a file; of a folder only its mode: what it holds is compared by itself."""
+    mode = f"{found.st_mode:o}"
+    try:
+        if stat.S_ISLNK(found.st_mode):
+            return f"{mode} {os.readlink(path)}"  # noqa: PTH115 - a text
+        if stat.S_ISREG(found.st_mode):
+            with open(path, "rb") as file:  # noqa: PTH123 - likewise
+                return f"{mode} {hashlib.file_digest(file, 'sha256').hexdigest()}"
+    except OSError as error:
+        return f"{mode} {error.strerror}"
+    return mode
+
+
+def _prints(root: Path) -> dict[str, Print]:
+    return {path: Print(_metadata(found), _content(path, found)) for path, found in _files(root)}
+
+
+def _changes(root: Path, before: Mapping[str, Print], *, after_load: bool) -> Iterator[str]:
+    """Yield the paths below a folder that changed, came or went; after a load without files that servers write."""
+    seen = set()
+    for path, found in _files(root):
+        seen.add(path)
+        known, name = before.get(path), os.path.relpath(path, root)
+        if known is None:
+            if not after_load or _is_code(path, found):
+                yield name
+        elif (
+            known.metadata != _metadata(found)
+            and not (after_load and path.endswith(DATA_SUFFIXES))
+            and known.content != _content(path, found)
+        ):
+            yield name
+    yield from (
+        os.path.relpath(path, root)
+        for path in before.keys() - seen
+        if not (after_load and path.endswith(DATA_SUFFIXES))
+    )
+
+
+def _is_code(path: str, found: os.stat_result) -> bool:
+    """Return whether a server could load a file that was not there before as a program or setting."""
+    if stat.S_ISDIR(found.st_mode):
+        return False
+    return stat.S_ISLNK(found.st_mode) or path.endswith(CODE_SUFFIXES) or bool(found.st_mode & 0o111)
+
+
+def _shared_programs() -> dict[str, tuple[int, ...]]:
+    """Return the programs and libraries outside the sides that this account could replace, with their metadata."""
+    found: dict[str, tuple[int, ...]] = {}
+    for folder in _writable_program_folders():
+        found[folder] = ()
+        with suppress(OSError), os.scandir(folder) as entries:
+            found |= {entry.path: _metadata(entry.stat()) for entry in entries if entry.is_file()}
+    own = (REPOSITORY / "harness", Path(sysconfig.get_path("purelib")))  # tfb itself: parts are loaded later
+    for library in (*own, *(Path.home() / name for name in LIBRARIES)):
+        for path, about in _files(library):
+            if len(found) > MAX_LIBRARY_FILES:
+                return found
+            if stat.S_ISREG(about.st_mode) and (path.endswith(CODE_SUFFIXES) or about.st_mode & 0o111):
+                found[path] = _metadata(about)
+    return found
+
+
+def _writable_program_folders() -> list[str]:
+    """Return the folders of PATH and Python's folder of the user that this account may write to."""
+    folders = [*os.environ.get("PATH", "").split(os.pathsep), site.getusersitepackages()]
+    return [folder for folder in dict.fromkeys(folders) if folder.startswith("/") and os.access(folder, os.W_OK)]
+
+
+def _changed_program(before: Mapping[str, tuple[int, ...]]) -> str:
+    """Return a shared program that was replaced, or that came to a folder of PATH; empty where there is none."""
+    for path, known in before.items():
+        if known:
+            try:
+                about = os.stat(path)  # noqa: PTH116 - of many files
+            except OSError:
+                return path
+            if known != _metadata(about):
+                return path
+            continue
+        with suppress(OSError), os.scandir(path) as entries:
+            for entry in entries:
+                if entry.path not in before and entry.is_file():
+                    return entry.path
+    return ""
