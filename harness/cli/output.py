@@ -2,6 +2,7 @@
 
 import contextlib
 import io
+import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -60,13 +61,18 @@ def _stream(stream: TextIO, errors: list[OSError]) -> TextIO:
 
 
 def put(target: Path, text: str) -> None:
-    """Write a file whole or not at all, a device or pipe as it is; raises EnvironmentLacksError."""
+    """Write a file as a whole or not at all, a device or pipe as it is; raise EnvironmentLacksError.
+
+    No link is followed: it could lie in a folder that others filled.
+    """
     part = target.with_name(f".{target.name}.part")
     try:
         if target.exists() and not target.is_file():
             target.write_text(text, encoding="utf-8")
         else:
-            part.write_text(text, encoding="utf-8")
+            part.unlink(missing_ok=True)  # a link there would lead elsewhere
+            with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o666), "wb") as file:
+                file.write(text.encode())
             part.replace(target)
     except OSError as error:
         with contextlib.suppress(OSError):

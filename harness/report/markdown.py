@@ -1,8 +1,10 @@
-"""The ranking as Markdown tables."""
+"""The ranking as Markdown tables; and text of others as Markdown in which nothing of it has a meaning."""
 
+import re
 from collections.abc import Iterable
 from typing import TextIO
 
+from harness.plain_text import printable
 from harness.report import Report, sentence
 from harness.report.tables import Shown, shown
 from harness.report.terminal import footnotes, heading
@@ -29,3 +31,42 @@ def section(table: Shown) -> str:
 
 def _list(items: Iterable[str]) -> str:
     return "\n".join(f"- {item}" for item in items)
+
+
+# ---- text of servers, commits and logs ------------------------------------------------------------------------------
+
+# Words and figures that mean nothing in Markdown: no link, mention, number of an issue, commit or list.
+_WORD = re.compile(r"(?!www\b|GH-)[A-Za-z]{1,40}[,;:]?|\[?[-+]?\d{1,6}([.,]\d{1,6})*[×%]?\]?[,;:]?|[–·→÷×±%]")
+# In a code span: a table's cell ends at any spelling of |, and some viewers read HTML there.
+_LOOKALIKES = str.maketrans({"|": "\u2502", "<": "\u2039", ">": "\u203a"})
+_COMMIT = re.compile(r"\b[0-9a-f]{7,}\b")
+_ORDER = re.compile(r"^(\s*)(?=::)", re.MULTILINE)  # of a CI service, whatever blanks stand before it
+_ORDER_ANYWHERE = re.compile(r"##(?=\w*\[)")  # likewise, at any place of a line
+
+
+def one_line(text: str) -> str:
+    """Return a text as one line without control characters."""
+    return printable(" ".join(text.split()))
+
+
+def without_orders(text: str) -> str:
+    """Return a text of which a CI service that reads it in a log takes no line for a command."""
+    return _ORDER_ANYWHERE.sub("## ", _ORDER.sub(r"\1: ", text))
+
+
+def inert(text: str) -> str:
+    """Return a text as one line of Markdown that shows as it is, also in a table; a code span unless it is plain."""
+    text = without_orders(one_line(text))
+    if not text or (all(_WORD.fullmatch(word) for word in text.split(" ")) and not _COMMIT.search(text)):
+        return text
+    text = text.translate(_LOOKALIKES)
+    fence = "`" * (1 + max((len(run) for run in re.findall("`+", text)), default=0))
+    blank = " " if text[0] == "`" or text[-1] == "`" else ""
+    return f"{fence}{blank}{text}{blank}{fence}"
+
+
+def fenced(lines: Iterable[str]) -> str:
+    """Return lines as a block of code whose fence is longer than any within."""
+    text = "\n".join(without_orders(printable(line)) for line in lines)
+    fence = "`" * max(3, 1 + max((len(run) for run in re.findall("`+", text)), default=0))
+    return f"{fence}text\n{text}\n{fence}"

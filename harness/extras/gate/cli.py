@@ -212,13 +212,13 @@ def _require_places(outputs: Outputs) -> None:
 def show(result: GateResult, outputs: Outputs) -> int:
     """Print the verdict, then put it where it is to be kept: a full disk loses no answer."""
     as_text = report.markdown if outputs.markdown else report.text
-    print(result.model_dump_json() if outputs.json else as_text(result), flush=True)
+    print(report.as_json(result) if outputs.json else as_text(result), flush=True)
     if outputs.history:
         kept = Path(outputs.history)
-        before = kept.read_text(encoding="utf-8") if kept.is_file() else ""
-        put(kept, f"{before}{result.model_dump_json()}\n")
+        before = history.text(kept) if kept.is_file() else ""
+        put(kept, f"{before}{report.as_json(result)}\n")
         if not (outputs.json or outputs.markdown):
-            print("\n".join(history.lines(history.read(kept))))
+            print(report.safe("\n".join(history.lines(history.read(kept)))))
     if outputs.html:
         put(Path(outputs.html), page(result))
     code = EXIT.get(result.verdict, Exit.OK)

@@ -7,6 +7,7 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
@@ -106,7 +107,7 @@ def result(*verdicts: tuple[str, Verdict]) -> GateResult:
 
 def compare(
     folder: Path, *words: str, shared_account: bool = False, seconds: int = 20
-) -> tuple[int, dict[str, object], str]:
+) -> tuple[int, dict[str, Any], str]:
     """Run the gate as a user does; ``shared_account``: as where all sides run as one account."""
     lines = "import sys; from harness.host import accounts; from harness import cli"
     lines += "; accounts.of_servers = lambda port: None" if shared_account else ""
@@ -275,6 +276,16 @@ def swap_folder(root: Path) -> None:
     (root / "lib").symlink_to(root.parent / "aside")
 
 
+def turn_link(root: Path) -> None:
+    (root / "link").unlink()
+    (root / "link").symlink_to("data.db")
+
+
+def new_program(root: Path) -> None:
+    (root / "x").write_text("slow")
+    (root / "x").chmod(0o755)
+
+
 TAMPERINGS: dict[str, Callable[[Path], object]] = {
     "write": lambda root: (root / "server.py").write_text("slow"),
     "same size and times": lambda root: keep_times(root / "server.py", "slow"),
@@ -282,11 +293,11 @@ TAMPERINGS: dict[str, Callable[[Path], object]] = {
     "new program": lambda root: (root / "sitecustomize.py").write_text("slow"),
     "new link": lambda root: (root / "hashlib.py").symlink_to("../head/slow.py"),
     "removed": lambda root: (root / "lib" / "part.py").unlink(),
-    "link turned": lambda root: ((root / "link").unlink(), (root / "link").symlink_to("data.db")),
-    "mode": lambda root: (root / "server.py").chmod(0o777),
+    "link turned": turn_link,
+    "mode": lambda root: os.chmod(root / "server.py", 0o600),  # noqa: PTH101 - with a value
     "file replaced": lambda root: ((root / "new").write_text("slow"), (root / "new").rename(root / "server.py")),
     "folder swapped": swap_folder,
-    "new executable": lambda root: ((root / "x").write_text("slow"), (root / "x").chmod(0o755)),
+    "new executable": new_program,
 }
 
 
@@ -328,16 +339,10 @@ def test_a_build_of_head_that_shadows_a_program_is_found(tmp_path: Path, monkeyp
     jar = tmp_path / "home" / ".m2" / "repository" / "a.jar"
     jar.parent.mkdir(parents=True)
     jar.write_text("good")
-    for number, change in enumerate(
-        (
-            lambda: (programs / "node").write_text("#!/bin/sh\nsleep 1\n"),
-            lambda: (programs / "own").write_text("y"),
-            lambda: jar.write_text("evil"),
-        )
-    ):
+    for number, path in enumerate((programs / "node", programs / "own", jar)):
         made = isolation(tmp_path / f"sides{number}", separate=False)
         with pytest.raises(TamperedError, match="a program that base uses"), made.building(HEAD):
-            change()
+            path.write_text("another")
 
 
 def test_new_libraries_in_a_shared_cache_are_no_tampering(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
