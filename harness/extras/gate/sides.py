@@ -43,7 +43,7 @@ def side(
     if target and target.startswith("https:"):
         raise UsageError(f"{target}: tfb has no TLS: give the http:// address behind it")
     folder = _folder(repository, f"{FOLDER}{repository}" if way else target, place, notes)
-    file = usual if usual and not _holds(place, folder, service.FILE) else _read(place, folder)
+    file = usual if usual and not os.path.lexists(folder / service.FILE) else _read(place, folder)
     if file is usual:
         notes.append(f"base has no {service.FILE}: head's is used for both")
     if way:
@@ -138,13 +138,9 @@ def _name(root: Path, folder: Path, name: str) -> str:
     return f"{folder.relative_to(root)}/{name}" if not name.startswith("/") else name
 
 
-def _holds(root: Path, folder: Path, name: str) -> bool:
-    return confined.exists(root, _name(root, folder, name))
-
-
 def _read(root: Path, folder: Path) -> service.ServiceFile:
     """Return the tfb.toml of a side; raise ConfigError for a broken one and UsageError for a link that leaves."""
-    if _holds(root, folder, service.FILE):
+    if os.path.lexists(folder / service.FILE):
         _require_inside(root, folder, service.FILE, service.FILE)
     return service.read(folder)
 
