@@ -1,4 +1,4 @@
-"""Runs git on repositories that others may have prepared: as their owner, without any program that they name."""
+"""Runs git on untrusted repositories: as the owner of the repository, and without the programs that it configures."""
 
 import os
 import pwd
@@ -64,13 +64,13 @@ VARIABLES = {
 FILTER_KEY = re.compile(r"filter\.(.+)\.(?:clean|smudge|process|required)", re.DOTALL | re.IGNORECASE)
 ENTRY = re.compile(rb"(?P<mode>\d{6}) (?P<kind>\w+) (?P<object>[0-9a-f]+) +(?P<size>\d+|-)\t(?P<name>.+)", re.DOTALL)
 SUBMODULE, LINK = "160000", "120000"
-# How content begins that a filter (Git LFS, git-crypt) stores in place of the file.
+# The first bytes of content that a filter (Git LFS, git-crypt) stores instead of the file.
 STORED_ELSEWHERE = (b"version https://git-lfs.github.com/spec/", b"\0GITCRYPT\0")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Answer:
-    """How a git command ended, with its two outputs apart."""
+    """The exit status and the two outputs of a git command."""
 
     status: int
     stdout: bytes
@@ -78,12 +78,12 @@ class Answer:
 
     @property
     def text(self) -> str:
-        """What it printed; names of files keep bytes that are not UTF-8."""
+        """The output as text; file names keep bytes that are not UTF-8."""
         return os.fsdecode(self.stdout)
 
     @property
     def names(self) -> list[str]:
-        """What it printed, as a list whose items a NUL ends (option ``-z``)."""
+        """The items of an output that NUL bytes separate (option ``-z``)."""
         return [name for name in self.text.split("\0") if name]
 
 
@@ -99,14 +99,14 @@ class Entry:
 
 @dataclass(frozen=True, kw_only=True)
 class Repository:
-    """A repository: the folder that holds ``.git``, and the account that git runs as (None: that of the harness)."""
+    """A repository: the folder that contains ``.git``, and the account that runs git (None: the account of tfb)."""
 
     top: Path
     account: Account | None = None
 
     @classmethod
     def of(cls, folder: Path) -> "Repository":
-        """Return the repository that holds a folder; raise UsageError where there is none or its owner is unclear."""
+        """Return the repository that contains a folder; raise UsageError if there is no repository or no clear owner."""
         folder = folder.resolve()
         if not folder.is_dir():
             raise UsageError(f"{folder} is not a folder")
@@ -117,24 +117,26 @@ class Repository:
 
     @cached_property
     def overrides(self) -> tuple[str, ...]:
-        """Options that switch off every program that the configuration names, its filters included."""
+        """Options that disable every program in the configuration, including filters."""
         fixed = tuple(word for key, value in OVERRIDES for word in ("-c", f"{key}={value}"))
         found = self._run((*fixed, "config", "--null", "--name-only", "--get-regexp", r"^filter\."), None, SECONDS)
         if found.status not in (0, 1):  # 1: there are no filters
             raise UsageError(f"git cannot read the configuration of {self.top}: {found.stderr.strip()[-300:]}")
         names = {match[1] for key in found.names if (match := FILTER_KEY.fullmatch(key))}
         if odd := sorted(name for name in names if "=" in name):
-            raise UsageError(f"{self.top}/.git/config: filter {odd[0]!r}: its name holds '=': remove it, or rename it")
+            raise UsageError(
+                f"{self.top}/.git/config: filter {odd[0]!r}: a filter name must not contain '='. Rename the filter"
+            )
         keys = (("clean", ""), ("smudge", ""), ("process", ""), ("required", "false"))
         filters = (f"filter.{name}.{key}={value}" for name in sorted(names) for key, value in keys)
         return (*fixed, *(word for setting in filters for word in ("-c", setting)))
 
     def ask(self, *words: str, stdin: Path | None = None, seconds: float = SECONDS) -> Answer:
-        """Run a git command; its status is the caller's to judge. Raise EnvironmentLacksError without git."""
+        """Run a git command and return its result, also after a failure. Raise EnvironmentLacksError without git."""
         return self._run((*self.overrides, *words), stdin, seconds)
 
     def read(self, *words: str, stdin: Path | None = None) -> Answer:
-        """Run a git command that has to succeed; raise UsageError with what git said."""
+        """Run a git command; raise UsageError with the error output of git if it fails."""
         answer = self.ask(*words, stdin=stdin)
         if answer.status != 0:
             raise UsageError(f"git {words[0]} in {self.top}: {answer.stderr.strip()[-300:] or 'failed'}")
@@ -174,9 +176,9 @@ class Repository:
         return found
 
     def export(self, commit: str, place: Path, *under: str) -> list[str]:
-        """Write the files of a commit into ``place`` as git stores them; return notes on what is missing there.
+        """Write the files of a commit into ``place`` as git stores them; return notes on missing content.
 
-        No filter, no conversion of line ends and no attribute takes part: nothing of the repository is executed.
+        Filters, attributes and the conversion of line ends are not applied. Nothing in the repository is executed.
         """
         entries = self.entries(commit, *under)
         files = [entry for entry in entries if entry.mode != SUBMODULE]
@@ -225,7 +227,7 @@ class Repository:
                     yield entry, content
 
     def _run(self, words: Sequence[str], stdin: Path | None, seconds: float, output: BinaryIO | None = None) -> Answer:
-        """Run git in the repository's folder with an environment of its own."""
+        """Run git in the repository's folder with a separate environment."""
         command = [program(), "--no-pager", "--literal-pathspecs", "-C", str(self.top), *words]
         until = time.monotonic() + seconds
         with ownership.scratch("git") as folder:
@@ -250,7 +252,7 @@ class Repository:
             return Answer(status=status, stdout=own.read_bytes(), stderr=stderr)
 
     def _environment(self) -> Mapping[str, str]:
-        """Return the variables of every command: none of the caller's own GIT_*, none of root's in another account."""
+        """Return the environment of every command. It contains no GIT_* variable of the caller."""
         kept = {name: os.environ[name] for name in KEPT_VARIABLES if name in os.environ}
         kept["PATH"] = os.pathsep.join(_absolute_path())
         found = {**kept, **VARIABLES, "GIT_WORK_TREE": str(self.top), "GIT_CEILING_DIRECTORIES": str(self.top.parent)}

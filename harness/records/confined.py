@@ -18,7 +18,7 @@ CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 @contextmanager
 def opened(root: Path, name: str) -> Iterator[BinaryIO]:
-    """Yield a regular file below ``root`` for reading; raise OSError for any other file and for a path that leaves."""
+    """Open a regular file below ``root``; raise OSError for any other file and for a path that leaves ``root``."""
     with _located(root, name, make=False) as (folder, last):
         descriptor = os.open(last, READ, dir_fd=folder)
         with os.fdopen(descriptor, "rb") as file:
@@ -37,7 +37,7 @@ def read(root: Path, name: str, most: int) -> bytes:
 
 
 def exists(root: Path, name: str) -> bool:
-    """Return whether anything has this name below ``root``; raise OSError for a path that leaves."""
+    """Return whether a path exists below ``root``; raise OSError if it leaves ``root``."""
     try:
         with _located(root, name, make=False) as (folder, last):
             os.stat(last, dir_fd=folder, follow_symlinks=False)
@@ -47,7 +47,7 @@ def exists(root: Path, name: str) -> bool:
 
 
 def copy(source: Path, name: str, target: Path, copied_name: str) -> None:
-    """Copy a regular file of one folder into another; raise OSError where it exists there or a path leaves."""
+    """Copy a regular file between two folders; raise OSError if the target exists or a path leaves its folder."""
     with (
         opened(source, name) as file,
         _located(target, copied_name, make=True) as (folder, last),
@@ -58,7 +58,7 @@ def copy(source: Path, name: str, target: Path, copied_name: str) -> None:
 
 
 def write(root: Path, name: str, data: bytes, mode: int) -> None:
-    """Create a file below ``root`` with its folders; raise OSError where it exists or a path leaves."""
+    """Create a file below ``root`` with its folders; raise OSError if it exists or the path leaves ``root``."""
     with (
         _located(root, name, make=True) as (folder, last),
         os.fdopen(os.open(last, CREATE, mode, dir_fd=folder), "wb") as file,
@@ -74,9 +74,9 @@ def link(root: Path, name: str, target: str | bytes) -> None:
 
 @contextmanager
 def _located(root: Path, name: str, *, make: bool) -> Iterator[tuple[int, str]]:
-    """Yield the descriptor of the folder that holds a path, and the path's last part; links within ``root`` count.
+    """Yield the descriptor of a path's folder, and the last part of the path. Links inside ``root`` are followed.
 
-    ``make``: create missing folders. A last part that is a link is followed only without ``make``.
+    ``make`` creates missing folders and does not follow a link in the last part.
     """
     parts, links = deque(PurePosixPath(name).parts), 0
     with ExitStack() as stack:
@@ -110,7 +110,7 @@ def _opened(stack: ExitStack, name: str, flags: int, folder: int | None) -> int:
 
 
 def _target(folder: int, name: str) -> str | None:
-    """Return where a link leads; None for anything else, a missing file included."""
+    """Return the target of a link; None for a missing file and for any other file."""
     with suppress(OSError):
         return os.readlink(name, dir_fd=folder)
     return None

@@ -1,4 +1,4 @@
-"""The ranking as Markdown tables; and text of others as Markdown in which nothing of it has a meaning."""
+"""The ranking as Markdown tables; and functions that escape untrusted text for Markdown and CI logs."""
 
 import re
 from collections.abc import Iterable
@@ -33,15 +33,15 @@ def _list(items: Iterable[str]) -> str:
     return "\n".join(f"- {item}" for item in items)
 
 
-# ---- text of servers, commits and logs ------------------------------------------------------------------------------
+# ---- untrusted text -------------------------------------------------------------------------------------------------
 
-# Words and figures that mean nothing in Markdown: no link, mention, number of an issue, commit or list.
+# Words and figures without a meaning in Markdown: no links, mentions, issue numbers, commits or lists.
 _WORD = re.compile(r"(?!www\b|GH-)[A-Za-z]{1,40}[,;:]?|\[?[-+]?\d{1,6}([.,]\d{1,6})*[×%]?\]?[,;:]?|[–·→÷×±%]")
-# In a code span: a table's cell ends at any spelling of |, and some viewers read HTML there.
+# Replacements in code spans: | would end a table cell, and some viewers interpret HTML.
 _LOOKALIKES = str.maketrans({"|": "\u2502", "<": "\u2039", ">": "\u203a"})
 _COMMIT = re.compile(r"\b[0-9a-f]{7,}\b")
-_ORDER = re.compile(r"^(\s*)(?=::)", re.MULTILINE)  # of a CI service, whatever blanks stand before it
-_ORDER_ANYWHERE = re.compile(r"##(?=\w*\[)")  # likewise, at any place of a line
+_ORDER = re.compile(r"^(\s*)(?=::)", re.MULTILINE)  # a command of GitHub or GitLab
+_ORDER_ANYWHERE = re.compile(r"##(?=\w*\[)")  # a command of GitHub, Azure or TeamCity
 
 
 def one_line(text: str) -> str:
@@ -50,12 +50,12 @@ def one_line(text: str) -> str:
 
 
 def without_orders(text: str) -> str:
-    """Return a text of which a CI service that reads it in a log takes no line for a command."""
+    """Return a text without commands for CI services, which read them in logs."""
     return _ORDER_ANYWHERE.sub("## ", _ORDER.sub(r"\1: ", text))
 
 
 def inert(text: str) -> str:
-    """Return a text as one line of Markdown that shows as it is, also in a table; a code span unless it is plain."""
+    """Return a text as one line of Markdown, also for tables: plain words as they are, other text as a code span."""
     text = without_orders(one_line(text))
     if not text or (all(_WORD.fullmatch(word) for word in text.split(" ")) and not _COMMIT.search(text)):
         return text

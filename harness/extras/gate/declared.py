@@ -1,6 +1,6 @@
-"""What is measured: base's tfb.toml decides, so that a change cannot choose its own test.
+"""Compares the two tfb.toml files: base's file decides what is measured, so that head cannot choose its own test.
 
-Requests of head alone are only verified, on head. Every other difference of the two files is reported.
+Requests that only head declares are verified on head and not measured. Other differences are reported.
 """
 
 from collections.abc import Iterator, Sequence
@@ -21,7 +21,7 @@ VALUE_SHOWN = 80  # characters of a changed value
 
 @dataclass(frozen=True, kw_only=True)
 class Declared:
-    """The declarations of base and head, held against each other."""
+    """The declarations of base and head, compared."""
 
     base: service.ServiceFile
     head: service.ServiceFile  # how head is built and started, measured as base says
@@ -31,7 +31,7 @@ class Declared:
 
 
 def declared(base: service.ServiceFile, head: service.ServiceFile, *, targets: Sequence[str | None]) -> Declared:
-    """Hold the two files against each other; ``targets`` are what the command line names as base and head.
+    """Compare the two files; ``targets`` are the base and head of the command line.
 
     Raises UsageError where head's file names a service that runs already and base's does not.
     """
@@ -66,7 +66,7 @@ def declared(base: service.ServiceFile, head: service.ServiceFile, *, targets: S
 
 
 def _service_notes(base: service.Service, head: service.Service, *, asked: bool) -> Iterator[str]:
-    """Yield a note on each key of [service] that head changes; values of variables are not shown."""
+    """Yield a note for each key of [service] that head changes. Notes do not contain values of variables."""
     for key in service.Service.model_fields:
         old, new = getattr(base, key), getattr(head, key)
         if old == new or (asked and key in STARTING):
@@ -87,7 +87,7 @@ def _shown(value: object) -> str:
 
 
 def measured_of(records: RunRecords, asked: Declared) -> RunRecords:
-    """Return the records without the requests of head alone, which are not compared."""
+    """Return the records without the requests that only head declares."""
     own = {request.name for request in asked.base.request}
     loads = {name: loads for name, loads in records.info.loads.items() if name in own}
     return RunRecords(
@@ -100,7 +100,7 @@ def measured_of(records: RunRecords, asked: Declared) -> RunRecords:
 
 
 def settle(result: GateResult, records: RunRecords, asked: Declared) -> GateResult:
-    """Return the result with the requests of head alone, and without a good verdict on a request that head removes."""
+    """Return the result with head's additional requests; a removed request gets no good verdict."""
     found = tuple(_left_open(one) if one.request in asked.removed else one for one in result.requests)
     found += tuple(_verified(records, request.name) for request in asked.added)
     counting = [one.verdict for one in found if one.verdict in ORDER]
@@ -110,7 +110,7 @@ def settle(result: GateResult, records: RunRecords, asked: Declared) -> GateResu
 
 
 def _left_open(one: RequestVerdict) -> RequestVerdict:
-    """Return the verdict on a request that head's file no longer declares: slower, or cannot tell."""
+    """Return the verdict on a removed request: slower, or cannot tell."""
     if one.verdict == "slower":
         return one
     said = f"head's {service.FILE} no longer declares it"
@@ -121,7 +121,7 @@ def _left_open(one: RequestVerdict) -> RequestVerdict:
 
 
 def _verified(records: RunRecords, name: str) -> RequestVerdict:
-    """Return what verification says of a request of head alone."""
+    """Return the verdict of verification on a request that only head declares."""
     for verdict in records.verdicts:
         if (verdict.implementation, verdict.test_type) == (HEAD, name) and verdict.outcome is Outcome.FAIL:
             return RequestVerdict(request=name, verdict="failed", reason=wrong_answer(verdict))

@@ -1,7 +1,7 @@
-"""Keeps what base is out of head's reach: accounts and homes of builds, and fingerprints of base's files.
+"""Protects base from head: separate accounts and homes for builds, and fingerprints of base's files.
 
-As root each version is built as an account of its own, which cannot write to the other's files. As an ordinary user
-both versions are one account: a change of base's files, or of the programs that it uses, is found afterwards.
+If tfb is root, each version is built by a separate account, which cannot write to the files of the other version.
+Otherwise both versions share the user's account. tfb then detects changes of base's files and programs.
 """
 
 import hashlib
@@ -29,16 +29,23 @@ from harness.records.models import Build
 OWNERS = {BASE: BASE, COPY: BASE, HEAD: HEAD}  # side -> the version whose account builds it
 FIRST_BUILDER = len(accounts.UIDS) // 2  # place among the numbers: servers take theirs from another part
 KILL_ROUNDS = 10
-# Files that a server writes itself. Any other file that changes under load could have been changed by head.
+# Files that servers write. A change of any other file under load could be the work of head.
 DATA_SUFFIXES = (".db", ".sqlite", ".sqlite3", ".log", ".pid", ".lock", ".tmp", "-wal", "-shm", "-journal")
 CODE_SUFFIXES = (
     *(".py", ".pth", ".so", ".js", ".mjs", ".cjs", ".json", ".node", ".ts", ".jar", ".class", ".rb", ".php", ".dll"),
     *(".sh", ".lua", ".pl", ".pm", ".toml", ".yaml", ".yml", ".properties", ".xml", ".env"),
 )
-# Folders of a home whose entries another build may load as programs; package managers only add to these.
+# Names that runtimes look for in every parent folder of a program.
+READ_ABOVE = (
+    *("node_modules", "package.json", ".npmrc", ".yarnrc.yml", "tsconfig.json", "deno.json", "bunfig.toml"),
+    *("pyproject.toml", "Gemfile", "composer.json", "global.json", "nuget.config", "NuGet.Config", "go.work", ".cargo"),
+    *("Directory.Build.props", "Directory.Build.targets", "rust-toolchain", "rust-toolchain.toml", ".mvn", ".git"),
+    *(".tool-versions", ".node-version", ".nvmrc", ".python-version", ".ruby-version", ".java-version", ".sdkmanrc"),
+)
+# Folders of a home that hold programs and libraries of builds; package managers add files and change none.
 LIBRARIES = (".cargo/bin", ".cargo/registry/src", ".m2/repository", ".nuget/packages", ".rustup/toolchains", "go/pkg")
 MAX_LIBRARY_FILES = 300_000
-# Entries of the harness's home that a build gets an empty folder for, and of which only the named children are shown.
+# Folders of the home that are empty in a build's home, and folders that show only the named children.
 WRITTEN = (".cache", ".npm", ".ivy2", ".sbt", ".gem", ".bundle", ".yarn", ".pnpm-store", ".composer", "go", ".dotnet")
 SHOWN = {
     ".cargo": ("bin", "env", "config", "config.toml", "credentials", "credentials.toml"),
@@ -51,12 +58,12 @@ SHOWN = {
 
 
 class TamperedError(TfbError):
-    """Head changed what base consists of, so that nothing can be told of either."""
+    """Head changed files of base, so that the two versions cannot be compared."""
 
 
 @dataclass(frozen=True)
 class Print:
-    """What a file is: its metadata, which any write changes, and its mode with its content."""
+    """The fingerprint of a file: metadata that every write changes, and mode with content."""
 
     metadata: tuple[int, ...]
     content: str
@@ -64,16 +71,17 @@ class Print:
 
 @dataclass(kw_only=True)
 class Isolation:
-    """The sides' folders, with the accounts that build them and what base's files were before head was built."""
+    """The folders and build accounts of the sides, and the fingerprints of base from before the build of head."""
 
     roots: Mapping[str, Path]  # of each side
     homes: Path  # holds a home for each version
     builders: Mapping[str, Account | None] = field(default_factory=dict)  # of each version; None: the harness's
     before: dict[str, dict[str, Print]] = field(default_factory=dict)  # of base and its copy, before head is built
     shared: dict[str, tuple[int, ...]] = field(default_factory=dict)
+    above: frozenset[str] = frozenset()
 
     def prepare(self, *, separate: bool) -> None:
-        """Give each version an account where the harness is root; nothing of the sides has run yet."""
+        """Choose an account for each version and give it the files; call this before the first build."""
         for number, version in enumerate((BASE, HEAD)):
             self.builders = {**self.builders, version: _builder(number) if separate else None}
         for side, root in self.roots.items():
@@ -81,7 +89,7 @@ class Isolation:
                 _give(root, account)
 
     def environment(self, side: str) -> dict[str, str]:
-        """Return the variables of a side's build: a home and a folder for temporary files of its version's own."""
+        """Return the variables of a side's build: home and temporary folder of the version."""
         version = OWNERS[side]
         account = self.builders[version]
         if account is None:
@@ -95,19 +103,20 @@ class Isolation:
 
     @contextmanager
     def building(self, side: str) -> Iterator[None]:
-        """Guard the build of a side; raise TamperedError where head's changed base's files or left a process."""
+        """Guard the build of a side; raise TamperedError if the build of head changed base or left a process."""
         if side != HEAD:
             yield
             return
         self.before = {each: _prints(self.roots[each]) for each in (BASE, COPY)}
         self.shared = {} if self.builders[BASE] else _shared_programs()
+        self.above = _read_above(self.roots[BASE])
         yield
         if account := self.builders[HEAD]:
             _end_processes(account)
         self._require_unchanged("the build of head", after_load=False)
 
     def require_unchanged(self) -> None:
-        """Raise TamperedError where base's files changed under load, other than files that servers write."""
+        """Raise TamperedError if files of base changed under load, except files that servers write."""
         if self.before:
             self._require_unchanged("while both were measured, something", after_load=True)
 
@@ -116,19 +125,21 @@ class Isolation:
             if name := next(_changes(self.roots[side], before, after_load=after_load), None):
                 which = "base's files" if side == BASE else "files of base's copy"
                 raise TamperedError(f"{who} changed {which}: {name}: the two can no longer be compared")
+        if new := _read_above(self.roots[BASE]) - self.above:
+            raise TamperedError(f"{who} made {min(new)}, which base's programs read: remove it")
         if not self.builders[BASE] and (name := _changed_program(self.shared)):
             raise TamperedError(f"{who} changed a program that base uses: {name}: the two can no longer be compared")
 
 
 @dataclass(frozen=True, kw_only=True)
 class IsolatedRuntime(ServiceRuntime):
-    """A runtime that builds each version apart, and base before head."""
+    """A runtime that builds each version with a separate account, and base before head."""
 
     isolation: Isolation
 
     @classmethod
     def of(cls, runtime: ServiceRuntime, isolation: Isolation) -> "IsolatedRuntime":
-        """Return a runtime like the given one, with builds apart."""
+        """Return a copy of a runtime with separate builds."""
         isolation.prepare(separate=runtime.account is not None)
         known = {each.name: getattr(runtime, each.name) for each in fields(ServiceRuntime)}
         return cls(**known, isolation=isolation)
@@ -139,14 +150,14 @@ class IsolatedRuntime(ServiceRuntime):
         return {**super().accounts, "builds": accounts.name_of(self.isolation.builders[HEAD])}
 
     def build_as(self, implementation: Implementation) -> tuple[Account | None, dict[str, str]]:
-        """Return the account of the version that a side is of, with its home."""
+        """Return the account and the home for the build of a side."""
         return (
             self.isolation.builders[OWNERS[implementation.name]],
             self.isolation.environment(implementation.name),
         )
 
     def build(self, implementation: Implementation, log: Path) -> Build:
-        """Build a side; raise TamperedError where the build of head changed what base is."""
+        """Build a side; raise TamperedError if the build of head changed base."""
         with self.isolation.building(implementation.name):
             return super().build(implementation, log)
 
@@ -155,7 +166,7 @@ class IsolatedRuntime(ServiceRuntime):
 
 
 def _builder(number: int) -> Account | None:
-    """Return an account that nothing else uses, which may read what root may; None where the harness is not root."""
+    """Return an unused account that may read every file; None if tfb is not root."""
     if os.geteuid() != 0:
         return None
     taken = {entry.pw_uid for entry in pwd.getpwall()} | {uid for each in psutil.process_iter() for uid in _uids(each)}
@@ -172,7 +183,7 @@ def _uids(process: psutil.Process) -> tuple[int, ...]:
 
 
 def _end_processes(account: Account) -> None:
-    """Kill every process of a build's account; raise TamperedError where one cannot be killed."""
+    """Kill every process of an account; raise TamperedError if a process cannot be killed."""
     for _ in range(KILL_ROUNDS):
         left = [each for each in psutil.process_iter() if account.uid in _uids(each)]
         left = [each for each in left if _runs(each)]
@@ -192,7 +203,7 @@ def _runs(process: psutil.Process) -> bool:
 
 
 def _give(root: Path, account: Account) -> None:
-    """Make an account the owner of a folder and of all that it holds, links themselves included."""
+    """Change the owner of a folder and of its content; links are changed, not followed."""
     for place, folders, names in os.walk(root):
         for name in (*folders, *names):
             os.lchown(os.path.join(place, name), account.uid, account.gid)  # noqa: PTH118 - of many files
@@ -200,7 +211,7 @@ def _give(root: Path, account: Account) -> None:
 
 
 def _furnish(home: Path) -> None:
-    """Make a home that shows the toolchains and settings of the harness's home, with empty caches."""
+    """Make a home with links to the toolchains and settings of the user's home, and with empty caches."""
     (home / "tmp").mkdir(parents=True)
     with suppress(OSError):  # a home that cannot be read has nothing to show
         for entry in Path.home().iterdir():
@@ -232,12 +243,12 @@ def _files(root: Path) -> Iterator[tuple[str, os.stat_result]]:
 
 
 def _metadata(found: os.stat_result) -> tuple[int, ...]:
-    """Return what every write to a file changes: the time of the last change cannot be set back."""
+    """Return metadata that every write changes; a program cannot reset the time of the last change."""
     return found.st_dev, found.st_ino, found.st_mode, found.st_size, found.st_mtime_ns, found.st_ctime_ns
 
 
 def _content(path: str, found: os.stat_result) -> str:
-    """Return mode and content of a file; of a folder only its mode: what it holds is compared by itself."""
+    """Return mode and content of a file, or the mode of a folder."""
     mode = f"{found.st_mode:o}"
     try:
         if stat.S_ISLNK(found.st_mode):
@@ -255,7 +266,7 @@ def _prints(root: Path) -> dict[str, Print]:
 
 
 def _changes(root: Path, before: Mapping[str, Print], *, after_load: bool) -> Iterator[str]:
-    """Yield the paths below a folder that changed, came or went; after a load without files that servers write."""
+    """Yield changed, new and removed paths; ``after_load`` skips files that servers write."""
     seen = set()
     for path, found in _files(root):
         seen.add(path)
@@ -277,14 +288,21 @@ def _changes(root: Path, before: Mapping[str, Print], *, after_load: bool) -> It
 
 
 def _is_code(path: str, found: os.stat_result) -> bool:
-    """Return whether a server could load a file that was not there before as a program or setting."""
+    """Return whether a server could load a new file as a program or as a setting."""
     if stat.S_ISDIR(found.st_mode):
         return False
     return stat.S_ISLNK(found.st_mode) or path.endswith(CODE_SUFFIXES) or bool(found.st_mode & 0o111)
 
 
+def _read_above(root: Path) -> frozenset[str]:
+    """Return the existing files in the parent folders that runtimes read."""
+    return frozenset(
+        str(folder / name) for folder in root.parents for name in READ_ABOVE if os.path.lexists(folder / name)
+    )
+
+
 def _shared_programs() -> dict[str, tuple[int, ...]]:
-    """Return the programs and libraries outside the sides that this account could replace, with their metadata."""
+    """Return the metadata of programs and libraries outside the sides that this account can replace."""
     found: dict[str, tuple[int, ...]] = {}
     for folder in _writable_program_folders():
         found[folder] = ()
@@ -301,13 +319,13 @@ def _shared_programs() -> dict[str, tuple[int, ...]]:
 
 
 def _writable_program_folders() -> list[str]:
-    """Return the folders of PATH and Python's folder of the user that this account may write to."""
+    """Return the writable folders of PATH, and the user's folder of Python packages."""
     folders = [*os.environ.get("PATH", "").split(os.pathsep), site.getusersitepackages()]
     return [folder for folder in dict.fromkeys(folders) if folder.startswith("/") and os.access(folder, os.W_OK)]
 
 
 def _changed_program(before: Mapping[str, tuple[int, ...]]) -> str:
-    """Return a shared program that was replaced, or that came to a folder of PATH; empty where there is none."""
+    """Return a replaced or new program in a shared folder; empty if there is no such program."""
     for path, known in before.items():
         if known:
             try:

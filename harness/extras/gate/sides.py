@@ -22,7 +22,7 @@ NAMES_SHOWN = 3
 
 @dataclass(frozen=True, kw_only=True)
 class Side:
-    """A copy of a repository or of a folder, the service's folder in it, and what its tfb.toml says."""
+    """A copy of a repository or folder, the service's folder in the copy, and the parsed tfb.toml."""
 
     root: Path
     folder: Path
@@ -32,9 +32,9 @@ class Side:
 def side(
     repository: Path, target: str | None, place: Path, notes: list[str], usual: service.ServiceFile | None = None
 ) -> Side:
-    """Make a side in ``place``; ``target`` None is the working tree.
+    """Make a side in ``place``; ``target`` None means the working tree.
 
-    ``usual`` holds for a side without a tfb.toml of its own. Raises UsageError that says what can be a side.
+    ``usual`` is the file for a side without a tfb.toml. Raises UsageError for a target that cannot be a side.
     """
     way: dict[str, str] = {}
     for prefix, key in WAYS.items():
@@ -50,7 +50,7 @@ def side(
         file = file.model_copy(update={"service": file.service.started_by(**way)})
     if url := file.service.url:
         require_own(url)
-        notes.append(f"{url} runs already: its CPU is not known, so response time decides; it is not started anew")
+        notes.append(f"{url} runs already: its CPU is not known, so response time decides; tfb does not restart it")
     for key in ("dockerfile", "compose"):
         if name := getattr(file.service, key):
             _require_inside(place, folder, key, name)
@@ -59,7 +59,7 @@ def side(
 
 
 def apart(repository: Path, base: str, head: str | None) -> list[str]:
-    """Return a note where base has commits that head lacks: they count as if head had undone them."""
+    """Return a note if base has commits that head lacks: they count as if head had reverted them."""
     targets = (base, head or "HEAD")
     if any(target.startswith((FOLDER, *WAYS)) for target in targets):
         return []

@@ -345,6 +345,14 @@ def test_a_build_of_head_that_shadows_a_program_is_found(tmp_path: Path, monkeyp
             path.write_text("another")
 
 
+@pytest.mark.parametrize("name", ["node_modules", "package.json", ".cargo"])
+@pytest.mark.parametrize("up", [1, 2])
+def test_a_build_of_head_that_steers_base_from_above_is_found(name: str, up: int, tmp_path: Path) -> None:
+    made = isolation(tmp_path / "sides", separate=False)
+    with pytest.raises(TamperedError, match=name), made.building(HEAD):
+        (made.roots[BASE].parents[up - 1] / name).mkdir()
+
+
 def test_new_libraries_in_a_shared_cache_are_no_tampering(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     cache = tmp_path / "home" / ".m2" / "repository"
