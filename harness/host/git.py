@@ -106,7 +106,7 @@ class Repository:
 
     @classmethod
     def of(cls, folder: Path) -> "Repository":
-        """Return the repository that contains a folder; raise UsageError if there is no repository or no clear owner."""
+        """Return the repository that contains a folder; raise UsageError without a repository or a clear owner."""
         folder = folder.resolve()
         if not folder.is_dir():
             raise UsageError(f"{folder} is not a folder")
