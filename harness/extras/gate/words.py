@@ -116,7 +116,7 @@ def safe(text: str) -> str:
 
 def as_json(result: GateResult) -> str:
     """Return the result as one line of ASCII, in which no command of a CI service stands either."""
-    return json.dumps(result.model_dump(mode="json")).replace("##", "#\\u0023")
+    return json.dumps(json.loads(result.model_dump_json())).replace("##", "#\\u0023")
 
 
 def _sides(result: GateResult) -> str:

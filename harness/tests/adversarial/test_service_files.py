@@ -6,9 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from harness.errors import ConfigError, TfbError, UsageError
+from harness import cli
+from harness.errors import ConfigError, Exit, TfbError, UsageError
 from harness.extras.gate.cli import prepare
 from harness.extras.gate.sides import side
+from harness.plan import service
 from harness.records import confined
 from harness.tests.adversarial.repositories import git, repository
 
@@ -157,6 +159,28 @@ def test_two_folders_give_nothing_from_above_them(outside: Path, tmp_path: Path)
     (tmp_path / "place").mkdir()
     with pytest.raises(ConfigError, match="leads out"):
         prepare(tmp_path / "a", f"dir:{tmp_path / 'a'}", f"dir:{tmp_path / 'b'}", tmp_path / "place", seed=1)
+
+
+@pytest.mark.parametrize("target", ["victim", "/proc/self/nothing/victim"])
+def test_init_writes_through_no_link(target: str, tmp_path: Path) -> None:
+    (tmp_path / "shop").mkdir()
+    (tmp_path / "shop" / "tfb.toml").symlink_to(tmp_path / target)
+    assert cli.main(["init", str(tmp_path / "shop")]) == Exit.USAGE
+    assert not (tmp_path / "victim").exists()
+
+
+@pytest.mark.timeout(20)
+@pytest.mark.parametrize("name", ["package.json", "requirements.txt", "go.mod", "Cargo.toml", "pom.xml", "Dockerfile"])
+def test_init_waits_for_no_pipe(name: str, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / name)
+    assert cli.main(["init", str(tmp_path)]) == Exit.OK
+
+
+def test_init_quotes_what_a_repository_says(tmp_path: Path) -> None:
+    (tmp_path / "Cargo.toml").write_text('name = "x\\u0022\\n[[request]]"\n')
+    (tmp_path / "package.json").write_text('{"scripts": {"start": "node a\\nevil = 1"}}')
+    assert cli.main(["init", str(tmp_path)]) == Exit.OK
+    assert service.read(tmp_path).service.start == "node a\nevil = 1"
 
 
 def test_a_loop_of_links_ends(tmp_path: Path) -> None:
