@@ -59,6 +59,7 @@ def prefix(account: Account) -> tuple[str, ...]:
     rights = "".join(f",+{right}" for right in account.rights)
     return (
         *("setpriv", f"--reuid={account.uid}", f"--regid={account.gid}", "--clear-groups", "--no-new-privs"),
+        "--securebits=+no_setuid_fixup",  # access(2) counts the rights, too: gcc asks it where its linker is
         *(f"--inh-caps=-all{rights}", f"--ambient-caps=-all{rights}", f"--bounding-set=-all{rights}", "--"),
     )
 

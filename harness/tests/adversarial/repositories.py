@@ -1,7 +1,6 @@
 """Git repositories for adversarial tests: made by plain git, as any account, with hostile configuration."""
 
 import os
-import shutil
 import subprocess
 from pathlib import Path
 
@@ -49,6 +48,13 @@ def give(folder: Path, uid: int) -> None:
     os.chown(folder, uid, uid)
 
 
+def let_others_enter(folder: Path) -> None:
+    """Let other accounts pass through a folder of a test and the folders above it; no right is taken away."""
+    for place in (folder, *folder.parents):
+        if not place.stat().st_mode & 0o001:
+            place.chmod(place.stat().st_mode | 0o011)
+
+
 def witness(folder: Path) -> tuple[Path, Path]:
     """Make a program that leaves a file behind when it runs; return the program and that file."""
     program, ran = folder / "spy", folder / "ran"
@@ -56,6 +62,3 @@ def witness(folder: Path) -> tuple[Path, Path]:
     program.chmod(0o755)
     folder.chmod(0o777)
     return program, ran
-
-
-HAS_GIT = shutil.which("git") is not None

@@ -11,7 +11,7 @@ from harness.errors import Exit, TfbError, UsageError
 from harness.extras.claims.measure import _changed
 from harness.extras.gate.sides import apart, side
 from harness.host.git import Repository
-from harness.tests.adversarial.repositories import MALLORY, blob, git, give, repository, tree, witness
+from harness.tests.adversarial.repositories import MALLORY, blob, git, give, let_others_enter, repository, tree, witness
 
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can own files of another account")
 HOSTILE = (  # settings that name a program; {spy} leaves a file behind
@@ -88,9 +88,7 @@ def test_the_trap_of_the_test_above_works(tmp_path: Path) -> None:
 
 @as_root
 def test_root_runs_git_as_the_repository_owner(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    tmp_path.chmod(0o755)
-    for above in tmp_path.parents[:2]:
-        above.chmod(0o755)
+    let_others_enter(tmp_path)
     shop = repository(tmp_path / "shop")
     give(shop, MALLORY)
     bin_folder = tmp_path / "bin"

@@ -22,7 +22,7 @@ from harness.paths import REPOSITORY
 from harness.plan.profile import Processes
 from harness.records.models import Closed, RunRecords
 from harness.runtime.compose import Project
-from harness.tests.adversarial.repositories import git, repository
+from harness.tests.adversarial.repositories import git, let_others_enter, repository
 from harness.tests.doubles.runs import run_info
 
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can give builds other accounts")
@@ -88,8 +88,7 @@ BOTH = (("slow", "/slow"), ("quick", "/quick"))
 @pytest.fixture
 def shop(tmp_path: Path) -> Path:
     """A service whose base declares a slow and a quick request."""
-    for above in (tmp_path, *tmp_path.parents[:2]):
-        above.chmod(0o755)
+    let_others_enter(tmp_path)
     return repository(tmp_path / "shop", tfb__toml=toml(*BOTH), server__py=SERVER)
 
 
@@ -250,9 +249,7 @@ def test_head_gives_base_no_file(way: str, shop: Path, tmp_path: Path) -> None:
 def isolation(folder: Path, *, separate: bool) -> Isolation:
     """The sides of a service, built."""
     folder.mkdir()
-    folder.chmod(0o755)
-    for above in folder.parents[:3]:
-        above.chmod(0o755)
+    let_others_enter(folder)
     for side in SIDES:
         root = folder / side
         (root / "lib").mkdir(parents=True)
@@ -364,8 +361,7 @@ def test_new_libraries_in_a_shared_cache_are_no_tampering(tmp_path: Path, monkey
 
 def built(folder: Path, build: str, *, separate: bool) -> tuple[Session, dict[str, str]]:
     """Build all sides by a command; return the session and the status of each build."""
-    for above in (folder, *folder.parents[:2]):
-        above.chmod(0o755)
+    let_others_enter(folder)
     shop = repository(folder / "shop", tfb__toml=toml(*BOTH, build=build), server__py=SERVER)
     prepared = session(shop, folder / "prepared")
     prepared.isolation.prepare(separate=separate)
@@ -408,6 +404,19 @@ def test_a_build_as_root_writes_nowhere_else(target: str, tmp_path: Path) -> Non
     _, done = built(tmp_path, f"case $PWD in */head) echo x > {place};; esac; true", separate=True)
     assert done[HEAD] == "ok"
     assert not Path(place).exists()
+
+
+@as_root
+def test_a_build_account_finds_programs_below_a_closed_folder(tmp_path: Path) -> None:
+    """Toolchains of root lie below its home; gcc and others ask access(2) for them."""
+    program = tmp_path / "closed" / "tool"
+    program.parent.mkdir(mode=0o700)
+    program.write_text("x")
+    program.chmod(0o755)
+    asked = f"import os, sys; sys.exit(not os.access('{program}', os.X_OK))"
+    (tmp_path / "ask.py").write_text(asked)
+    _, done = built(tmp_path, f"{sys.executable} {tmp_path / 'ask.py'}", separate=True)
+    assert done[HEAD] == "ok"
 
 
 DAEMONS = {
