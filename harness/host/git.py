@@ -18,7 +18,7 @@ from harness.records import confined
 
 SECONDS = 120.0  # of one command
 STDERR_BYTES = 64 << 10
-MAX_SIDE_BYTES = 16 << 30  # of the files of one commit; more would fill the scratch disk
+MAX_COMMIT_BYTES, MAX_FILE_BYTES = 8 << 30, 1 << 30  # a few packed kilobytes could fill the disk or the memory
 KEPT_VARIABLES = ("PATH", "HOME", "XDG_CONFIG_HOME", "TMPDIR", "LD_LIBRARY_PATH")
 # Settings of a repository that make git start a program or fetch something. Each is overridden on every command.
 OVERRIDES = (
@@ -182,8 +182,10 @@ class Repository:
         """
         entries = self.entries(commit, *under)
         files = [entry for entry in entries if entry.mode != SUBMODULE]
-        if (size := sum(entry.size for entry in files)) > MAX_SIDE_BYTES:
-            raise UsageError(f"commit {commit[:12]} of {self.top} has files of {size / 2**30:.0f} GiB: too many")
+        if sum(entry.size for entry in files) > MAX_COMMIT_BYTES:
+            raise UsageError(f"commit {commit[:12]} of {self.top} has more than {MAX_COMMIT_BYTES >> 30} GiB of files")
+        if large := next((entry.name for entry in files if entry.size > MAX_FILE_BYTES), ""):
+            raise UsageError(f"commit {commit[:12]} of {self.top}: {large} is larger than {MAX_FILE_BYTES >> 30} GiB")
         place.mkdir(parents=True, exist_ok=True)
         links: list[tuple[str, bytes]] = []
         pointers: list[str] = []

@@ -282,3 +282,14 @@ def test_a_filter_whose_name_cannot_be_disabled_is_refused(tmp_path: Path) -> No
     with pytest.raises(UsageError, match="'a=b'"):
         side(shop, None, tmp_path / "head", [])
     assert not ran.exists()
+
+
+@pytest.mark.parametrize("limit", ["MAX_FILE_BYTES", "MAX_COMMIT_BYTES"])
+def test_a_commit_that_would_fill_the_machine_is_refused(
+    limit: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shop = repository(tmp_path / "shop", zeros="0" * 2000)
+    monkeypatch.setattr(f"harness.host.git.{limit}", 1000)
+    with pytest.raises(UsageError, match="GiB"):
+        side(shop, "HEAD", tmp_path / "base", [])
+    assert not (tmp_path / "base" / "zeros").exists()
