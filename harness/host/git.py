@@ -5,7 +5,8 @@ import pwd
 import re
 import shutil
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -195,19 +196,20 @@ class Repository:
                 continue
             if content.startswith(STORED_ELSEWHERE):
                 pointers.append(entry.name)
-            self._put(lambda name, data, mode: confined.write(place, name, data, mode), entry, content)
+            with self._writing(entry.name):
+                confined.write(place, entry.name, content, 0o755 if entry.mode == "100755" else 0o644)
         for name, target in links:  # last, so that no file is written through one
-            try:
+            with self._writing(name):
                 confined.link(place, name, target)
-            except OSError as error:
-                raise UsageError(f"commit {commit[:12]} of {self.top}: {name}: {error.strerror}") from error
         return [*_notes(pointers)]
 
-    def _put(self, write: Callable[[str, bytes, int], None], entry: Entry, content: bytes) -> None:
+    @contextmanager
+    def _writing(self, name: str) -> Iterator[None]:
+        """Turn an OSError into a UsageError that names the file."""
         try:
-            write(entry.name, content, 0o755 if entry.mode == "100755" else 0o644)
+            yield
         except OSError as error:
-            raise UsageError(f"{self.top}: {entry.name} cannot be written: {error.strerror}") from error
+            raise UsageError(f"{self.top}: {name} cannot be written: {error.strerror}") from error
 
     def _contents(self, entries: Sequence[Entry]) -> Iterator[tuple[Entry, bytes]]:
         """Yield the content of each entry; raise UsageError for one that this clone lacks."""
