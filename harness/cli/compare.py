@@ -1,7 +1,7 @@
 """``./tfb compare``: two runs, or a run beside a published round; or what is measured now beside a commit or a copy."""
 
 import json
-import shutil
+import sys
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, replace
@@ -18,9 +18,10 @@ from harness.cli.output import tell_problems
 from harness.cli.run import measured, settings
 from harness.cli.verbs import Asked
 from harness.errors import Exit, UsageError
-from harness.host import accounts, ownership, process
+from harness.host import accounts, ownership
+from harness.host.git import Repository
 from harness.paths import INSTALLED, PROGRAM, REPOSITORY
-from harness.plain_text import json_text
+from harness.plain_text import json_text, printable
 from harness.plan.config import Settings, Twins
 from harness.plan.service import FILE
 from harness.records import store
@@ -115,11 +116,11 @@ def command(
 
 def _of_commits(chosen: Settings, revision: str) -> tuple[RunRecords, RunRecords]:
     with ownership.scratch("base") as scratch:
-        archive = scratch / "base.tar"
-        git = ["git", "-C", str(REPOSITORY), "archive", "-o", str(archive), revision, "frameworks"]
-        if process.run(git, seconds=120).status != 0:
-            raise UsageError(f"--base: {revision!r} is no commit of this repository that holds a folder frameworks/")
-        shutil.unpack_archive(archive, scratch)
+        git = Repository.of(REPOSITORY)
+        for note in git.export(git.commit(revision), scratch, "frameworks"):
+            print(f"tfb: {printable(note)}", file=sys.stderr)
+        if not (scratch / "frameworks").is_dir():
+            raise UsageError(f"--base: commit {revision!r} has no folder frameworks/")
         accounts.share(scratch)  # servers have accounts of their own
         twins = Twins(suffix=BASE, frameworks=(scratch / "frameworks",))
         return split(measured(replace(chosen, twins=twins)).records, BASE)

@@ -71,13 +71,14 @@ def _stream(stream: TextIO, errors: list[OSError]) -> TextIO:
 def put(target: Path, text: str) -> None:
     """Write a file that the user has named, whole or not at all; a device or pipe is written as it is.
 
-    Links in that path are the user's own and are followed. Raises EnvironmentLacksError and UnsafePathError.
+    The file itself must not be a link, which could lie in a folder that somebody else filled. Links to its folder are
+    followed. Raises EnvironmentLacksError and UnsafePathError.
     """
     try:
         if target.exists() and not target.is_file():
             target.write_text(text, encoding="utf-8")
         else:
-            safe_write.replace(target.resolve(), text.encode())
+            safe_write.replace(target.parent.resolve() / target.name, text.encode())
     except OSError as error:
         raise _lacking(str(target), error) from error
 

@@ -15,6 +15,7 @@ from harness.errors import BuildError, EnvironmentLacksError, TfbError
 from harness.host import advice, toolchain
 from harness.host.clock import beats
 from harness.host.crates import digest
+from harness.host.git import Repository
 from harness.host.process import run
 from harness.paths import DOCKER, REPOSITORY
 from harness.plain_text import printable
@@ -95,12 +96,12 @@ def npm_is_new_enough() -> bool:
 
 @cache
 def source_base() -> str | None:
-    """``https://host/owner/name`` of the remote ``origin``, or None."""
+    """Return ``https://host/owner/name`` of the remote ``origin``; None where there is no such remote."""
     try:
-        done = run(["git", "-C", str(REPOSITORY), "remote", "get-url", "origin"], seconds=5)
+        done = Repository.of(REPOSITORY).ask("remote", "get-url", "origin", seconds=5)
     except TfbError:
         return None
-    return web_address(done.stdout.strip()) if done.status == 0 else None
+    return web_address(done.text.strip()) if done.status == 0 else None
 
 
 def web_address(remote: str) -> str | None:

@@ -6,7 +6,7 @@ answers them with what they are expected to take.
 
 import random
 from collections import defaultdict
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence, Set
 from dataclasses import dataclass, field, replace
 
 from harness.experiment.steps import (
@@ -215,7 +215,7 @@ def _processes(plan: Plan, seed: int, visits: Visits, *, whole: bool = False) ->
             up = Up(plan=plan, number=number, begin=begin, until=(number + done / count) * share, seed=seed)
             out |= yield from _start(up, group)
             if not whole or _common(up, group):
-                yield from _warm(up)
+                yield from _warm(up, _common(up, group) if whole else None)
                 yield from visits(up)
             yield from _stop(up)
             trials += up.trials
@@ -236,9 +236,10 @@ def _due(group: Sequence[Candidate], waiting: Sequence[tuple[str, str]], out: se
     return chosen
 
 
-def _warm(up: Up) -> Design:
-    """All that is up, test type by test type."""
-    cells = {cell: up.members[cell.process].jit for cell in up.cells()}
+def _warm(up: Up, kinds: Set[str] | None) -> Design:
+    """Warm everything that is up, test type by test type; ``kinds``: these test types alone."""
+    chosen = (cell for cell in up.cells() if kinds is None or cell.test_type in kinds)
+    cells = {cell: up.members[cell.process].jit for cell in chosen}
     until = up.begin + WARM_SHARE * (up.until - up.begin)
     routes, gone = yield from warm_all(cells, up.plan.profile, until=until, seed=f"{up.seed} warm {up.number}")
     for process in gone:

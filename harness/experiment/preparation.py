@@ -10,7 +10,7 @@ from pathlib import Path
 
 from harness.errors import ConfigError, EnvironmentLacksError, StoreError, UsageError
 from harness.experiment.progress import Progress
-from harness.host import process
+from harness.host.git import Repository
 from harness.paths import CONFIG_FILE, INSTALLED, REPOSITORY
 from harness.plan.config import Settings, Twins
 from harness.plan.discovery import RESERVED, Implementation, Scan, scan, select
@@ -257,19 +257,18 @@ def reference(settings: Settings, plan: Plan) -> str:
 
 
 def git_state() -> Revision:
-    """Commit of this repository, and whether the tree differs from it; None outside a checkout."""
+    """Return the commit of this repository and whether its files differ from that commit; None outside a checkout."""
     if INSTALLED:
         return None, None
-    words = ["git", "-C", str(REPOSITORY), "status", "--porcelain=v2", "--branch", "--untracked-files=no"]
+    words = ("status", "--porcelain=v2", "-z", "--branch", "--untracked-files=no", "--ignore-submodules=all")
     try:
-        found = process.run(words, seconds=30)
-    except EnvironmentLacksError:
+        found = Repository.of(REPOSITORY).ask(*words, seconds=30)
+    except (EnvironmentLacksError, UsageError):
         return None, None
     if found.status != 0:
         return None, None
-    lines = found.stdout.splitlines()
-    commit = next(line.removeprefix(COMMIT) for line in lines if line.startswith(COMMIT))
-    return commit, any(not line.startswith("#") for line in lines)
+    commit = next(line.removeprefix(COMMIT) for line in found.names if line.startswith(COMMIT))
+    return commit, any(not line.startswith("#") for line in found.names)
 
 
 # ---- what has to be as it was for a run to go on ---------------------------------------------------------------------

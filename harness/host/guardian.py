@@ -33,6 +33,7 @@ BYE = b"bye"
 IGNORED = (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM)
 CAPABILITIES = {"dac_read_search": 2, "net_bind_service": 10}  # <linux/capability.h>
 
+_PR_SET_SECUREBITS, _NO_SETUID_FIXUP = 28, 1 << 2
 _PR_SET_KEEPCAPS, _PR_CAPBSET_DROP, _PR_SET_CHILD_SUBREAPER, _PR_SET_NO_NEW_PRIVS, _PR_CAP_AMBIENT = 8, 24, 36, 38, 47
 _AMBIENT_RAISE, _AMBIENT_CLEAR = 2, 4
 _CAPABILITY_VERSION_3 = 0x20080522
@@ -73,6 +74,8 @@ def execute(request: dict[str, Any], files: list[int]) -> None:
 def become(uid: int, gid: int, rights: list[int]) -> None:
     """Change to an account for good: no groups, and no capabilities but ``rights``."""
     if os.geteuid() == 0:
+        # access(2) then considers the rights, too: gcc asks it where its linker is. Some containers do not allow this.
+        _libc.prctl(_PR_SET_SECUREBITS, _NO_SETUID_FIXUP, 0, 0, 0)
         for capability in range(64):
             if capability not in rights and _libc.prctl(_PR_CAPBSET_DROP, capability, 0, 0, 0) != 0:
                 break  # the kernel knows no more

@@ -17,7 +17,7 @@ from harness.errors import ConfigError
 from harness.plan import schemas
 from harness.plan.profile import Section
 from harness.plan.words import naming
-from harness.records import bounded
+from harness.records import bounded, confined
 
 if TYPE_CHECKING:
     from jsonschema.protocols import Validator
@@ -34,6 +34,19 @@ Header = Annotated[str, Field(pattern=r"^[!#$%&'*+.^_`|~0-9A-Za-z-]+$", max_leng
 Scalar = str | int | float | bool
 Whole = Annotated[int, Field(ge=-(2**53), le=2**53)]  # as a drawn float can tell them apart
 HeaderValue = Annotated[str, Field(pattern=r"^[\t\x20-\x7e]*$", max_length=16_384), AfterValidator(str.strip)]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Files:
+    """The folder in which a service names files, and the repository that these may not leave."""
+
+    folder: Path
+    root: Path
+
+    def read(self, name: str) -> bytes:
+        """Return the bytes of a file; raise ConfigError for one outside the repository or no regular file."""
+        with naming(self.folder / name):
+            return confined.read(self.root, f"{self.folder.relative_to(self.root)}/{name}", FILE_BYTES)
 
 
 class Values(Section):
@@ -60,22 +73,24 @@ class Values(Section):
             raise ValueError(f"range {self.range[0]} to {self.range[1]} is empty")
         return self
 
-    def all(self, folder: Path) -> Sequence[Scalar]:
-        """What can be drawn, in order; raises ConfigError where the file has no such column, or no row."""
+    def all(self, files: "Files") -> Sequence[Scalar]:
+        """Return the values to draw from, in order; raise ConfigError where the file lacks the column, or any row."""
         if self.range is not None:
             return range(self.range[0], self.range[1] + 1)
         if self.csv is None:
             return self.list
-        text = _file(folder, self.csv).decode("utf-8-sig", "replace")
+        text = files.read(self.csv).decode("utf-8-sig", "replace")
         rows = list(csv.DictReader(io.StringIO(text, newline="")))
         if not rows or self.column not in rows[0]:
             columns = ", ".join(map(str, rows[0])) if rows else "no row below its first line"
-            raise ConfigError(f"{folder / self.csv}: no column {self.column!r}: it has {columns}")
+            raise ConfigError(f"{files.folder / self.csv}: no column {self.column!r}: it has {columns}")
         cells = [row[self.column] or "" for row in rows]
         try:
             return [_number(cell) for cell in cells] if self.number else cells
         except ValueError as error:
-            raise ConfigError(f"{folder / self.csv}: column {self.column!r}: not all are numbers: {error}") from error
+            raise ConfigError(
+                f"{files.folder / self.csv}: column {self.column!r}: not all are numbers: {error}"
+            ) from error
 
 
 class Expect(Section):
@@ -104,7 +119,7 @@ class Expect(Section):
     def _schema(self) -> dict[str, JsonValue]:
         return self.json_schema if isinstance(self.json_schema, dict) else {}
 
-    def read(self, folder: Path, request: str) -> "Expect":
+    def read(self, files: "Files", request: str) -> "Expect":
         """Return the same with the schema that its file holds, checked.
 
         Raises ConfigError that names the file, the request and the keyword of the schema.
@@ -115,8 +130,9 @@ class Expect(Section):
         file = SERVICE_FILE
         if isinstance(document, str):
             file = document
-            with naming(folder / file):
-                document = bounded.parse(bounded.read(folder / file, FILE_BYTES))
+            data = files.read(file)
+            with naming(files.folder / file):
+                document = bounded.parse(data)
         key = f'{file}: request "{request}": expect.json_schema'
         if not isinstance(document, dict):
             raise ConfigError(f"{key}: should be an object, the schema (found {document!r:.60})")
@@ -179,16 +195,18 @@ class Prepared:
         return "\r\n".join((f"{self.method} {self.target} HTTP/1.1", *lines, "\r\n")).encode()
 
 
-def prepare(request: Request, folder: Path, seed: int, count: int) -> tuple[Prepared, ...]:
-    """As many requests as asked for, drawn by seed, or one where nothing is drawn; files are beside ``folder``.
+def prepare(request: Request, folder: Path, seed: int, count: int, *, root: Path | None = None) -> tuple[Prepared, ...]:
+    """Return ``count`` requests drawn by seed, or one request where nothing is drawn.
 
-    Raises ConfigError for a file that cannot be read or does not hold what is asked of it.
+    Files are named in ``folder`` and may not leave ``root`` (None: ``folder``). Raises ConfigError for a file that
+    cannot be read or lacks what the request needs.
     """
-    expect = request.expect.read(folder, request.name)
-    body = _file(folder, request.body_file) if request.body_file else None
+    files = Files(folder=folder, root=root or folder)
+    expect = request.expect.read(files, request.name)
+    body = files.read(request.body_file) if request.body_file else None
     if not request.values:
         return (_prepared(request, expect, body, {}),)
-    pools = {name: values.all(folder) for name, values in request.values.items()}
+    pools = {name: values.all(files) for name, values in request.values.items()}
     dice = random.Random(f"{seed} {request.name}")
     made: list[Prepared] = []
     size = 0
@@ -260,8 +278,3 @@ def _spelt(value: Scalar) -> str:
 def _escaped(text: str) -> str:
     """For a path: all but unreserved characters as bytes in percent notation."""
     return re.sub(r"(?a)[^\w.~-]", lambda found: "".join(f"%{byte:02X}" for byte in found[0].encode()), text)
-
-
-def _file(folder: Path, name: str) -> bytes:
-    with naming(folder / name):
-        return bounded.read(folder / name, FILE_BYTES)

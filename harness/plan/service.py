@@ -1,5 +1,6 @@
 """``tfb.toml``: a service of anybody's own: how it is built and started, what is asked, what a right answer is."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Self
 
@@ -9,7 +10,7 @@ from harness.plan.benchmark_config import Local, TestEntry
 from harness.plan.discovery import Implementation
 from harness.plan.profile import Connections, Section, read_toml
 from harness.plan.requests import SERVICE_FILE, FileName, Request
-from harness.plan.testtypes import declared
+from harness.plan.testtypes import TestType, declared
 
 FILE = SERVICE_FILE
 SEVERAL = ("&&", "||", ";", "|", "\n")  # commands: the shell stays above them
@@ -68,11 +69,18 @@ def read(folder: Path) -> ServiceFile:
     return read_toml(folder / FILE, ServiceFile, f"{folder / FILE}: not there; ./tfb init writes one")
 
 
-def side(file: ServiceFile, folder: Path, name: str, seed: int, asked: Path) -> Implementation:
-    """The service of a folder as an implementation of this name; its test types are the file's requests.
+def side(
+    file: ServiceFile,
+    folder: Path,
+    name: str,
+    seed: int,
+    asked: Path,
+    kinds: Mapping[str, TestType] | None = None,
+) -> Implementation:
+    """Return the service of a folder as an implementation of this name.
 
-    ``asked``: the folder of what requests read, one for all sides. Raises ConfigError for files that do not hold what
-    is asked of them.
+    Its test types are ``kinds``, or the requests of the file, whose files lie in ``asked``. Raises ConfigError for
+    files that lack what the requests need.
     """
     own = file.service
     build = () if own.build is None else (("sh", "-c", own.build),)
@@ -88,7 +96,7 @@ def side(file: ServiceFile, folder: Path, name: str, seed: int, asked: Path) -> 
             "local": Local(build=build, run=("sh", "-c", start), env=own.env),
         }
     )
-    kinds = declared(file.request, asked, seed)
+    kinds = declared(file.request, asked, seed) if kinds is None else kinds
     plain = [each for each in file.request if each.method == "GET" and each.expect.status == 200 and not each.headers]
     shown = (plain or file.request)[0].name
     return Implementation(

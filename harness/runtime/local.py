@@ -114,6 +114,10 @@ class LocalRuntime:
         """The accounts of builds and servers."""
         return {"builds": accounts.name_of(None), "servers": accounts.name_of(self.pool)}
 
+    def build_as(self, implementation: Implementation) -> tuple[process.Account | None, dict[str, str]]:
+        """Return the account of an implementation's build (None: that of the harness) and variables of its own."""
+        return None, {}
+
     def build(self, implementation: Implementation, log: Path) -> Build:
         """Run the build commands of the ``local`` block; a failure is in the result, with the log's last lines."""
         local = implementation.local
@@ -125,14 +129,22 @@ class LocalRuntime:
             kinds = "; ".join(advice.lacking(kind, local.requires[kind]) for kind in absent)
             return Build(status="skipped", reason=f"needs {kinds} ({CONFIG_FILE}: local.requires)")
         began, reason = time.monotonic(), ""
-        variables = toolchain.environment(chosen.values(), environment.for_builds())
+        account, own = self.build_as(implementation)
+        variables = toolchain.environment(chosen.values(), environment.for_builds()) | own
         if not self.own_scripts:
             variables = scripts.OFF | variables
         safe_write.make_folder(log.parent)
         allowed = scripts.Allowed(local, implementation.folder, variables, log, BUILD_SECONDS)
         try:
             for command in local.build:
-                done = process.run(command, seconds=BUILD_SECONDS, cwd=implementation.folder, env=variables, log=log)
+                done = process.run(
+                    command,
+                    seconds=BUILD_SECONDS,
+                    cwd=implementation.folder,
+                    env=variables,
+                    log=log,
+                    account=account,
+                )
                 if done.status != 0:
                     how = process.describe_status(done.status)
                     reason = f"{shlex.join(command)} failed ({how}):\n{process.tail(log)}\nlog: {log}"

@@ -14,12 +14,13 @@ from pathlib import Path
 from pydantic import TypeAdapter, ValidationError
 
 from harness.cli.output import put_below
-from harness.errors import StartError, StoreError
+from harness.errors import StartError, StoreError, TfbError
 from harness.experiment.predicted import predict
 from harness.experiment.preparation import choose_work, within_memory
 from harness.extras.claims.claim import Cell, Claim
 from harness.extras.claims.judge import MANY
 from harness.host import machine, process, toolchain
+from harness.host.git import Repository
 from harness.paths import REPOSITORY
 from harness.plan.config import Settings
 from harness.plan.discovery import Selection
@@ -178,9 +179,14 @@ def _same(one: ImplementationInfo, revision: str | None, other: ImplementationIn
 
 @cache
 def _changed(before: str, now: str, folder: str) -> bool:
-    """Whether a folder's sources differ between two commits, or one of these is not known."""
-    paths = ["--", folder, ":!*.md"]
-    return process.run(["git", "-C", str(REPOSITORY), "diff", "--quiet", before, now, *paths], seconds=30).status != 0
+    """Return whether a folder's sources differ between two commits; also True for a commit that is not known."""
+    try:
+        git = Repository.of(REPOSITORY)
+        trees = [git.entries(git.commit(revision), folder) for revision in (before, now)]
+    except TfbError:
+        return True
+    old, new = ([entry for entry in tree if not entry.name.endswith(".md")] for tree in trees)
+    return old != new
 
 
 def figures_of(claim: Claim) -> dict[str, float]:

@@ -1,11 +1,12 @@
 """Two versions of a service side by side: ``./tfb compare --base main`` where a tfb.toml is."""
 
 import math
+import secrets
 import shutil
 import time
+from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, fields, replace
-from functools import partial
 from pathlib import Path
 
 from harness import redaction
@@ -19,6 +20,8 @@ from harness.experiment.preparation import JIT_PLATFORMS
 from harness.extras.gate import history, sides
 from harness.extras.gate import words as report
 from harness.extras.gate.contained import parse_allow
+from harness.extras.gate.declared import Declared, declared, measured_of, settle
+from harness.extras.gate.isolation import IsolatedRuntime, Isolation, TamperedError
 from harness.extras.gate.judge import ALL, GateResult, RequestVerdict, Verdict, judge
 from harness.extras.gate.page import page
 from harness.extras.gate.paired import BASE, COPY, HEAD
@@ -26,7 +29,9 @@ from harness.extras.gate.runtime import Services, choose_services
 from harness.host import accounts, ownership
 from harness.plan import service
 from harness.plan.config import Settings
+from harness.plan.discovery import Implementation
 from harness.plan.profile import Profile
+from harness.plan.testtypes import declared as declared_kinds
 from harness.records.models import Closed, RunRecords
 from harness.report.tables import counted
 
@@ -62,6 +67,17 @@ class SideError(TfbError):
         self.verdict: Verdict = "failed" if side == HEAD else "cannot tell"
 
 
+@dataclass(frozen=True, kw_only=True)
+class Session:
+    """The sides of a comparison, ready to be measured."""
+
+    asked: Declared
+    services: Services  # by side, in the order in which they are built: head comes last
+    implementations: tuple[Implementation, ...]
+    isolation: Isolation
+    notes: tuple[str, ...]
+
+
 def compare(folder: Path, base: str, head: str | None, flags: RunFlags, fail_over: float, outputs: Outputs) -> int:
     """Measure both and print the verdict; ``base`` and ``head`` are what ``sides`` can tell."""
     words = ("compare", "--base", base, *(("--head", head) if head else ()))
@@ -74,56 +90,85 @@ def compare(folder: Path, base: str, head: str | None, flags: RunFlags, fail_ove
     consents, flags = flags.allow, replace(flags, profile=flags.profile or PROFILE, runtime="local", allow=())
     chosen = replace(settings(Asked(mode="benchmark", test=(), flags=flags), words), container_allow=consents)
     with ownership.scratch("gate") as place:
-        accounts.share(place)  # servers have accounts of their own
-        notes = [f"containers had more rights than usual: --allow {consent}" for consent in consents]
-        of_head = sides.side(folder, head, place / "head", notes)
-        file = of_head.file  # head's says what is asked of both
-        of_base = sides.side(folder, base, place / "base", notes, file)
-        notes += sides.apart(folder, base, head)
-        if other := [request.name for request in of_base.file.request if request not in file.request]:
-            notes.append(
-                f"head's {service.FILE} has another {', '.join(other)} than base's, or none: it says what is asked"
-            )
-        started = of_base.file.model_copy(update={"request": file.request})
-        shutil.copytree(place / "base", place / "base-copy", symlinks=True)
-        twin = place / "base-copy" / of_base.folder.relative_to(place / "base")
-        folders = {BASE: (started, of_base.folder), HEAD: (file, of_head.folder), COPY: (started, twin)}
-        asked = of_head.folder  # where what requests read lies, for all
-        services = tuple(service.side(own, of, name, chosen.seed, asked) for name, (own, of) in folders.items())
-        load = (Closed(connections=file.service.connections),)
+        accounts.share(place, listed=False)  # entered by builds and servers, which know the name of what it holds
+        session = prepare(folder, base, head, _unguessable(place), chosen.seed)
+        rights = (f"containers had more rights than usual: --allow {consent}" for consent in consents)
+        asked, notes = session.asked, [*session.notes, *rights]
+        load = (Closed(connections=asked.base.service.connections),)
         if not flags.processes:
-            chosen = replace(chosen, profile=in_time(chosen.profile, file, notes))
+            chosen = replace(chosen, profile=in_time(chosen.profile, asked.base, notes))
         chosen = replace(
             chosen,
-            services=services,
-            cells={each.name: dict.fromkeys(each.requests, load) for each in services},
+            services=session.implementations,
+            cells={each.name: dict.fromkeys(each.requests, load) for each in session.implementations},
             results=Path(flags.results) if flags.results else place / "results",
         )
         chosen = replace(chosen, consent=settled(chosen))
         began = time.time()
         try:
-            records = _measured(chosen, {name: (own.service, where) for name, (own, where) in folders.items()})
-        except SideError as error:
+            records = _measured(chosen, session)
+        except (SideError, TamperedError) as error:
+            blamed = error.verdict == "failed" if isinstance(error, SideError) else error.by_head
+            verdict: Verdict = "failed" if blamed else "cannot tell"
             nothing = GateResult(
                 base=base,
                 head=head or WORKING_TREE,
                 fail_over=fail_over,
-                verdict=error.verdict,
-                requests=(RequestVerdict(request=ALL, verdict=error.verdict, reason=str(error)),),
+                verdict=verdict,
+                requests=(RequestVerdict(request=ALL, verdict=verdict, reason=str(error)),),
                 minutes=(time.time() - began) / 60,
                 started_at=began,
                 notes=(*notes, *(() if flags.results else ("--results DIR keeps the logs",))),
             )
             return show(nothing, outputs)
-        weights = {request.name: request.weight for request in file.request}
-        said, running = list(dict.fromkeys(notes)), [started.service.url, file.service.url]
-        number = len(running) - running.count(None)
-        result = judge(records, fail_over, base, head or WORKING_TREE, said, weights, number)
-    return show(result, outputs)
+        weights = {request.name: request.weight for request in asked.base.request}
+        running = [service.url for service, _ in (session.services[BASE], session.services[HEAD]) if service.url]
+        told = list(dict.fromkeys(notes))
+        compared = measured_of(records, asked)
+        result = judge(compared, fail_over, base, head or WORKING_TREE, told, weights, len(running))
+    return show(settle(result, records, asked), outputs)
+
+
+def _unguessable(place: Path) -> Path:
+    """Return a folder whose name other accounts do not know."""
+    folder = place / secrets.token_hex(16)
+    folder.mkdir(mode=0o711)
+    return folder
+
+
+def prepare(folder: Path, base: str, head: str | None, place: Path, seed: int) -> Session:
+    """Copy the sides into ``place`` and read what is measured of them; nothing of them is executed."""
+    notes: list[str] = []
+    of_head = sides.side(folder, head, place / HEAD, notes)
+    of_base = sides.side(folder, base, place / BASE, notes, of_head.file)
+    notes += sides.apart(folder, base, head)
+    asked = declared(of_base.file, of_head.file, targets=(base, head))
+    shutil.copytree(place / BASE, place / COPY, symlinks=True)
+    twin = place / COPY / of_base.folder.relative_to(place / BASE)
+    kinds = declared_kinds(asked.base.request, of_base.folder, seed, root=of_base.root)
+    extra = declared_kinds(asked.added, of_head.folder, seed, root=of_head.root)
+    started = {BASE: (asked.base, of_base.folder), COPY: (asked.base, twin), HEAD: (asked.head, of_head.folder)}
+    return Session(
+        asked=asked,
+        services={name: (file.service, where) for name, (file, where) in started.items()},
+        implementations=tuple(
+            service.side(
+                file.model_copy(update={"request": asked.base.request}),
+                where,
+                name,
+                seed,
+                where,
+                {**kinds, **extra} if name == HEAD else kinds,
+            )
+            for name, (file, where) in started.items()
+        ),
+        isolation=Isolation(roots={name: place / name for name in started}, homes=place / "homes"),
+        notes=(*notes, *asked.notes),
+    )
 
 
 def in_time(profile: Profile, file: service.ServiceFile, notes: list[str]) -> Profile:
-    """With as many processes as the time is worth: each has to start, and is measured in rounds once it is warm."""
+    """Return the profile with as many processes as the time allows: each starts, warms up and is measured in rounds."""
     compiled = bool(JIT_PLATFORMS.search(file.service.language.lower()))
     each = PROCESS_SECONDS[compiled] * max(1.0, len(file.request) / 3)
     seconds = profile.interleaved.time_seconds or each * USUAL_PROCESSES
@@ -136,11 +181,20 @@ def in_time(profile: Profile, file: service.ServiceFile, notes: list[str]) -> Pr
     return profile.model_copy(update={"processes": rules})
 
 
-def _measured(chosen: Settings, services: Services) -> RunRecords:
+def _measured(chosen: Settings, session: Session) -> RunRecords:
+    """Build and measure the sides; raise SideError for one without figures, TamperedError where base was changed."""
     from harness.experiment.workflow import Dependencies
 
     with ExitStack() as stack:
-        records = measured(chosen, Dependencies(choose_runtime=partial(choose_services, services, stack))).records
+
+        def choose(
+            settings: Settings, implementations: Sequence[Implementation], logs: Path, *, run_id: str
+        ) -> IsolatedRuntime:
+            runtime = choose_services(session.services, stack, settings, implementations, logs, run_id=run_id)
+            return IsolatedRuntime.of(runtime, session.isolation)
+
+        records = measured(chosen, Dependencies(choose_runtime=choose)).records
+        session.isolation.require_unchanged()
     for implementation in records.info.implementations:
         if (build := implementation.build) and build.status != "ok":
             raise SideError(implementation.name, "built", build.reason)
@@ -165,13 +219,13 @@ def show(result: GateResult, outputs: Outputs) -> int:
     """Print the verdict, then put it where it is to be kept: a full disk loses no answer."""
     result = GateResult.model_validate_json(redaction.redacted_json(result.model_dump_json()))
     as_text = report.markdown if outputs.markdown else report.text
-    print(result.model_dump_json() if outputs.json else as_text(result), flush=True)
+    print(report.as_json(result) if outputs.json else as_text(result), flush=True)
     if outputs.history:
         kept = Path(outputs.history)
-        before = kept.read_text(encoding="utf-8") if kept.is_file() else ""
-        put(kept, f"{before}{result.model_dump_json()}\n")
+        before = history.text(kept) if kept.is_file() else ""
+        put(kept, f"{before}{report.as_json(result)}\n")
         if not (outputs.json or outputs.markdown):
-            print("\n".join(history.lines(history.read(kept))))
+            print(report.safe("\n".join(history.lines(history.read(kept)))))
     if outputs.html:
         put(Path(outputs.html), page(result))
     code = EXIT.get(result.verdict, Exit.OK)

@@ -8,9 +8,12 @@ from cyclopts import Parameter
 
 from harness.errors import Exit, UsageError
 from harness.extras.gate.judge import GateResult
-from harness.extras.gate.words import headline, picture, scale, when
+from harness.extras.gate.words import headline, picture, safe, scale, when
+from harness.records import bounded
+from harness.report.markdown import one_line
 
 FILE = "tfb-history.jsonl"
+FILE_BYTES = 64 << 20
 SHOWN = 10  # the latest, after a session
 
 
@@ -20,29 +23,37 @@ def command(
     """Draw the verdicts that ./tfb compare --history FILE has kept: of each request every session's interval."""
     found = read(Path(file))
     for request in dict.fromkeys(one.request for result in found for one in result.requests):
-        print("\n".join((f"{request}:", *drawn(found, request), "")))
-    print("\n".join(lines(found)))
+        print(safe("\n".join((f"{one_line(request)}:", *drawn(found, request), ""))))
+    print(safe("\n".join(lines(found))))
     return Exit.OK
 
 
 def read(path: Path) -> list[GateResult]:
-    """All sessions of a file, in order; raises UsageError that names what is none."""
-    try:
-        text = path.read_text(encoding="utf-8")
-    except OSError as error:
-        raise UsageError(f"{path}: {error.strerror}: ./tfb compare --base REV --history {path} begins one") from error
+    """Return all sessions of a file, in order; raise UsageError that names the line which is none."""
     found = []
-    for number, line in enumerate(filter(str.strip, text.split("\n")), 1):
+    for number, line in enumerate(filter(str.strip, text(path).split("\n")), 1):
         try:
             found.append(GateResult.model_validate_json(line))
         except ValueError as error:
-            raise UsageError(f"{path}: line {number} is no session of ./tfb compare: {line[:80]}") from error
+            raise UsageError(f"{path}: line {number} is no session of ./tfb compare: {line[:80]!r}") from error
     return found
 
 
+def text(path: Path) -> str:
+    """Return what a file of sessions holds; raise UsageError where there is none, or one that is too large."""
+    try:
+        return bounded.read(path, FILE_BYTES).decode("utf-8", "replace")
+    except OSError as error:
+        raise UsageError(f"{path}: {error.strerror}: ./tfb compare --base REV --history {path} begins one") from error
+
+
 def lines(found: Sequence[GateResult]) -> Iterator[str]:
-    """The latest sessions, a line each."""
-    return (f"{when(result)}  {result.head:<24} {headline(result).splitlines()[0]}" for result in found[-SHOWN:])
+    """Return the latest sessions, a line each."""
+    return (f"{when(result)}  {one_line(result.head):<24} {_first(headline(result))}" for result in found[-SHOWN:])
+
+
+def _first(text: str) -> str:
+    return one_line((text.splitlines() or [""])[0])
 
 
 def drawn(found: Sequence[GateResult], request: str) -> Iterator[str]:
@@ -51,4 +62,4 @@ def drawn(found: Sequence[GateResult], request: str) -> Iterator[str]:
     ends = scale([ratio for _, ratio in of])
     for result, ratio in of:
         said = f"{picture(ratio, result.fail_over, ends)} {ratio.value:.2f}x" if ratio else "no interval"
-        yield f"  {when(result)}  {result.head:<20.20} {said}"
+        yield f"  {when(result)}  {one_line(result.head):<20.20} {said}"

@@ -12,6 +12,7 @@ from cyclopts import Parameter
 from harness.errors import Exit, UsageError
 from harness.paths import PROGRAM
 from harness.plan.service import FILE
+from harness.records import bounded, confined
 
 TEMPLATE = """\
 # What {program} compare needs to know of this service. Commands run in this folder, in a shell.
@@ -76,19 +77,20 @@ def command(
     place = Path(folder).resolve()
     if not place.is_dir():
         raise UsageError(f"{place} is not a folder")
-    if (place / FILE).exists():
+    if os.path.lexists(place / FILE):
         raise UsageError(f"{place / FILE} is there already: delete it first to have it written anew")
     kind, started, language = _look(place)
-    (place / FILE).write_text(
-        TEMPLATE.format(
-            name="".join(c if c.isalnum() or c in "-._" else "-" for c in place.name).strip("-._") or "service",
-            started=started,
-            language=f'language = "{language}"' if language else '# language = "java"       # a JIT warms up longer',
-            path=_path(place),
-            program=PROGRAM,
-        ),
-        encoding="utf-8",
+    text = TEMPLATE.format(
+        name="".join(c if c.isalnum() or c in "-._" else "-" for c in place.name).strip("-._") or "service",
+        started=started,
+        language=f'language = "{language}"' if language else '# language = "java"       # a JIT warms up longer',
+        path=_path(place),
+        program=PROGRAM,
     )
+    try:
+        confined.write(place, FILE, text.encode(), 0o644)
+    except OSError as error:
+        raise UsageError(f"{place / FILE} cannot be written: {error.strerror}") from error
     print(
         f"{place / FILE}: for {kind}. Next: see that start and requests are right, then {PROGRAM} compare --base main"
     )
@@ -149,8 +151,13 @@ def _node(place: Path, scripts: Mapping[str, object]) -> str:
 
 
 def _command(build: str, start: str) -> str:
-    build = f'build = "{build}"' if build else '# build = "make"'
-    return f'{build}\nstart = "{start}"   # listens on 127.0.0.1 at $PORT, in the foreground'
+    build = f"build = {_quoted(build)}" if build else '# build = "make"'
+    return f"{build}\nstart = {_quoted(start)}   # listens on 127.0.0.1 at $PORT, in the foreground"
+
+
+def _quoted(text: str) -> str:
+    """Return a text as a string of TOML, which has JSON's escapes."""
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
 def _jar(folder: str, jar: str, built_by: str) -> str:
@@ -217,7 +224,11 @@ NOT_ITS_OWN = (
 
 
 def _text(file: Path) -> str:
-    return file.read_text(encoding="utf-8", errors="replace")
+    """Return the text of a file; empty for a pipe, a device, and a file that is too large or cannot be read."""
+    try:
+        return bounded.read(file, bounded.TEXT_BYTES).decode("utf-8", "replace")
+    except OSError:
+        return ""
 
 
 def _scripts(place: Path) -> dict[str, object]:

@@ -13,13 +13,15 @@ from typing import Literal
 
 from harness.extras.gate.paired import BASE, COPY, HEAD, KEYS, SIDES, Metric, Paired, intervals, paired, together
 from harness.records.models import Closed, Outcome, Record, RunRecords, Trial
+from harness.records.models import Verdict as Verification
 from harness.stats.compare import ratio
 from harness.stats.model import Ratio
 from harness.stats.moderation import ASSUMED_SD
 from harness.stats.values import METRICS
 
 ALL = "all"  # the requests together, by their weights
-Verdict = Literal["slower", "faster", "the same", "cannot tell", "failed"]
+Verdict = Literal["slower", "faster", "the same", "cannot tell", "failed", "not in base"]
+ORDER: tuple[Verdict, ...] = ("failed", "slower", "cannot tell", "faster", "the same")  # the first one found is of all
 POWER = 1.43  # (1.96 + 0.84) / 1.96: what is found not to be 0 in four sessions of five, in half-widths (Cohen 1988)
 ANY = Closed(connections=1)  # in the place of a load, of what a process shows as a whole
 WIDEST = 2.0  # an interval of half and double says that nothing is known yet
@@ -107,12 +109,11 @@ def judge(
     medians = intervals(waited, 1 - errors[0], 1 - errors[1], luck=0.0)
     found = tuple(_held_up(one, medians.get(one.request), _at_most(records, one.request, errors[0])) for one in found)
     most = max((one for one in found if one.rate), key=lambda one: one.rate or 0.0, default=None)
-    order: tuple[Verdict, ...] = ("failed", "slower", "cannot tell", "faster", "the same")
     return GateResult(
         base=base,
         head=head,
         fail_over=fail_over,
-        verdict=min((each.verdict for each in found), key=order.index, default="cannot tell"),
+        verdict=min((each.verdict for each in found), key=ORDER.index, default="cannot tell"),
         requests=found,
         memory=_ratio(_under_load(records), most.request, "memory") if most else None,
         startup_time=ratio((), (HEAD, "", ANY), (BASE, "", ANY), "startup-time", 0.95, records.processes),
@@ -146,11 +147,8 @@ def _shown(records: RunRecords, name: str) -> RequestVerdict:
     """What is known of a request beside its ratio; with a reason where there is none."""
     wrong = [v for v in records.verdicts if v.test_type in (name, "http") and v.outcome is Outcome.FAIL]
     for verdict in sorted(wrong, key=lambda verdict: verdict.implementation == HEAD):  # where base is wrong, too
-        failed = next(r for r in verdict.results if r.outcome is Outcome.FAIL)
-        expected = f": expected {failed.expected}, got {failed.actual}" if failed.expected is not None else ""
         said: Verdict = "failed" if verdict.implementation == HEAD else "cannot tell"
-        reason = " ".join(f"{verdict.implementation} answers wrong: {failed.message}{expected}".split())
-        return RequestVerdict(request=name, verdict=said, reason=reason)
+        return RequestVerdict(request=name, verdict=said, reason=wrong_answer(verdict))
     if gone := _ended(records) or _leak(_under_load(records)):
         return RequestVerdict(request=name, verdict="failed", reason=gone)
     own, good = _measured(records, name), _at_rate(records, name)
@@ -177,6 +175,13 @@ def _shown(records: RunRecords, name: str) -> RequestVerdict:
         p99=_medians(good, "response-time-p99"),
         throughput=_ratio([t for t in own if t.load.kind == "closed" and t.rankable], name, "throughput"),
     )
+
+
+def wrong_answer(verdict: Verification) -> str:
+    """Return the first violation that verification found, as one line."""
+    failed = next(result for result in verdict.results if result.outcome is Outcome.FAIL)
+    expected = f": expected {failed.expected}, got {failed.actual}" if failed.expected is not None else ""
+    return " ".join(f"{verdict.implementation} answers wrong: {failed.message}{expected}".split())
 
 
 def _lost(loads: Sequence[Trial]) -> list[str]:

@@ -6,6 +6,8 @@ from collections.abc import Iterable
 from harness.dashboard.saved import digest
 from harness.extras.gate.judge import GateResult
 from harness.extras.gate.words import headline, picture, remarks, rows, scale, when
+from harness.plain_text import printable
+from harness.report.markdown import without_orders
 
 STYLE = """
 :root { color-scheme: light dark; font: 15px/1.5 system-ui, sans-serif }
@@ -24,22 +26,27 @@ def page(result: GateResult) -> str:
     for one, row in zip(result.requests, others, strict=True):
         drawing = f'<td class="drawn {_class(one.verdict)}" aria-hidden="true">'
         table.append(_row("td", row, f"{drawing}{picture(one.ratio, result.fail_over, ends)}</td>"))
-    notes = "".join(f"<li>{html.escape(line)}</li>" for line in remarks(result))
-    said, policy = html.escape(headline(result)), f"default-src 'none'; style-src '{digest(STYLE)}'"
+    notes = "".join(f"<li>{_escaped(line)}</li>" for line in remarks(result))
+    said, policy = _escaped(headline(result)), f"default-src 'none'; style-src '{digest(STYLE)}'"
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
         f'<meta http-equiv="Content-Security-Policy" content="{policy}">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         f"<title>tfb: {said}</title><style>{STYLE}</style></head>\n"
         f'<body><h1 class="{_class(result.verdict)}">{said}</h1>'
-        f"<p>head <b>{html.escape(result.head)}</b> against base <b>{html.escape(result.base)}</b>, "
+        f"<p>head <b>{_escaped(result.head)}</b> against base <b>{_escaped(result.base)}</b>, "
         f"{result.minutes:.1f} minutes, {when(result)} UTC</p>"
         f"<table>{''.join(table)}</table><ul>{notes}</ul></body></html>\n"
     )
 
 
 def _row(kind: str, cells: Iterable[str], first: str) -> str:
-    return f"<tr>{first}{''.join(f'<{kind}>{html.escape(cell)}</{kind}>' for cell in cells)}</tr>"
+    return f"<tr>{first}{''.join(f'<{kind}>{_escaped(cell)}</{kind}>' for cell in cells)}</tr>"
+
+
+def _escaped(text: str) -> str:
+    """Return a text as HTML that shows it as it is, control characters and turns of direction spelled out."""
+    return html.escape(without_orders(printable(text)))
 
 
 def _class(verdict: str) -> str:

@@ -1,28 +1,30 @@
-"""What the sides of a comparison are: revisions, folders, commands, images, or services that run already."""
+"""The sides of a comparison: copies of revisions and folders, or commands, images and services that run already."""
 
 import os
 import re
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from harness.errors import UsageError
+from harness.errors import EnvironmentLacksError, UsageError
 from harness.extras.gate.runtime import require_own
-from harness.host import process
+from harness.host.git import Repository
 from harness.plan import service
+from harness.records import confined
 
-GIT_SECONDS = 120
-OWN = re.compile(r"\?\? (.*/)?tfb-(verdict|history)[^/]*$")  # files of verdicts, as git status shows them
+OWN = re.compile(r"\?\? (.*/)?tfb-(verdict|history)[^/]*")  # files of verdicts, as git status shows them
 FOLDER = "dir:"
 WAYS = {"cmd:": "start", "image:": "image", "http:": "url"}  # what a target begins with -> the key that it is for
 TWO_FOLDERS = "give two folders (--base dir:A --head dir:B)"
+NAMES_SHOWN = 3
 
 
 @dataclass(frozen=True, kw_only=True)
 class Side:
-    """A folder of its own, with what its file says."""
+    """A copy of a repository or folder, the service's folder in the copy, and the parsed tfb.toml."""
 
+    root: Path
     folder: Path
     file: service.ServiceFile
 
@@ -30,110 +32,171 @@ class Side:
 def side(
     repository: Path, target: str | None, place: Path, notes: list[str], usual: service.ServiceFile | None = None
 ) -> Side:
-    """A side in ``place``; None is the working tree, ``usual`` what holds of base where it has no file of its own.
+    """Make a side in ``place``; ``target`` None means the working tree.
 
-    Raises UsageError that says what would be one.
+    ``usual`` is the file for a side without a tfb.toml. Raises UsageError for a target that cannot be a side.
     """
     way: dict[str, str] = {}
     for prefix, key in WAYS.items():
         if target and target.startswith(prefix):
             way = {key: target.rstrip("/") if key == "url" else target.removeprefix(prefix)}
     if target and target.startswith("https:"):
-        raise UsageError(f"{target}: no TLS is spoken here: give the http:// address behind it")
+        raise UsageError(f"{target}: tfb has no TLS: give the http:// address behind it")
     folder = _folder(repository, f"{FOLDER}{repository}" if way else target, place, notes)
-    file = usual if usual and not (folder / service.FILE).is_file() else service.read(folder)
+    file = usual if usual and not os.path.lexists(folder / service.FILE) else _read(place, folder)
     if file is usual:
         notes.append(f"base has no {service.FILE}: head's is used for both")
     if way:
         file = file.model_copy(update={"service": file.service.started_by(**way)})
     if url := file.service.url:
         require_own(url)
-        notes.append(f"{url} runs already: its CPU is not known, so response time decides; it is not started anew")
-    for name in (name for name in file.service.files if not (folder / name).exists()):
-        try:
-            (folder / name).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy2(repository / name, folder / name)
-        except OSError as error:
-            raise UsageError(f"service.files: {repository / name} cannot be copied: {error.strerror}") from error
-    return Side(folder=folder, file=file)
-
-
-def _folder(repository: Path, target: str | None, place: Path, notes: list[str]) -> Path:
-    """A copy of a revision, of a folder (``dir:PATH``), or of the working tree (None): builds write into it."""
-    if target and target.startswith(FOLDER):
-        folder = Path(target.removeprefix(FOLDER)).resolve()
-        if not folder.is_dir():
-            raise UsageError(f"{target}: {folder} is not a folder")
-        try:
-            shutil.copytree(folder, place, symlinks=True, ignore=shutil.ignore_patterns(".git"))
-        except shutil.Error as error:  # such as a socket of a server that runs
-            source, _, why = error.args[0][0]
-            raise UsageError(f"{source} cannot be copied: {why}: remove it, or put it elsewhere") from error
-        return place
-    top = _git(repository, "rev-parse", "--show-toplevel").strip()
-    inside = repository.resolve().relative_to(Path(top).resolve())
-    if Path(top, ".gitmodules").exists():
-        notes.append(f"submodules are in neither side: {TWO_FOLDERS} where they are needed")
-    if target is None:
-        names = _git(repository, "-C", top, "ls-files", "-z", "-co", "--exclude-standard").split("\0")
-        for name in filter(None, names):
-            source = Path(top, name)
-            if source.is_file() or source.is_symlink():
-                (place / name).parent.mkdir(parents=True, exist_ok=True)
-                shutil.copy2(source, place / name, follow_symlinks=False)
-        lines = _git(repository, "status", "--porcelain").splitlines()
-        if changed := [line[3:] for line in lines if not OWN.match(line)]:
-            more = f" and {len(changed) - 3} more" if changed[3:] else ""
-            notes.append(f"head is the working tree with what is not committed: {', '.join(changed[:3])}{more}")
-    else:
-        # An index of its own; git archive would leave out what .gitattributes says is not to be exported.
-        index = {**os.environ, "GIT_INDEX_FILE": f"{place}.index"}
-        _git(repository, "read-tree", _commit(repository, target), env=index)
-        _git(repository, "-C", top, "checkout-index", "--all", f"--prefix={place}/", env=index)
-    if not (place / inside).is_dir():
-        raise UsageError(f"{target or 'the working tree'} has no folder {inside}")
-    return place / inside
+        notes.append(f"{url} runs already: its CPU is not known, so response time decides; tfb does not restart it")
+    for key in ("dockerfile", "compose"):
+        if name := getattr(file.service, key):
+            _require_inside(place, folder, key, name)
+    _bring(repository, Side(root=place, folder=folder, file=file))
+    return Side(root=place, folder=folder, file=file)
 
 
 def apart(repository: Path, base: str, head: str | None) -> list[str]:
-    """That base has gone on since head parted from it: what was done there then is not head's."""
+    """Return a note if base has commits that head lacks: they count as if head had reverted them."""
     targets = (base, head or "HEAD")
     if any(target.startswith((FOLDER, *WAYS)) for target in targets):
         return []
-    first, second = (_commit(repository, target) for target in targets)
-    parted = _run(repository, "merge-base", first, second)
-    if parted.status != 0 or parted.stdout.strip() == first:
+    git = _repository(repository)
+    first, second = (git.commit(target) for target in targets)
+    parted = git.ask("merge-base", first, second)
+    if parted.status != 0 or (common := parted.text.strip()) == first:
         return []
-    where = parted.stdout.strip()[:12]
-    return [f"{base} has changes that head has not, which count as if head had undone them: --base {where} has none"]
+    return [
+        f"{base} has changes that head lacks, which count as if head had undone them: compare with --base {common[:12]}"
+    ]
 
 
-def _commit(repository: Path, revision: str) -> str:
-    for name in (revision, f"origin/{revision}"):
-        found = _run(repository, "rev-parse", "--verify", "--quiet", f"{name}^{{commit}}")
-        if found.status == 0:
-            return found.stdout.strip().splitlines()[-1]
-    shallow = _git(repository, "rev-parse", "--is-shallow-repository").strip() == "true"
-    hint = (
-        "this clone is shallow: git fetch --unshallow, or fetch-depth: 0 where CI checks it out"
-        if shallow
-        else "git fetch, or a name that git branch -a shows"
-    )
-    raise UsageError(f"{revision!r} is no commit of {repository}: {hint}")
+# ---- copies ---------------------------------------------------------------------------------------------------------
 
 
-def _git(repository: Path, *words: str, env: Mapping[str, str] | None = None) -> str:
-    if shutil.which("git") is None:
-        raise UsageError(f"git is not on this machine: install it, or {TWO_FOLDERS}")
-    if not repository.is_dir():
-        raise UsageError(f"{repository} is not a folder")
-    done = _run(repository, *words, env=env)
-    if done.status != 0:
-        raise UsageError(f"git {words[0]} in {repository}: {done.stdout.strip()[-300:]}; or {TWO_FOLDERS}")
-    return done.stdout
+def _folder(repository: Path, target: str | None, place: Path, notes: list[str]) -> Path:
+    """Copy a revision, a folder (``dir:PATH``) or the working tree (None) to ``place``; return the service's folder."""
+    if target and target.startswith(FOLDER):
+        return _copy_of_folder(target, Path(target.removeprefix(FOLDER)).resolve(), place)
+    git = _repository(repository)
+    inside = repository.resolve().relative_to(git.top)
+    if (git.top / ".gitmodules").exists():
+        notes.append(f"submodules are not included: {TWO_FOLDERS} where they are needed")
+    if target is None:
+        _copy_of_working_tree(git, place, notes)
+    else:
+        notes += git.export(git.commit(target), place)
+    folder = place / inside
+    if not folder.is_dir() or folder.resolve() != place.resolve() / inside:
+        raise UsageError(f"{target or 'the working tree'} has no folder {inside}")
+    return folder
 
 
-def _run(repository: Path, *words: str, env: Mapping[str, str] | None = None) -> process.Completed:
-    # As root in somebody else's clone git would refuse.
-    own = ["-c", "safe.directory=*"] if os.geteuid() == 0 else []
-    return process.run(["git", *own, "-C", str(repository), *words], seconds=GIT_SECONDS, env=env)
+def _copy_of_folder(target: str, folder: Path, place: Path) -> Path:
+    if not folder.is_dir():
+        raise UsageError(f"{target}: {folder} is not a folder")
+    try:
+        shutil.copytree(folder, place, symlinks=True, ignore=shutil.ignore_patterns(".git"))
+    except shutil.Error as error:  # such as a socket of a server that runs
+        source, _, why = error.args[0][0]
+        raise UsageError(f"{source} cannot be copied: {why}: remove it, or move it elsewhere") from error
+    return place
+
+
+def _copy_of_working_tree(git: Repository, place: Path, notes: list[str]) -> None:
+    """Copy the files of a working tree that git does not ignore, and note those that are not committed."""
+    place.mkdir()
+    for name in dict.fromkeys(git.read("ls-files", "-z", "-co", "--exclude-standard").names):
+        source = git.top / name
+        try:
+            if source.is_symlink():
+                confined.link(place, name, str(source.readlink()))
+            elif source.is_file():
+                confined.copy(git.top, name, place, name)
+        except OSError as error:
+            raise UsageError(f"{source} cannot be copied: {error.strerror}") from error
+    changed = git.read("status", "--porcelain", "-z", "--no-renames", "--ignore-submodules=all").names
+    if names := [entry[3:] for entry in changed if not OWN.fullmatch(entry)]:
+        notes.append(f"head is the working tree with files that are not committed: {_some(names)}")
+
+
+def _repository(folder: Path) -> Repository:
+    """Return the repository of a folder; raise UsageError that names the way without git."""
+    try:
+        return Repository.of(folder)
+    except (UsageError, EnvironmentLacksError) as error:
+        raise UsageError(f"{error}; or {TWO_FOLDERS}") from error
+
+
+# ---- files of a side ------------------------------------------------------------------------------------------------
+
+
+def _name(root: Path, folder: Path, name: str) -> str:
+    """Return a file's name in the service's folder as a path below the root, with its ``..`` parts."""
+    return f"{folder.relative_to(root)}/{name}" if not name.startswith("/") else name
+
+
+def _read(root: Path, folder: Path) -> service.ServiceFile:
+    """Return the tfb.toml of a side; raise ConfigError for a broken one and UsageError for a link that leaves."""
+    if os.path.lexists(folder / service.FILE):
+        _require_inside(root, folder, service.FILE, service.FILE)
+    return service.read(folder)
+
+
+def _require_inside(root: Path, folder: Path, key: str, name: str) -> None:
+    """Raise UsageError for a file of a side that is missing, is not a regular file, or lies outside its repository."""
+    try:
+        with confined.opened(root, _name(root, folder, name)):
+            pass
+    except OSError as error:
+        raise UsageError(
+            f"{key}: {name}: {_reason(error)}: it has to be a regular file of the service's repository"
+        ) from error
+
+
+def _bring(repository: Path, to: Side) -> None:
+    """Copy the files of ``service.files`` that a side lacks from the working tree.
+
+    Raises UsageError for a file outside the repository, and for a file that git tracks: it would be head's.
+    """
+    lacking = [name for name in to.file.service.files if not _lacks_nothing(to, name)]
+    if not lacking:
+        return
+    try:
+        git: Repository | None = Repository.of(repository)
+    except (UsageError, EnvironmentLacksError):
+        git = None  # a folder without git: nothing outside it is copied
+    top = git.top if git else repository.resolve()
+    tracked = set(git.read("ls-files", "-z", "--cached").names) if git else set()
+    for name in lacking:
+        source = _name(top, repository.resolve(), name)
+        target = _name(to.root, to.folder, name)
+        places = (Path(os.path.normpath(top / source)), (top / source).resolve())
+        if any(place.is_relative_to(top) and str(place.relative_to(top)) in tracked for place in places):
+            raise UsageError(
+                f"service.files: {name}: git tracks it in the working tree, and this side lacks it: only files that "
+                "git does not have are copied"
+            )
+        try:
+            confined.copy(top, source, to.root, target)
+        except OSError as error:
+            raise UsageError(f"service.files: {repository / name} cannot be copied: {_reason(error)}") from error
+
+
+def _lacks_nothing(to: Side, name: str) -> bool:
+    try:
+        return confined.exists(to.root, _name(to.root, to.folder, name))
+    except OSError as error:
+        raise UsageError(f"service.files: {name} cannot be copied: {_reason(error)}") from error
+
+
+def _reason(error: OSError) -> str:
+    return error.strerror or str(error)
+
+
+def _some(names: Iterable[str]) -> str:
+    known = list(names)
+    more = f" and {len(known) - NAMES_SHOWN} more" if known[NAMES_SHOWN:] else ""
+    return f"{', '.join(known[:NAMES_SHOWN])}{more}"

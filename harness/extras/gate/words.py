@@ -1,10 +1,12 @@
 """The verdict on a change, in words: for a terminal, and as Markdown for a comment on a pull request."""
 
-import html
+import json
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
 from harness.extras.gate.judge import ALL, GateResult, RequestVerdict
+from harness.plain_text import printable
+from harness.report.markdown import fenced, inert, one_line, without_orders
 from harness.report.tables import drawn, ratio
 from harness.stats.model import Ratio
 from harness.units import format_micros, format_rate, format_seconds
@@ -40,8 +42,11 @@ def _minutes(more: float) -> str:
 
 
 def when(result: GateResult) -> str:
-    """Its beginning, in UTC."""
-    return datetime.fromtimestamp(result.started_at, UTC).strftime("%Y-%m-%d %H:%M")
+    """Return the beginning of a session, in UTC."""
+    try:
+        return datetime.fromtimestamp(result.started_at, UTC).strftime("%Y-%m-%d %H:%M")
+    except (ValueError, OverflowError, OSError):  # a file may hold any number
+        return "unknown time"
 
 
 def rows(result: GateResult) -> list[tuple[str, ...]]:
@@ -96,20 +101,41 @@ def picture(found: Ratio | None, margin: float, ends: tuple[float, float]) -> st
 
 
 def text(result: GateResult) -> str:
-    """For a terminal."""
-    table = rows(result)
+    """Return the result for a terminal; what a service said moves no cursor and gives a CI service no command."""
+    table = [tuple(map(one_line, row)) for row in rows(result)]
     widths = [max(map(len, column)) for column in zip(*table, strict=True)]
     lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in table]
-    sides = f"head {result.head} against base {result.base}, {result.minutes:.1f} minutes"
-    return "\n".join((headline(result), sides, "", *lines, "", *(f"· {line}" for line in remarks(result))))
+    notes = (f"· {line}" for line in map(_indented, remarks(result)))
+    return safe("\n".join((_indented(headline(result)), _sides(result), "", *lines, "", *notes)))
+
+
+def safe(text: str) -> str:
+    """Return lines without control characters, and without commands of CI services."""
+    return without_orders(printable(text))
+
+
+def as_json(result: GateResult) -> str:
+    """Return the result as one line of ASCII, in which no command of a CI service stands either."""
+    return json.dumps(json.loads(result.model_dump_json())).replace("##", "#\\u0023")
+
+
+def _sides(result: GateResult) -> str:
+    head, base = one_line(result.head), one_line(result.base)
+    return f"head {head} against base {base}, {result.minutes:.1f} minutes"
+
+
+def _indented(text: str) -> str:
+    """Return a text whose later lines, such as those of a log, are marked as parts of it."""
+    first, *more = printable(text).splitlines() or [""]
+    return "\n".join((first, *(f"  │ {line}" for line in more)))
 
 
 def markdown(result: GateResult) -> str:
-    """For a pull request; what a service said is no markup."""
-    lines = [f"| {' | '.join(row)} |" for row in rows(result)]
+    """Return the result for a pull request; what a service said is no markup, mention or link."""
+    lines = [f"| {' | '.join(map(inert, row))} |" for row in rows(result)]
     lines.insert(1, f"|{' --- |' * len(HEADER)}")
-    sides = f"head `{result.head}` against base `{result.base}`, {result.minutes:.1f} minutes"
-    notes = (f"- {html.escape(line, quote=False)}" for line in remarks(result))
-    first, *more = html.escape(headline(result), quote=False).splitlines()
-    said = (f"**{first}**", "", *(("```", *more, "```", "") if more else ()))
+    sides = f"head {inert(result.head)} against base {inert(result.base)}, {result.minutes:.1f} minutes"
+    first, *more = headline(result).splitlines()
+    said = (f"**{inert(first)}**", "", *((fenced(more), "") if more else ()))
+    notes = (f"- {inert(line)}" for line in remarks(result))
     return "\n".join((*said, sides, "", *lines, "", *notes, ""))

@@ -130,13 +130,15 @@ class TestType:
                 return tuple(Scenario(connections=ARRIVALS_CONNECTIONS, factor=f) for f in profile.orders.factors)
 
 
-def declared(requests: Sequence[Request], folder: Path, seed: int) -> Mapping[str, TestType]:
-    """A test type for each request that a service declares in ``folder``.
+def declared(
+    requests: Sequence[Request], folder: Path, seed: int, *, root: Path | None = None
+) -> Mapping[str, TestType]:
+    """Return a test type for each request that a service declares in ``folder``, whose files stay below ``root``.
 
-    Raises ConfigError for files that do not hold what is asked of them.
+    Raises ConfigError for files that lack what the requests need.
     """
     found = {}
     for request in requests:
-        table = prepare(request, folder, seed, DRAWN)
+        table = prepare(request, folder, seed, DRAWN, root=root)
         found[request.name] = TestType(name=request.name, answer="declared", techempower=False, requests=table)
     return found

@@ -1,0 +1,130 @@
+"""Compares the two tfb.toml files: base's file decides what is measured, so that head cannot choose its own test.
+
+Requests that only head declares are verified on head and not measured. Other differences are reported.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from harness.errors import UsageError
+from harness.extras.gate.judge import ORDER, GateResult, RequestVerdict, Verdict, wrong_answer
+from harness.extras.gate.paired import HEAD
+from harness.extras.gate.sides import WAYS
+from harness.plan import service
+from harness.plan.requests import Request
+from harness.records.models import Outcome, RunRecords
+
+BASE_DECIDES = ("connections", "language", "name")  # keys of [service] that say how both are measured
+STARTING = frozenset({"build", "postgres", "service", *WAYS.values(), "dockerfile", "compose"})
+VALUE_SHOWN = 80  # characters of a changed value
+
+
+@dataclass(frozen=True, kw_only=True)
+class Declared:
+    """The declarations of base and head, compared."""
+
+    base: service.ServiceFile
+    head: service.ServiceFile  # how head is built and started, measured as base says
+    added: tuple[Request, ...]  # of head alone
+    removed: frozenset[str]  # names of base's requests that head no longer has
+    notes: tuple[str, ...]
+
+
+def declared(base: service.ServiceFile, head: service.ServiceFile, *, targets: Sequence[str | None]) -> Declared:
+    """Compare the two files; ``targets`` are the base and head of the command line.
+
+    Raises UsageError where head's file names a service that runs already and base's does not.
+    """
+    asked = any(target and target.startswith(tuple(WAYS)) for target in targets)
+    if head.service.url and not base.service.url and not asked:
+        raise UsageError(
+            f"head's {service.FILE} names url = {head.service.url!r}, and base's does not: what runs there need not be "
+            "head. Name it on the command line instead (--head http://HOST:PORT)"
+        )
+    known = {request.name: request for request in base.request}
+    own = {request.name: request for request in head.request}
+    added = tuple(request for request in head.request if request.name not in known)
+    removed = frozenset(known.keys() - own.keys())
+    changed = [name for name in known if name in own and own[name] != known[name]]
+    notes = [*_service_notes(base.service, head.service, asked=asked)]
+    if changed:
+        notes.append(f"head's {service.FILE} declares {', '.join(changed)} differently: measured as base's declares it")
+    if removed:
+        gone = ", ".join(name for name in known if name in removed)
+        notes.append(f"head's {service.FILE} no longer declares {gone}: measured as base's declares it, and left open")
+    if added:
+        notes.append(f"not in base: {', '.join(request.name for request in added)}: verified on head, not measured")
+    counted = {key: getattr(base.service, key) for key in BASE_DECIDES}
+    started = head.service.model_copy(update=counted)
+    return Declared(
+        base=base,
+        head=head.model_copy(update={"service": started}),
+        added=added,
+        removed=removed,
+        notes=tuple(notes),
+    )
+
+
+def _service_notes(base: service.Service, head: service.Service, *, asked: bool) -> Iterator[str]:
+    """Yield a note for each key of [service] that head changes. Notes do not contain values of variables."""
+    for key in service.Service.model_fields:
+        old, new = getattr(base, key), getattr(head, key)
+        if old == new or (asked and key in STARTING):
+            continue
+        if key == "env":
+            names = sorted(name for name in old.keys() | new.keys() if old.get(name) != new.get(name))
+            yield f"head's {service.FILE} changes service.env: {', '.join(names)}"
+            continue
+        counts = ": base's counts for both" if key in BASE_DECIDES else ""
+        yield f"head's {service.FILE} changes service.{key} from {_shown(old)} to {_shown(new)}{counts}"
+
+
+def _shown(value: object) -> str:
+    if value is None or value == () or value == "":
+        return "nothing"
+    text = value if isinstance(value, str) else repr(list(value)) if isinstance(value, tuple) else str(value)
+    return repr(text if len(text) <= VALUE_SHOWN else f"{text[:VALUE_SHOWN]}…")
+
+
+def measured_of(records: RunRecords, asked: Declared) -> RunRecords:
+    """Return the records without the requests that only head declares."""
+    own = {request.name for request in asked.base.request}
+    loads = {name: loads for name, loads in records.info.loads.items() if name in own}
+    return RunRecords(
+        info=records.info.model_copy(update={"loads": loads}),
+        trials=[trial for trial in records.trials if trial.test_type in own],
+        processes=records.processes,
+        verdicts=[verdict for verdict in records.verdicts if verdict.test_type in (*own, "http")],
+        problems=records.problems,
+    )
+
+
+def settle(result: GateResult, records: RunRecords, asked: Declared) -> GateResult:
+    """Return the result with head's additional requests; a removed request gets no good verdict."""
+    found = tuple(_left_open(one) if one.request in asked.removed else one for one in result.requests)
+    found += tuple(_verified(records, request.name) for request in asked.added)
+    counting = [one.verdict for one in found if one.verdict in ORDER]
+    return result.model_copy(
+        update={"requests": found, "verdict": min(counting, key=ORDER.index, default="cannot tell")}
+    )
+
+
+def _left_open(one: RequestVerdict) -> RequestVerdict:
+    """Return the verdict on a removed request: slower, or cannot tell."""
+    if one.verdict == "slower":
+        return one
+    said = f"head's {service.FILE} no longer declares it"
+    if one.verdict != "cannot tell":
+        said += f" (it would be {one.verdict})"
+    reason = f"{said}: {one.reason}" if one.reason else said
+    return one.model_copy(update={"verdict": "cannot tell", "reason": reason, "minutes_more": None})
+
+
+def _verified(records: RunRecords, name: str) -> RequestVerdict:
+    """Return the verdict of verification on a request that only head declares."""
+    for verdict in records.verdicts:
+        if (verdict.implementation, verdict.test_type) == (HEAD, name) and verdict.outcome is Outcome.FAIL:
+            return RequestVerdict(request=name, verdict="failed", reason=wrong_answer(verdict))
+    seen = any((each.implementation, each.test_type) == (HEAD, name) for each in records.verdicts)
+    said: Verdict = "not in base" if seen else "cannot tell"
+    return RequestVerdict(request=name, verdict=said, reason="" if seen else "not in base, and never verified on head")

@@ -1,0 +1,351 @@
+"""Protects base from head: separate accounts and homes for builds, and fingerprints of base's files.
+
+If tfb is root, each version is built by a separate account, which cannot write to the files of the other version.
+Otherwise both versions share the user's account. tfb then detects changes of base's files and programs.
+"""
+
+import hashlib
+import os
+import site
+import stat
+import sysconfig
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+
+import psutil
+
+from harness.errors import TfbError
+from harness.extras.gate.paired import BASE, COPY, HEAD
+from harness.extras.gate.runtime import ServiceRuntime
+from harness.host import accounts
+from harness.host.process import Account
+from harness.paths import REPOSITORY
+from harness.plan.discovery import Implementation
+from harness.records.models import Build
+
+OWNERS = {BASE: BASE, COPY: BASE, HEAD: HEAD}  # side -> the version whose account builds it
+KILL_ROUNDS = 10
+# Files that servers write. A change of any other file under load could be the work of head.
+DATA_SUFFIXES = (".db", ".sqlite", ".sqlite3", ".log", ".pid", ".lock", ".tmp", "-wal", "-shm", "-journal")
+CODE_SUFFIXES = (
+    *(".py", ".pth", ".so", ".js", ".mjs", ".cjs", ".json", ".node", ".ts", ".jar", ".class", ".rb", ".php", ".dll"),
+    *(".sh", ".lua", ".pl", ".pm", ".toml", ".yaml", ".yml", ".properties", ".xml", ".env"),
+)
+# Names that runtimes look for in every parent folder of a program.
+READ_ABOVE = (
+    *("node_modules", "package.json", ".npmrc", ".yarnrc.yml", "tsconfig.json", "deno.json", "bunfig.toml"),
+    *("pyproject.toml", "Gemfile", "composer.json", "global.json", "nuget.config", "NuGet.Config", "go.work", ".cargo"),
+    *("Directory.Build.props", "Directory.Build.targets", "rust-toolchain", "rust-toolchain.toml", ".mvn", ".git"),
+    *(".tool-versions", ".node-version", ".nvmrc", ".python-version", ".ruby-version", ".java-version", ".sdkmanrc"),
+)
+# Folders of a home that hold programs and libraries of builds; package managers add files and change none.
+LIBRARIES = (".cargo/bin", ".cargo/registry/src", ".m2/repository", ".nuget/packages", ".rustup/toolchains", "go/pkg")
+MAX_LIBRARY_FILES = 300_000
+# Folders of the home that are empty in a build's home, and folders that show only the named children.
+WRITTEN = (".cache", ".npm", ".ivy2", ".sbt", ".gem", ".bundle", ".yarn", ".pnpm-store", ".composer", "go", ".dotnet")
+SHOWN = {
+    ".cargo": ("bin", "env", "config", "config.toml", "credentials", "credentials.toml"),
+    ".m2": ("settings.xml", "settings-security.xml", "toolchains.xml"),
+    ".gradle": ("gradle.properties", "init.d", "init.gradle"),
+    ".nuget": ("NuGet",),
+    ".local": ("bin", "lib"),
+    ".config": None,
+}
+
+
+class TamperedError(TfbError):
+    """Files of base changed, so that the two versions cannot be compared; ``by_head``: the build of head did it."""
+
+    def __init__(self, reason: str, *, by_head: bool) -> None:
+        super().__init__(reason)
+        self.by_head = by_head
+
+
+@dataclass(frozen=True)
+class Print:
+    """The fingerprint of a file: metadata that every write changes, and mode with content."""
+
+    metadata: tuple[int, ...]
+    content: str
+
+
+@dataclass(kw_only=True)
+class Isolation:
+    """The folders and build accounts of the sides, and the fingerprints of base from before the build of head."""
+
+    roots: Mapping[str, Path]  # of each side
+    homes: Path  # holds a home for each version
+    builders: Mapping[str, Account | None] = field(default_factory=dict)  # of each version; None: the harness's
+    before: dict[str, dict[str, Print]] = field(default_factory=dict)  # of base and its copy, before head is built
+    shared: dict[str, tuple[int, ...]] = field(default_factory=dict)
+    above: frozenset[str] = frozenset()
+
+    def prepare(self, *, separate: bool) -> None:
+        """Choose an account for each version and give it the files; call this before the first build."""
+        self.builders = {version: _builder() if separate else None for version in (BASE, HEAD)}
+        for side, root in self.roots.items():
+            if account := self.builders[OWNERS[side]]:
+                _give(root, account)
+
+    @property
+    def account_names(self) -> str:
+        """The accounts of both versions, for records."""
+        builder = self.builders[HEAD]
+        return accounts.name_of(None) if builder is None else f"a uid for each version ({', '.join(builder.rights)})"
+
+    def environment(self, side: str) -> dict[str, str]:
+        """Return the variables of a side's build: home and temporary folder of the version."""
+        version = OWNERS[side]
+        account = self.builders[version]
+        if account is None:
+            return {}
+        home = self.homes / version
+        if not home.exists():
+            _furnish(home)
+            _give(home, account)
+            home.chmod(0o700)
+        return {"HOME": str(home), "XDG_CACHE_HOME": str(home / ".cache"), "TMPDIR": str(home / "tmp")}
+
+    @contextmanager
+    def building(self, side: str) -> Iterator[None]:
+        """Guard the build of a side; raise TamperedError if the build of head changed base or left a process."""
+        if side != HEAD:
+            yield
+            return
+        self.before = {each: _prints(self.roots[each]) for each in (BASE, COPY)}
+        self.shared = {} if self.builders[BASE] else _shared_programs()
+        self.above = _read_above(self.roots[BASE])
+        yield
+        if account := self.builders[HEAD]:
+            _end_processes(account)
+        try:
+            self._require_unchanged("the build of head", after_load=False)
+        except TamperedError as error:
+            raise TamperedError(str(error), by_head=True) from None
+
+    def require_unchanged(self) -> None:
+        """Raise TamperedError if files of base changed under load, except files that servers write."""
+        if self.before:
+            self._require_unchanged("while both were measured, something", after_load=True)
+
+    def _require_unchanged(self, who: str, *, after_load: bool) -> None:
+        for side, before in self.before.items():
+            if name := next(_changes(self.roots[side], before, after_load=after_load), None):
+                which = "base's files" if side == BASE else "files of base's copy"
+                raise TamperedError(f"{who} changed {which}: {name}: the two can no longer be compared", by_head=False)
+        if new := _read_above(self.roots[BASE]) - self.above:
+            raise TamperedError(f"{who} made {min(new)}, which base's programs read: remove it", by_head=False)
+        if not self.builders[BASE] and (name := _changed_program(self.shared)):
+            raise TamperedError(
+                f"{who} changed a program that base uses: {name}: the two can no longer be compared", by_head=False
+            )
+
+
+@dataclass(frozen=True, kw_only=True)
+class IsolatedRuntime(ServiceRuntime):
+    """A runtime that builds each version with a separate account, and base before head."""
+
+    isolation: Isolation
+
+    @classmethod
+    def of(cls, runtime: ServiceRuntime, isolation: Isolation) -> "IsolatedRuntime":
+        """Return a copy of a runtime with separate builds."""
+        isolation.prepare(separate=runtime.pool is not None)
+        known = {each.name: getattr(runtime, each.name) for each in fields(ServiceRuntime)}
+        return cls(**known, isolation=isolation)
+
+    @property
+    def accounts(self) -> dict[str, str]:
+        """Return the accounts of builds and servers, by name."""
+        return {**super().accounts, "builds": self.isolation.account_names}
+
+    def build_as(self, implementation: Implementation) -> tuple[Account | None, dict[str, str]]:
+        """Return the account and the home for the build of a side."""
+        return (
+            self.isolation.builders[OWNERS[implementation.name]],
+            self.isolation.environment(implementation.name),
+        )
+
+    def build(self, implementation: Implementation, log: Path) -> Build:
+        """Build a side; raise TamperedError if the build of head changed base."""
+        with self.isolation.building(implementation.name):
+            return super().build(implementation, log)
+
+
+# ---- accounts and homes ---------------------------------------------------------------------------------------------
+
+
+def _builder() -> Account | None:
+    """Return an unused account that may read every file; None if tfb is not root."""
+    if os.geteuid() != 0:
+        return None
+    uid = accounts.claim()
+    return Account(name=f"uid {uid}", uid=uid, gid=accounts.group(), rights=(accounts.READS,))
+
+
+def _uids(process: psutil.Process) -> tuple[int, ...]:
+    with suppress(psutil.Error):
+        return tuple(process.uids())
+    return ()
+
+
+def _end_processes(account: Account) -> None:
+    """Kill every process of an account; raise TamperedError if a process cannot be killed."""
+    for _ in range(KILL_ROUNDS):
+        left = [each for each in psutil.process_iter() if account.uid in _uids(each)]
+        left = [each for each in left if _runs(each)]
+        if not left:
+            return
+        for process in left:
+            with suppress(psutil.Error):
+                process.kill()
+        psutil.wait_procs(left, timeout=1.0)
+    raise TamperedError(f"the build of head left processes that could not be ended: {left[0].pid}", by_head=True)
+
+
+def _runs(process: psutil.Process) -> bool:
+    with suppress(psutil.Error):
+        return bool(process.status() != psutil.STATUS_ZOMBIE)
+    return False
+
+
+def _give(root: Path, account: Account) -> None:
+    """Change the owner of a folder and of its content; links are changed, not followed."""
+    for place, folders, names in os.walk(root):
+        for name in (*folders, *names):
+            os.lchown(os.path.join(place, name), account.uid, account.gid)  # noqa: PTH118 - of many files
+    os.lchown(root, account.uid, account.gid)
+
+
+def _furnish(home: Path) -> None:
+    """Make a home with links to the toolchains and settings of the user's home, and with empty caches."""
+    (home / "tmp").mkdir(parents=True)
+    with suppress(OSError):  # a home that cannot be read has nothing to show
+        for entry in Path.home().iterdir():
+            if entry.name in WRITTEN or entry.name == "tmp":
+                continue
+            if entry.name not in SHOWN or not entry.is_dir():
+                (home / entry.name).symlink_to(entry)
+                continue
+            (home / entry.name).mkdir()
+            shown = SHOWN[entry.name]
+            for child in entry.iterdir():
+                if shown is None or child.name in shown:
+                    (home / entry.name / child.name).symlink_to(child)
+
+
+# ---- fingerprints ---------------------------------------------------------------------------------------------------
+
+
+def _files(root: Path) -> Iterator[tuple[str, os.stat_result]]:
+    """Yield every file, link and folder below a folder by its path, without following links."""
+    waiting = [root]
+    while waiting:
+        folder = waiting.pop()
+        with suppress(OSError), os.scandir(folder) as entries:
+            for entry in entries:
+                yield entry.path, entry.stat(follow_symlinks=False)
+                if entry.is_dir(follow_symlinks=False):
+                    waiting.append(Path(entry.path))
+
+
+def _metadata(found: os.stat_result) -> tuple[int, ...]:
+    """Return metadata that every write changes; a program cannot reset the time of the last change."""
+    return found.st_dev, found.st_ino, found.st_mode, found.st_size, found.st_mtime_ns, found.st_ctime_ns
+
+
+def _content(path: str, found: os.stat_result) -> str:
+    """Return mode and content of a file, or the mode of a folder."""
+    mode = f"{found.st_mode:o}"
+    try:
+        if stat.S_ISLNK(found.st_mode):
+            return f"{mode} {os.readlink(path)}"  # noqa: PTH115 - a text
+        if stat.S_ISREG(found.st_mode):
+            with open(path, "rb") as file:  # noqa: PTH123 - likewise
+                return f"{mode} {hashlib.file_digest(file, 'sha256').hexdigest()}"
+    except OSError as error:
+        return f"{mode} {error.strerror}"
+    return mode
+
+
+def _prints(root: Path) -> dict[str, Print]:
+    return {path: Print(_metadata(found), _content(path, found)) for path, found in _files(root)}
+
+
+def _changes(root: Path, before: Mapping[str, Print], *, after_load: bool) -> Iterator[str]:
+    """Yield changed, new and removed paths; ``after_load`` skips files that servers write."""
+    seen = set()
+    for path, found in _files(root):
+        seen.add(path)
+        known, name = before.get(path), os.path.relpath(path, root)
+        if known is None:
+            if not after_load or _is_code(path, found):
+                yield name
+        elif (
+            known.metadata != _metadata(found)
+            and not (after_load and path.endswith(DATA_SUFFIXES))
+            and known.content != _content(path, found)
+        ):
+            yield name
+    yield from (
+        os.path.relpath(path, root)
+        for path in before.keys() - seen
+        if not (after_load and path.endswith(DATA_SUFFIXES))
+    )
+
+
+def _is_code(path: str, found: os.stat_result) -> bool:
+    """Return whether a server could load a new file as a program or as a setting."""
+    if stat.S_ISDIR(found.st_mode):
+        return False
+    return stat.S_ISLNK(found.st_mode) or path.endswith(CODE_SUFFIXES) or bool(found.st_mode & 0o111)
+
+
+def _read_above(root: Path) -> frozenset[str]:
+    """Return the existing files in the parent folders that runtimes read."""
+    return frozenset(
+        str(folder / name) for folder in root.parents for name in READ_ABOVE if os.path.lexists(folder / name)
+    )
+
+
+def _shared_programs() -> dict[str, tuple[int, ...]]:
+    """Return the metadata of programs and libraries outside the sides that this account can replace."""
+    found: dict[str, tuple[int, ...]] = {}
+    for folder in _writable_program_folders():
+        found[folder] = ()
+        with suppress(OSError), os.scandir(folder) as entries:
+            found |= {entry.path: _metadata(entry.stat()) for entry in entries if entry.is_file()}
+    own = (REPOSITORY / "harness", Path(sysconfig.get_path("purelib")))  # tfb itself: parts are loaded later
+    for library in (*own, *(Path.home() / name for name in LIBRARIES)):
+        for path, about in _files(library):
+            if len(found) > MAX_LIBRARY_FILES:
+                return found
+            if stat.S_ISREG(about.st_mode) and (path.endswith(CODE_SUFFIXES) or about.st_mode & 0o111):
+                found[path] = _metadata(about)
+    return found
+
+
+def _writable_program_folders() -> list[str]:
+    """Return the writable folders of PATH, and the user's folder of Python packages."""
+    folders = [*os.environ.get("PATH", "").split(os.pathsep), site.getusersitepackages()]
+    return [folder for folder in dict.fromkeys(folders) if folder.startswith("/") and os.access(folder, os.W_OK)]
+
+
+def _changed_program(before: Mapping[str, tuple[int, ...]]) -> str:
+    """Return a replaced or new program in a shared folder; empty if there is no such program."""
+    for path, known in before.items():
+        if known:
+            try:
+                about = os.stat(path)  # noqa: PTH116 - of many files
+            except OSError:
+                return path
+            if known != _metadata(about):
+                return path
+            continue
+        with suppress(OSError), os.scandir(path) as entries:
+            for entry in entries:
+                if entry.path not in before and entry.is_file():
+                    return entry.path
+    return ""

@@ -1,0 +1,307 @@
+"""Runs git on untrusted repositories: as the owner of the repository, and without the programs that it configures."""
+
+import os
+import pwd
+import re
+import shutil
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import BinaryIO
+
+from harness.errors import EnvironmentLacksError, UsageError
+from harness.host import interruption, ownership, process
+from harness.host.process import Account
+from harness.records import confined
+
+SECONDS = 120.0  # of one command
+STDERR_BYTES = 64 << 10
+MAX_COMMIT_BYTES, MAX_FILE_BYTES = 8 << 30, 1 << 30  # a few packed kilobytes could fill the disk or the memory
+KEPT_VARIABLES = ("PATH", "HOME", "XDG_CONFIG_HOME", "TMPDIR", "LD_LIBRARY_PATH")
+# Settings of a repository that make git start a program or fetch something. Each is overridden on every command.
+OVERRIDES = (
+    ("core.fsmonitor", "false"),
+    ("core.hooksPath", "/dev/null"),
+    ("core.attributesFile", "/dev/null"),
+    ("core.pager", "cat"),
+    ("core.editor", "false"),
+    ("core.sshCommand", "false"),
+    ("core.gitProxy", "none"),
+    ("core.askPass", ""),
+    ("core.alternateRefsCommand", ""),
+    ("core.quotePath", "false"),
+    ("core.untrackedCache", "false"),
+    ("credential.helper", ""),
+    ("gpg.program", "false"),
+    ("gpg.ssh.program", "false"),
+    ("gpg.x509.program", "false"),
+    ("log.showSignature", "false"),
+    ("diff.ignoreSubmodules", "all"),
+    ("submodule.recurse", "false"),
+    ("protocol.allow", "never"),
+    ("safe.bareRepository", "explicit"),
+    ("gc.auto", "0"),
+    ("maintenance.auto", "false"),
+)
+VARIABLES = {
+    "LC_ALL": "C",
+    "GIT_CONFIG_NOSYSTEM": "1",
+    "GIT_ATTR_NOSYSTEM": "1",
+    "GIT_TERMINAL_PROMPT": "0",
+    "GIT_ASKPASS": "false",
+    "SSH_ASKPASS": "false",
+    "GIT_SSH_COMMAND": "false",
+    "GIT_ALLOW_PROTOCOL": "none",  # no transport: a partial clone fetches nothing, also before git 2.45
+    "GIT_PROTOCOL_FROM_USER": "0",
+    "GIT_NO_LAZY_FETCH": "1",
+    "GIT_NO_REPLACE_OBJECTS": "1",
+    "GIT_OPTIONAL_LOCKS": "0",
+    "GIT_LITERAL_PATHSPECS": "1",
+    "GIT_PAGER": "cat",
+}
+FILTER_KEY = re.compile(r"filter\.(.+)\.(?:clean|smudge|process|required)", re.DOTALL | re.IGNORECASE)
+ENTRY = re.compile(rb"(?P<mode>\d{6}) (?P<kind>\w+) (?P<object>[0-9a-f]+) +(?P<size>\d+|-)\t(?P<name>.+)", re.DOTALL)
+SUBMODULE, LINK = "160000", "120000"
+# The first bytes of content that a filter (Git LFS, git-crypt) stores instead of the file.
+STORED_ELSEWHERE = (b"version https://git-lfs.github.com/spec/", b"\0GITCRYPT\0")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Answer:
+    """The exit status and the two outputs of a git command."""
+
+    status: int
+    stdout: bytes
+    stderr: str
+
+    @property
+    def text(self) -> str:
+        """The output as text; file names keep bytes that are not UTF-8."""
+        return os.fsdecode(self.stdout)
+
+    @property
+    def names(self) -> list[str]:
+        """The items of an output that NUL bytes separate (option ``-z``)."""
+        return [name for name in self.text.split("\0") if name]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Entry:
+    """A file of a commit."""
+
+    mode: str
+    object: str
+    size: int
+    name: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Repository:
+    """A repository: the folder that contains ``.git``, and the account that runs git (None: the account of tfb)."""
+
+    top: Path
+    account: Account | None = None
+
+    @classmethod
+    def of(cls, folder: Path) -> "Repository":
+        """Return the repository that contains a folder; raise UsageError without a repository or a clear owner."""
+        folder = folder.resolve()
+        if not folder.is_dir():
+            raise UsageError(f"{folder} is not a folder")
+        for top in (folder, *folder.parents):
+            if os.path.lexists(top / ".git"):
+                return cls(top=top, account=_owner(folder, top))
+        raise UsageError(f"{folder} is not in a git repository")
+
+    @cached_property
+    def overrides(self) -> tuple[str, ...]:
+        """Options that disable every program in the configuration, including filters."""
+        fixed = tuple(word for key, value in OVERRIDES for word in ("-c", f"{key}={value}"))
+        found = self._run((*fixed, "config", "--null", "--name-only", "--get-regexp", r"^filter\."), None, SECONDS)
+        if found.status not in (0, 1):  # 1: there are no filters
+            raise UsageError(f"git cannot read the configuration of {self.top}: {found.stderr.strip()[-300:]}")
+        names = {match[1] for key in found.names if (match := FILTER_KEY.fullmatch(key))}
+        if odd := sorted(name for name in names if "=" in name):
+            raise UsageError(
+                f"{self.top}/.git/config: filter {odd[0]!r}: a filter name must not contain '='. Rename the filter"
+            )
+        keys = (("clean", ""), ("smudge", ""), ("process", ""), ("required", "false"))
+        filters = (f"filter.{name}.{key}={value}" for name in sorted(names) for key, value in keys)
+        return (*fixed, *(word for setting in filters for word in ("-c", setting)))
+
+    def ask(self, *words: str, stdin: Path | None = None, seconds: float = SECONDS) -> Answer:
+        """Run a git command and return its result, also after a failure. Raise EnvironmentLacksError without git."""
+        return self._run((*self.overrides, *words), stdin, seconds)
+
+    def read(self, *words: str, stdin: Path | None = None) -> Answer:
+        """Run a git command; raise UsageError with the error output of git if it fails."""
+        answer = self.ask(*words, stdin=stdin)
+        if answer.status != 0:
+            raise UsageError(f"git {words[0]} in {self.top}: {answer.stderr.strip()[-300:] or 'failed'}")
+        return answer
+
+    def commit(self, revision: str) -> str:
+        """Return the id of the commit that a revision names, here or of ``origin``; raise UsageError for no commit."""
+        for name in (revision, f"origin/{revision}"):
+            found = self.ask("rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{commit}}")
+            if found.status == 0 and re.fullmatch(r"[0-9a-f]{40,64}", identity := found.text.strip()):
+                return identity
+        shallow = self.read("rev-parse", "--is-shallow-repository").text.strip() == "true"
+        hint = (
+            "this clone is shallow: git fetch --unshallow, or fetch-depth: 0 where CI checks it out"
+            if shallow
+            else "git fetch, or a name that git branch -a shows"
+        )
+        raise UsageError(f"{revision!r} is no commit of {self.top}: {hint}")
+
+    def entries(self, commit: str, *under: str) -> list[Entry]:
+        """Return the files of a commit, submodules included; raise UsageError for names that no folder can hold."""
+        listed = self.ask("ls-tree", "-r", "-z", "--long", "--full-tree", commit, "--", *under)
+        if listed.status != 0:
+            raise UsageError(
+                f"{self.top}: this clone lacks files of commit {commit[:12]} ({listed.stderr.strip()[-200:]}): make a "
+                "full clone"
+            )
+        found = []
+        for line in filter(None, listed.stdout.split(b"\0")):
+            if (match := ENTRY.fullmatch(line)) is None:
+                raise UsageError(f"git ls-tree in {self.top}: cannot read {line!r:.200}")
+            name = os.fsdecode(match["name"])
+            if any(part.lower() in ("", ".", "..", ".git") for part in name.split("/")):
+                raise UsageError(f"commit {commit[:12]} of {self.top}: {name!r} is not a name for a file")
+            size = 0 if match["size"] == b"-" else int(match["size"])
+            found.append(Entry(mode=match["mode"].decode(), object=match["object"].decode(), size=size, name=name))
+        return found
+
+    def export(self, commit: str, place: Path, *under: str) -> list[str]:
+        """Write the files of a commit into ``place`` as git stores them; return notes on missing content.
+
+        Filters, attributes and the conversion of line ends are not applied. Nothing in the repository is executed.
+        """
+        entries = self.entries(commit, *under)
+        files = [entry for entry in entries if entry.mode != SUBMODULE]
+        if sum(entry.size for entry in files) > MAX_COMMIT_BYTES:
+            raise UsageError(f"commit {commit[:12]} of {self.top} has more than {MAX_COMMIT_BYTES >> 30} GiB of files")
+        if large := next((entry.name for entry in files if entry.size > MAX_FILE_BYTES), ""):
+            raise UsageError(f"commit {commit[:12]} of {self.top}: {large} is larger than {MAX_FILE_BYTES >> 30} GiB")
+        place.mkdir(parents=True, exist_ok=True)
+        links: list[tuple[str, bytes]] = []
+        pointers: list[str] = []
+        for entry, content in self._contents(files):
+            if entry.mode == LINK:
+                links.append((entry.name, content))
+                continue
+            if content.startswith(STORED_ELSEWHERE):
+                pointers.append(entry.name)
+            with self._writing(entry.name):
+                confined.write(place, entry.name, content, 0o755 if entry.mode == "100755" else 0o644)
+        for name, target in links:  # last, so that no file is written through one
+            with self._writing(name):
+                confined.link(place, name, target)
+        return [*_notes(pointers)]
+
+    @contextmanager
+    def _writing(self, name: str) -> Iterator[None]:
+        """Turn an OSError into a UsageError that names the file."""
+        try:
+            yield
+        except OSError as error:
+            raise UsageError(f"{self.top}: {name} cannot be written: {error.strerror}") from error
+
+    def _contents(self, entries: Sequence[Entry]) -> Iterator[tuple[Entry, bytes]]:
+        """Yield the content of each entry; raise UsageError for one that this clone lacks."""
+        with ownership.scratch("git") as folder:
+            wanted, found = folder / "wanted", folder / "found"
+            wanted.write_text("".join(f"{entry.object}\n" for entry in entries), encoding="ascii")
+            with found.open("wb") as output:
+                answer = self._run((*self.overrides, "cat-file", "--batch"), wanted, 10 * SECONDS, output)
+            with found.open("rb") as file:
+                for entry in entries:
+                    words = file.readline().split()
+                    if len(words) != 3 or words[1] != b"blob":
+                        raise UsageError(
+                            f"{self.top}: this clone lacks {entry.name} ({answer.stderr.strip()[-200:]}): make a full "
+                            "clone, or fetch the commit with all its files"
+                        )
+                    content = file.read(int(words[2]))
+                    file.read(1)
+                    yield entry, content
+
+    def _run(self, words: Sequence[str], stdin: Path | None, seconds: float, output: BinaryIO | None = None) -> Answer:
+        """Run git in the repository's folder with a separate environment."""
+        command = [program(), "--no-pager", "--literal-pathspecs", "-C", str(self.top), *words]
+        until = time.monotonic() + seconds
+        with ownership.scratch("git") as folder:
+            own, said = folder / "stdout", folder / "stderr"
+            with own.open("wb") as out, said.open("wb") as err, (stdin or Path(os.devnull)).open("rb") as given:
+                child = process.Child(
+                    command,
+                    cwd=Path("/"),
+                    env=self._environment(),
+                    stdin=given.fileno(),
+                    stdout=output or out,
+                    stderr=err,
+                    account=self.account,
+                )
+                with process.running(child, grace=2.0):
+                    while (status := child.wait(min(process.LOOK_SECONDS, until - time.monotonic()))) is None:
+                        interruption.check()
+                        if time.monotonic() > until:
+                            raise process.CommandTimeoutError(f"git {words[-1]}: still running after {seconds:.0f} s")
+            with said.open("rb") as file:
+                stderr = file.read(STDERR_BYTES).decode(errors="replace")
+            return Answer(status=status, stdout=own.read_bytes(), stderr=stderr)
+
+    def _environment(self) -> Mapping[str, str]:
+        """Return the environment of every command. It contains no GIT_* variable of the caller."""
+        kept = {name: os.environ[name] for name in KEPT_VARIABLES if name in os.environ}
+        kept["PATH"] = os.pathsep.join(_absolute_path())
+        found = {**kept, **VARIABLES, "GIT_WORK_TREE": str(self.top), "GIT_CEILING_DIRECTORIES": str(self.top.parent)}
+        if self.account is not None:
+            found |= {"HOME": "/nonexistent", "XDG_CONFIG_HOME": "/nonexistent", "GIT_CONFIG_GLOBAL": "/dev/null"}
+        return found
+
+
+def program() -> str:
+    """Return the absolute path of git; raise EnvironmentLacksError where it is not installed."""
+    found = shutil.which("git", path=os.pathsep.join(_absolute_path()))
+    if found is None:
+        raise EnvironmentLacksError("git is not on this machine: install it")
+    return found
+
+
+def _absolute_path() -> list[str]:
+    """Return the folders of PATH but relative ones, which a repository could fill."""
+    return [folder for folder in os.environ.get("PATH", os.defpath).split(os.pathsep) if folder.startswith("/")]
+
+
+def _owner(folder: Path, top: Path) -> Account | None:
+    """Return the account of a repository's owner where the harness is root; raise UsageError for several owners."""
+    if os.geteuid() != 0:
+        return None  # git itself refuses the repository of another user
+    owners = {place: place.stat().st_uid for place in (top / ".git", top, folder)}
+    uid = owners[top / ".git"]
+    if other := next((place for place, owner in owners.items() if owner != uid), None):
+        raise UsageError(
+            f"{other} belongs to uid {owners[other]} and {top / '.git'} to uid {uid}: give both to one account "
+            "(chown -R), or run tfb as the user who owns the repository"
+        )
+    if uid == 0:
+        return None
+    try:
+        gid = pwd.getpwuid(uid).pw_gid
+    except KeyError:
+        gid = top.stat().st_gid
+    return Account(name=f"uid {uid}", uid=uid, gid=gid)
+
+
+def _notes(pointers: Sequence[str]) -> Iterator[str]:
+    if pointers:
+        more = f" and {len(pointers) - 3} more" if pointers[3:] else ""
+        yield (
+            f"git filters such as Git LFS are not run: {', '.join(pointers[:3])}{more} hold what git stores in their "
+            "place. Give two folders (--base dir:A --head dir:B) where the content is needed"
+        )

@@ -1,0 +1,116 @@
+"""Opens files below a folder, and never follows a link or ``..`` that leaves it."""
+
+import errno
+import os
+import shutil
+import stat
+from collections import deque
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path, PurePosixPath
+from typing import BinaryIO
+
+MAX_LINKS = 40  # links followed for one path, as in Linux
+FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+@contextmanager
+def opened(root: Path, name: str) -> Iterator[BinaryIO]:
+    """Open a regular file below ``root``; raise OSError for any other file and for a path that leaves ``root``."""
+    with _located(root, name, make=False) as (folder, last):
+        descriptor = os.open(last, READ, dir_fd=folder)
+        with os.fdopen(descriptor, "rb") as file:
+            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+                raise OSError(errno.EINVAL, "is not a regular file", name)
+            yield file
+
+
+def read(root: Path, name: str, most: int) -> bytes:
+    """Return the bytes of a file below ``root``; raise OSError as ``opened`` and for more than ``most`` bytes."""
+    with opened(root, name) as file:
+        data = file.read(most + 1)
+    if len(data) > most:
+        raise OSError(errno.EFBIG, f"is larger than {most / 2**20:g} MiB", name)
+    return data
+
+
+def exists(root: Path, name: str) -> bool:
+    """Return whether a path exists below ``root``; raise OSError if it leaves ``root``."""
+    try:
+        with _located(root, name, make=False) as (folder, last):
+            os.stat(last, dir_fd=folder, follow_symlinks=False)
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    return True
+
+
+def copy(source: Path, name: str, target: Path, copied_name: str) -> None:
+    """Copy a regular file between two folders; raise OSError if the target exists or a path leaves its folder."""
+    with (
+        opened(source, name) as file,
+        _located(target, copied_name, make=True) as (folder, last),
+        os.fdopen(os.open(last, CREATE, os.fstat(file.fileno()).st_mode & 0o777, dir_fd=folder), "wb") as copied,
+    ):
+        shutil.copyfileobj(file, copied)
+        os.fchmod(copied.fileno(), os.fstat(file.fileno()).st_mode & 0o777)
+
+
+def write(root: Path, name: str, data: bytes, mode: int) -> None:
+    """Create a file below ``root`` with its folders; raise OSError if it exists or the path leaves ``root``."""
+    with (
+        _located(root, name, make=True) as (folder, last),
+        os.fdopen(os.open(last, CREATE, mode, dir_fd=folder), "wb") as file,
+    ):
+        file.write(data)
+
+
+def link(root: Path, name: str, target: str | bytes) -> None:
+    """Create a symbolic link below ``root`` with its folders; raise OSError as ``write``."""
+    with _located(root, name, make=True) as (folder, last):
+        os.symlink(os.fsdecode(target), last, dir_fd=folder)
+
+
+@contextmanager
+def _located(root: Path, name: str, *, make: bool) -> Iterator[tuple[int, str]]:
+    """Yield the descriptor of a path's folder, and the last part of the path. Links inside ``root`` are followed.
+
+    ``make`` creates missing folders and does not follow a link in the last part.
+    """
+    parts, links = deque(PurePosixPath(name).parts), 0
+    with ExitStack() as stack:
+        opened_folders = [_opened(stack, os.fspath(root), os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, None)]
+        while parts:
+            part, here = parts.popleft(), opened_folders[-1]
+            if part == "/" or (part == ".." and len(opened_folders) == 1):
+                raise OSError(errno.EXDEV, f"leads out of {root}", name)
+            if part == "..":
+                opened_folders.pop()
+            elif (target := None if make and not parts else _target(here, part)) is not None:
+                links += 1
+                if links > MAX_LINKS:
+                    raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), name)
+                parts.extendleft(reversed(PurePosixPath(target).parts))
+            elif not parts:
+                yield here, part
+                return
+            else:
+                if make:
+                    with suppress(FileExistsError):
+                        os.mkdir(part, dir_fd=here)
+                opened_folders.append(_opened(stack, part, FOLDER, here))
+        raise OSError(errno.EISDIR, "is a folder", name)
+
+
+def _opened(stack: ExitStack, name: str, flags: int, folder: int | None) -> int:
+    descriptor = os.open(name, flags, dir_fd=folder)
+    stack.callback(os.close, descriptor)
+    return descriptor
+
+
+def _target(folder: int, name: str) -> str | None:
+    """Return the target of a link; None for a missing file and for any other file."""
+    with suppress(OSError):
+        return os.readlink(name, dir_fd=folder)
+    return None
