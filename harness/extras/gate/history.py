@@ -9,9 +9,11 @@ from cyclopts import Parameter
 from harness.errors import Exit, UsageError
 from harness.extras.gate.judge import GateResult
 from harness.extras.gate.words import headline, picture, scale, when
+from harness.records import bounded
 
 FILE = "tfb-history.jsonl"
 SHOWN = 10  # the latest, after a session
+MOST_BYTES = 64 << 20  # of a file; a session takes some kilobytes
 
 
 def command(
@@ -28,7 +30,9 @@ def command(
 def read(path: Path) -> list[GateResult]:
     """All sessions of a file, in order; raises UsageError that names what is none."""
     try:
-        text = path.read_text(encoding="utf-8")
+        text = bounded.read(path, MOST_BYTES).decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise UsageError(f"{path}: not a file of ./tfb compare --history: it is not UTF-8") from error
     except OSError as error:
         raise UsageError(f"{path}: {error.strerror}: ./tfb compare --base REV --history {path} begins one") from error
     found = []
