@@ -110,9 +110,10 @@ def npm_audit(lock: Path) -> Audit:
     if "vulnerabilities" not in document:
         return Audit(lock=_name(lock), not_judged=document.get("message") or said)
     found = document["vulnerabilities"].values()
-    return Audit(
-        lock=_name(lock), vulnerabilities=[f"{each['name']} {each['range']}: {each['severity']}" for each in found]
-    )
+    known = [
+        f"{each['name']}: {one['severity']}: {one['title']}" for each in found for one in each["via"] if "title" in one
+    ]
+    return Audit(lock=_name(lock), vulnerabilities=known or [each["name"] for each in found])
 
 
 def audit_rust() -> int:

@@ -5,6 +5,7 @@ other. What can be held together is each implementation's share of the geometric
 which of two is the faster.
 """
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import combinations
@@ -65,17 +66,17 @@ def read_round(path: Path) -> Round:
     """Read a results.json; raises UsageError for a file that is none."""
     try:
         document: Any = bounded.parse(bounded.read(path, FILE_BYTES))
-        seconds = float(document.get("duration") or 15)
+        seconds = _figure(document.get("duration") or 15)
         rates: dict[str, dict[str, float]] = {}
         for name, found in document["rawData"].items():
             kind = TYPES.get(name, name)
             for one, entries in found.items():
                 if isinstance(entries, list) and (answers := _answers(kind, entries)) > 0:  # others count lines of code
-                    rates.setdefault(kind, {})[one] = answers / seconds
+                    rates.setdefault(kind, {})[one] = _figure(answers / seconds)
     except OSError as error:
         raise UsageError(f"{path}: cannot be read: {error.strerror}") from error
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise UsageError(f"{path}: not a results.json of TechEmpower's: {error!r}") from error
+    except (ValueError, ArithmeticError, KeyError, TypeError, AttributeError) as error:
+        raise UsageError(f"{path}: not a results.json of TechEmpower's: {error!r:.300}") from error
     return Round(
         name=str(document.get("name") or path.stem),
         environment=str(document.get("environmentDescription") or "a machine that it does not name"),
@@ -85,8 +86,16 @@ def read_round(path: Path) -> Round:
 
 def _answers(kind: str, entries: list[Any]) -> float:
     """Requests without errors, at the level that a table shows; 0 without a figure."""
-    found = [float(entry.get("totalRequests") or 0) - float(entry.get("5xx") or 0) for entry in entries]
+    found = [_figure(entry.get("totalRequests") or 0) - _figure(entry.get("5xx") or 0) for entry in entries]
     return max(found[-1:] if kind in SWEEPS_QUERIES else found, default=0.0)
+
+
+def _figure(value: float | str) -> float:
+    """Return a number as a float; raises ValueError or OverflowError unless it is finite and not negative."""
+    found = float(value)
+    if not math.isfinite(found) or found < 0:
+        raise ValueError(f"{value!r:.40} is no count and no duration")
+    return found
 
 
 def hold(round_: Round, ranking: Ranking) -> Held:

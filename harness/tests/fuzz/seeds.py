@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from harness.paths import CONFIG_FILE, FRAMEWORKS, PROFILES, REPOSITORY
-from harness.plan.orders import plan
+from harness.plan.orders import USE_CASES, plan
 from harness.records.store import RunStore
 from harness.tests.doubles import records
 from harness.tests.experiment import test_generators as outputs
@@ -34,10 +34,6 @@ REQUESTS = (
     b"GET /delay HTTP/1.1\r\nHost: a\r\nAccept: */*\r\n\r\nGET /",
 )
 WRK = '{"duration_us": 1000000, "requests": 10, "bytes": 1000, "cpu_seconds": 0.1, "errors": {}}'
-ARRIVAL = {
-    "use_case": "browse", "came_ns": 5, "order": 7, "variables": {"customer": 3, "order": 7},
-    "steps": [{"operation": "list orders", "status": 200, "sent_ns": 6, "received_ns": 9, "body": "[]"}],
-}  # fmt: skip
 COMMANDS = (
     "--connections 64 --threads 2 --rate 500 --arrivals uniform --duration 2.5 --seed 9 --header Accept:a http://h/",
     "--requests r.jsonl --answers a --answers-share 0.5 --answers-limit 9 --timeout 8 --start-at-once http://h",
@@ -71,7 +67,7 @@ def seeds() -> Mapping[str, Iterable[bytes]]:
         "documents": list(_documents()),
         "generator": list(_outputs()),
         "lines": [b"".join(_lines(name, 2)) for name in LINES] + [_run().split(b"\0")[1]],
-        "order-answers": [json.dumps(ARRIVAL).encode() + b"\n"],
+        "order-answers": ["".join(f"{json.dumps(found)}\n" for found in _arrivals()).encode()],
         "profile": [path.read_bytes() for path in sorted(PROFILES.glob("*.toml"))],
         "loadgen-requests": [TABLE],
         "wire": [bytes([flag, 7]) + data for flag in (0, 1) for data in RESPONSES],
@@ -121,6 +117,22 @@ def _outputs() -> Iterator[bytes]:
     for loop in ("open", "closed"):
         yield outputs.printed(outputs.total(loop=loop)).encode()
     yield outputs.printed(outputs.played()).encode()
+
+
+def _arrivals() -> Iterator[dict[str, object]]:
+    """Yield an answered arrival of each use case, as the load generator writes it."""
+    variables = {
+        "customer": 3,
+        "card": "4" * 16,
+        "order": 7,
+        **{f"{k}{n}": n for k in ("card", "item", "quantity") for n in range(1, 9)},
+    }
+    for case in USE_CASES:
+        steps = [
+            {"operation": step.operation, "status": step.status, "received_ns": number, "body": '{"id": 7}'}
+            for number, step in enumerate(case.steps, 1)
+        ]
+        yield {"use_case": case.name, "came_ns": 5, "order": 7, "variables": variables, "steps": steps}
 
 
 def _service() -> bytes:
