@@ -1,7 +1,7 @@
 """Scans of the repository for ``./tfb check``: shell scripts, CI workflows, and known vulnerabilities of dependencies.
 
-Each runs as ``python -m harness.cli.scans NAME``. An audit whose source of advisories cannot be reached judges nothing:
-it passes, and the check's last line names it.
+Each scan runs as ``python -m harness.cli.scans NAME``. If an audit cannot reach its advisories, it passes with the
+remark "not judged", which the last line of the check repeats.
 """
 
 import json
@@ -17,12 +17,11 @@ from harness.errors import EnvironmentLacksError, TfbError
 from harness.host import process
 from harness.paths import REPOSITORY, state_folder
 
-# How a reason begins that nothing can be installed against: a source of advisories cannot be reached, the machine was
-# too busy, or it does not let this user make network namespaces.
+# Prefix of a reason that no package can remove: unreachable advisories, a busy machine, no right to make namespaces.
 NOT_JUDGED = "not judged: "
-SKIPPED = "TFB_SKIPPED"  # names the file in which stages tell ./tfb check what they have left out
-SECONDS = 300.0  # of one tool on one file
-BUILD_SECONDS = 1200.0  # of building a tool
+SKIPPED = "TFB_SKIPPED"  # path of the file to which stages write the parts that they skipped
+SECONDS = 300.0  # time limit of a tool
+BUILD_SECONDS = 1200.0  # time limit of building a tool
 BIN = Path(sys.executable).parent  # where the development lock installs its programs
 SHEBANG = re.compile(rb"#!.*[/ ](?:ba|da|k)?sh\b")
 WORKFLOWS = ("docs/pull-requests/*.y*ml", ".github/workflows/*.y*ml")
@@ -30,13 +29,13 @@ ACTIONS = ("action.y*ml", "*/action.y*ml", ".github/dependabot.y*ml")
 ACTIONLINT = REPOSITORY / "harness" / "tests" / "actionlint"  # pins the program: go.sum has its hashes
 CARGO_AUDIT = "0.22.2"
 RUST_ADVISORIES = "https://github.com/RustSec/advisory-db"
-RUST_ADVISORIES_COPY = "TFB_ADVISORY_DB"  # a folder with a copy of them, for machines that cannot reach the address
+RUST_ADVISORIES_COPY = "TFB_ADVISORY_DB"  # path of a copy, for machines that cannot reach the address
 NPM_FOLDERS = ("harness/", "toolset/")  # of which every package-lock.json is audited
 
 
 @dataclass(frozen=True, kw_only=True)
 class Audit:
-    """Result of auditing one lock file: known vulnerabilities, or why nothing can be said."""
+    """Result of auditing one lock file: known vulnerabilities, or the reason why it could not be judged."""
 
     lock: str
     vulnerabilities: Sequence[str] = ()
@@ -60,7 +59,7 @@ def shell() -> int:
 
 
 def is_shell_script(path: Path) -> bool:
-    """Tell whether a file is a shell script, by its ending or its first line."""
+    """Return whether a file is a shell script, by the file name or the first line."""
     if path.suffix in (".sh", ".bash"):
         return True
     with path.open("rb") as file:
@@ -85,7 +84,7 @@ def audit_python() -> int:
 
 
 def python_audit(lock: Path) -> Audit:
-    """Return what the package index knows of the packages of a lock."""
+    """Return the vulnerabilities that the package index lists for the packages of a lock."""
     command = [str(BIN / "pip-audit"), "--require-hashes", "--disable-pip", "--progress-spinner", "off"]
     document, said = _asked([*command, "--format", "json", "-r", str(lock)])
     name = _name(lock)
@@ -94,7 +93,9 @@ def python_audit(lock: Path) -> Audit:
     found = document["dependencies"]
     known = [f"{each['name']} {each['version']}: {one['id']}" for each in found for one in each.get("vulns", ())]
     unknown = [each["name"] for each in found if "skip_reason" in each]
-    not_judged = f"the package index tells no advisories of {len(unknown)} of {len(found)} packages" if unknown else ""
+    not_judged = (
+        f"the package index has no advisory data for {len(unknown)} of {len(found)} packages" if unknown else ""
+    )
     return Audit(lock=name, vulnerabilities=known, not_judged=not_judged)
 
 
@@ -105,7 +106,7 @@ def audit_npm() -> int:
 
 
 def npm_audit(lock: Path) -> Audit:
-    """Return what the package registry knows of the packages of a lock."""
+    """Return the vulnerabilities that the package registry lists for the packages of a lock."""
     document, said = _asked(["npm", "audit", "--package-lock-only", "--json"], cwd=lock.parent)
     if "vulnerabilities" not in document:
         return Audit(lock=_name(lock), not_judged=document.get("message") or said)
@@ -131,7 +132,7 @@ def audit_rust() -> int:
 
 
 def rust_audit(lock: Path, command: Sequence[str]) -> Audit:
-    """Return what the RustSec database knows of the crates of a lock."""
+    """Return the vulnerabilities that the RustSec database lists for the crates of a lock."""
     document, said = _asked([*command, "--file", str(lock)])
     if "vulnerabilities" not in document:
         return Audit(lock=_name(lock), not_judged=said)
@@ -164,7 +165,7 @@ def _cargo_audit() -> Path:
 
 
 def _asked(command: Sequence[str], cwd: Path = REPOSITORY) -> tuple[Mapping[str, Any], str]:
-    """Return the JSON object that a tool prints, empty without one, and the last line of its output."""
+    """Return the JSON object that a tool prints (or an empty one) and the last line of the output."""
     try:
         output = process.run(command, seconds=SECONDS, cwd=cwd).stdout
     except process.CommandTimeoutError as error:
@@ -193,7 +194,7 @@ def _concluded(audits: Iterable[Audit]) -> int:
 
 
 def _skip(what: str, why: str) -> None:
-    """Tell the person, and ``./tfb check``, what was not judged."""
+    """Print what was not judged, and report it to ``./tfb check``."""
     reason = f"{NOT_JUDGED}{why}"
     print(f"{what}: {reason}")
     if path := os.environ.get(SKIPPED):
@@ -202,7 +203,7 @@ def _skip(what: str, why: str) -> None:
 
 
 def _shown(command: Sequence[str]) -> int:
-    """Run a tool from the repository's root, show its output, and return its exit status."""
+    """Run a tool from the repository's root, print the output, and return the exit status."""
     done = process.run(command, seconds=SECONDS, cwd=REPOSITORY)
     print(done.stdout, end="")
     return done.status

@@ -63,7 +63,7 @@ def program(path: Path, *, prints: object = "", status: int = 0) -> Path:
     [
         ({"dependencies": [{"name": "a", "version": "1", "vulns": [{"id": "PYSEC-1"}]}]}, 1, None),
         ({"dependencies": [{"name": "a", "version": "1", "vulns": []}]}, 0, None),
-        ({"dependencies": [{"name": "a", "skip_reason": "not found"}]}, 0, "no advisories of 1 of 1 packages"),
+        ({"dependencies": [{"name": "a", "skip_reason": "not found"}]}, 0, "no advisory data for 1 of 1 packages"),
         ("ERROR: connection refused", 0, "connection refused"),
         ("{broken", 0, "{broken"),
     ],

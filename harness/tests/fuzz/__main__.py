@@ -1,7 +1,7 @@
 """Fuzzes all targets for a given time: ``python -m harness.tests.fuzz --seconds 60``.
 
-Inputs that reach new code are kept in the state folder, and later runs begin with them. So are inputs that break a
-promise; ``--replay FILE --target NAME`` runs one of them again.
+Inputs that reach new code go to the state folder, and later runs begin with them. So do inputs that break a promise:
+``--replay FILE --target NAME`` runs such an input again.
 """
 
 import argparse

@@ -10,9 +10,10 @@ from hypothesis import strategies as st
 from harness.errors import StoreError
 from harness.plain_text import is_printable, printable
 from harness.records.reader import RunReader
-from harness.tests.fuzz import targets
+from harness.tests.fuzz import streams, targets
 from harness.tests.fuzz.seeds import CORPUS, MOST_BYTES
 from harness.tests.fuzz.targets import TARGETS
+from harness.verify import wire
 
 GOOD = '{"duration_us": 1000000, "requests": 10, "bytes": 1000, "cpu_seconds": 0.1, "errors": {}}'
 quick = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -36,6 +37,23 @@ def test_committed_inputs_break_no_promise(name: str) -> None:
     assert inputs
     for path in inputs:
         TARGETS[name](path.read_bytes())
+
+
+@pytest.mark.parametrize("excess", [-50, 50])
+@pytest.mark.parametrize(
+    ("begin", "limit", "end"),
+    [
+        (b"HTTP/1.1 204 No Content\r\nX: ", wire.HEAD_LIMIT, b"\r\n\r\n"),
+        (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0;", wire.LINE_LIMIT, b"\r\n\r\n"),
+    ],
+)
+def test_limits_hold_however_a_response_is_cut(begin: bytes, limit: int, end: bytes, excess: int) -> None:
+    stream = begin + b"x" * (limit + excess - len(begin.rpartition(b"\r\n")[2])) + end
+    found = [
+        streams.read([stream[at : at + size] for at in range(0, len(stream), size)], "GET")[0]
+        for size in (1000, 8192, 200_000)
+    ]
+    assert all(isinstance(each, wire.Response) == (excess < 0) for each in found)
 
 
 def test_committed_inputs_are_small() -> None:
