@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from harness.cli import check
-from harness.cli.check import ENGINE, NOT_JUDGED, Stage, stages
+from harness.cli.check import ENGINE, Stage, stages
+from harness.cli.scans import NOT_JUDGED
 from harness.errors import Exit
 from harness.host import provision
 from harness.host.provision import Need

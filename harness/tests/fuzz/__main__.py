@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
+from harness.cli.scans import NOT_JUDGED, SKIPPED
 from harness.paths import REPOSITORY, state_folder
 from harness.tests.fuzz.seeds import CORPUS
 from harness.tests.fuzz.targets import TARGETS
@@ -34,7 +35,7 @@ INPUT_SECONDS = 10  # of one input: readers are to be linear in their input
 MEMORY_MB = 2048
 MOST_BYTES = 16_384  # of an input
 WORDS = ("null", "true", "NaN", "1e999", "-0", "1" * 400, "\\ud800", "\\u0000", "[", "{", "\r\n\r\n", "\xff")
-NOT_JUDGED = "not judged: atheris has no package for this machine"
+WITHOUT_ATHERIS = f"{NOT_JUDGED}atheris has no package for this machine"
 STATISTICS = re.compile(r"^stat::number_of_executed_units:\s+(\d+)", re.MULTILINE)
 COVERED = re.compile(r"\bcov: (\d+) ft: (\d+)")
 
@@ -51,8 +52,8 @@ class Fuzzing:
         """Return executions, covered edges, and features (edges with how often each was passed)."""
         text = self.log.read_text(encoding="utf-8", errors="replace")
         executions = STATISTICS.search(text)
-        covered = COVERED.findall(text) or [("0", "0")]
-        return int(executions[1]) if executions else 0, *map(int, covered[-1])
+        edges, features = (COVERED.findall(text) or [("0", "0")])[-1]
+        return int(executions[1]) if executions else 0, int(edges), int(features)
 
 
 def main() -> int:
@@ -161,9 +162,10 @@ def _built() -> Path:
 
 def _skipped() -> None:
     """Tell ``./tfb check`` that the Python targets were left out."""
-    if path := os.environ.get("TFB_SKIPPED"):
+    print(WITHOUT_ATHERIS)
+    if path := os.environ.get(SKIPPED):
         with Path(path).open("a", encoding="utf-8") as file:
-            file.write(json.dumps(["Python fuzz targets", NOT_JUDGED]) + "\n")
+            file.write(json.dumps(["Python fuzz targets", WITHOUT_ATHERIS]) + "\n")
 
 
 if __name__ == "__main__":
