@@ -12,6 +12,7 @@ import shlex
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -20,6 +21,7 @@ from pathlib import Path
 
 from harness.cli.scans import NOT_JUDGED, SKIPPED
 from harness.paths import REPOSITORY, state_folder
+from harness.plain_text import printable
 from harness.tests.fuzz.seeds import CORPUS
 from harness.tests.fuzz.targets import TARGETS
 
@@ -31,8 +33,9 @@ RUST_FLAGS = (
     "--cfg", "fuzzing", "-Cpasses=sancov-module", "-Cllvm-args=-sanitizer-coverage-level=4",
     *(f"-Cllvm-args=-sanitizer-coverage-{kind}" for kind in COVERAGE),
 )  # fmt: skip
-INPUT_SECONDS = 10  # of one input: readers are to be linear in their input
+INPUT_SECONDS = 20  # time limit of an input, for a busy machine: readers take time linear in their input
 MEMORY_MB = 2048
+MEMORY = Path("/dev/shm")  # noqa: S108 - the folder in it is for this user alone
 MOST_BYTES = 16_384  # of an input
 WORDS = ("null", "true", "NaN", "1e999", "-0", "1" * 400, "\\ud800", "\\u0000", "[", "{", "\r\n\r\n", "\xff")
 WITHOUT_ATHERIS = f"{NOT_JUDGED}atheris has no package for this machine"
@@ -75,12 +78,16 @@ def main() -> int:
         return subprocess.run(
             [*_command(names[0], binaries), str(given.replay)], cwd=REPOSITORY, check=False
         ).returncode
+    if not names:
+        return 0
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
-    return campaign(names, binaries, seconds=given.seconds, jobs=given.jobs)
+    with tempfile.TemporaryDirectory(prefix="tfb-fuzz-", dir=MEMORY if MEMORY.is_dir() else None) as folder:
+        os.environ["TMPDIR"] = folder  # of the targets: what they write goes with it
+        return campaign(names, binaries, seconds=given.seconds, jobs=given.jobs)
 
 
 def campaign(names: Sequence[str], binaries: Path, *, seconds: float, jobs: int) -> int:
-    """Share the time out among the targets, ``jobs`` at once; print the figures and all findings."""
+    """Divide the time among the targets, run ``jobs`` of them at once, and print the figures and all findings."""
     waiting, running = list(names), list[Fuzzing]()
     each = max(1, round(seconds * min(jobs, len(names)) / len(names)))
     total = failed = 0
@@ -142,7 +149,7 @@ def _finding(one: Fuzzing) -> Iterator[str]:
     """Yield the end of a failed target's log, and how its input is run again."""
     text = one.log.read_text(encoding="utf-8", errors="replace")
     yield f"{one.name} failed; the end of {one.log}:"
-    yield from text.splitlines()[-40:]
+    yield from map(printable, text.splitlines()[-40:])
     if found := re.search(r"Test unit written to (\S+)", text):
         again = ("python", "-m", "harness.tests.fuzz", "--target", one.name, "--replay", found[1])
         yield f"Run it again: {shlex.join(again)}"

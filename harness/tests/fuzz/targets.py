@@ -43,10 +43,9 @@ RUNS = tuple(
 
 @cache
 def _folder() -> Path:
-    """A folder in memory for the files that the targets write; removed when the process ends."""
-    memory = Path("/dev/shm")  # noqa: S108 - mkdtemp makes a folder that only this user can enter
-    made = Path(tempfile.mkdtemp(prefix="tfb-fuzz-", dir=memory if memory.is_dir() else None))
-    atexit.register(shutil.rmtree, made, ignore_errors=True)
+    """Make the folder for the files that the targets write; it goes when the process ends."""
+    made = Path(tempfile.mkdtemp(prefix="tfb-fuzz-"))
+    atexit.register(shutil.rmtree, made, ignore_errors=True)  # libFuzzer ends without it: the runner removes TMPDIR
     return made
 
 
