@@ -16,6 +16,7 @@ from typing import Annotated, Literal
 from cyclopts import Parameter
 
 from harness.cli.consent import agreed
+from harness.cli.scans import NOT_JUDGED, SKIPPED
 from harness.errors import Exit
 from harness.host import advice, interruption, provision, toolchain
 from harness.host.provision import Need
@@ -26,18 +27,21 @@ from harness.plan.discovery import Selection, scan, select
 WEB = REPOSITORY / "harness" / "dashboard" / "web"
 LINT_IMPORTS = "import sys; from importlinter.cli import lint_imports; sys.exit(lint_imports(no_cache=True))"
 BUILD_PAGE = "from harness.dashboard.build import ensure_built; print(ensure_built().name)"
-CONDITIONS = {"node": ">=20.19", "cargo": ">=1.85", "postgres": ">=12"}  # of tools; any version of another will do
+CONDITIONS = {
+    "node": ">=20.19",
+    "cargo": ">=1.85",
+    "go": ">=1.24",
+    "postgres": ">=12",
+}  # of tools; any version of another will do
 MENDS = {
     "chromium": "apt-get install chromium; where that is a snap, npx --prefix harness/dashboard/web playwright-core "
     "install --with-deps chromium",
 }
 ENGINE = "engine"  # stands among a stage's needs for a container engine
 CPUS = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 2
-# How the reason of a skipped test begins that nothing can be installed for: the machine was too busy for it to say
-# anything, or does not let this user make machines of network namespaces.
-NOT_JUDGED = "not judged: "
 UNTIL = "TFB_CHECK_UNTIL"  # when tests of other implementations begin no more, in seconds since 1970; unset: never
 SECONDS_OF_ALL = 32 * 60.0  # the last ones that begin by then take some minutes
+FUZZ_SECONDS = 60.0  # of all fuzz targets together, builds apart
 FAST = "not simulation and not gallery and not fault and not adversarial and not e2e and not docker"  # a minute
 REAL_SERVERS = "docker or (e2e and not adversarial)"
 TESTS_FAILED = 1  # pytest's status where all were run and some failed
@@ -89,7 +93,11 @@ def stages(extent: Extent) -> tuple[Stage, ...]:
     few = ("-n", str(min(CPUS, 4)), "--dist", "loadgroup")  # whole implementations with a database: a gibibyte each
     two = ("-n", str(min(CPUS, 2)), "--dist", "loadgroup")  # containers beside what starts on the machine itself
     cargo = ("cargo", "test", "--locked", "--quiet")
+    fuzz = (*python, "harness.tests.fuzz", "--seconds", f"{FUZZ_SECONDS:g}")
     verified = (*python, "harness", "verify", "--runtime", "local", "--no-install")
+
+    def scan_of(name: str, scan: str, *needs: str) -> Stage:
+        return Stage(name=name, command=(*python, "harness.cli.scans", scan), needs=needs)
 
     def of_page(name: str, script: str, *more: str) -> Stage:
         return Stage(name=name, command=("npm", "run", "--silent", script), needs=("node", "npm", *more), cwd=WEB)
@@ -108,9 +116,14 @@ def stages(extent: Extent) -> tuple[Stage, ...]:
         of_page("page tests", "test"),
         of_page("page lint", "lint"),
         of_page("page format", "format:check"),
+        scan_of("shell scripts", "shell"),
+        scan_of("workflows", "workflows"),
         Stage(name="tests", command=(*pytest, "-m", FAST, *one_more)),
     )
     usual = (
+        scan_of("audit of Python packages", "audit-python"),
+        scan_of("audit of npm packages", "audit-npm", "node", "npm"),
+        scan_of("audit of crates", "audit-rust", "cargo"),
         of_page("page in a browser", "e2e", "chromium"),
         Stage(name="four servers verified", command=verified, needs=("postgres",)),
     )
@@ -120,6 +133,8 @@ def stages(extent: Extent) -> tuple[Stage, ...]:
             Stage(name=f"{path.parent.name} tests", command=cargo, needs=("cargo",), cwd=path.parent)
             for path in sorted(TOOLSET.glob("*/Cargo.toml"))
         ),
+        scan_of("workflow syntax", "actionlint", "go"),
+        Stage(name="fuzz", command=fuzz, needs=("cargo", "g++")),
         Stage(name="base image", command=(str(DOCKER / "bootstrap-base"),), needs=(ENGINE,)),
         Stage(name="simulations", command=(*pytest, "-m", "simulation", *every_cpu)),
         of_servers("gallery", "gallery and not adversarial", *one_more),
@@ -204,7 +219,7 @@ def _environment(folder: Path, skipped: Path) -> Mapping[str, str]:
         "PYTHONPATH": str(REPOSITORY),
         "TFB_PYTHON": sys.executable,
         "TFB_STATE": str(state),
-        "TFB_SKIPPED": str(skipped),
+        SKIPPED: str(skipped),
         UNTIL: str(time.time() + SECONDS_OF_ALL),
     }
 

@@ -121,7 +121,7 @@ class _Guardian:
         words = [str(theirs.fileno()), str(self.folder / LEDGER), ownership.me(), str(HOME)]
         with theirs:
             # In tfb's session, since other sessions belong to children; in a group that a terminal does not signal.
-            self.process = subprocess.Popen(
+            self.process = subprocess.Popen(  # noqa: S603 - the guardian starts all other programs
                 [sys.executable, "-I", "-S", "-X", "utf8", guardian.__file__, *words],
                 cwd="/",
                 env=environment.of_helpers(),

@@ -3,14 +3,19 @@
 import json
 import re
 import shlex
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from harness.records import bounded
 
-FROM = re.compile(r"^\s*FROM\s+(?:--\S+\s+)*(\S+)(?:\s+AS\s+(\S+))?\s*$", re.IGNORECASE | re.MULTILINE)
-COPIED = re.compile(r"^\s*(?:COPY|RUN|ADD)\b.*?--(?:from|mount=[^\s]*from)=([^\s,]+)", re.IGNORECASE | re.MULTILINE)
-ARG = re.compile(r"^\s*ARG\s+(\w+)=(\S+)", re.IGNORECASE | re.MULTILINE)
+# Blanks within a line only: \s would search the rest of a file of empty lines again at each of them.
+FROM = re.compile(
+    r"^[ \t]*FROM[ \t]+(?:--\S+[ \t]+)*(\S+)(?:[ \t]+AS[ \t]+(\S+))?[ \t\r]*$", re.IGNORECASE | re.MULTILINE
+)
+ARG = re.compile(r"^[ \t]*ARG[ \t]+(\w+)=(\S+)", re.IGNORECASE | re.MULTILINE)
+COPYING = ("COPY", "RUN", "ADD")
+NAME_CHARACTERS = 1000  # of an image: the rest is cut off, or arguments made of arguments could fill memory
 
 
 def base_images(text: str) -> tuple[str, ...]:
@@ -24,7 +29,7 @@ def base_images(text: str) -> tuple[str, ...]:
     for image, stage in FROM.findall(text):
         found += [_filled(image, arguments)] if _filled(image, arguments).lower() not in stages else []
         stages.add(stage.lower())
-    copied = (_filled(image, arguments) for image in COPIED.findall(text))
+    copied = (_filled(image, arguments) for image in _copied(text))
     found += [image for image in copied if image.lower() not in stages and not image.isdigit()]
     return tuple(dict.fromkeys(found))
 
@@ -37,13 +42,24 @@ def of_file(path: Path) -> tuple[str, ...]:
         return ()
 
 
+def _copied(text: str) -> Iterator[str]:
+    """Yield the images from which an instruction takes files: ``--from=IMAGE`` and ``--mount=type=bind,from=IMAGE``."""
+    for line in text.splitlines():
+        words = line.split()
+        if words and words[0].upper() in COPYING:
+            for word in words[1:]:
+                flag, _, value = word.partition("=")
+                options = [f"from={value}"] if flag == "--from" else value.split(",") if flag == "--mount" else ()
+                yield from (option.removeprefix("from=") for option in options if option.startswith("from="))
+
+
 def _filled(word: str, arguments: dict[str, str]) -> str:
-    """With ``$NAME``, ``${NAME}`` and ``${NAME:-default}`` replaced."""
+    """Replace ``$NAME``, ``${NAME}`` and ``${NAME:-default}``, and cut the result to the length of an image's name."""
 
     def value(match: re.Match[str]) -> str:
         return arguments.get(match[1] or match[3]) or match[2] or ""
 
-    return re.sub(r"\$(?:\{(\w+)(?::-([^}]*))?\}|(\w+))", value, word).strip("\"'")
+    return re.sub(r"\$(?:\{(\w+)(?::-([^}]*))?\}|(\w+))", value, word[:NAME_CHARACTERS]).strip("\"'")[:NAME_CHARACTERS]
 
 
 # ---- the image that a Dockerfile describes ---------------------------------------------------------------------------

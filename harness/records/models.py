@@ -19,9 +19,10 @@ SCHEMA_VERSION = 3
 
 
 class Record(BaseModel):
-    """Base of all records: frozen, unknown keys ignored."""
+    """Base of all records: frozen, unknown keys ignored, every number finite."""
 
-    model_config = ConfigDict(frozen=True, extra="ignore", defer_build=True, validate_by_name=True)  # built when used
+    # Built when used. JSON has no infinity and no NaN: one in a record would be written as null.
+    model_config = ConfigDict(frozen=True, extra="ignore", defer_build=True, validate_by_name=True, allow_inf_nan=False)
 
     def recorded(self, indent: int | None = None) -> str:
         """Return the JSON that stands in files and that commands print, without declared secrets."""

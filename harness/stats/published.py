@@ -5,6 +5,7 @@ things can be compared: each implementation's throughput relative to the geometr
 both measured, and the order of each pair.
 """
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import combinations
@@ -69,17 +70,17 @@ def read_round(path: Path) -> Round:
     """
     try:
         document: Any = bounded.parse(bounded.read(path, FILE_BYTES))
-        seconds = float(document.get("duration") or 15)
+        seconds = _figure(document.get("duration") or 15)
         rates: dict[str, dict[str, float]] = {}
         for key, by_name in document["rawData"].items():
             kind = TYPES.get(key, key)
             for name, entries in by_name.items():  # other values of rawData count lines of code
                 if isinstance(entries, list) and (responses := _responses(kind, entries)) > 0:
-                    rates.setdefault(kind, {})[name] = responses / seconds
+                    rates.setdefault(kind, {})[name] = _figure(responses / seconds)
     except OSError as error:
         raise UsageError(f"{path}: cannot be read: {error.strerror}") from error
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise UsageError(f"{path}: this is not a TechEmpower results.json: {error!r}") from error
+    except (ValueError, ArithmeticError, KeyError, TypeError, AttributeError) as error:
+        raise UsageError(f"{path}: this is not a TechEmpower results.json: {error!r:.300}") from error
     return Round(
         name=str(document.get("name") or path.stem),
         environment=str(document.get("environmentDescription") or "an unnamed machine"),
@@ -89,8 +90,16 @@ def read_round(path: Path) -> Round:
 
 def _responses(kind: str, entries: list[Any]) -> float:
     """Return the number of successful responses at the level that the table shows; 0 if there is none."""
-    by_level = [float(entry.get("totalRequests") or 0) - float(entry.get("5xx") or 0) for entry in entries]
+    by_level = [_figure(entry.get("totalRequests") or 0) - _figure(entry.get("5xx") or 0) for entry in entries]
     return max(by_level[-1:] if kind in SWEEPS_QUERIES else by_level, default=0.0)
+
+
+def _figure(value: float | str) -> float:
+    """Return a number as a float; raises ValueError or OverflowError unless it is finite and not negative."""
+    found = float(value)
+    if not math.isfinite(found) or found < 0:
+        raise ValueError(f"{value!r:.40} is no count and no duration")
+    return found
 
 
 def hold(round_: Round, ranking: Ranking) -> Held:

@@ -147,18 +147,22 @@ class Connection:
         return True
 
     def _head(self, deadline: float) -> Response:
-        while (end := self._buffer.find(b"\r\n\r\n")) < 0:
-            if len(self._buffer) > HEAD_LIMIT:
+        """Read a head; judge its bytes alike however they were cut into segments."""
+        while True:
+            end = self._buffer.find(b"\r\n\r\n")
+            known = len(self._buffer) if end < 0 else end + 4
+            if known > HEAD_LIMIT:
                 raise WireError("grammar", f"no end of the header section within {HEAD_LIMIT // 1024} kB")
-            if b"\n\n" in self._buffer:
+            if self._buffer.find(b"\n\n", 0, known) >= 0:
                 raise WireError("grammar", "header lines end with a bare LF; RFC 9112 section 2.2 asks for CR LF")
-            if self._buffer and not self._buffer.startswith(b"HTTP/"[: len(self._buffer)]):
+            if not self._buffer.startswith(b"HTTP/"[:known]):
                 raise WireError("grammar", f"not a status line: {bytes(self._buffer[:60])!r}")
+            if end >= 0:
+                return _parse_head(self._taken(known)[:-4])
             if not self._fill(deadline):
                 if self._buffer:
                     raise WireError("short", f"closed in the header section after {bytes(self._buffer[-60:])!r}")
                 raise WireError("closed", "the connection was closed without an answer")
-        return _parse_head(self._taken(end + 4)[:-4])
 
     def _more(self, deadline: float, what: str) -> None:
         """More bytes of a body; a WireError says ``what`` is wrong where none come."""
@@ -182,11 +186,15 @@ class Connection:
         return self._taken(count)
 
     def _line(self, deadline: float) -> bytes:
-        while (end := self._buffer.find(b"\r\n")) < 0:
-            if len(self._buffer) > LINE_LIMIT:
+        """Read a line of a chunked body, without its end."""
+        while True:
+            end = self._buffer.find(b"\r\n")
+            known = len(self._buffer) if end < 0 else end + 2
+            if known > LINE_LIMIT:
                 raise WireError("grammar", f"a line within a chunked body has no end within {LINE_LIMIT // 1024} kB")
+            if end >= 0:
+                return self._taken(known)[:-2]
             self._more(deadline, "the chunked body has no end")
-        return self._taken(end + 2)[:-2]
 
     def _chunks(self, deadline: float) -> tuple[bytes, int]:
         body, framed = bytearray(), 0

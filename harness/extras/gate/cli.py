@@ -1,7 +1,6 @@
 """Two versions of a service side by side: ``./tfb compare --base main`` where a tfb.toml is."""
 
 import math
-import secrets
 import shutil
 import time
 from collections.abc import Sequence
@@ -90,8 +89,8 @@ def compare(folder: Path, base: str, head: str | None, flags: RunFlags, fail_ove
     consents, flags = flags.allow, replace(flags, profile=flags.profile or PROFILE, runtime="local", allow=())
     chosen = replace(settings(Asked(mode="benchmark", test=(), flags=flags), words), container_allow=consents)
     with ownership.scratch("gate") as place:
-        accounts.share(place, listed=False)  # entered by builds and servers, which know the name of what it holds
-        session = prepare(folder, base, head, _unguessable(place), chosen.seed)
+        accounts.share(place, listed=False)  # builds and servers enter it
+        session = prepare(folder, base, head, place, chosen.seed)
         rights = (f"containers had more rights than usual: --allow {consent}" for consent in consents)
         asked, notes = session.asked, [*session.notes, *rights]
         load = (Closed(connections=asked.base.service.connections),)
@@ -127,13 +126,6 @@ def compare(folder: Path, base: str, head: str | None, flags: RunFlags, fail_ove
         compared = measured_of(records, asked)
         result = judge(compared, fail_over, base, head or WORKING_TREE, told, weights, len(running))
     return show(settle(result, records, asked), outputs)
-
-
-def _unguessable(place: Path) -> Path:
-    """Return a folder whose name other accounts do not know."""
-    folder = place / secrets.token_hex(16)
-    folder.mkdir(mode=0o711)
-    return folder
 
 
 def prepare(folder: Path, base: str, head: str | None, place: Path, seed: int) -> Session:

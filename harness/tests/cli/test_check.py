@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from harness.cli import check
-from harness.cli.check import ENGINE, NOT_JUDGED, Stage, stages
+from harness.cli.check import ENGINE, Stage, stages
+from harness.cli.scans import NOT_JUDGED
 from harness.errors import Exit
 from harness.host import provision
 from harness.host.provision import Need
@@ -142,6 +143,9 @@ def test_an_interruption_ends_what_runs_and_what_runs_beside_it(tmp_path: Path) 
 def test_the_usual_check_verifies_the_four_servers_and_all_which_ci_calls_has_everything_else() -> None:
     fast, usual, everything = ({stage.name for stage in stages(extent)} for extent in ("fast", "usual", "all"))
     assert fast < usual < everything
-    assert usual - fast == {"page in a browser", "four servers verified"}
+    assert {"shell scripts", "workflows"} <= fast
+    audits = {"audit of Python packages", "audit of npm packages", "audit of crates"}
+    assert usual - fast == {"page in a browser", "four servers verified", *audits}
+    assert {"workflow syntax", "fuzz"} <= everything
     assert {"gallery", "tests of real servers", "several machines", "other implementations"} <= everything
     assert 'exec ./tfb check --all --yes "$@"' in (REPOSITORY / ".ci" / "run").read_text()

@@ -18,7 +18,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from harness.cli.check import NOT_JUDGED
+from harness.cli.scans import NOT_JUDGED
 from harness.errors import StartError
 from harness.host import process
 from harness.paths import REPOSITORY

@@ -14,7 +14,8 @@ from collections.abc import Sequence
 
 import pytest
 
-from harness.cli.check import NOT_JUDGED, UNTIL
+from harness.cli.check import UNTIL
+from harness.cli.scans import NOT_JUDGED
 from harness.plan.discovery import Implementation, scan
 from harness.tests.e2e.conftest import require_tools, tfb
 

@@ -26,7 +26,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from harness.cli.check import NOT_JUDGED
+from harness.cli.scans import NOT_JUDGED
 from harness.experiment.generators import ANSWERS, LoadRun
 from harness.experiment.generators.own import PLAN, Loadgen, Times, Total, totals
 from harness.host import crates

@@ -5,6 +5,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde::Deserialize;
 
 use crate::arrivals::Random;
+use crate::response::ended_by_crlf;
 
 /// One request, ready to be sent.
 #[derive(Clone, Debug)]
@@ -54,6 +55,7 @@ impl Requests {
             let mut parsed = httparse::Request::new(&mut fields);
             let ends =
                 parsed.parse(line.head.as_bytes()).is_ok_and(|end| end == httparse::Status::Complete(line.head.len()));
+            let ends = ends && ended_by_crlf(line.head.as_bytes());
             let (true, Some(method), Some(target)) = (ends, parsed.method, parsed.path) else {
                 return Err(error("head: request line, header lines and an empty line are expected".into()));
             };
@@ -61,6 +63,9 @@ impl Requests {
                 return Err(error(format!("weight {}: more than 0 is expected", line.weight)));
             }
             up_to += line.weight;
+            if up_to.is_infinite() {
+                return Err(error(format!("weight {}: the sum of all weights is too large", line.weight)));
+            }
             let body = STANDARD.decode(&line.body_base64).map_err(|wrong| error(format!("body_base64: {wrong}")))?;
             let (bytes, target) = ([line.head.as_bytes(), &body].concat(), target.to_owned());
             made.push(Request { bytes, target, bodiless: method == "HEAD", status: line.status, up_to });
@@ -115,6 +120,12 @@ mod tests {
             ("Host: a", "Host a", "line 1: head: request line, header lines"),
             ("a\\r\\n\\r\\n", "a\\r\\n", "line 1: head: "),
             ("\\r\\n\\r\\n", "\\r\\n\\r\\nmore", "line 1: head: "),
+            ("\\r\\n\\r\\n", "\\n\\n", "line 1: head: "),
+            (
+                ":3}",
+                ":1e308}\n{\"head\":\"GET / HTTP/1.1\\r\\n\\r\\n\",\"body_base64\":\"\",\"status\":0,\"weight\":1e308}",
+                "line 3: weight",
+            ),
             ("aGk=", "?", "line 1: body_base64: "),
             (":3}", ":0}", "line 2: weight 0: more than 0"),
             ("weight", "wieght", "line 1: unknown field `wieght`"),

@@ -211,6 +211,7 @@ impl Reader {
             require_start(data)?;
             if let Some(end) = HEAD_END.find(data) {
                 let used = end + 4;
+                require_limit(used)?;
                 let head = parse_head(&data[..used])?;
                 cache.put(&data[..used], head);
                 keep_head(sink, &data[..used]);
@@ -224,15 +225,14 @@ impl Reader {
             let from = before.saturating_sub(3);
             if let Some(end) = HEAD_END.find(&self.carry[from..]) {
                 let length = from + end + 4;
+                require_limit(length)?;
                 let head = parse_head(&self.carry[..length])?;
                 keep_head(sink, &self.carry[..length]);
                 self.carry.clear();
                 return Ok((length - before, self.begin(head)?));
             }
         }
-        if self.carry.len() > HEAD_LIMIT {
-            return Err(Violation("no end of the header section within 64 KiB"));
-        }
+        require_limit(self.carry.len())?;
         Ok((data.len(), false))
     }
 
@@ -301,6 +301,11 @@ fn keep_head(sink: &mut Sink, bytes: &[u8]) {
     }
 }
 
+/// Refuse a head of so many bytes where it is too long, however many segments it came in.
+fn require_limit(length: usize) -> Result<(), Violation> {
+    if length > HEAD_LIMIT { Err(Violation("no end of the header section within 64 KiB")) } else { Ok(()) }
+}
+
 /// Refuse at once what is no response, instead of waiting for the end of its head.
 fn require_start(data: &[u8]) -> Result<(), Violation> {
     let expected = b"HTTP/1.";
@@ -363,7 +368,7 @@ fn refused(error: httparse::Error) -> Violation {
 }
 
 /// Whether no line ends with a bare LF, which httparse lets pass and a proxy may read otherwise (RFC 9112 section 2.2).
-fn ended_by_crlf(bytes: &[u8]) -> bool {
+pub fn ended_by_crlf(bytes: &[u8]) -> bool {
     memchr_iter(b'\n', bytes).all(|at| at > 0 && bytes[at - 1] == b'\r')
 }
 

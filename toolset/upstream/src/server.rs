@@ -225,8 +225,8 @@ impl Server {
     }
 }
 
-/// How many requests without a body end in these bytes; what is left begins the next.
-fn split(end: &Finder, carry: &mut Vec<u8>, data: &[u8]) -> usize {
+/// Count the requests without a body that end in `carry` and `data` together; keep the rest in `carry`.
+pub fn split(end: &Finder, carry: &mut Vec<u8>, data: &[u8]) -> usize {
     let whole;
     let data = if carry.is_empty() {
         data

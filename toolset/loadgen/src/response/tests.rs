@@ -107,3 +107,14 @@ fn a_head_without_end_is_refused_before_it_fills_the_memory() {
     let error = read(&stream, 1000).unwrap_err();
     assert_eq!(error.0, "no end of the header section within 64 KiB");
 }
+
+#[test]
+fn a_head_over_the_limit_is_refused_however_it_is_cut() {
+    for (length, fits) in [(HEAD_LIMIT, true), (HEAD_LIMIT + 1, false)] {
+        let frame = b"HTTP/1.1 204 No Content\r\nX: \r\n\r\n".len();
+        let head = format!("HTTP/1.1 204 No Content\r\nX: {}\r\n\r\n", "x".repeat(length - frame));
+        for piece in [1, 100, 65_000, head.len()] {
+            assert_eq!(read(head.as_bytes(), piece).is_ok(), fits, "{length} bytes in pieces of {piece}");
+        }
+    }
+}

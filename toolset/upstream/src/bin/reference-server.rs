@@ -47,11 +47,7 @@ impl Answers for Reference {
         if let Some((_, came, _)) = &mut self.log {
             came.push(time);
         }
-        if self.slow_every > 0 && self.requests % self.slow_every == 0 {
-            time + self.slow
-        } else {
-            time + self.delay
-        }
+        if self.slow_every > 0 && self.requests % self.slow_every == 0 { time + self.slow } else { time + self.delay }
     }
 
     fn write(&mut self, _due: u64, out: &mut Vec<u8>) {

@@ -1,4 +1,4 @@
-"""Whatever a file or a program holds, its reader answers with a value or with an error of its own."""
+"""The committed corpus, and documents drawn by structure, break no promise of the readers."""
 
 import json
 from pathlib import Path
@@ -7,18 +7,14 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from harness.errors import ConfigError, LoadError, StoreError
-from harness.experiment.generators import LoadRun
-from harness.experiment.generators.own import Loadgen
-from harness.experiment.generators.wrk import Wrk
+from harness.errors import StoreError
 from harness.plain_text import is_printable, printable
-from harness.plan import discovery, profile
-from harness.records.models import Closed
 from harness.records.reader import RunReader
+from harness.tests.fuzz import streams, targets
+from harness.tests.fuzz.seeds import CORPUS, MOST_BYTES
+from harness.tests.fuzz.targets import TARGETS
+from harness.verify import wire
 
-RUN = LoadRun(
-    url="http://127.0.0.1:1/json", host="x", accept="*/*", load=Closed(connections=1), seconds=1, threads=1, seed=1
-)
 GOOD = '{"duration_us": 1000000, "requests": 10, "bytes": 1000, "cpu_seconds": 0.1, "errors": {}}'
 quick = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 leaves = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=30)
@@ -35,29 +31,45 @@ run_keys = st.sampled_from(["schema_version", "started_at", "machine", "implemen
 noise = st.binary(max_size=300) | documents.map(lambda found: json.dumps(found).encode())
 
 
+@pytest.mark.parametrize("name", TARGETS)
+def test_committed_inputs_break_no_promise(name: str) -> None:
+    inputs = sorted((CORPUS / name).iterdir())
+    assert inputs
+    for path in inputs:
+        TARGETS[name](path.read_bytes())
+
+
+@pytest.mark.parametrize("excess", [-50, 50])
+@pytest.mark.parametrize(
+    ("begin", "limit", "end"),
+    [
+        (b"HTTP/1.1 204 No Content\r\nX: ", wire.HEAD_LIMIT, b"\r\n\r\n"),
+        (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0;", wire.LINE_LIMIT, b"\r\n\r\n"),
+    ],
+)
+def test_limits_hold_however_a_response_is_cut(begin: bytes, limit: int, end: bytes, excess: int) -> None:
+    stream = begin + b"x" * (limit + excess - len(begin.rpartition(b"\r\n")[2])) + end
+    found = [
+        streams.read([stream[at : at + size] for at in range(0, len(stream), size)], "GET")[0]
+        for size in (1000, 8192, 200_000)
+    ]
+    assert all(isinstance(each, wire.Response) == (excess < 0) for each in found)
+
+
+def test_committed_inputs_are_small() -> None:
+    assert all(path.stat().st_size <= MOST_BYTES for path in CORPUS.rglob("*") if path.is_file())
+
+
 @quick
 @given(data=noise | configs.map(lambda found: json.dumps(found).encode()))
-def test_a_configuration_is_read_or_refused_by_its_file(data: bytes, tmp_path: Path) -> None:
-    path = tmp_path / "benchmark_config.json"
-    path.write_bytes(data)
-    try:
-        found, *_ = discovery.read(path)
-    except ConfigError as error:
-        assert str(path) in str(error)
-        assert is_printable(printable(str(error)))
-    else:
-        assert all("/" not in implementation.name for implementation in found)
+def test_a_configuration_is_read_or_refused_by_its_file(data: bytes) -> None:
+    targets.configuration(data)
 
 
 @quick
 @given(data=st.binary(max_size=300) | st.text(max_size=300).map(lambda text: text.encode(errors="replace")))
-def test_a_profile_is_read_or_refused_by_its_file(data: bytes, tmp_path: Path) -> None:
-    path = tmp_path / "mine.toml"
-    path.write_bytes(data)
-    try:
-        profile.load(str(path))
-    except ConfigError as error:
-        assert "mine.toml" in str(error)
+def test_a_profile_is_read_or_refused_by_its_file(data: bytes) -> None:
+    targets.profile_file(data)
 
 
 @quick
@@ -74,7 +86,6 @@ def test_a_run_is_read_with_its_problems_or_refused(document: object, lines: lis
         assert not any((records.trials, records.processes, records.verdicts))
 
 
-@pytest.mark.parametrize("generator", [Wrk(), Loadgen()], ids=["wrk", "loadgen"])
 @quick
 @given(output=st.text(max_size=300) | documents.map(json.dumps))
 @example(output="")
@@ -87,19 +98,11 @@ def test_a_run_is_read_with_its_problems_or_refused(document: object, lines: lis
 @example(output=GOOD.replace("10,", f"{10**300},"))
 @example(output='{"kind": "total"}\n' * 3)
 @example(output="\x1b[2J\x00" * 100)
-def test_what_a_generator_prints_is_a_result_or_a_load_error_in_a_bounded_message(
-    generator: Wrk | Loadgen, output: str
-) -> None:
-    try:
-        result = generator.result(RUN, output)
-    except LoadError as error:
-        assert len(str(error)) < 2000
-    else:
-        assert 0 < result.duration < 1e9
-        assert 0 <= result.requests < 1e15
+def test_generator_output_is_a_result_or_a_load_error(output: str) -> None:
+    targets.generator(output.encode())
 
 
 @quick
 @given(text=st.text(max_size=200))
-def test_what_is_printable_has_no_active_character(text: str) -> None:
+def test_printable_text_has_no_active_character(text: str) -> None:
     assert is_printable(printable(text))

@@ -1,0 +1,235 @@
+"""Scans of the repository for ``./tfb check``: shell scripts, CI workflows, and known vulnerabilities of dependencies.
+
+Each scan runs as ``python -m harness.cli.scans NAME``. If an audit cannot reach its advisories, it passes with the
+remark "not judged", which the last line of the check repeats.
+"""
+
+import json
+import os
+import re
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from harness.errors import EnvironmentLacksError, TfbError
+from harness.host import process
+from harness.paths import REPOSITORY, state_folder
+
+# Prefix of a reason that no package can remove: unreachable advisories, a busy machine, no right to make namespaces.
+NOT_JUDGED = "not judged: "
+SKIPPED = "TFB_SKIPPED"  # path of the file to which stages write the parts that they skipped
+SECONDS = 300.0  # time limit of a tool
+BUILD_SECONDS = 1200.0  # time limit of building a tool
+BIN = Path(sys.executable).parent  # where the development lock installs its programs
+SHEBANG = re.compile(rb"#!.*[/ ](?:ba|da|k)?sh\b")
+WORKFLOWS = ("docs/pull-requests/*.y*ml", ".github/workflows/*.y*ml")
+ACTIONS = ("action.y*ml", "*/action.y*ml", ".github/dependabot.y*ml")
+ACTIONLINT = REPOSITORY / "harness" / "tests" / "actionlint"  # pins the program: go.sum has its hashes
+CARGO_AUDIT = "0.22.2"
+RUST_ADVISORIES = "https://github.com/RustSec/advisory-db"
+RUST_ADVISORIES_COPY = "TFB_ADVISORY_DB"  # path of a copy, for machines that cannot reach the address
+NPM_FOLDERS = ("harness/", "toolset/")  # of which every package-lock.json is audited
+
+
+@dataclass(frozen=True, kw_only=True)
+class Audit:
+    """Result of auditing one lock file: known vulnerabilities, or the reason why it could not be judged."""
+
+    lock: str
+    vulnerabilities: Sequence[str] = ()
+    not_judged: str = ""
+
+
+def tracked(*patterns: str) -> list[Path]:
+    """Return the files of the repository, ignored ones left out, that match a pattern of git's."""
+    command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard", "--", *patterns]
+    done = process.run(command, seconds=SECONDS, cwd=REPOSITORY)
+    if done.status:
+        raise EnvironmentLacksError(f"git cannot list the files of {REPOSITORY}: {done.stdout.strip()}")
+    found = (REPOSITORY / name for name in done.stdout.split("\0") if name)
+    return sorted(path for path in found if path.is_file() and not path.is_symlink())
+
+
+def shell() -> int:
+    """Run ShellCheck on every shell script."""
+    scripts = [path for path in tracked() if is_shell_script(path)]
+    return _shown([str(BIN / "shellcheck"), *_names(scripts)])
+
+
+def is_shell_script(path: Path) -> bool:
+    """Return whether a file is a shell script, by the file name or the first line."""
+    if path.suffix in (".sh", ".bash"):
+        return True
+    with path.open("rb") as file:
+        return SHEBANG.match(file.readline(200)) is not None
+
+
+def workflows() -> int:
+    """Run zizmor on every CI workflow and composite action."""
+    files = tracked(*WORKFLOWS, *ACTIONS)
+    return _shown([str(BIN / "zizmor"), "--offline", "--no-progress", "--strict-collection", *_names(files)])
+
+
+def actionlint() -> int:
+    """Run actionlint, with ShellCheck for the commands within, on every CI workflow."""
+    tool = ["go", "-C", str(ACTIONLINT), "tool", "actionlint", "-no-color", "-shellcheck", str(BIN / "shellcheck")]
+    return _shown([*tool, *map(str, tracked(*WORKFLOWS))])
+
+
+def audit_python() -> int:
+    """Run pip-audit on the Python locks."""
+    return _concluded(map(python_audit, tracked("requirements*.lock")))
+
+
+def python_audit(lock: Path) -> Audit:
+    """Return the vulnerabilities that the package index lists for the packages of a lock."""
+    command = [str(BIN / "pip-audit"), "--require-hashes", "--disable-pip", "--progress-spinner", "off"]
+    document, said = _asked([*command, "--format", "json", "-r", str(lock)])
+    name = _name(lock)
+    if "dependencies" not in document:
+        return Audit(lock=name, not_judged=said)
+    found = document["dependencies"]
+    known = [f"{each['name']} {each['version']}: {one['id']}" for each in found for one in each.get("vulns", ())]
+    unknown = [each["name"] for each in found if "skip_reason" in each]
+    not_judged = (
+        f"the package index has no advisory data for {len(unknown)} of {len(found)} packages" if unknown else ""
+    )
+    return Audit(lock=name, vulnerabilities=known, not_judged=not_judged)
+
+
+def audit_npm() -> int:
+    """Run npm audit on the locks of the harness and the toolset."""
+    locks = [lock for lock in tracked("*package-lock.json") if _name(lock).startswith(NPM_FOLDERS)]
+    return _concluded(map(npm_audit, locks))
+
+
+def npm_audit(lock: Path) -> Audit:
+    """Return the vulnerabilities that the package registry lists for the packages of a lock."""
+    document, said = _asked(["npm", "audit", "--package-lock-only", "--json"], cwd=lock.parent)
+    if "vulnerabilities" not in document:
+        return Audit(lock=_name(lock), not_judged=document.get("message") or said)
+    found = document["vulnerabilities"].values()
+    known = [
+        f"{each['name']}: {one['severity']}: {one['title']}" for each in found for one in each["via"] if "title" in one
+    ]
+    return Audit(lock=_name(lock), vulnerabilities=known or [each["name"] for each in found])
+
+
+def audit_rust() -> int:
+    """Run cargo-audit on every Cargo.lock."""
+    locks = tracked("*Cargo.lock")
+    copy = os.environ.get(RUST_ADVISORIES_COPY)
+    if copy is None and (why := _unreachable(RUST_ADVISORIES)):
+        return _concluded(Audit(lock=_name(lock), not_judged=why) for lock in locks)
+    try:
+        tool = _cargo_audit()
+    except TfbError as error:
+        return _concluded(Audit(lock=_name(lock), not_judged=str(error)) for lock in locks)
+    place = ["--db", copy, "--no-fetch"] if copy else ["--db", str(state_folder() / "advisory-db")]
+    return _concluded(rust_audit(lock, (str(tool), "audit", "--json", *place)) for lock in locks)
+
+
+def rust_audit(lock: Path, command: Sequence[str]) -> Audit:
+    """Return the vulnerabilities that the RustSec database lists for the crates of a lock."""
+    document, said = _asked([*command, "--file", str(lock)])
+    if "vulnerabilities" not in document:
+        return Audit(lock=_name(lock), not_judged=said)
+    found = document["vulnerabilities"]["list"]
+    known = [f"{each['package']['name']} {each['package']['version']}: {each['advisory']['id']}" for each in found]
+    return Audit(lock=_name(lock), vulnerabilities=known)
+
+
+def _unreachable(repository: str) -> str:
+    """Return why a git repository does not answer; empty where it does."""
+    quiet = {**os.environ, "GIT_TERMINAL_PROMPT": "0"}
+    try:
+        done = process.run(["git", "ls-remote", repository, "HEAD"], seconds=30.0, env=quiet)
+    except TfbError as error:
+        return str(error)
+    return _last_line(done.stdout) if done.status else ""
+
+
+def _cargo_audit() -> Path:
+    """Build cargo-audit once for each version; raises EnvironmentLacksError where it cannot be built."""
+    root = state_folder() / "tools" / f"cargo-audit-{CARGO_AUDIT}"
+    program = root / "bin" / "cargo-audit"
+    if not program.is_file():
+        print(f"building cargo-audit {CARGO_AUDIT}: some minutes, once", flush=True)
+        command = ["cargo", "install", "--quiet", "--locked", "--root", str(root), f"cargo-audit@{CARGO_AUDIT}"]
+        done = process.run(command, seconds=BUILD_SECONDS)
+        if done.status:
+            raise EnvironmentLacksError(f"cargo-audit {CARGO_AUDIT} cannot be built: {_last_line(done.stdout)}")
+    return program
+
+
+def _asked(command: Sequence[str], cwd: Path = REPOSITORY) -> tuple[Mapping[str, Any], str]:
+    """Return the JSON object that a tool prints (or an empty one) and the last line of the output."""
+    try:
+        output = process.run(command, seconds=SECONDS, cwd=cwd).stdout
+    except process.CommandTimeoutError as error:
+        return {}, str(error)
+    for begin in re.finditer(r"^\{", output, re.MULTILINE):
+        try:
+            document, _ = json.JSONDecoder().raw_decode(output[begin.start() :])
+        except ValueError:
+            continue
+        return document, _last_line(output)
+    return {}, _last_line(output)
+
+
+def _concluded(audits: Iterable[Audit]) -> int:
+    """Print the vulnerabilities, report what could not be judged, and return the exit status."""
+    failed = False
+    for audit in audits:
+        for vulnerability in audit.vulnerabilities:
+            print(f"{audit.lock}: {vulnerability}")
+        failed |= bool(audit.vulnerabilities)
+        if audit.not_judged:
+            _skip(f"vulnerabilities in {audit.lock}", audit.not_judged)
+        elif not audit.vulnerabilities:
+            print(f"{audit.lock}: no known vulnerability")
+    return int(failed)
+
+
+def _skip(what: str, why: str) -> None:
+    """Print what was not judged, and report it to ``./tfb check``."""
+    reason = f"{NOT_JUDGED}{why}"
+    print(f"{what}: {reason}")
+    if path := os.environ.get(SKIPPED):
+        with Path(path).open("a", encoding="utf-8") as file:
+            file.write(json.dumps([what, reason]) + "\n")
+
+
+def _shown(command: Sequence[str]) -> int:
+    """Run a tool from the repository's root, print the output, and return the exit status."""
+    done = process.run(command, seconds=SECONDS, cwd=REPOSITORY)
+    print(done.stdout, end="")
+    return done.status
+
+
+def _names(paths: Iterable[Path]) -> Iterator[str]:
+    return map(_name, paths)
+
+
+def _name(path: Path) -> str:
+    return path.relative_to(REPOSITORY).as_posix()
+
+
+def _last_line(output: str) -> str:
+    lines = [line.strip() for line in output.splitlines() if line.strip()]
+    return lines[-1][:300] if lines else "no output"
+
+
+SCANS: Mapping[str, Callable[[], int]] = {
+    "actionlint": actionlint,
+    "audit-npm": audit_npm,
+    "audit-python": audit_python,
+    "audit-rust": audit_rust,
+    "shell": shell,
+    "workflows": workflows,
+}
+
+if __name__ == "__main__":
+    sys.exit(SCANS[sys.argv[1]]())

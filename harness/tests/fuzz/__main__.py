@@ -1,0 +1,179 @@
+"""Fuzzes all targets for a given time: ``python -m harness.tests.fuzz --seconds 60``.
+
+Inputs that reach new code go to the state folder, and later runs begin with them. So do inputs that break a promise:
+``--replay FILE --target NAME`` runs such an input again.
+"""
+
+import argparse
+import json
+import os
+import re
+import shlex
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+
+from harness.cli.scans import NOT_JUDGED, SKIPPED
+from harness.paths import REPOSITORY, state_folder
+from harness.plain_text import printable
+from harness.tests.fuzz.seeds import CORPUS
+from harness.tests.fuzz.targets import TARGETS
+
+CRATE = Path(__file__).parent / "rust"
+RUST_TARGETS = tuple(sorted(path.stem.replace("_", "-") for path in (CRATE / "fuzz_targets").glob("*.rs")))
+# Stable compilers know these flags; they are the ones that cargo-fuzz passes, without a sanitizer.
+COVERAGE = ("inline-8bit-counters", "pc-table", "trace-compares")
+RUST_FLAGS = (
+    "--cfg", "fuzzing", "-Cpasses=sancov-module", "-Cllvm-args=-sanitizer-coverage-level=4",
+    *(f"-Cllvm-args=-sanitizer-coverage-{kind}" for kind in COVERAGE),
+)  # fmt: skip
+INPUT_SECONDS = 20  # time limit of an input, for a busy machine: readers take time linear in their input
+MEMORY_MB = 2048
+MEMORY = Path("/dev/shm")  # noqa: S108 - the folder in it is for this user alone
+MOST_BYTES = 16_384  # of an input
+WORDS = ("null", "true", "NaN", "1e999", "-0", "1" * 400, "\\ud800", "\\u0000", "[", "{", "\r\n\r\n", "\xff")
+WITHOUT_ATHERIS = f"{NOT_JUDGED}atheris has no package for this machine"
+STATISTICS = re.compile(r"^stat::number_of_executed_units:\s+(\d+)", re.MULTILINE)
+COVERED = re.compile(r"\bcov: (\d+) ft: (\d+)")
+
+
+@dataclass(kw_only=True)
+class Fuzzing:
+    """One target that runs."""
+
+    name: str
+    log: Path
+    process: "subprocess.Popen[bytes]"
+
+    def figures(self) -> tuple[int, int, int]:
+        """Return executions, covered edges, and features (edges with how often each was passed)."""
+        text = self.log.read_text(encoding="utf-8", errors="replace")
+        executions = STATISTICS.search(text)
+        edges, features = (COVERED.findall(text) or [("0", "0")])[-1]
+        return int(executions[1]) if executions else 0, int(edges), int(features)
+
+
+def main() -> int:
+    """Run the command line; return 1 when an input broke a promise."""
+    parser = argparse.ArgumentParser(prog="python -m harness.tests.fuzz", description=__doc__)
+    parser.add_argument("--seconds", type=float, default=60.0, help="for all targets together (default 60)")
+    parser.add_argument(
+        "--target", action="append", choices=[*TARGETS, *RUST_TARGETS], help="this one only; repeatable"
+    )
+    parser.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)), help="targets at a time")
+    parser.add_argument("--replay", type=Path, metavar="FILE", help="run this input once, with its whole output")
+    given = parser.parse_args()
+    names = given.target or [*TARGETS, *RUST_TARGETS]
+    if find_spec("atheris") is None:
+        names = [name for name in names if name not in TARGETS]
+        _skipped()
+    binaries = _built() if set(names) & set(RUST_TARGETS) else Path()
+    if given.replay:
+        return subprocess.run(
+            [*_command(names[0], binaries), str(given.replay)], cwd=REPOSITORY, check=False
+        ).returncode
+    if not names:
+        return 0
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
+    with tempfile.TemporaryDirectory(prefix="tfb-fuzz-", dir=MEMORY if MEMORY.is_dir() else None) as folder:
+        os.environ["TMPDIR"] = folder  # of the targets: what they write goes with it
+        return campaign(names, binaries, seconds=given.seconds, jobs=given.jobs)
+
+
+def campaign(names: Sequence[str], binaries: Path, *, seconds: float, jobs: int) -> int:
+    """Divide the time among the targets, run ``jobs`` of them at once, and print the figures and all findings."""
+    waiting, running = list(names), list[Fuzzing]()
+    each = max(1, round(seconds * min(jobs, len(names)) / len(names)))
+    total = failed = 0
+    try:
+        while waiting or running:
+            while waiting and len(running) < jobs:
+                running.append(_start(waiting.pop(0), binaries, each))
+            for one in [one for one in running if one.process.poll() is not None]:
+                running.remove(one)
+                executions, edges, features = one.figures()
+                print(f"{one.name:18} {executions:>12,} executions {edges:>6} edges {features:>6} features", flush=True)
+                total += executions
+                failed += bool(one.process.returncode)
+                if one.process.returncode:
+                    print("\n".join(_finding(one)), flush=True)
+            time.sleep(0.1)
+    finally:
+        for one in running:
+            one.process.kill()
+            one.process.wait()
+    print(f"{total:,} executions of {len(names)} targets; {failed} failed")
+    return int(failed > 0)
+
+
+def _start(name: str, binaries: Path, seconds: int) -> Fuzzing:
+    """Begin to fuzz a target from its committed corpus and from what earlier runs have kept."""
+    folder = state_folder() / "fuzz" / name
+    kept = folder / "corpus"
+    kept.mkdir(parents=True, exist_ok=True)
+    words = folder / "words.dict"
+    words.write_text("".join(_dictionary(name)), encoding="ascii")
+    command = (
+        *_command(name, binaries), f"-max_total_time={seconds}", f"-timeout={INPUT_SECONDS}",
+        f"-rss_limit_mb={MEMORY_MB}", f"-max_len={MOST_BYTES}", f"-dict={words}", f"-artifact_prefix={folder}/",
+        "-print_final_stats=1", "-reload=0", str(kept), str(CORPUS / name),
+    )  # fmt: skip
+    log = folder / "log"
+    with log.open("wb") as output:
+        nothing = subprocess.DEVNULL
+        process = subprocess.Popen(command, cwd=REPOSITORY, stdin=nothing, stdout=output, stderr=output)
+    return Fuzzing(name=name, log=log, process=process)
+
+
+def _command(name: str, binaries: Path) -> tuple[str, ...]:
+    if name in RUST_TARGETS:
+        return (str(binaries / name),)
+    return (sys.executable, "-m", "harness.tests.fuzz.guided", name)
+
+
+def _dictionary(name: str) -> Iterator[str]:
+    """Yield libFuzzer's dictionary: the words of the committed corpus, and values at the limits of formats."""
+    texts = b"\n".join(path.read_bytes() for path in sorted((CORPUS / name).iterdir())).decode("latin-1")
+    for word in dict.fromkeys((*WORDS, *re.findall(r'"[\w.-]{1,30}"|[\w-]{3,30}', texts, re.ASCII))):
+        escaped = "".join(c if c.isalnum() and c.isascii() else f"\\x{ord(c):02x}" for c in word)
+        yield f'"{escaped}"\n'
+
+
+def _finding(one: Fuzzing) -> Iterator[str]:
+    """Yield the end of a failed target's log, and how its input is run again."""
+    text = one.log.read_text(encoding="utf-8", errors="replace")
+    yield f"{one.name} failed; the end of {one.log}:"
+    yield from map(printable, text.splitlines()[-40:])
+    if found := re.search(r"Test unit written to (\S+)", text):
+        again = ("python", "-m", "harness.tests.fuzz", "--target", one.name, "--replay", found[1])
+        yield f"Run it again: {shlex.join(again)}"
+
+
+def _built() -> Path:
+    """Build the Rust targets, instrumented; return the folder of their programs."""
+    output = subprocess.run(["rustc", "-vV"], capture_output=True, text=True, check=True).stdout
+    host = next(line.removeprefix("host: ") for line in output.splitlines() if line.startswith("host: "))
+    target = state_folder() / "cargo" / "fuzz"
+    # Without --target the flags would reach build scripts, which have no runtime for the coverage.
+    command = ["cargo", "build", "--release", "--locked", "--quiet", "--bins", "--target", host]
+    environment = {**os.environ, "CARGO_TARGET_DIR": str(target), "RUSTFLAGS": " ".join(RUST_FLAGS)}
+    subprocess.run(command, cwd=CRATE, env=environment, check=True)
+    return target / host / "release"
+
+
+def _skipped() -> None:
+    """Tell ``./tfb check`` that the Python targets were left out."""
+    print(WITHOUT_ATHERIS)
+    if path := os.environ.get(SKIPPED):
+        with Path(path).open("a", encoding="utf-8") as file:
+            file.write(json.dumps(["Python fuzz targets", WITHOUT_ATHERIS]) + "\n")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

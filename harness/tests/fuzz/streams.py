@@ -1,0 +1,66 @@
+"""Streams of bytes without a network: a connection that reads from memory, and cuts of a stream."""
+
+import random
+import re
+from collections.abc import Iterator, Sequence
+
+from harness.verify.wire import Connection, Response, WireError
+
+PATIENCE = 60.0  # seconds; nothing is waited for
+MOST_RESPONSES = 20
+HEAD = re.compile(rb"[A-Z]+ /[!-~]* HTTP/1\.1\r\n(?:[!#$%&'*+.^_`|~0-9A-Za-z-]+: [\t\x20-\x7e\x80-\xff]*\r\n)+\r\n")
+
+
+class Pieces:
+    """A socket whose peer sent these pieces and closed the connection."""
+
+    def __init__(self, pieces: Sequence[bytes]) -> None:
+        self._left: Iterator[bytes] = iter(pieces)
+
+    def settimeout(self, seconds: float) -> None:
+        """Do nothing: no read waits."""
+
+    def recv(self, count: int) -> bytes:
+        """Return the next piece, and an empty one at the end."""
+        piece = next(self._left, b"")
+        assert len(piece) <= count
+        return piece
+
+
+class Recorded(Connection):
+    """A connection that reads pieces of a recorded stream."""
+
+    def __init__(self, pieces: Sequence[bytes]) -> None:
+        self.patience = PATIENCE
+        self._buffer = bytearray()
+        self._ended = False
+        self._socket = Pieces(pieces)  # type: ignore[assignment]
+
+
+def read(pieces: Sequence[bytes], method: str) -> list[Response | str]:
+    """Return the responses of a stream, and the kind of error that ended it."""
+    connection = Recorded(pieces)
+    found: list[Response | str] = []
+    for _ in range(MOST_RESPONSES):
+        try:
+            found.append(connection.receive(method))
+        except WireError as error:
+            return [*found, error.kind]
+    return found
+
+
+def cut(stream: bytes, dice: random.Random) -> list[bytes]:
+    """Cut a stream into pieces of random sizes."""
+    most = 2 ** dice.randrange(13)
+    found = []
+    at = 0
+    while at < len(stream):
+        size = dice.randint(1, most)
+        found.append(stream[at : at + size])
+        at += size
+    return found
+
+
+def require_head(head: bytes) -> None:
+    """Check that a request has a head that servers read as the one that was meant."""
+    assert HEAD.fullmatch(head), head

@@ -1,0 +1,223 @@
+"""Fuzz targets in Python: each takes any bytes, and fails only where a reader breaks a promise.
+
+A target raises an exception that its reader does not document, or AssertionError. Bytes that stand for several files
+hold them one after the other, separated by NUL.
+"""
+
+import atexit
+import math
+import random
+import shutil
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from functools import cache
+from pathlib import Path
+from typing import TypeVar
+
+from harness.errors import ConfigError, LoadError, StoreError, UsageError
+from harness.experiment.generators import LoadRun
+from harness.experiment.generators.own import Loadgen
+from harness.experiment.generators.wrk import Wrk
+from harness.extras.gate import history
+from harness.extras.orders import load as orders
+from harness.extras.site import read as read_site
+from harness.plain_text import is_printable, printable
+from harness.plan import discovery, dockerfile, profile, service
+from harness.records import claims
+from harness.records.models import Closed, Open, ProcessRecord, Record, RunRecords, Scenario, Trial, Verdict
+from harness.records.reader import MOST_PROBLEMS, RunReader, read_lines
+from harness.stats import published
+from harness.tests.fuzz import streams
+from harness.verify import wire
+
+Target = Callable[[bytes], None]
+RecordT = TypeVar("RecordT", bound=Record)
+MODELS: tuple[type[Record], ...] = (Trial, ProcessRecord, Verdict)
+MESSAGE_CHARACTERS = 10_000  # of an error: longer ones hide what they say
+RUNS = tuple(
+    LoadRun(url="http://127.0.0.1:1/json", host="x", accept="*/*", load=load, seconds=1, threads=1, seed=1)
+    for load in (Closed(connections=1), Open(rate=100.0, connections=1), Scenario(factor=1.0, connections=1))
+)
+
+
+@cache
+def _folder() -> Path:
+    """Make the folder for the files that the targets write; it goes when the process ends."""
+    made = Path(tempfile.mkdtemp(prefix="tfb-fuzz-"))
+    atexit.register(shutil.rmtree, made, ignore_errors=True)  # libFuzzer ends without it: the runner removes TMPDIR
+    return made
+
+
+def _written(names: Sequence[str], data: bytes) -> Path:
+    """Write the parts of ``data`` to files of these names; the last file takes what is left."""
+    for name, part in zip(names, data.split(b"\0", len(names) - 1), strict=False):
+        (_folder() / name).write_bytes(part)
+    for name in names[data.count(b"\0") + 1 :]:
+        (_folder() / name).unlink(missing_ok=True)
+    return _folder()
+
+
+def _require_message(error: Exception, named: str) -> None:
+    """Check that an error names the file, is not too long, and can be shown."""
+    assert named in str(error)
+    assert len(str(error)) < MESSAGE_CHARACTERS
+    assert is_printable(printable(str(error)))
+
+
+def _require_round_trip(record: RecordT) -> None:
+    """Check that a record is written as it was read."""
+    assert type(record).model_validate_json(record.recorded()) == record
+
+
+def run(data: bytes) -> None:
+    """Check that a results folder is read with its problems, or refused by the name of its run.json."""
+    names = ("run.json", "trials.jsonl", "processes.jsonl", "verdicts.jsonl", "progress.json")
+    try:
+        found: RunRecords = RunReader(_written(names, data)).records()
+    except StoreError as error:
+        _require_message(error, "run.json")
+        return
+    _require_round_trip(found.info)
+    for records in (found.trials, found.processes, found.verdicts):
+        for record in records:
+            _require_round_trip(record)
+
+
+def lines(data: bytes) -> None:
+    """Check that lines of records are read alike from the beginning and from any later line."""
+    path = _written(("lines.jsonl",), data) / "lines.jsonl"
+    for model in MODELS:
+        problems: list[str] = []
+        found = list(read_lines(path, model, problems))
+        assert len(problems) <= MOST_PROBLEMS + 1
+        for record in found:
+            _require_round_trip(record)
+        start = data.find(b"\n") + 1
+        head, tail = data[:start].count(b"\n"), list(read_lines(path, model, [], start=start))
+        assert tail == found[len(found) - len(tail) :]
+        assert len(found) - len(tail) <= head
+
+
+def round_results(data: bytes) -> None:
+    """Check that a published results.json becomes positive rates, or is refused by its name."""
+    path = _written(("results.json",), data) / "results.json"
+    try:
+        found = published.read_round(path)
+    except UsageError as error:
+        _require_message(error, "results.json")
+        return
+    for rates in found.rates.values():
+        assert all(rate > 0 and math.isfinite(rate) for rate in rates.values())
+
+
+def configuration(data: bytes) -> None:
+    """Check that a benchmark_config.json is read or refused by its name, by our rules and by those for other trees."""
+    path = _written(("benchmark_config.json",), data) / "benchmark_config.json"
+    for foreign in (False, True):
+        try:
+            found, warnings, problems = discovery.read(path, foreign=foreign)
+        except ConfigError as error:
+            _require_message(error, str(path))
+            continue
+        assert all(is_printable(printable(text)) for text in (*warnings, *problems))
+        for implementation in found:
+            assert "/" not in implementation.name
+            assert implementation.urls
+            assert implementation.ready_path.startswith("/")
+            assert implementation.dockerfile.is_relative_to(path.parent)
+            _require_round_trip(implementation.info())
+
+
+def service_file(data: bytes) -> None:
+    """Check that a tfb.toml with the files that it names is read, or refused by a name."""
+    folder = _written((service.FILE, "data.csv", "schema.json", "body.bin"), data)
+    try:
+        found = service.read(folder)
+        side = service.side(found, folder, "base", 1, folder)
+    except ConfigError as error:
+        _require_message(error, "")
+        return
+    assert side.ready_path.startswith("/")
+    for kind in side.test_types.values():
+        for prepared in kind.requests[:3]:
+            streams.require_head(prepared.head("host:1"))
+
+
+def profile_file(data: bytes) -> None:
+    """Check that a profile is read, or refused by its name."""
+    path = _written(("mine.toml",), data) / "mine.toml"
+    try:
+        profile.load(str(path))
+    except ConfigError as error:
+        _require_message(error, "mine.toml")
+
+
+def response(data: bytes) -> None:
+    """Check that a response is read alike in one piece and in any other pieces, within the limits."""
+    if len(data) < 2:
+        return
+    method = "HEAD" if data[0] & 1 else "GET"
+    dice = random.Random(data[1])
+    whole, pieces = (streams.read(stream, method) for stream in ([data[2:]], streams.cut(data[2:], dice)))
+    assert whole == pieces
+    for found in whole:
+        if isinstance(found, wire.Response):
+            assert len(found.body) <= wire.BODY_LIMIT
+            assert found.size >= len(found.body)
+
+
+def generator(data: bytes) -> None:
+    """Check that the output of a load generator is a result, or an error with a bounded message."""
+    text = data.decode("utf-8", "replace")
+    for made in (Wrk(), Loadgen()):
+        for run_ in RUNS:
+            try:
+                found = made.result(run_, text)
+            except LoadError as error:
+                assert len(str(error)) < 2000
+            else:
+                assert 0 < found.duration < 1e9
+                assert 0 <= found.requests < 1e15
+
+
+def dockerfile_text(data: bytes) -> None:
+    """Check that the base images of any Dockerfile are found in bounded time."""
+    for image in dockerfile.base_images(data.decode("utf-8", "replace")):
+        assert not any(character.isspace() for character in image)
+
+
+def documents(data: bytes) -> None:
+    """Check that claims.json, a history of verdicts and site.json are read, or refused by their names."""
+    folder = _written((claims.FILE, history.FILE, "site.json"), data)
+    with suppress(StoreError):
+        _require_round_trip(claims.read(folder))
+    with suppress(UsageError):
+        for result in history.read(folder / history.FILE):
+            list(history.drawn([result], next(iter(result.requests)).request if result.requests else ""))
+    with suppress(StoreError):
+        read_site(folder)
+
+
+def order_answers(data: bytes) -> None:
+    """Check that the answers to a scenario are read, or refused by file and line."""
+    path = _written(("answers.jsonl",), data) / "answers.jsonl"
+    try:
+        list(orders.read(path))
+    except LoadError as error:
+        _require_message(error, "answers.jsonl")
+
+
+TARGETS: Mapping[str, Target] = {
+    "configuration": configuration,
+    "dockerfile": dockerfile_text,
+    "documents": documents,
+    "generator": generator,
+    "lines": lines,
+    "order-answers": order_answers,
+    "profile": profile_file,
+    "round-results": round_results,
+    "run": run,
+    "service": service_file,
+    "wire": response,
+}
