@@ -56,7 +56,8 @@ def explain(error: ValidationError, schema: Mapping[str, Any], within: str = "")
         if violation["type"] == "too_short" and violation["input"]:
             continue  # of a list whose entries are broken, and told themselves
         location = [part for part in violation["loc"] if part not in UNWRITTEN]
-        place = [part for part in (within, *(f"{part!s:.80}" for part in location)) if part]
+        names = (f"{part!s:.80}" if part != "" else '""' for part in location)  # a key may be empty
+        place = [*([within] if within else []), *names]
         if violation["type"] == "extra_forbidden":
             yield f"{'.'.join(place)}: unknown key; {suggest(place[-1], keys_of(schema) - {place[-1]})}"
         else:

@@ -102,7 +102,7 @@ class FakeRun:
 
     def records(self) -> RunRecords:
         """What is on disk of the latest run."""
-        return store.read(store.runs(self.folder / "results")[-1])
+        return store.read(store.runs(self.folder / "results")[-1], whole=True)
 
     def _write(self) -> None:
         for name in self.servers:

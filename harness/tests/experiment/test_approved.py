@@ -68,8 +68,9 @@ def told(records: RunRecords) -> dict[str, Any]:
 def test_a_run_is_recorded_as_approved(name: str, tmp_path: Path) -> None:
     servers, profile, test_types = APPROVED[name]
     world = World(steal=0.03)
-    outcome = FakeRun(tmp_path, servers, profile, test_types, jit=frozenset({"cold"}), world=world).run()
-    approve(f"experiment-run-{name}", told(outcome.records), OF_THE_RUN)
+    fake = FakeRun(tmp_path, servers, profile, test_types, jit=frozenset({"cold"}), world=world)
+    outcome = fake.run()
+    approve(f"experiment-run-{name}", told(fake.records()), OF_THE_RUN)
     if name != "techempower":  # its table is that of any
         approve(f"experiment-ranking-{name}", json.loads(outcome.ranking.recorded()))
 
@@ -170,7 +171,7 @@ def asked(run: LoadRun) -> str:
 def test_what_a_run_asks_says_and_sees_is_as_approved(made: Callable[[Path], FakeRun], tmp_path: Path) -> None:
     fake, earlier = made(tmp_path), len(RUNS)
     outcome = fake.run()
-    records = outcome.records
+    records = fake.records()
     found: dict[str, Any] = {
         "said": [each for each in fake.display.lines if each.startswith(("!", "starting"))],
         "failures": outcome.failures,

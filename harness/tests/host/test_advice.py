@@ -23,7 +23,9 @@ def old_go(monkeypatch: pytest.MonkeyPatch) -> None:
         return Completed(status=0, stdout="golang-go:\n  Installed: (none)\n  Candidate: 2:1.24~2\n")
 
     monkeypatch.delenv("COLUMNS", raising=False)  # a pipe has no edge
-    monkeypatch.setattr(toolchain, "find", lambda _, condition=">=0": OLD if condition in (">=0", ">=1.19") else None)
+    monkeypatch.setattr(
+        toolchain, "find", lambda _, condition=">=0", **_more: OLD if condition in (">=0", ">=1.19") else None
+    )
     monkeypatch.setattr(process, "run", policy)
     monkeypatch.setattr("harness.host.advice.shutil.which", lambda name: f"/usr/bin/{name}")
     advice.candidate.cache_clear()
