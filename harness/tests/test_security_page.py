@@ -1,0 +1,30 @@
+"""SECURITY.md: every promise names tests that exist, and every module of attacks stands behind a promise."""
+
+import re
+from pathlib import Path
+
+from harness.paths import REPOSITORY
+
+PAGE = (REPOSITORY / "SECURITY.md").read_text(encoding="utf-8")
+FOLDER = Path("harness/tests/adversarial")
+LINKS = re.findall(rf"\[([^\]]+)\]\(({FOLDER}/\w+\.py)\)", PAGE)
+ROWS = [line for line in PAGE.splitlines() if re.match(r"\| (?!asset|version|-)", line) and line.count("|") == 5]
+
+
+def test_every_promise_names_a_test() -> None:
+    assert len(ROWS) > 30
+    assert [row for row in ROWS if f"]({FOLDER}/" not in row] == []
+
+
+def test_every_named_test_exists() -> None:
+    missing = []
+    for words, path in LINKS:
+        name = f"test_{words.replace(' ', '_')}"
+        if f"def {name}(" not in (REPOSITORY / path).read_text(encoding="utf-8"):
+            missing.append(f"{path}::{name}")
+    assert missing == []
+
+
+def test_every_module_of_attacks_stands_behind_a_promise() -> None:
+    modules = {path.relative_to(REPOSITORY).as_posix() for path in (REPOSITORY / FOLDER).glob("test_*.py")}
+    assert modules - {path for _, path in LINKS} - {f"{FOLDER}/test_scans.py"} == set()  # scans judge our own files
