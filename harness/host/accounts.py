@@ -85,6 +85,15 @@ def claimed() -> Iterator[tuple[int, str]]:
                     yield int(file.name), file.read_text(encoding="ascii", errors="replace").strip()
 
 
+def release(uid: int, owner: str) -> None:
+    """Give back a number whose owner has been killed."""
+    for folder in _folders():
+        with suppress(OSError), open(folder / str(uid), "r+", encoding="ascii") as file:  # noqa: PTH123
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if file.read().strip() == owner:
+                file.truncate(0)
+
+
 def _folders() -> tuple[Path, ...]:
     return (LOCKS, state_folder() / "uids")  # the second if /run is not writable
 
@@ -95,6 +104,9 @@ def _locked(uid: int) -> bool:
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
+        os.close(file)
+        return False
+    if os.fstat(file).st_size:  # a killed tfb had this account, and may have left processes: tfb clean gives it back
         os.close(file)
         return False
     os.ftruncate(file, 0)

@@ -26,7 +26,7 @@ from typing import Any
 
 SHUTDOWN_SECONDS = 5.0  # limit for PostgreSQL's immediate shutdown
 LEDGER_SECONDS = 3.0  # between two lists of the descendants
-SWEEPS = 40  # attempts to kill all processes of an account
+SWEEPS = 3  # times that all processes of an account are killed; each time kills all of them in one step
 HEADER = 4  # bytes of a request's length
 FILES = 4  # sent with a request: stdin, stdout, stderr, and the pipe that reports the pid and the exit status
 BYE = b"bye"
@@ -210,9 +210,9 @@ class Guardian:
             os.close(descriptor)
 
     def _sweep(self, uid: int) -> None:
+        """Kill all processes of an account; repeat, since a parent's end can hand children to the guardian."""
         for _ in range(SWEEPS):
-            if not kill_account(uid):
-                break
+            kill_account(uid)
             self._reap()
             time.sleep(0.005)
         self._uids.discard(uid)
@@ -293,27 +293,31 @@ class Guardian:
             self._listed = found
 
     def end_all(self) -> None:
-        """Kill every descendant; use PostgreSQL's immediate shutdown, so that it removes shared memory."""
+        """Kill every descendant; use PostgreSQL's immediate shutdown, so that it removes shared memory.
+
+        Orphans become children of the guardian, so no descendant is left when it has no children. Children are killed
+        first in each step, since a process that forks and exits all the time can escape the slower search for others.
+        """
         for pid in self._postmasters:
             _kill(pid, signal.SIGQUIT)
         patience = time.monotonic() + (SHUTDOWN_SECONDS if self._postmasters else 0.0)
-        while True:
-            self._reap_all()
-            late = time.monotonic() > patience
-            spared = set() if late else {*self._postmasters, *_below(self._postmasters)}
-            found = {pid for pid, _ in descendants(os.getpid())}
-            for pid in found - spared:
+        while self._reap_all() and time.monotonic() < patience + SHUTDOWN_SECONDS:
+            spared = set() if time.monotonic() > patience else {*self._postmasters, *_below(self._postmasters)}
+            found = {*children(os.getpid())} - spared
+            for pid in found or {pid for pid, _ in descendants(os.getpid())} - spared:
                 _kill(pid, signal.SIGKILL)
             for uid in self._uids:
                 kill_account(uid)
-            if not found or time.monotonic() > patience + SHUTDOWN_SECONDS:
-                return
-            time.sleep(0.01)
+            time.sleep(0.001)
 
-    def _reap_all(self) -> None:
-        with contextlib.suppress(ChildProcessError):
+    def _reap_all(self) -> bool:
+        """Wait for every child that has exited; return whether there are others."""
+        try:
             while (pid := os.waitpid(-1, os.WNOHANG)[0]) != 0:
                 self._postmasters.discard(pid)
+        except ChildProcessError:
+            return False
+        return True
 
 
 def _say(pipe: int, line: bytes) -> None:
@@ -326,27 +330,25 @@ def _kill(pid: int, number: signal.Signals) -> None:
         os.kill(pid, number)
 
 
-def kill_account(uid: int) -> bool:
-    """Kill all processes of an account that only servers use; return whether there was a process.
+def kill_account(uid: int) -> None:
+    """Kill all processes of an account that only servers use.
 
     The kernel signals all of them in one step, so that a process cannot escape by forking. A child changes to the
     account and calls ``kill(-1)``, which then reaches only processes of this account.
     """
     if uid <= 0 or os.geteuid() != 0:
-        return False
+        return
     pid = os.fork()
     if pid == 0:
-        found = False
         try:
             os.setgroups([])
             os.setresgid(uid, uid, uid)
             os.setresuid(uid, uid, uid)
             if os.getresuid() == (uid, uid, uid):
                 os.kill(-1, signal.SIGKILL)
-                found = True
         finally:
-            os._exit(int(found))
-    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) != 0
+            os._exit(0)
+    os.waitpid(pid, 0)
 
 
 def children(pid: int) -> list[int]:

@@ -14,6 +14,7 @@ from harness.extras.gate import words
 from harness.extras.gate.cli import Outputs, show
 from harness.extras.gate.judge import GateResult, RequestVerdict
 from harness.plain_text import is_printable
+from harness.records.safe_write import UnsafePathError
 from harness.report.markdown import fenced, inert, without_orders
 
 PAYLOADS = (
@@ -180,9 +181,12 @@ def test_a_verdict_is_written_through_no_link(tmp_path: Path) -> None:
     victim.write_text("mine")
     for link in (".page.html.part", "page.html", "kept", ".kept.part"):
         (tmp_path / link).symlink_to(victim)
+    with pytest.raises(UnsafePathError, match=r"page\.html: is a symbolic link"):
+        show(result("head", "x"), Outputs(html=str(tmp_path / "page.html")))
+    (tmp_path / "page.html").unlink()
     show(result("head", "x"), Outputs(html=str(tmp_path / "page.html")))
+    assert (tmp_path / "page.html").read_text().startswith("<!doctype html>")
     assert victim.read_text() == "mine"
-    assert not (tmp_path / "page.html").is_symlink()
 
 
 @pytest.mark.parametrize(

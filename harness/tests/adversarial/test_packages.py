@@ -42,9 +42,8 @@ def apt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """Programs apt-get and apt-cache, first on PATH, that note their words; apt-cache knows nodejs and node+js."""
     noted = tmp_path / "noted"
     script(tmp_path / "apt-get", f'echo "$*" >> {noted}')
-    script(
-        tmp_path / "apt-cache", 'for name in nodejs node-js g++ wrk; do case $name in "$3"*) echo $name ;; esac; done'
-    )
+    known = 'case "$3" in nodejs|node-js|g++|wrk) printf "%s:\\n  Candidate: 99.1\\n" "$3" ;; esac'
+    script(tmp_path / "apt-cache", known)
     script(tmp_path / "sudo", 'shift; exec "$@"')
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
     monkeypatch.setattr(provision, "_no_default_cluster", lambda: None)

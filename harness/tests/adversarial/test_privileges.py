@@ -18,6 +18,7 @@ from harness.host.process import Child, running
 from harness.paths import REPOSITORY
 from harness.runtime.local import LocalRuntime
 from harness.tests.doubles.implementations import implementation
+from harness.tests.host.test_leftovers import dead
 from harness.tests.scene import script
 
 as_root = pytest.mark.skipif(os.geteuid() != 0 or bool(accounts.obstacle()), reason="becoming an account needs root")
@@ -128,12 +129,22 @@ def test_two_tfb_processes_never_share_a_uid() -> None:
 
 
 @as_root
-def test_a_uid_with_a_living_process_is_not_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_uid_with_a_living_process_is_not_taken(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     free = accounts.UIDS[-3:]
+    monkeypatch.setattr(accounts, "_lock_folder", lambda: tmp_path)
     monkeypatch.setattr(accounts, "UIDS", free)
     with subprocess.Popen(["sleep", "60"], user=free[0], group=free[1]) as stranger:
         assert accounts.claim() == free[2]
         stranger.kill()
+
+
+def test_a_uid_of_a_killed_tfb_is_not_taken(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    free = accounts.UIDS[-2:]
+    monkeypatch.setattr(accounts, "UIDS", free)
+    monkeypatch.setattr(accounts, "_lock_folder", lambda: tmp_path)
+    (tmp_path / str(free[0])).write_text(dead(), encoding="ascii")
+    (tmp_path / str(free[1])).touch()
+    assert accounts.claim() == free[1]
 
 
 ATTACK = """

@@ -153,13 +153,15 @@ def test_link_among_the_runs_is_not_written_through(tmp_path: Path) -> None:
         RunStore(store.find(tmp_path / "results", "run"), started_at=0.0)
 
 
-def test_links_that_the_user_named_are_followed(tmp_path: Path, written: RunStore) -> None:
+def test_links_to_folders_that_the_user_named_are_followed(tmp_path: Path, written: RunStore) -> None:
     (tmp_path / "link").symlink_to(written.folder.parent)
     RunStore.new(tmp_path / "link", started_at=0.0)
     RunStore(store.find(Path("none"), f"{tmp_path}/link/{written.run_id}"), started_at=0.0)
+    put(tmp_path / "link" / "page", "text")
+    assert (written.folder.parent / "page").read_text() == "text"
     (tmp_path / "page").symlink_to(tmp_path / "real.html")
-    put(tmp_path / "page", "text")
-    assert (tmp_path / "real.html").read_text() == "text"
+    with pytest.raises(UnsafePathError):
+        put(tmp_path / "page", "text")
 
 
 def test_links_within_a_site_are_not_followed(tmp_path: Path, written: RunStore, mine: Path) -> None:

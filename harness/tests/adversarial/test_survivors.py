@@ -226,6 +226,7 @@ def test_another_user_s_list_names_only_own_processes(tmp_path: Path, monkeypatc
         forged.mkdir()
         (forged / ownership.FILE).write_text(dead())
         (forged / spawn.LEDGER).write_text(f"{victim.pid} {ownership.start_of(victim.pid)}\n")
-        os.chown(forged, ORDINARY, ORDINARY)
+        for path in (forged, *forged.iterdir()):
+            os.chown(path, ORDINARY, ORDINARY)
         assert f"pid {victim.pid}" not in " ".join(map(str, leftovers.on_this_machine()))
         victim.kill()
