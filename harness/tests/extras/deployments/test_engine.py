@@ -99,9 +99,9 @@ def test_a_machine_is_reached_for_as_long_as_its_session_lasts(place: Path) -> N
         machine.require_answer()
         assert (machine.address, machine.link is not None) == ("10.0.0.2", True)
         (place / "gone").touch()
-        with pytest.raises(MachineLostError, match=r"the engine of the machine app=.* does not answer: no engine"):
+        with pytest.raises(MachineLostError, match=r"the engine of the machine app=.* does not respond: no engine"):
             machine.require_answer()
-    for name, said in (("app", "is reached, but no Docker engine answers"), ("other", "Host key verification failed")):
+    for name, said in (("app", "is reached, but no Docker engine responds"), ("other", "Host key verification failed")):
         with pytest.raises(EnvironmentLacksError, match=said), reached(parse(name, "--server-host"), place):
             pass
 
@@ -132,7 +132,7 @@ def test_doctor_shows_each_machine_with_its_roles_and_the_links(
 def test_an_engine_that_hangs_is_a_lost_machine(place: Path) -> None:
     (place / "docker").write_text("#!/bin/sh\nexec sleep 60\n")
     machine = Machine(name="app", address="", at=("--context", "app"))
-    with pytest.raises(MachineLostError, match="the engine of the machine app has not answered for 1 s"):
+    with pytest.raises(MachineLostError, match="the engine of the machine app has not responded for 1 s"):
         machine.docker("version", seconds=1)
     with pytest.raises(MachineLostError):
         machine.require_reachable()
