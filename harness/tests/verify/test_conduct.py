@@ -71,7 +71,7 @@ def test_a_blank_folder_is_told_what_is_open(folder: Path) -> None:
         (DOCKERFILE.replace("COPY . .", "COPY [a**b] \\\n ."), "folder.1", "pass"),  # the engine judges it
         (DOCKERFILE.replace("USER app", "USER root"), "folder.1", "ends with USER root"),
         (DOCKERFILE.replace("USER app\n", ""), "folder.1", "has no USER"),
-        (DOCKERFILE.replace("./server", "./other"), "folder.2", "starts something else than local.run"),
+        (DOCKERFILE.replace("./server", "./other"), "folder.2", "starts a different command than local.run"),
         (DOCKERFILE.replace('["./server"]', "exec /app/server"), "folder.2", "pass"),
         (DOCKERFILE.replace('["./server"]', '["sh", "-c", "exec /app/server"]'), "folder.2", "pass"),
         (DOCKERFILE.replace('CMD ["./server"]', ""), "folder.2", ""),  # the base image's

@@ -77,7 +77,7 @@ def test_a_folder_with_other_files_is_left_alone(runs: list[Path], tmp_path: Pat
     (tmp_path / "mine" / "thesis.txt").write_text("")
     with pytest.raises(StoreError, match="contains files that do not belong to a site"):
         publish(runs[:1], tmp_path / "mine", name="Round 1", published_at=0.0)
-    with pytest.raises(StoreError, match="needs a letter"):
+    with pytest.raises(StoreError, match="must contain a letter"):
         publish(runs[:1], tmp_path / "site", name="…", published_at=0.0)
     with pytest.raises(StoreError, match="two of these runs have the same id"):
         publish([runs[0], runs[0]], tmp_path / "site", name="Round 1", published_at=0.0)
