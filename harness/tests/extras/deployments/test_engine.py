@@ -90,7 +90,7 @@ def test_a_reader_that_is_silent_is_a_lost_machine_of_which_nothing_more_is_aske
 ) -> None:
     (place / "mute").touch()
     monkeypatch.setattr(containers, "OPEN_SECONDS", 0.3)
-    with pytest.raises(MachineLostError, match="the machine app has not answered"):
+    with pytest.raises(MachineLostError, match="the machine app has not responded"):
         there(server, place)
 
 
@@ -126,7 +126,7 @@ def test_doctor_shows_each_machine_with_its_roles_and_the_links(
     assert "of-a-dead-run of run run: it is held" in capsys.readouterr().out
     (place / "gone").touch()
     assert clean(hosts, dry_run=True) == Exit.FAILED
-    assert "does not answer" in capsys.readouterr().out
+    assert "does not respond" in capsys.readouterr().out
 
 
 def test_an_engine_that_hangs_is_a_lost_machine(place: Path) -> None:
