@@ -11,18 +11,18 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-LEAST = 6  # characters of a value that is redacted
-LEAST_SECRET = 4  # the same if the variable has a secret name
+LEAST = 6  # minimum characters of a redacted value
+LEAST_SECRET = 4  # minimum characters if the variable's name suggests a secret
 SECRET_NAME = re.compile(r"SECRET|TOKEN|PASS|PWD|KEY|CRED|AUTH|PRIVATE|SIGN|SALT|DSN", re.IGNORECASE)
 # Redacting plain words and short numbers would make messages unreadable.
 PLAIN = re.compile(r"[A-Z]?[a-z]{1,12}|[A-Z]{1,12}|[0-9]{1,6}|[0-9]{1,3}(\.[0-9]{1,3}){3}|/")
-PASSWORD = re.compile(r"://[^/@:\s]*:([^/@\s]+)@")  # of an address
+PASSWORD = re.compile(r"://[^/@:\s]*:([^/@\s]+)@")  # password in a URL
 UNRESERVED = re.compile(rb"[\w.~-]", re.ASCII)
 _values: dict[str, str] = {}  # text -> replacement
 
 
 def declare(variables: Mapping[str, str]) -> None:
-    """Redact the values of these variables from now on, including quoted and encoded forms."""
+    """Declare variables as secret: their values are redacted from now on, including quoted and encoded forms."""
     for name, value in variables.items():
         for part in _parts(value):
             secret = bool(SECRET_NAME.search(name)) and len(part) >= LEAST_SECRET
@@ -65,7 +65,7 @@ def redact_file(path: Path) -> None:
         return
 
 
-def _walked(found: Any) -> Any:  # noqa: ANN401 - what JSON can hold
+def _walked(found: Any) -> Any:  # noqa: ANN401 - any JSON value
     if isinstance(found, str):
         return redacted(found)
     if isinstance(found, list):
@@ -83,7 +83,7 @@ def _parts(value: str) -> Iterable[str]:
 
 
 def _forms(value: str) -> set[str]:
-    """Return the value as JSON, Python, a shell, a URL, a compose file and base64 contain it."""
+    """Return the forms of a value in JSON, Python, shells, URLs, compose files and base64."""
     escaped = {json.dumps(value)[1:-1], json.dumps(value, ensure_ascii=False)[1:-1], repr(value)[1:-1]}
     shell = {value.replace("'", "'\"'\"'"), value.replace("$", "$$")}
     return {value, *escaped, *shell, _quoted(value), base64.b64encode(value.encode()).decode()}

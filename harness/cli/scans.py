@@ -1,6 +1,6 @@
 """Scans of the repository for ``./tfb check``: shell scripts, CI workflows, and known vulnerabilities of dependencies.
 
-Each scan runs as ``python -m harness.cli.scans NAME``. If an audit cannot reach its advisories, it passes with the
+Each scan runs as ``python -m harness.cli.scans NAME``. If an audit cannot reach the advisories, it passes with the
 remark "not judged", which the last line of the check repeats.
 """
 
@@ -22,11 +22,11 @@ NOT_JUDGED = "not judged: "
 SKIPPED = "TFB_SKIPPED"  # path of the file to which stages write the parts that they skipped
 SECONDS = 300.0  # time limit of a tool
 BUILD_SECONDS = 1200.0  # time limit of building a tool
-BIN = Path(sys.executable).parent  # where the development lock installs its programs
+BIN = Path(sys.executable).parent  # folder of the programs from the development lock
 SHEBANG = re.compile(rb"#!.*[/ ](?:ba|da|k)?sh\b")
 WORKFLOWS = ("docs/pull-requests/*.y*ml", ".github/workflows/*.y*ml")
 ACTIONS = ("action.y*ml", "*/action.y*ml", ".github/dependabot.y*ml")
-ACTIONLINT = REPOSITORY / "harness" / "tests" / "actionlint"  # pins the program: go.sum has its hashes
+ACTIONLINT = REPOSITORY / "harness" / "tests" / "actionlint"  # pins the program by hashes in go.sum
 CARGO_AUDIT = "0.22.2"
 RUST_ADVISORIES = "https://github.com/RustSec/advisory-db"
 RUST_ADVISORIES_COPY = "TFB_ADVISORY_DB"  # path of a copy, for machines that cannot reach the address
@@ -35,7 +35,7 @@ NPM_FOLDERS = ("harness/", "toolset/")  # of which every package-lock.json is au
 
 @dataclass(frozen=True, kw_only=True)
 class Audit:
-    """Result of auditing one lock file: known vulnerabilities, or the reason why it could not be judged."""
+    """The result of auditing a lock file: known vulnerabilities, or the reason why the audit was impossible."""
 
     lock: str
     vulnerabilities: Sequence[str] = ()
@@ -43,7 +43,7 @@ class Audit:
 
 
 def tracked(*patterns: str) -> list[Path]:
-    """Return the files of the repository, ignored ones left out, that match a pattern of git's."""
+    """Return the files of the repository that match git pathspecs, without ignored files."""
     command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard", "--", *patterns]
     done = process.run(command, seconds=SECONDS, cwd=REPOSITORY)
     if done.status:
@@ -165,7 +165,7 @@ def _cargo_audit() -> Path:
 
 
 def _asked(command: Sequence[str], cwd: Path = REPOSITORY) -> tuple[Mapping[str, Any], str]:
-    """Return the JSON object that a tool prints (or an empty one) and the last line of the output."""
+    """Run a tool; return the printed JSON object (empty if missing) and the last line of the output."""
     try:
         output = process.run(command, seconds=SECONDS, cwd=cwd).stdout
     except process.CommandTimeoutError as error:
@@ -180,7 +180,7 @@ def _asked(command: Sequence[str], cwd: Path = REPOSITORY) -> tuple[Mapping[str,
 
 
 def _concluded(audits: Iterable[Audit]) -> int:
-    """Print the vulnerabilities, report what could not be judged, and return the exit status."""
+    """Print the vulnerabilities, report audits that were impossible, and return the exit status."""
     failed = False
     for audit in audits:
         for vulnerability in audit.vulnerabilities:
@@ -194,7 +194,7 @@ def _concluded(audits: Iterable[Audit]) -> int:
 
 
 def _skip(what: str, why: str) -> None:
-    """Print what was not judged, and report it to ``./tfb check``."""
+    """Print a part that was not judged with the reason, and report it to ``./tfb check``."""
     reason = f"{NOT_JUDGED}{why}"
     print(f"{what}: {reason}")
     if path := os.environ.get(SKIPPED):

@@ -15,8 +15,8 @@ def ended_as(
 ) -> tuple[RunStatus, tuple[str, ...], tuple[str, ...]]:
     """Return a run's final status, all problems, and the problems that make the exit code nonzero.
 
-    ``status`` is "complete" when every step was carried out. Otherwise ``reason`` explains why the run stopped early;
-    cells that were not measured are then not counted as failures of an implementation.
+    ``status`` is "complete" if every step was carried out. Otherwise ``reason`` explains why the run stopped early, and
+    cells that were not measured do not count as failures.
     """
     before = records.info.problems
     if status != "complete":

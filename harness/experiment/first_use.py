@@ -17,11 +17,11 @@ from harness.runtime.choice import is_local
 from harness.runtime.compose import engine, inspect
 from harness.units import whole_seconds
 
-# Typical seconds on a machine with two CPUs, for the expected end. They do not count as measuring time.
+# Typical seconds on a machine with two CPUs, used to predict the end of a run. They do not count as measuring time.
 APT_SECONDS, PACKAGE_SECONDS = 15.0, 20.0
 CRATE_SECONDS = {"loadgen": 60.0, "upstream": 30.0}
 IMAGE_SECONDS = {docker.BASE: 30.0, docker.DATABASE_IMAGE: 60.0, docker.WRK_IMAGE: 60.0, docker.LOADGEN_IMAGE: 90.0}
-LATEST_RUNS = 20  # in which durations of builds are looked up
+LATEST_RUNS = 20  # runs that are searched for durations of builds
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,18 +30,18 @@ class Chore:
 
     what: str
     seconds: float
-    in_runtime: bool = True  # done while the runtime is prepared; otherwise afterwards
-    crate: str = ""  # name of the toolset's crate that is built
+    in_runtime: bool = True  # whether it is done while the runtime is prepared, or afterwards
+    crate: str = ""  # name of the crate to build
 
 
 def chores(settings: Settings, plan: Plan) -> tuple[Chore, ...]:
-    """Return the missing packages, programs and images of this run, except what implementations build."""
+    """Return the packages, programs and images that this run has to install or build, except implementations."""
     if settings.hosts.elsewhere:  # the machines of the run are prepared over ssh
         return ()
     if not is_local(settings):
         try:
             engine()
-        except EnvironmentLacksError:  # the run itself reports the missing engine; a dry run needs none
+        except EnvironmentLacksError:  # the run itself reports the missing engine; a dry run does not need an engine
             return ()
         missing = [image for image in IMAGE_SECONDS if inspect("image", image) is None]
         return tuple(
@@ -75,7 +75,7 @@ def calls_upstream(settings: Settings, plan: Plan) -> bool:
 
 
 def announced(found: Sequence[Chore]) -> str:
-    """Return the line that announces a first use, or an empty text when there is nothing to do."""
+    """Return a line that announces the chores, or an empty text without chores."""
     if not found:
         return ""
     seconds = whole_seconds(sum(chore.seconds for chore in found))
@@ -83,7 +83,7 @@ def announced(found: Sequence[Chore]) -> str:
 
 
 def build_seconds(plan: Plan, results: Path) -> dict[str, float | None]:
-    """Return the duration of each implementation's latest successful build in these results; None if unknown."""
+    """Return the seconds of each implementation's latest successful build in a results folder; None if unknown."""
     found: dict[str, float | None] = dict.fromkeys(candidate.implementation for candidate in plan.candidates)
     for folder in reversed(store.runs(results)[-LATEST_RUNS:]):
         with contextlib.suppress(StoreError):  # an unreadable run has no durations

@@ -1,8 +1,8 @@
-"""Marks the runs that this user makes on this machine: ``--resume`` executes the command of no other one unasked.
+"""Marks the runs that this user started on this machine; ``--resume`` asks before it executes the command of any other.
 
-A run's folder holds a seal of its command, keyed with a secret of the state folder that no results folder contains.
-Who sends a results folder can repeat a command that this user gave before, and nothing else. The places that a command
-names by relative paths are a part of the seal.
+A run's folder contains a seal (HMAC) of the run's command. The key is a secret in the state folder, and results folders
+never contain it. A person who sends a results folder can therefore only repeat a command that this user gave before.
+The seal covers the folders and machines that the command names.
 """
 
 import fcntl
@@ -22,7 +22,7 @@ from harness.plan.config import Settings
 from harness.records import bounded, safe_write
 from harness.records.models import RunInfo
 
-FILE = ".origin"  # in the folder of a run
+FILE = ".origin"  # file in the folder of a run
 KEY_BYTES = 32
 MOST_BYTES = 1 << 20
 
@@ -30,18 +30,18 @@ logger = logging.getLogger("tfb.origin")
 
 
 def mark(folder: Path, info: RunInfo, settings: Settings) -> None:
-    """Seal a run that begins. Where the state folder cannot be written, resuming it will ask."""
+    """Seal a new run. If the state folder cannot be written, resuming the run asks for consent."""
     try:
         key = _key(make=True)
         places = places_of(settings)
         record = {"places": places, "seal": _seal(key, info, places)} if key else {}
         safe_write.replace(folder / FILE, json.dumps(record).encode())
     except (OSError, StoreError) as error:
-        logger.warning("this run cannot be marked as this machine's own: %s", error)
+        logger.warning("cannot mark the run as started on this machine, so --resume will ask: %s", error)
 
 
 def is_own(folder: Path, info: RunInfo) -> bool:
-    """Return whether this user has started exactly this command as this run on this machine."""
+    """Return whether this user started this run with exactly this command on this machine."""
     found = _read(folder)
     places, seal = found.get("places"), found.get("seal")
     if not isinstance(places, list) or not isinstance(seal, str) or not seal.isascii():
@@ -53,17 +53,17 @@ def is_own(folder: Path, info: RunInfo) -> bool:
 
 
 def require_same_places(folder: Path, info: RunInfo, settings: Settings) -> None:
-    """Raise UsageError where the command of an own run names other folders or machines than when it was started."""
+    """Raise UsageError if the command of a sealed run names other folders or machines than at the start."""
     before, now = _read(folder).get("places"), places_of(settings)
     if before != now:
         raise UsageError(
-            f"run {info.run_id} cannot go on: its command names other folders or machines than at its start: "
-            f"{_shown(before)} then, {_shown(now)} now. Resume it from the folder in which it was started"
+            f"run {info.run_id} cannot be resumed: the command names other folders or machines than at the start: "
+            f"{_shown(before)} then, {_shown(now)} now. Resume the run from the folder in which it was started"
         )
 
 
 def places_of(settings: Settings) -> list[str]:
-    """Return the folders and machines that a command means, whatever the current folder is."""
+    """Return the folders and machines that a command names, independently of the current folder."""
     return [*(str(folder) for folder in settings.frameworks), repr(settings.hosts)]
 
 
@@ -72,7 +72,7 @@ def _shown(places: object) -> str:
 
 
 def _read(folder: Path) -> dict[str, object]:
-    """Return the mark of a run; an empty one where there is none that can be read."""
+    """Return the mark of a run, or an empty mark if it is missing or cannot be read."""
     try:
         with safe_write.read(folder.resolve() / FILE) as file:
             found = bounded.parse(file.read(MOST_BYTES))
@@ -82,13 +82,13 @@ def _read(folder: Path) -> dict[str, object]:
 
 
 def _seal(key: bytes, info: RunInfo, places: list[object] | list[str]) -> str:
-    """Return the seal of all that a resumed run takes from its records to decide what is executed."""
+    """Return the seal of everything in a run's records that decides which command a resumed run executes."""
     sealed = [list(info.command), info.seed, info.name, info.started_at, places]
     return hmac.new(key, json.dumps(sealed).encode(), "sha256").hexdigest()
 
 
 def _key(*, make: bool) -> bytes | None:
-    """Return this user's secret; None where there is none, or where others could have read or written it."""
+    """Return this user's secret, or None if it is missing or if other users could have read or written it."""
     place = state_folder() / f"own-runs-{os.geteuid()}"
     with _private(place, make=make) as folder:
         if folder is None:
@@ -115,7 +115,7 @@ def _key(*, make: bool) -> bytes | None:
 
 @contextmanager
 def _private(place: Path, *, make: bool) -> Iterator[int | None]:
-    """Yield a descriptor of a locked folder that only this user may enter, or None."""
+    """Lock a folder and yield the descriptor; None if the folder is missing or other users may enter it."""
     try:
         with safe_write.folder(place.parent, make=make) as parent:
             if make:
@@ -127,7 +127,7 @@ def _private(place: Path, *, make: bool) -> Iterator[int | None]:
         yield None
         return
     try:
-        fcntl.flock(folder, fcntl.LOCK_EX)  # of two first runs both have the same key
+        fcntl.flock(folder, fcntl.LOCK_EX)  # so that two simultaneous first runs use the same key
         if make and os.fstat(folder).st_uid == os.geteuid():
             os.fchmod(folder, 0o700)
         yield folder if _is_private(os.fstat(folder)) else None
@@ -136,5 +136,5 @@ def _private(place: Path, *, make: bool) -> Iterator[int | None]:
 
 
 def _is_private(found: os.stat_result) -> bool:
-    """Return whether a file or folder is this user's, and nobody else has a right to it."""
+    """Return whether a file or folder belongs to this user and gives other users no permissions."""
     return found.st_uid == os.geteuid() and not found.st_mode & 0o077

@@ -1,4 +1,4 @@
-"""Verifies one implementation on a fresh server and a private database, without load."""
+"""Verifies an implementation on a fresh server with a private database, without load."""
 
 import time
 from collections.abc import Mapping, Sequence
@@ -39,7 +39,7 @@ class Made(Protocol):
 
 
 class Verification:
-    """The verification of one implementation: HTTP, each test type, and the conduct of its process."""
+    """The verification of an implementation: HTTP, each test type, and the conduct of the server."""
 
     def __init__(
         self,
@@ -60,10 +60,10 @@ class Verification:
         self._stopped = False
 
     def verdicts(self) -> list[Verdict]:
-        """Return the verdicts, and report problems that prevented further ones.
+        """Return the verdicts, and report problems that prevented further verdicts.
 
-        The server has a private database, role and password, so that fixed values fail. If the server ends, a fresh one
-        is started for the remaining test types: a fatal request costs one verdict.
+        The server has a private database, role and password, so that hard-coded values fail. If the server ends, it is
+        started again for the remaining test types. A fatal request therefore affects a single verdict.
         """
         began = time.monotonic()
         mistakes: tuple[str, ...] = ()
@@ -87,7 +87,7 @@ class Verification:
         return self._verdicts
 
     def _judge_conduct(self, mistakes: tuple[str, ...], began: float) -> None:
-        """Add the verdict on the server's process and its folder."""
+        """Add the verdict on the server's process and the implementation's folder."""
         seen = Conduct(
             mistakes=mistakes,
             stopped=self._stopped,
@@ -100,7 +100,7 @@ class Verification:
             self._verdicts.append(found)
 
     def _database(self, stack: ExitStack) -> Database:
-        """Return a private database; the shared one if it cannot be divided, or for TechEmpower's fixed names."""
+        """Return a private database, or the shared database if it cannot be divided or the names are fixed."""
         shared = self._made.database
         if not shared.divisible or self._implementation.local is None:
             return shared
@@ -108,7 +108,7 @@ class Verification:
         return stack.enter_context(shared.own(f"{self._implementation.name}-verify", empty=empty))
 
     def _mistakes(self, watch: Watch) -> tuple[str, ...]:
-        """Return which database variable is ignored, where test types that need the database fail."""
+        """Return the database variables that the server ignores, if a test type that needs the database failed."""
         types = self._implementation.test_types
         failed = [v.test_type for v in self._verdicts if v.outcome is Outcome.FAIL and v.test_type != SERVER]
         reading = any(types[kind].reads_database for kind in failed)

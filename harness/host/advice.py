@@ -8,7 +8,7 @@ from harness.errors import TfbError
 from harness.host import process, toolchain
 from harness.plain_text import printable
 
-SITES = {  # of tools that distributions lack, or have in an old version
+SITES = {  # download pages of tools that distributions lack or ship in an old version
     "bun": "https://bun.sh",
     "cargo": "https://rustup.rs",
     "crystal": "https://crystal-lang.org/install",
@@ -49,12 +49,12 @@ def lacking(kind: str, condition: str) -> str:
 
 
 def wanted(kind: str, condition: str) -> str:
-    """Return ``go >=1.25``, or the tool alone where any version will do."""
+    """Return the tool with the required version, for example ``go >=1.25``; the tool alone if any version fits."""
     return kind if condition == ">=0" else f"{kind} {condition}"
 
 
 def found(kind: str) -> str:
-    """Return the newest version that is here, and where; ``not found on PATH``."""
+    """Return the newest installed version and the path, or ``not found on PATH``."""
     tool = toolchain.find(kind)
     if tool:
         return f"found {tool}"
@@ -66,7 +66,7 @@ def found(kind: str) -> str:
 
 
 def remedy(kind: str, condition: str) -> str:
-    """Return the command that installs the tool, or where to get it when the distribution has no version that fits."""
+    """Return the command that installs the tool, or the download page if the distribution has no suitable version."""
     names = toolchain.packages(kind, condition)
     if not names:
         return f"no Debian package can have this name: install it from {site(kind)}"
@@ -80,7 +80,7 @@ def remedy(kind: str, condition: str) -> str:
 
 
 def obtainable(kind: str, condition: str) -> bool:
-    """Return whether apt has all packages of a tool, and the first in a version that meets the condition."""
+    """Return whether apt has all packages of a tool and the first package's version meets the condition."""
     names = toolchain.packages(kind, condition)
     versions = [candidate(name) for name in names]
     if not names or None in versions:
@@ -90,13 +90,13 @@ def obtainable(kind: str, condition: str) -> bool:
 
 
 def site(kind: str) -> str:
-    """Return where a tool can be had."""
-    return SITES.get(kind, f"the project's own site, so that {toolchain.PROGRAMS.get(kind, kind)} is on PATH")
+    """Return the address from which a tool can be installed."""
+    return SITES.get(kind, f"the project's site, so that {toolchain.PROGRAMS.get(kind, kind)} is on PATH")
 
 
 @cache
 def candidate(package: str) -> str | None:
-    """Return the version that apt would install, or None where it knows no package of exactly this name."""
+    """Return the version that apt would install; None if no package has exactly this name."""
     try:
         said = process.run(["apt-cache", "policy", "--", package], seconds=60).stdout
     except TfbError:
@@ -106,6 +106,6 @@ def candidate(package: str) -> str | None:
 
 
 def upstream(version: str) -> tuple[int, ...] | None:
-    """Return the program's version in that of a Debian package: ``2:1.19~1`` is 1.19, ``15+248`` is 15."""
+    """Parse the upstream version from a Debian version: ``2:1.19~1`` is 1.19, ``15+248`` is 15."""
     match = re.match(r"(?:\d+:)?(\d{1,9}(?:\.\d{1,9})*)", version)
     return tuple(map(int, match[1].split("."))) if match else None

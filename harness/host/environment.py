@@ -10,7 +10,7 @@ from collections.abc import Mapping
 
 PASS = "TFB_PASS_ENV"  # noqa: S105 - further names, separated by commas, for builds and servers
 SYSTEM_PATH = ("/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin")
-# Python variables that choose imported code. PYTHONUTF8 and similar variables are harmless.
+# Python variables that change which code is imported. PYTHONUTF8 and similar variables are harmless.
 STEERS_PYTHON = (
     *("PYTHONPATH", "PYTHONHOME", "PYTHONSTARTUP", "PYTHONINSPECT", "PYTHONUSERBASE", "PYTHONPLATLIBDIR"),
     *("PYTHONBREAKPOINT", "PYTHONEXECUTABLE", "PYTHONWARNINGS", "PYTHONCASEOK", "PYTHONOPTIMIZE", "PYTHON_PRESITE"),
@@ -26,7 +26,7 @@ FOR_BUILDS = re.compile(
     # Proxies and certificates.
     r"(https?|ftp|no|all)_proxy|(HTTPS?|FTP|NO|ALL)_PROXY|(CURL|REQUESTS)_CA_BUNDLE|GIT_SSL_CA(INFO|PATH)"
     r"|NIX_SSL_CERT_FILE|CARGO_HTTP_(CAINFO|PROXY)|DENO_CERT"
-    # Registries, mirrors and caches, without credentials such as CARGO_REGISTRY_TOKEN.
+    # Registries, mirrors and caches. Credentials, for example CARGO_REGISTRY_TOKEN, are excluded.
     r"|(npm_config|NPM_CONFIG)_(registry|REGISTRY|cafile|CAFILE|cache|CACHE|proxy|PROXY|https_proxy|HTTPS_PROXY"
     r"|noproxy|NOPROXY|strict_ssl|STRICT_SSL|userconfig|USERCONFIG)|YARN_(REGISTRY|CACHE_FOLDER)|COREPACK_\w+"
     r"|PIP_(INDEX_URL|EXTRA_INDEX_URL|FIND_LINKS|NO_INDEX|TRUSTED_HOST|CERT|PROXY|CONFIG_FILE|CACHE_DIR"
@@ -57,7 +57,7 @@ def of_helpers() -> dict[str, str]:
 
 
 def secure() -> None:
-    """Change this process's environment so that neither it nor its children run files of the current folder."""
+    """Clean this process's environment, so that no file of the current folder is executed or imported."""
     for name in STEERS_PYTHON:
         os.environ.pop(name, None)
     os.environ["PYTHONSAFEPATH"] = "1"

@@ -17,9 +17,9 @@ from harness.host import interruption, ownership, process
 from harness.host.process import Account
 from harness.records import confined
 
-SECONDS = 120.0  # of one command
+SECONDS = 120.0  # time limit of a command
 STDERR_BYTES = 64 << 10
-MAX_COMMIT_BYTES, MAX_FILE_BYTES = 8 << 30, 1 << 30  # a few packed kilobytes could fill the disk or the memory
+MAX_COMMIT_BYTES, MAX_FILE_BYTES = 8 << 30, 1 << 30  # a few compressed kilobytes could fill the disk or the memory
 KEPT_VARIABLES = ("PATH", "HOME", "XDG_CONFIG_HOME", "TMPDIR", "LD_LIBRARY_PATH")
 # Settings of a repository that make git start a program or fetch something. Each is overridden on every command.
 OVERRIDES = (
@@ -54,7 +54,7 @@ VARIABLES = {
     "GIT_ASKPASS": "false",
     "SSH_ASKPASS": "false",
     "GIT_SSH_COMMAND": "false",
-    "GIT_ALLOW_PROTOCOL": "none",  # no transport: a partial clone fetches nothing, also before git 2.45
+    "GIT_ALLOW_PROTOCOL": "none",  # no transport, so that a partial clone fetches no objects, also before git 2.45
     "GIT_PROTOCOL_FROM_USER": "0",
     "GIT_NO_LAZY_FETCH": "1",
     "GIT_NO_REPLACE_OBJECTS": "1",
@@ -100,7 +100,7 @@ class Entry:
 
 @dataclass(frozen=True, kw_only=True)
 class Repository:
-    """A repository: the folder that contains ``.git``, and the account that runs git (None: the account of tfb)."""
+    """A repository: the folder that contains ``.git``, and the account that runs git (None: tfb's account)."""
 
     top: Path
     account: Account | None = None
@@ -133,7 +133,7 @@ class Repository:
         return (*fixed, *(word for setting in filters for word in ("-c", setting)))
 
     def ask(self, *words: str, stdin: Path | None = None, seconds: float = SECONDS) -> Answer:
-        """Run a git command and return its result, also after a failure. Raise EnvironmentLacksError without git."""
+        """Run a git command and return the result, also if it fails. Raise EnvironmentLacksError without git."""
         return self._run((*self.overrides, *words), stdin, seconds)
 
     def read(self, *words: str, stdin: Path | None = None) -> Answer:
@@ -144,21 +144,21 @@ class Repository:
         return answer
 
     def commit(self, revision: str) -> str:
-        """Return the id of the commit that a revision names, here or of ``origin``; raise UsageError for no commit."""
+        """Return the commit id of a revision, searched locally and below ``origin``; raise UsageError if not found."""
         for name in (revision, f"origin/{revision}"):
             found = self.ask("rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{commit}}")
             if found.status == 0 and re.fullmatch(r"[0-9a-f]{40,64}", identity := found.text.strip()):
                 return identity
         shallow = self.read("rev-parse", "--is-shallow-repository").text.strip() == "true"
         hint = (
-            "this clone is shallow: git fetch --unshallow, or fetch-depth: 0 where CI checks it out"
+            "this clone is shallow. Run git fetch --unshallow, or set fetch-depth: 0 in the CI checkout"
             if shallow
-            else "git fetch, or a name that git branch -a shows"
+            else "run git fetch, or use a name that git branch -a shows"
         )
         raise UsageError(f"{revision!r} is no commit of {self.top}: {hint}")
 
     def entries(self, commit: str, *under: str) -> list[Entry]:
-        """Return the files of a commit, submodules included; raise UsageError for names that no folder can hold."""
+        """Return the files of a commit, including submodules; raise UsageError for an unsafe file name."""
         listed = self.ask("ls-tree", "-r", "-z", "--long", "--full-tree", commit, "--", *under)
         if listed.status != 0:
             raise UsageError(
@@ -198,7 +198,7 @@ class Repository:
                 pointers.append(entry.name)
             with self._writing(entry.name):
                 confined.write(place, entry.name, content, 0o755 if entry.mode == "100755" else 0o644)
-        for name, target in links:  # last, so that no file is written through one
+        for name, target in links:  # last, so that no file is written through a link
             with self._writing(name):
                 confined.link(place, name, target)
         return [*_notes(pointers)]
@@ -212,7 +212,7 @@ class Repository:
             raise UsageError(f"{self.top}: {name} cannot be written: {error.strerror}") from error
 
     def _contents(self, entries: Sequence[Entry]) -> Iterator[tuple[Entry, bytes]]:
-        """Yield the content of each entry; raise UsageError for one that this clone lacks."""
+        """Yield the content of each entry; raise UsageError for an entry that this clone lacks."""
         with ownership.scratch("git") as folder:
             wanted, found = folder / "wanted", folder / "found"
             wanted.write_text("".join(f"{entry.object}\n" for entry in entries), encoding="ascii")
@@ -274,20 +274,20 @@ def program() -> str:
 
 
 def _absolute_path() -> list[str]:
-    """Return the folders of PATH but relative ones, which a repository could fill."""
+    """Return the absolute folders of PATH. Programs in relative folders could come from the repository."""
     return [folder for folder in os.environ.get("PATH", os.defpath).split(os.pathsep) if folder.startswith("/")]
 
 
 def _owner(folder: Path, top: Path) -> Account | None:
-    """Return the account of a repository's owner where the harness is root; raise UsageError for several owners."""
+    """Return the account of a repository's owner if tfb is root; raise UsageError for several owners."""
     if os.geteuid() != 0:
-        return None  # git itself refuses the repository of another user
+        return None  # git itself refuses repositories of other users
     owners = {place: place.stat().st_uid for place in (top / ".git", top, folder)}
     uid = owners[top / ".git"]
     if other := next((place for place, owner in owners.items() if owner != uid), None):
         raise UsageError(
-            f"{other} belongs to uid {owners[other]} and {top / '.git'} to uid {uid}: give both to one account "
-            "(chown -R), or run tfb as the user who owns the repository"
+            f"{other} belongs to uid {owners[other]} and {top / '.git'} to uid {uid}: give both to the same "
+            "account (chown -R), or run tfb as the user who owns the repository"
         )
     if uid == 0:
         return None
@@ -302,6 +302,6 @@ def _notes(pointers: Sequence[str]) -> Iterator[str]:
     if pointers:
         more = f" and {len(pointers) - 3} more" if pointers[3:] else ""
         yield (
-            f"git filters such as Git LFS are not run: {', '.join(pointers[:3])}{more} hold what git stores in their "
-            "place. Give two folders (--base dir:A --head dir:B) where the content is needed"
+            f"tfb does not run git filters (for example Git LFS), so {', '.join(pointers[:3])}{more} contain pointers "
+            "instead of the content. If the content is needed, compare two folders (--base dir:A --head dir:B)"
         )

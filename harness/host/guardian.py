@@ -1,4 +1,4 @@
-"""The guardian: a small process that starts every child of tfb, and ends all of them when tfb is killed.
+"""The guardian: a small process that starts every child of tfb and kills all children if tfb is killed.
 
 ``host.spawn`` runs this file as ``python -I -S guardian.py SOCKET LEDGER OWNER HOME``. It imports only the standard
 library, has one thread, and never sees a service's environment. So it can fork safely, and a child drops its privileges
@@ -49,7 +49,7 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 def execute(request: dict[str, Any], files: list[int]) -> None:
-    """Become the requested program: never returns, but raises OSError with the reason."""
+    """Replace this process by the requested program; raise OSError if that fails."""
     os.setsid()
     for number, file in enumerate(files):
         os.dup2(file, number)
@@ -74,11 +74,11 @@ def execute(request: dict[str, Any], files: list[int]) -> None:
 def become(uid: int, gid: int, rights: list[int]) -> None:
     """Change to an account for good: no groups, and no capabilities but ``rights``."""
     if os.geteuid() == 0:
-        # access(2) then considers the rights, too: gcc asks it where its linker is. Some containers do not allow this.
+        # Make access(2) respect the capabilities: gcc finds the linker with it. Some containers forbid the call.
         _libc.prctl(_PR_SET_SECUREBITS, _NO_SETUID_FIXUP, 0, 0, 0)
         for capability in range(64):
             if capability not in rights and _libc.prctl(_PR_CAPBSET_DROP, capability, 0, 0, 0) != 0:
-                break  # the kernel knows no more
+                break  # the kernel has no further capabilities
         os.setgroups([])
     _call(_libc.prctl, _PR_SET_KEEPCAPS, 1, 0, 0, 0)
     os.setresgid(gid, gid, gid)
@@ -101,7 +101,7 @@ def isolate() -> bool:
     version = _libc.syscall(_LANDLOCK_CREATE, None, 0, _LANDLOCK_VERSION)
     if version < _REFER_SINCE:
         return False
-    # struct landlock_ruleset_attr: handled_access_fs, handled_access_net, scoped; none of the three may stay empty.
+    # struct landlock_ruleset_attr: handled_access_fs, handled_access_net, scoped. At least one field must be nonzero.
     wanted = (0, 0, _SCOPE_SIGNAL) if version >= _SIGNALS_SINCE else (_REFER,)
     attributes = (ctypes.c_uint64 * len(wanted))(*wanted)
     rules = _libc.syscall(_LANDLOCK_CREATE, ctypes.byref(attributes), ctypes.sizeof(attributes), 0)
@@ -116,7 +116,7 @@ def isolate() -> bool:
 
 
 def _allow_refer(rules: int) -> None:
-    """Allow everywhere what the rules handle."""
+    """Allow renames and links everywhere, so that the domain does not restrict access to files."""
     root = os.open("/", os.O_PATH | os.O_CLOEXEC)
     try:
         # struct landlock_path_beneath_attr, packed: allowed_access (64 bits), parent_fd (32 bits).
@@ -132,7 +132,7 @@ def _call(function: Any, *arguments: object) -> None:  # noqa: ANN401 - a foreig
 
 
 def _bytes(text: str) -> bytes:
-    """Decode a word of a request, whose characters stand for bytes."""
+    """Decode a word of a request; each character stands for a byte."""
     return text.encode("latin-1")
 
 
@@ -144,7 +144,7 @@ class Guardian:
 
     def __init__(self, control: socket.socket, ledger: str) -> None:
         self._control, self._ledger = control, ledger
-        self._pipes: dict[int, int] = {}  # pid -> where its exit status is reported
+        self._pipes: dict[int, int] = {}  # pid -> pipe for the exit status
         self._reported: set[int] = set()  # zombies that keep their pid until tfb closes the pipe
         self._postmasters: set[int] = set()
         self._uids: set[int] = set()  # uids used only by servers
@@ -176,7 +176,7 @@ class Guardian:
                 listed_at = time.monotonic()
 
     def _receive(self) -> tuple[bytes, list[int]] | None:
-        """Return the next request and its files, or None if tfb has closed the socket."""
+        """Return the next request and the descriptors sent with it; None if tfb has closed the socket."""
         size = array.array("i").itemsize
         try:
             header, sent, _, _ = self._control.recvmsg(HEADER, socket.CMSG_SPACE(FILES * size), socket.MSG_CMSG_CLOEXEC)
@@ -218,7 +218,7 @@ class Guardian:
         self._uids.discard(uid)
 
     def _start(self, request: dict[str, Any], files: list[int]) -> None:
-        """Fork a child and report its pid, or why it could not become the program."""
+        """Start a program and report the pid, or the error number if the program cannot be executed."""
         *streams, pipe = files
         try:
             reader, writer = os.pipe2(os.O_CLOEXEC)
@@ -255,7 +255,7 @@ class Guardian:
         _say(pipe, b"P%d\n" % pid)
 
     def _reap(self) -> None:
-        """Report the children that have exited, and wait for adopted ones."""
+        """Report the children that have exited, and wait for adopted children."""
         for pid, pipe in self._pipes.items():
             if pid not in self._reported:
                 done = os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
@@ -268,7 +268,7 @@ class Guardian:
                     os.waitpid(pid, os.WNOHANG)
 
     def _release(self, ready: dict[int, int]) -> None:
-        """Wait for the children whose status tfb has read; until then their pids cannot be reused."""
+        """Wait for the children whose exit status tfb has read. Until then, their pids cannot be reused."""
         for pid, pipe in list(self._pipes.items()):
             if ready.get(pipe, 0):
                 del self._pipes[pid]
@@ -280,7 +280,7 @@ class Guardian:
                     self._postmasters.discard(pid)
 
     def _list(self) -> None:
-        """Write the descendants to the ledger, one line per process: pid and start time."""
+        """Write pid and start time of each descendant to the ledger, a line per process."""
         found = {(pid, start) for pid, start in descendants(os.getpid())}
         if found == self._listed:
             return
@@ -395,7 +395,7 @@ def main(control: int, ledger: str, owner: str, home: str) -> None:
     """Serve a tfb process; if tfb is killed, kill the children and let ``host.leftovers`` remove the folders."""
     for each in IGNORED:
         signal.signal(each, signal.SIG_IGN)
-    os.set_inheritable(control, False)  # otherwise every child could give orders
+    os.set_inheritable(control, False)  # otherwise every child could send requests
     most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))  # each child has a pipe here
     _libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)

@@ -1,15 +1,15 @@
-"""Says whether this process may take the memory that it needs, before libraries are loaded that would wait for it."""
+"""Checks the memory limits of this process, before it loads libraries that would hang without memory."""
 
 import resource
 
-# Address space of `./tfb report` is 290 MiB at its peak, where OpenBLAS has one thread. With less, OpenBLAS asks again
-# and again for its buffers while it is loaded, and no signal ends it.
+# `./tfb report` needs at most 290 MiB of address space if OpenBLAS uses a single thread. With less memory, OpenBLAS
+# retries the allocation of buffers forever while it is loaded, and no signal ends the process.
 LEAST_BYTES = 400 << 20
 LIMITS = {"ulimit -v": resource.RLIMIT_AS, "ulimit -d": resource.RLIMIT_DATA}
 
 
 def shortage() -> str:
-    """Return what is wrong with the limits of this process, and what to do; empty where they leave enough."""
+    """Return a message with the limit to raise; an empty text if the limits suffice."""
     for name, limit in LIMITS.items():
         soft, hard = resource.getrlimit(limit)
         if resource.RLIM_INFINITY != soft < LEAST_BYTES:
@@ -20,7 +20,7 @@ def shortage() -> str:
                 else "a shell without the limit"
             )
             return (
-                f"this process may take {soft >> 20} MiB of memory ({name}), and needs {LEAST_BYTES >> 20} MiB. "
+                f"memory is limited to {soft >> 20} MiB ({name}), but tfb needs {LEAST_BYTES >> 20} MiB. "
                 f"Raise the limit ({how}) and try again"
             )
     return ""

@@ -23,11 +23,11 @@ import harness
 from harness.host import environment, guardian, ownership
 
 DEVNULL, PIPE, STDOUT = subprocess.DEVNULL, subprocess.PIPE, subprocess.STDOUT
-HOME = Path(harness.__file__).resolve().parent.parent  # what the guardian imports tfb from
+HOME = Path(harness.__file__).resolve().parent.parent  # folder from which the guardian imports tfb
 LEDGER = "descendants"  # file in the guardian's scratch folder: pid and start time of each descendant
 END_SECONDS = 5.0
 _sending = threading.Lock()
-_current: list["_Guardian"] = []  # at most one
+_current: list["_Guardian"] = []  # the running guardian, or empty
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,13 +37,13 @@ class Account:
     name: str
     uid: int
     gid: int
-    rights: tuple[str, ...] = ()  # capabilities that its children keep, by the kernel's names; they cannot gain more
-    alone: bool = False  # whether only one server uses the account: its processes all end with the child
+    rights: tuple[str, ...] = ()  # capabilities that children keep, by the kernel's names; they cannot gain more
+    alone: bool = False  # only this child's server uses the account, so all processes of the account end with it
 
 
 @dataclass(frozen=True, kw_only=True)
 class Order:
-    """A program to start; ``isolated``: it can trace and signal only processes that it has started."""
+    """A program to start. An ``isolated`` program can trace and signal only processes that it has started."""
 
     command: Sequence[str]
     env: Mapping[str, str]
@@ -59,17 +59,17 @@ class Spawned:
 
     def __init__(self, *, pid: int, stdin: IO[bytes] | None, stdout: IO[bytes] | None, report: int, pidfd: int) -> None:
         self.pid, self.stdin, self.stdout = pid, stdin, stdout
-        self._report, self._pidfd = report, pidfd  # the guardian writes the exit status to the first
+        self._report, self._pidfd = report, pidfd  # the guardian writes the exit status to ``report``
         self._status: int | None = None
         self._lock = threading.RLock()  # a signal handler may poll while this thread does
 
     def poll(self) -> int | None:
-        """Return the exit status (negative: the signal), or None while it runs."""
+        """Return the exit status (negative: number of the signal), or None while the program runs."""
         with self._lock:
             if self._status is None and self._report >= 0 and select.select([self._report], [], [], 0)[0]:
                 line = os.read(self._report, 100)
                 self._status = int(line[1:]) if line else self._own_status()
-                if line:  # now the guardian waits for the zombie
+                if line:  # closing the pipe makes the guardian wait for the zombie
                     os.close(self._report)
                     self._report = -1
             return self._status
@@ -83,9 +83,9 @@ class Spawned:
         return os.waitstatus_to_exitcode(status) if pid else None
 
     def wait(self, seconds: float) -> int | None:
-        """Wait at most that long; return the exit status or None."""
+        """Wait for the program; return the exit status, or None if it still runs after ``seconds``."""
         if self.poll() is None:
-            select.select([self._pidfd], [], [], max(0.0, seconds))  # readable once it has exited
+            select.select([self._pidfd], [], [], max(0.0, seconds))  # readable after the exit
             if self._exited() and (report := self._report) >= 0:
                 select.select([report], [], [], END_SECONDS)  # the status follows
         return self.poll()
@@ -94,7 +94,7 @@ class Spawned:
         return bool(select.select([self._pidfd], [], [], 0)[0])
 
     def send_signal(self, number: signal.Signals) -> None:
-        """Send a signal to the program alone; nothing if it has exited."""
+        """Send a signal to the program, but not to its children; ignore a program that has exited."""
         if self._pidfd >= 0:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 signal.pidfd_send_signal(self._pidfd, number)
@@ -112,7 +112,7 @@ class Spawned:
 
 
 class _Guardian:
-    """The running guardian: a process, and the socket to it."""
+    """The running guardian: the process and the socket for requests."""
 
     def __init__(self) -> None:
         self.folder = Path(tempfile.mkdtemp(prefix=f"{ownership.PREFIX}guardian-"))
@@ -134,7 +134,7 @@ class _Guardian:
         self.socket = ours
 
     def close(self) -> None:
-        """Announce an orderly end of tfb."""
+        """Tell the guardian that tfb exits normally, and wait for its end."""
         with contextlib.suppress(OSError):
             self.socket.sendall(_framed(guardian.BYE))
         self.socket.close()
@@ -144,25 +144,25 @@ class _Guardian:
 
 
 def start_guardian() -> None:
-    """Start the guardian unless it runs."""
+    """Start the guardian if it is not running."""
     with _sending:
         _running()
 
 
 def guardian_pid() -> int | None:
-    """Return the pid of the guardian, or None before its start."""
+    """Return the pid of the guardian, or None if it has not been started."""
     return _current[0].process.pid if _current else None
 
 
 def end_guardian() -> None:
-    """End the guardian; its children must have been stopped."""
+    """End the guardian. Stop all children first."""
     with _sending:
         while _current:
             _current.pop().close()
 
 
 def _running() -> _Guardian:
-    if _current and _current[0].process.poll() is not None:  # killed: this process has adopted its children
+    if _current and _current[0].process.poll() is not None:  # killed: tfb has adopted the children
         _current.pop().socket.close()
     if not _current:
         _current.append(_Guardian())
@@ -172,7 +172,7 @@ def _running() -> _Guardian:
 def spawn(
     order: Order, *, stdin: int = DEVNULL, stdout: IO[bytes] | int = DEVNULL, stderr: IO[bytes] | int = STDOUT
 ) -> Spawned:
-    """Start a program; raises OSError with the reason if it cannot be run."""
+    """Start a program. Raises OSError with the reason if it cannot be executed."""
     request = _framed(json.dumps(_request(order)).encode("ascii"))
     with contextlib.ExitStack() as passed:
         own_in, their_in = _stream(stdin, passed, write=True)
@@ -186,7 +186,7 @@ def spawn(
             passed.close()
             line = _line(report)
             pid = _pid(line)
-            # If the program has exited, it stays a zombie until poll() or close(): the pid cannot be reused yet.
+            # A program that has exited stays a zombie until poll() or close(), so the pid cannot be reused before.
             return Spawned(pid=pid, stdin=own_in, stdout=own_out, report=report, pidfd=os.pidfd_open(pid))
         except OSError:
             os.close(report)
@@ -196,7 +196,7 @@ def spawn(
 
 
 def sweep(uid: int) -> None:
-    """Kill all processes of an account that only one server has used."""
+    """Kill all processes of an account that was used by a single server."""
     report, writer = os.pipe()
     request = _framed(json.dumps({"sweep": uid}).encode("ascii"))
     try:
@@ -204,7 +204,7 @@ def sweep(uid: int) -> None:
             _send(_running().socket, request, [writer])
     finally:
         os.close(writer)
-    select.select([report], [], [], END_SECONDS)  # readable when the guardian has closed its end
+    select.select([report], [], [], END_SECONDS)  # readable when the guardian has closed the pipe
     os.close(report)
 
 
@@ -226,7 +226,7 @@ def _line(pipe: int) -> bytes:
 
 
 def _pid(line: bytes) -> int:
-    """Return the pid that the guardian reports; raises OSError if the program did not start."""
+    """Parse the pid that the guardian reports. Raises OSError if the program did not start."""
     if not line:
         raise OSError(errno.ECHILD, "the guardian of tfb's children was killed; run again")
     if line[:1] != b"P":
@@ -258,18 +258,18 @@ def _request(order: Order) -> dict[str, object]:
 def _current_folder() -> str:
     try:
         return str(Path.cwd())
-    except FileNotFoundError:  # it has been removed
+    except FileNotFoundError:  # the current folder has been removed
         return "/"
 
 
 def _text(word: str) -> str:
-    """Encode a word for JSON, a character for each byte; raises OSError if the word cannot be an argument."""
+    """Encode a word for JSON, a character for each byte. Raises OSError if the word cannot be an argument."""
     try:
         encoded = os.fsencode(word)
     except UnicodeEncodeError as error:
         raise OSError(errno.EILSEQ, f"{word!r} cannot be encoded") from error
     if b"\0" in encoded:
-        raise OSError(errno.EINVAL, f"{word!r} holds a NUL byte")
+        raise OSError(errno.EINVAL, f"{word!r} contains a NUL byte")
     return encoded.decode("latin-1")
 
 

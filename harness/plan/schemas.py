@@ -1,7 +1,7 @@
-"""Checks a JSON Schema when it is read: its size, its keywords, its regular expressions and its references.
+"""Checks the size, keywords, regular expressions and references of a JSON Schema when a configuration is read.
 
-A schema that passes can still be expensive for some documents. ``harness.verify.schemas`` therefore compares documents
-with it in a process of its own.
+A valid schema can still be expensive for some documents. ``harness.verify.schemas`` therefore compares documents with
+schemas in a separate process.
 """
 
 import contextlib
@@ -19,26 +19,26 @@ if TYPE_CHECKING:
 
 Schema = Mapping[str, Any]
 
-MAX_VALUES = 20_000  # of a whole schema
+MAX_VALUES = 20_000  # number of values in a schema
 MAX_DEPTH = 100  # levels of objects and arrays
-MAX_MIXED_ENTRIES = 1_000  # of an array: beyond, only strings or numbers, which are compared in linear time
+MAX_MIXED_ENTRIES = 1_000  # entries of an array; longer arrays may contain only strings or only numbers
 MAX_PATTERN = 2_000  # characters of a regular expression
 REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
-# Keywords whose schemas apply to the same part of a document as the schema around them.
+# Keywords with subschemas that apply to the same part of a document as the containing schema.
 IN_PLACE_LISTS = ("allOf", "anyOf", "oneOf")
-NO_DIALECT: Any = None  # what the library returns for an unknown dialect
+NO_DIALECT: Any = None  # result of the library for an unknown dialect
 IN_PLACE = ("not", "if", "then", "else")
 
 
 def check(schema: Schema) -> None:
-    """Raise ConfigError that names the keyword where a schema is invalid; nothing is fetched."""
+    """Check a schema without fetching remote references. Raises ConfigError that names the invalid keyword."""
     _require_bounded(schema)
     _require_valid(schema)
     _Walk(schema).check()
 
 
 def validator(schema: Schema) -> "Validator":
-    """Return a validator of a schema; raises ConfigError as ``check`` does."""
+    """Return a validator of a schema. Raises ConfigError as ``check`` does."""
     from referencing import Registry
 
     check(schema)
@@ -46,7 +46,7 @@ def validator(schema: Schema) -> "Validator":
 
 
 def _dialect(schema: Schema) -> "type[Validator]":
-    """Return the validator class of the schema's dialect; raises ConfigError for an unknown dialect."""
+    """Return the validator class of the schema's dialect. Raises ConfigError for an unknown dialect."""
     from jsonschema import validators
 
     dialect: Any = None  # as the library's stubs do not allow
@@ -76,20 +76,20 @@ def _require_bounded(schema: object) -> None:
         if not isinstance(children, list | tuple):
             continue
         if values + len(stack) + len(children) > MAX_VALUES:
-            raise ConfigError(f"holds more than {MAX_VALUES:,} values: split it between requests")
+            raise ConfigError(f"contains more than {MAX_VALUES:,} values: split it between requests")
         if isinstance(value, list) and len(value) > MAX_MIXED_ENTRIES and not _comparable(value):
             raise ConfigError(f"an array has more than {MAX_MIXED_ENTRIES:,} entries that are not all strings")
         stack += [(child, depth + 1) for child in children]
 
 
 def _comparable(values: Sequence[object]) -> bool:
-    """Tell whether all values are strings, or all numbers."""
+    """Return whether all values are strings or all values are numbers, so that comparing them takes linear time."""
     kinds = {type(value) for value in values}
     return kinds <= {str} or kinds <= {int, float}
 
 
 def _require_valid(schema: Schema) -> None:
-    """Raise ConfigError where a keyword does not have the value that the dialect's own schema asks for."""
+    """Raise ConfigError if a keyword has a value that the dialect's meta-schema forbids."""
     from jsonschema import FormatChecker
     from jsonschema.exceptions import SchemaError
 
@@ -105,17 +105,17 @@ def _require_valid(schema: Schema) -> None:
 
 
 class _Walk:
-    """Visits every subschema of a schema, and what its references lead to, once."""
+    """A walk that visits each subschema and each referenced schema once."""
 
     def __init__(self, schema: Schema) -> None:
         from referencing.jsonschema import specification_with
 
         self.specification = specification_with(str(_dialect(schema).META_SCHEMA["$schema"]))
         self.root = self.specification.create_resource(schema)
-        self.in_place: dict[int, list[object]] = {}  # by identity of a subschema: the ones at the same place
+        self.in_place: dict[int, list[object]] = {}  # id() of a schema -> subschemas for the same part of a document
 
     def check(self) -> None:
-        """Raise ConfigError for an invalid regular expression, a reference to nowhere, or an endless one."""
+        """Raise ConfigError for an invalid regular expression, an unresolvable reference, or an endless recursion."""
         from jsonschema_specifications import REGISTRY
 
         try:
@@ -143,15 +143,15 @@ class _Walk:
                     self.in_place[id(contents)].append(stack[-1][0].contents)
 
     def _target(self, keyword: str, reference: str, resolver: "Resolver[Any]") -> "tuple[Resource[Any], Resolver[Any]]":
-        """Return what a reference leads to; raises ConfigError where that is not in the schema."""
+        """Return the target of a reference. Raises ConfigError if the target is not in the schema."""
         from referencing.exceptions import Unresolvable
 
         try:
             found = resolver.lookup(reference)
         except Unresolvable as error:
-            where = "is elsewhere, and nothing is fetched" if "://" in reference else "is not in the schema"
+            where = "is remote, and tfb does not fetch schemas" if "://" in reference else "is not in the schema"
             raise ConfigError(
-                f"{keyword}: {reference!r:.120} {where} (Unresolvable): put what it means below $defs"
+                f"{keyword}: {reference!r:.120} {where} (Unresolvable): put the referenced schema below $defs"
             ) from error
         if not isinstance(found.contents, dict | bool):
             raise ConfigError(f"{keyword}: {reference!r:.120} is no schema: neither an object nor true or false")
@@ -164,7 +164,7 @@ class _Walk:
         return str(_dialect(self.root.contents).META_SCHEMA["$schema"])
 
     def _require_finite(self, root: object) -> None:
-        """Raise ConfigError where references lead back to their own schema without looking deeper into a document."""
+        """Raise ConfigError if references form a cycle that does not descend into a document."""
         done: set[int] = set()
         for start in [id(root), *self.in_place]:
             path: dict[int, Iterator[object]] = {start: iter(self.in_place.get(start, ()))}
@@ -193,7 +193,7 @@ def _in_place(contents: Mapping[str, Any]) -> Iterator[object]:
 
 
 def _require_patterns(contents: Mapping[str, Any]) -> None:
-    """Raise ConfigError for a regular expression that Python's ``re`` does not take."""
+    """Raise ConfigError for a regular expression that Python's ``re`` does not accept."""
     patterns = [("pattern", contents.get("pattern"))]
     if isinstance(inner := contents.get("patternProperties"), dict):
         patterns += [("patternProperties", pattern) for pattern in inner]

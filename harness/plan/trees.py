@@ -1,7 +1,7 @@
-"""Finds the folders of implementations below a folder that a user names, whichever level of a tree it is.
+"""Finds the folders of implementations below a folder that a user names, which may be any level of a tree.
 
-A tree holds ``<Language>/<name>/benchmark_config.json``. A user may name the checkout around the tree, the tree itself,
-one language's folder or one implementation's folder.
+A tree contains files ``<Language>/<name>/benchmark_config.json``. A user may name the checkout that contains the tree,
+the tree itself, a language's folder or an implementation's folder.
 """
 
 import os
@@ -11,14 +11,14 @@ from pathlib import Path
 
 from harness.paths import CONFIG_FILE
 
-CHECKOUT = "frameworks"  # folder of a checkout that holds the tree
+CHECKOUT = "frameworks"  # folder of a checkout that contains the tree
 
 
 @dataclass(frozen=True, kw_only=True)
 class Tree:
     """The tree of a named folder, and the part of it that was named."""
 
-    root: Path  # holds the language folders
+    root: Path  # parent of the language folders
     part: Path  # the root itself, a language's folder or an implementation's folder
 
     def folders(self) -> Iterator[Path]:
@@ -30,7 +30,7 @@ class Tree:
         yield from found
 
     def misplaced(self) -> Iterator[Path]:
-        """Yield folders one level too high: they hold a configuration, but stand where a language should."""
+        """Yield implementations that are in the place of a language folder."""
         if self.part == self.root:
             yield from (folder for folder in _folders(self.root) if is_implementation(folder))
 
@@ -40,7 +40,7 @@ def find(named: Path) -> Tree:
     inner = named / CHECKOUT
     if is_implementation(named):
         return Tree(root=named.parent.parent, part=named)
-    # Checkouts hold further configurations, such as TechEmpower's toolset/scaffolding: only frameworks/ counts.
+    # Ignore configurations outside frameworks/, for example TechEmpower's toolset/scaffolding.
     if inner.is_dir() and not _holds_implementations(inner):
         return Tree(root=inner, part=inner)
     if _holds_implementations(named) and not any(map(_is_language, _folders(named))):
@@ -49,12 +49,12 @@ def find(named: Path) -> Tree:
 
 
 def is_implementation(folder: Path) -> bool:
-    """Tell whether a folder has a configuration, readable or not."""
+    """Return whether a folder contains a configuration, even if it cannot be read."""
     return os.path.lexists(folder / CONFIG_FILE)
 
 
 def _is_language(folder: Path) -> bool:
-    """Tell whether a folder holds implementations and is none itself."""
+    """Return whether a folder contains implementations and is not an implementation itself."""
     return not is_implementation(folder) and _holds_implementations(folder)
 
 
@@ -63,7 +63,7 @@ def _holds_implementations(folder: Path) -> bool:
 
 
 def _folders(folder: Path) -> list[Path]:
-    """Return the folders in a folder by name; empty for a folder that cannot be read."""
+    """Return the subfolders of a folder by name; an empty list if the folder cannot be read."""
     try:
         return sorted(path for path in folder.iterdir() if path.is_dir())
     except OSError:

@@ -1,4 +1,4 @@
-"""What can be wrong with the folder of an implementation, and the names by which a user may mean it."""
+"""Problems with the folder of an implementation, and the names by which a user may refer to the folder."""
 
 import contextlib
 import re
@@ -9,30 +9,30 @@ from typing import Literal
 from harness.paths import CONFIG_FILE
 from harness.records import bounded
 
-CONFIG_BYTES = 1 << 20  # of a configuration; the longest of TechEmpower's has some 30 KiB
+CONFIG_BYTES = 1 << 20  # size limit of a configuration; TechEmpower's longest configuration has some 30 KiB
 Kind = Literal["problem", "warning", "misplaced"]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Trouble:
-    """Something wrong with one folder: a broken configuration, a key that was set aside, or no configuration at all.
+    """A problem with a folder: a broken configuration, an ignored key, or a missing configuration.
 
-    A command that names the folder ends with this as its error. Other commands report problems, print warnings, and
-    ignore folders that are merely misplaced.
+    A command that names the folder fails with this message. Other commands report problems, print warnings, and ignore
+    misplaced folders.
     """
 
     kind: Kind
     path: Path  # of the configuration
     message: str
-    names: frozenset[str] = frozenset()  # in lower case, by which a user may mean the folder's implementations
-    folders: frozenset[Path] = frozenset()  # that are concerned
+    names: frozenset[str] = frozenset()  # names of the folder's implementations, in lower case
+    folders: frozenset[Path] = frozenset()  # affected folders
 
     def __str__(self) -> str:
         return f"{self.path}: {self.message}"
 
 
 def trouble(kind: Kind, folder: Path, message: str, other: Path | None = None) -> Trouble:
-    """Return what is wrong with a folder; ``other`` is a second folder that is concerned."""
+    """Return a problem with a folder; ``other`` is a second affected folder."""
     path = folder / CONFIG_FILE
     names = _names(path) if kind != "warning" else frozenset[str]()
     concerned = frozenset({folder} if other is None else {folder, other})
@@ -40,7 +40,7 @@ def trouble(kind: Kind, folder: Path, message: str, other: Path | None = None) -
 
 
 def _names(path: Path) -> frozenset[str]:
-    """Return the names by which a user may mean what a broken configuration holds, in lower case."""
+    """Return the names by which a user may refer to a broken configuration, in lower case."""
     names = {path.parent.name, "/".join(path.parts[-3:-1])}
     with contextlib.suppress(OSError):
         text = bounded.read(path, CONFIG_BYTES).decode("utf-8", "replace").replace("\0", "")  # also of UTF-16

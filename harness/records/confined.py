@@ -1,4 +1,4 @@
-"""Opens files below a folder, and never follows a link or ``..`` that leaves it."""
+"""Opens files below a folder without following links or ``..`` that leave the folder."""
 
 import errno
 import os
@@ -28,7 +28,7 @@ def opened(root: Path, name: str) -> Iterator[BinaryIO]:
 
 
 def read(root: Path, name: str, most: int) -> bytes:
-    """Return the bytes of a file below ``root``; raise OSError as ``opened`` and for more than ``most`` bytes."""
+    """Read a file below ``root``; raise OSError as ``opened`` does, and for more than ``most`` bytes."""
     with opened(root, name) as file:
         data = file.read(most + 1)
     if len(data) > most:
@@ -47,7 +47,7 @@ def exists(root: Path, name: str) -> bool:
 
 
 def copy(source: Path, name: str, target: Path, copied_name: str) -> None:
-    """Copy a regular file between two folders; raise OSError if the target exists or a path leaves its folder."""
+    """Copy a regular file to another folder; raise OSError if the target exists or a path leaves the folder."""
     with (
         opened(source, name) as file,
         _located(target, copied_name, make=True) as (folder, last),
@@ -58,7 +58,7 @@ def copy(source: Path, name: str, target: Path, copied_name: str) -> None:
 
 
 def write(root: Path, name: str, data: bytes, mode: int) -> None:
-    """Create a file below ``root`` with its folders; raise OSError if it exists or the path leaves ``root``."""
+    """Create a file and missing folders below ``root``; raise OSError if it exists or the path leaves ``root``."""
     with (
         _located(root, name, make=True) as (folder, last),
         os.fdopen(os.open(last, CREATE, mode, dir_fd=folder), "wb") as file,
@@ -67,7 +67,7 @@ def write(root: Path, name: str, data: bytes, mode: int) -> None:
 
 
 def link(root: Path, name: str, target: str | bytes) -> None:
-    """Create a symbolic link below ``root`` with its folders; raise OSError as ``write``."""
+    """Create a symbolic link and missing folders below ``root``; raise OSError as ``write`` does."""
     with _located(root, name, make=True) as (folder, last):
         os.symlink(os.fsdecode(target), last, dir_fd=folder)
 
@@ -110,7 +110,7 @@ def _opened(stack: ExitStack, name: str, flags: int, folder: int | None) -> int:
 
 
 def _target(folder: int, name: str) -> str | None:
-    """Return the target of a link; None for a missing file and for any other file."""
+    """Return the target of a link, or None if the file is missing or is not a link."""
     with suppress(OSError):
         return os.readlink(name, dir_fd=folder)
     return None

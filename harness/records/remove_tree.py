@@ -1,4 +1,4 @@
-"""Removes a folder of any depth without following links, and without leaving its file system."""
+"""Removes a folder of any depth without following links or entering other file systems."""
 
 import contextlib
 import errno
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-ATTEMPTS = 3  # at emptying one folder, which something may still write to
+ATTEMPTS = 3  # attempts to empty a folder, because a process may still write to it
 
 Identity = tuple[int, int, str]  # device, inode and mount
 
@@ -24,11 +24,16 @@ class _Level:
 
 
 def remove_tree(path: Path, *, expected: tuple[int, int] | None = None) -> None:
-    """Remove a folder and everything in it; ``expected`` is the device and inode that it must have.
+    """Remove a folder and everything in it.
 
-    One descriptor is open at a time, and names are relative to it: neither the depth nor the length of a path is
-    limited. Raises OSError for what cannot be removed, for a link or mount in place of a folder, and for a folder that
-    was moved meanwhile.
+    A single descriptor is open at a time, and names are relative to it. Depth and path length are therefore unlimited.
+
+    Args:
+        path: The folder.
+        expected: Device and inode that the folder must have.
+
+    Raises:
+        OSError: A file cannot be removed, a folder was replaced by a link or a mount, or a folder was moved meanwhile.
     """
     parent = os.open(path.parent, _FOLDER & ~os.O_NOFOLLOW)
     try:
@@ -36,7 +41,7 @@ def remove_tree(path: Path, *, expected: tuple[int, int] | None = None) -> None:
         found = os.fstat(root)
         if expected and (found.st_dev, found.st_ino) != expected:
             os.close(root)
-            raise OSError(errno.ESTALE, "is no longer the folder that was looked at", str(path))
+            raise OSError(errno.ESTALE, "is no longer the folder that was inspected", str(path))
         _empty(root, path)
         os.rmdir(path.name, dir_fd=parent)
     finally:
@@ -44,13 +49,13 @@ def remove_tree(path: Path, *, expected: tuple[int, int] | None = None) -> None:
 
 
 def remove_tree_if_possible(path: Path) -> None:
-    """Remove a folder, or leave what cannot be removed."""
+    """Remove a folder as far as possible, and ignore errors."""
     with contextlib.suppress(OSError):
         remove_tree(path)
 
 
 def _empty(current: int, path: Path) -> None:
-    """Remove all that is in an open folder, and close it."""
+    """Remove the content of an open folder, and close the folder."""
     try:
         mount = _identity(current)[2]
         levels = [_Level(name="", identity=_identity(current), folders=_clear(current))]
@@ -62,7 +67,7 @@ def _empty(current: int, path: Path) -> None:
                 os.close(current)
                 current = child
                 if _identity(current)[2] != mount:
-                    raise OSError(errno.EXDEV, "holds a mounted file system, which is not removed", str(path))
+                    raise OSError(errno.EXDEV, "contains a mounted file system: unmount it first", str(path))
                 levels.append(_Level(name=name, identity=_identity(current), folders=_clear(current)))
                 continue
             if level.attempts < ATTEMPTS and (left := _clear(current)):
@@ -82,7 +87,7 @@ def _empty(current: int, path: Path) -> None:
 
 
 def _clear(current: int) -> list[str]:
-    """Remove all files of an open folder; return the names of its folders."""
+    """Remove all files of an open folder; return the names of the subfolders."""
     folders = []
     with os.scandir(current) as entries:
         found = [(entry.name, entry.is_dir(follow_symlinks=False)) for entry in entries]
@@ -96,7 +101,7 @@ def _clear(current: int) -> list[str]:
 
 
 def _enter(parent: int, name: str) -> int:
-    """Open a folder so that it can be read and emptied; its owner's own rights are given back to it."""
+    """Open a folder for reading and emptying; restore missing permissions of the owner."""
     try:
         descriptor = os.open(name, _FOLDER, dir_fd=parent)
     except PermissionError:
@@ -113,7 +118,7 @@ def _enter(parent: int, name: str) -> int:
 
 
 def _identity(descriptor: int) -> Identity:
-    """Return what tells an open folder from every other one."""
+    """Return device, inode and mount of an open folder, which identify it."""
     found, mount = os.fstat(descriptor), ""
     with contextlib.suppress(OSError):
         lines = Path(f"/proc/self/fdinfo/{descriptor}").read_text(encoding="ascii").splitlines()

@@ -1,4 +1,4 @@
-"""Finds the runs of a results folder; their order is that of their recorded starts, never that of their names."""
+"""Finds the runs of a results folder, ordered by their recorded start times."""
 
 import json
 import math
@@ -10,32 +10,40 @@ from harness.errors import UsageError
 from harness.records.bounded import open_regular, parse
 from harness.records.reader import RUN_BYTES
 
-START_BYTES = 1 << 16  # of run.json, in which the start is looked for before the whole file is read
+START_BYTES = 1 << 16  # beginning of run.json that is searched for the start before the whole file is read
 START = re.compile(rb'"started_at"\s*:\s*([-+.0-9eE]{1,40})')  # a quote within a text has a backslash before it
-NAME = re.compile(r"(\d{8}-\d{6})-(\d{1,9})")  # of a run that started in the same second as another one
+NAME = re.compile(r"(\d{8}-\d{6})-(\d{1,9})")  # name of a run that started in the same second as an earlier run
 SHOWN = 120  # characters of a name in a message
 
 
 def runs(results: Path) -> tuple[Path, ...]:
-    """Return the folders of all runs, the one that started first at the beginning.
+    """Return the folders of all runs, the oldest first.
 
-    Runs with the same start follow by name, where the number behind it counts as a number: ``-2`` before ``-10``.
+    Runs with the same start are ordered by name, and numeric suffixes by value: ``-2`` before ``-10``.
     """
     return tuple(sorted((path.parent for path in results.glob("*/run.json")), key=_order))
 
 
 def find(results: Path, wanted: str | None) -> Path:
-    """Return a run by id, unique beginning of an id, or path; the latest without one. Raises UsageError."""
+    """Return the folder of a run.
+
+    Args:
+        results: The results folder.
+        wanted: Id, unique beginning of an id, or path. None and "latest" select the latest run.
+
+    Raises:
+        UsageError: No run or several runs match.
+    """
     if wanted is not None and wanted != "latest":
         if _holds_run(Path(wanted)):
-            # The user may name a link; a link among the runs is not followed when the run is written.
+            # The user may name a link. Links inside the results folder are not followed when a run is written.
             return Path(wanted).resolve() if os.sep in wanted else Path(wanted)
         if os.sep not in wanted and _holds_run(results / wanted):
             return results / wanted
     known = runs(results)
     if wanted is None or wanted == "latest":
         if not known:
-            raise UsageError(f"no run in {results}; make one with ./tfb --test run")
+            raise UsageError(f"no run in {results}; start a run with ./tfb --test run")
         return known[-1]
     fitting = [path for path in known if path.name.startswith(wanted)]
     if len(fitting) != 1:
@@ -47,7 +55,7 @@ def find(results: Path, wanted: str | None) -> Path:
 
 
 def _holds_run(folder: Path) -> bool:
-    """Return whether a folder holds a run.json; a name that no file system takes holds none."""
+    """Return whether a folder contains a run.json; False for a name that is invalid in a file system."""
     try:
         return (folder / "run.json").exists()
     except (OSError, ValueError):  # too long, or with a NUL character
@@ -60,7 +68,7 @@ def _order(folder: Path) -> tuple[float, str, int]:
 
 
 def started_at(folder: Path) -> float:
-    """Return the recorded start of a run in epoch seconds; where that cannot be read, when run.json was written."""
+    """Return the recorded start of a run in epoch seconds, or the time of run.json if the start cannot be read."""
     path = folder / "run.json"
     try:
         with open_regular(path) as file:

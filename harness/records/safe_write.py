@@ -1,8 +1,10 @@
-"""Creates, appends to and replaces files without following links, for folders that somebody else may have prepared.
+"""Creates, appends to and replaces files without following links, because other users may have prepared the folder.
 
-Every folder of a path is opened with ``O_NOFOLLOW`` below the descriptor of its parent. A file that is to be written
-must be a regular file with one name that belongs to this user or to the owner of its folder. Resolve a path that a
-user named with ``Path.resolve`` before: that user may place links in it, the content of a results folder may not.
+Every folder of a path is opened with ``O_NOFOLLOW`` relative to the descriptor of the parent folder. A file to write
+must be a regular file without further hard links. It must belong to this user or to the owner of the folder.
+
+Call ``Path.resolve`` first on a path that the user named: links in such a path are allowed, but links inside a results
+folder are not.
 """
 
 import contextlib
@@ -31,14 +33,16 @@ _KINDS = {
 
 
 class UnsafePathError(StoreError):
-    """Something other than tfb's own file or folder is at a path that tfb has to write."""
+    """The path that tfb has to write is occupied by a link, a special file or a file of another user."""
 
 
 @contextmanager
 def folder(path: Path, *, make: bool = False) -> Iterator[int]:
-    """Yield a descriptor of a folder that no link leads to; ``make`` creates it and its parents.
+    """Yield a descriptor of a folder without following links; ``make`` creates the folder and missing parents.
 
-    Raises UnsafePathError for a link or a file in the path, and OSError as the system does.
+    Raises:
+        UnsafePathError: A part of the path is a link or a file.
+        OSError: The system reports another error.
     """
     descriptor = os.open("/", _FOLDER)
     try:
@@ -52,28 +56,30 @@ def folder(path: Path, *, make: bool = False) -> Iterator[int]:
 
 
 def make_folder(path: Path) -> None:
-    """Create a folder and its parents. Raises as ``folder``."""
+    """Create a folder and missing parents. Raises the errors of ``folder``."""
     with folder(path, make=True):
         pass
 
 
 def append(path: Path, *, private: bool = False) -> IO[bytes]:
-    """Open a file without a buffer to append to; create it if it does not exist.
+    """Open a file for unbuffered appending; create it if it does not exist.
 
-    A ``private`` file is created for this user only: programs print secrets into their logs.
+    Only this user can read a ``private`` file. Use it for logs, because programs may print secrets.
 
-    Raises UnsafePathError for a file that is not tfb's own, and OSError as the system does.
+    Raises:
+        UnsafePathError: The path is a special file, has hard links or belongs to another user.
+        OSError: The system reports another error.
     """
     return _opened(path, os.O_WRONLY | os.O_APPEND, "ab", 0o600 if private else 0o666)
 
 
 def update(path: Path) -> IO[bytes]:
-    """Open an existing file without a buffer to read and write. Raises as ``append``."""
+    """Open an existing file for unbuffered reading and writing. Raises the errors of ``append``."""
     return _opened(path, os.O_RDWR, "r+b")
 
 
 def read(path: Path) -> IO[bytes]:
-    """Open a regular file to read, whoever owns it. Raises UnsafePathError for a link on the way to it."""
+    """Open a regular file of any owner for reading. Raises UnsafePathError if a part of the path is a link."""
     with folder(path.parent) as parent:
         descriptor = _open(parent, path, os.O_RDONLY)
     if stat.S_ISREG(os.fstat(descriptor).st_mode):
@@ -83,14 +89,14 @@ def read(path: Path) -> IO[bytes]:
 
 
 def exists(path: Path) -> bool:
-    """Return whether anything has this name, also a link that leads nowhere."""
+    """Return whether the path exists; a broken link counts."""
     return os.path.lexists(path)
 
 
 def replace(path: Path, data: bytes, *, durable: bool = True) -> None:
-    """Write a file beside its place and rename it there, so that a reader never sees half of it.
+    """Replace a file atomically, so that readers never see a partial file.
 
-    ``durable`` waits until file and name are on the disk. Raises as ``append``.
+    ``durable`` waits until content and name are on the disk. Raises the errors of ``append``.
     """
     with replacing(path, durable=durable) as file:
         file.write(data)
@@ -115,14 +121,14 @@ def replacing(path: Path, *, durable: bool = True) -> Iterator[IO[bytes]]:
             os.replace(name, path.name, src_dir_fd=parent, dst_dir_fd=parent)
         except BaseException:
             with contextlib.suppress(OSError):
-                os.unlink(name, dir_fd=parent)  # half a file would take room that the records need
+                os.unlink(name, dir_fd=parent)  # a partial file would occupy disk space that the records need
             raise
     if durable:
         sync_folder(path.parent)
 
 
 def sync_folder(path: Path) -> None:
-    """Wait until the names in a folder are on the disk. Some file systems cannot: then their own order counts."""
+    """Wait until the names in a folder are on the disk. Does nothing on file systems without this operation."""
     with folder(path) as parent, contextlib.suppress(OSError):
         descriptor = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=parent)
         try:
@@ -132,12 +138,12 @@ def sync_folder(path: Path) -> None:
 
 
 def _steps(path: Path) -> Iterable[tuple[Path, str]]:
-    """Return each folder of an absolute path after the root, with its parent."""
+    """Return the parent and the name of each folder of an absolute path below the root."""
     return ((Path(*path.parts[:place]), name) for place, name in enumerate(path.parts) if place)
 
 
 def _enter(parent: int, name: str, path: Path, *, make: bool) -> int:
-    """Open one folder below another one."""
+    """Open a folder in a parent folder; ``make`` creates it."""
     try:
         return os.open(name, _FOLDER, dir_fd=parent)
     except FileNotFoundError:
@@ -151,7 +157,7 @@ def _enter(parent: int, name: str, path: Path, *, make: bool) -> int:
 
 
 def _explained(error: OSError, parent: int, name: str, path: Path, wanted: str) -> Exception:
-    """Return the error that says what stands where a file or folder of tfb has to be."""
+    """Return an error that names the kind of file at the path where tfb needs ``wanted``."""
     if error.errno in (errno.ELOOP, errno.ENOTDIR, errno.ENXIO, errno.EISDIR):
         with contextlib.suppress(OSError):
             kind = _KINDS.get(stat.S_IFMT(os.lstat(name, dir_fd=parent).st_mode), "another file")
@@ -160,7 +166,7 @@ def _explained(error: OSError, parent: int, name: str, path: Path, wanted: str) 
 
 
 def _open(parent: int, path: Path, flags: int, mode: int = 0o666) -> int:
-    """Open a file below a folder; what is in its place is named."""
+    """Open a file in a folder; errors name the kind of file that is in the way."""
     try:
         return os.open(path.name, flags | _FILE, mode, dir_fd=parent)
     except OSError as error:
@@ -168,7 +174,7 @@ def _open(parent: int, path: Path, flags: int, mode: int = 0o666) -> int:
 
 
 def _opened(path: Path, flags: int, mode: str, permissions: int = 0o666) -> IO[bytes]:
-    """Open a file of tfb's own, or create it where ``flags`` only append."""
+    """Open a file of tfb; create it if ``flags`` contains ``O_APPEND``."""
     with folder(path.parent) as parent:
         created = False
         if flags & os.O_APPEND:
@@ -179,7 +185,7 @@ def _opened(path: Path, flags: int, mode: str, permissions: int = 0o666) -> IO[b
         else:
             descriptor = _open(parent, path, flags)
         try:
-            if not created:  # some file systems show another owner than the creator
+            if not created:  # some file systems do not show the creator as the owner
                 require_own(os.fstat(descriptor), parent, path)
             return io.FileIO(descriptor, mode.replace("b", ""))
         except BaseException:
@@ -188,7 +194,7 @@ def _opened(path: Path, flags: int, mode: str, permissions: int = 0o666) -> IO[b
 
 
 def require_own(found: os.stat_result, parent: int, path: Path) -> None:
-    """Raise UnsafePathError unless a file is a regular one with a single name, of this user or its folder's owner."""
+    """Raise UnsafePathError unless a file is regular, has no hard links, and belongs to this user or folder's owner."""
     if not stat.S_ISREG(found.st_mode):
         kind = _KINDS.get(stat.S_IFMT(found.st_mode), "another file")
         raise UnsafePathError(f"{path}: is {kind} where a file of tfb has to be; move it away and try again")
@@ -204,7 +210,7 @@ def require_own(found: os.stat_result, parent: int, path: Path) -> None:
 
 
 def _require_replaceable(parent: int, path: Path, name: str) -> bool:
-    """Return whether there is a file of this name; raises UnsafePathError unless it is tfb's own."""
+    """Return whether a file of this name exists. Raises UnsafePathError if tfb must not replace it."""
     try:
         found = os.lstat(name, dir_fd=parent)
     except FileNotFoundError:
@@ -214,9 +220,9 @@ def _require_replaceable(parent: int, path: Path, name: str) -> bool:
 
 
 def _temporary(parent: int, path: Path) -> str:
-    """Return the name of the new file: what a killed command has left of this name is removed."""
+    """Return the name of the temporary file, and remove a file of this name that a killed command has left."""
     name = f".{path.name}.new"
-    if len(os.fsencode(name)) > 255:  # the most that file systems take
+    if len(os.fsencode(name)) > 255:  # the limit of file systems
         return f".tfb-{secrets.token_hex(8)}.new"
     if _require_replaceable(parent, path, name):
         os.unlink(name, dir_fd=parent)

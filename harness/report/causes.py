@@ -9,26 +9,26 @@ from harness.stats.verdicts import SERVER
 
 _TARGET = re.compile(r"^GET \S+: ")
 _COUNT = re.compile(r" \(and \d+ more like it\)$")
-_NUMBER = re.compile(r"(?!\b[1-5]\d\d\b)\b\d+(?:[.,]\d+)*\b")  # no status
+_NUMBER = re.compile(r"(?!\b[1-5]\d\d\b)\b\d+(?:[.,]\d+)*\b")  # numbers except HTTP status codes
 
 
 @dataclass(frozen=True, kw_only=True)
 class Cause:
-    """A violation, and the test types that show it."""
+    """A violation and the test types in which it occurs."""
 
-    result: CheckResult  # as the first test type shows it
+    result: CheckResult  # from the first of the test types
     test_types: tuple[str, ...]
 
 
 def sentence(result: CheckResult) -> str:
-    """Return a result that did not pass as text."""
+    """Format a failed result as text."""
     expected = "" if result.expected is None else f" expected {result.expected}"
     got = f", got {result.actual}" if expected and result.actual is not None else ""
     return f"{result.check} ({result.rule}): {result.message}{expected}{got}"
 
 
 def causes(found: Iterable[tuple[str, CheckResult]]) -> list[Cause]:
-    """Return each cause once, in order of appearance; a pair is a test type and a result that did not pass."""
+    """Group failed results by cause, in order of appearance; ``found`` has pairs of test type and result."""
     groups: dict[tuple[object, ...], list[tuple[str, CheckResult]]] = {}
     for kind, result in found:
         if result.outcome is not Outcome.PASS:
@@ -40,19 +40,19 @@ def causes(found: Iterable[tuple[str, CheckResult]]) -> list[Cause]:
 
 
 def of_verdicts(verdicts: Sequence[Verdict]) -> list[Cause]:
-    """Return the causes of several verdicts on one implementation."""
+    """Return the causes of several verdicts on an implementation."""
     return causes((verdict.test_type, result) for verdict in verdicts for result in verdict.results)
 
 
 def named(cause: Cause, every: Sequence[str]) -> str:
-    """Return the test types of a cause as a person reads them: ``all test types`` where none is left out."""
+    """Format the test types of a cause for readers; ``all test types`` if the cause affects all of ``every``."""
     own = [kind for kind in cause.test_types if kind != SERVER]
     whole = len(own) > 2 and set(own) >= set(every) - {SERVER}
     return "all test types" if whole else ", ".join(cause.test_types)
 
 
 def key(result: CheckResult) -> tuple[object, ...]:
-    """Return a key that is equal for results with the same cause: it ignores paths, counts and other numbers."""
+    """Return a key that is equal for results with the same cause. It ignores paths and numbers."""
 
     def plain(text: str | None) -> str:
         return _NUMBER.sub("0", _COUNT.sub("", _TARGET.sub("", text or "")))

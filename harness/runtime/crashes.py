@@ -6,13 +6,13 @@ from pathlib import Path
 from harness.host import process
 from harness.plain_text import printable
 
-LOG_BYTES = 1 << 20  # of a log that are searched
+LOG_BYTES = 1 << 20  # searched bytes of a log
 MOST_QUOTED = 3  # lines per symptom
 LINE_CHARACTERS = 500
-LONGEST_LINE = 500  # characters of a line that are searched: some lines take quadratic time
+LONGEST_LINE = 500  # searched characters of a line; the patterns can take quadratic time
 
-# Crash messages of programs, the exception in a group: Python (the line after the indented
-# frames), Go, Rust, the JVM, Node (after the line that threw it), JavaScript and Ruby; then supervisors of workers.
+# Crash messages of programs. The named group is the exception: for Python the line after the indented frames, for Node
+# the line after the marked source line.
 _EXCEPTIONS = re.compile(
     r"Traceback \(most recent call last\):\n(?:[ \t|+].*\n|\n){0,300}(?P<python>[^\s|+].*)"
     r"|^(?P<go>(?:panic|fatal error): .+)"
@@ -29,7 +29,7 @@ _WORKERS = re.compile(
     r"|.*\b(?:unexpected exit|early termination) (?:from|of) worker.*)",
     re.MULTILINE | re.IGNORECASE,
 )
-# Exceptions that a server survives: with a logger's prefix, in a Go handler, of .NET, PHP, Elixir and C++.
+# Exceptions that a server may survive: with a logger's prefix, in a Go handler, and of .NET, PHP, Elixir and C++.
 _SURVIVED = re.compile(
     r"(?<![\w.$])(?P<logged>(?:Caused by: )?(?:[\w$]+\.)*[\w$]*(?:Error|Exception|Throwable)(?:: .+)?)(?=\n[ \t]+at )"
     r"|(?P<handler>\bhttp: panic serving .+)"
@@ -41,7 +41,7 @@ _SURVIVED = re.compile(
     r"|(?P<unhandled>\b(?:uncaughtException|unhandledRejection|Unhandled (?:promise )?rejection)\b.*)",
     re.MULTILINE,
 )
-# Lines that a logger marks as errors, used if the patterns above find nothing.
+# Lines that a logger marks as errors, used if the patterns above do not match.
 _ERROR_LINES = re.compile(
     r"^(?=[Ee]rror: |.{0,200}?(?:\b(?:ERROR|SEVERE|FATAL|CRITICAL|PANIC)\b|\[(?:error|fatal|crit)\]"
     r"|\"level\": ?\"(?:error|fatal)\"))(?P<line>.+)$",
@@ -52,13 +52,13 @@ _COLOUR = re.compile(r"\x1b\[[0-9;]{0,20}m")
 
 
 def crashes(log: Path) -> list[str]:
-    """Return the crashes in a log, one line each, exceptions before the ends of workers."""
+    """Return the crashes in a log, a line each: first exceptions, then ends of worker processes."""
     text = _text(log, 0)
     return _lines(_EXCEPTIONS, text) + [_one_line(match[0]) for match in _WORKERS.finditer(text)]
 
 
 def complaints(log: Path, begin: int) -> list[str]:
-    """Return the first panics and exceptions after byte ``begin`` of a log, each kind once; else its errors."""
+    """Return the first distinct exceptions after byte ``begin`` of a log, or error lines if there are no exceptions."""
     text = _text(log, begin)
     found = crashes_in(text) or _lines(_ERROR_LINES, text)
     different = {re.sub(r"\d+|0x[0-9a-f]+", "", each): each for each in reversed(found)}
@@ -66,24 +66,24 @@ def complaints(log: Path, begin: int) -> list[str]:
 
 
 def crashes_in(text: str) -> list[str]:
-    """Return crashes, and exceptions that the program survived, in the order of the text."""
+    """Return crashes and survived exceptions in the order of the text."""
     found: dict[int, str] = {}
     for pattern in (_WORKERS, _SURVIVED, _EXCEPTIONS):
         for match in pattern.finditer(text):
             groups = [each for each in match.groups() if each]
-            # An exception that two patterns find ends on the same line.
+            # Two patterns that match the same exception end on the same line.
             found[text.count("\n", 0, match.end())] = _one_line(groups[0] if groups else match[0])
     return [found[line] for line in sorted(found)]
 
 
 def crash_reason(name: str, how: str, log: Path) -> str:
-    """Return name, crash, end, last lines and log of a server that is gone."""
+    """Return a message about a server that exited: name, crash, exit status, last lines and path of the log."""
     said = next(iter(crashes(log)), "")
     return f"{name}: {f'{said}: {how}' if said else how}\n{process.tail(log)}\nlog: {log}"
 
 
 def _text(log: Path, begin: int) -> str:
-    """Return a log from byte ``begin`` on, or the end of a log that was cut in the meantime."""
+    """Return a log from byte ``begin`` on, or the last bytes if the log was truncated in the meantime."""
     try:
         size = log.stat().st_size
         with log.open("rb") as file:

@@ -1,7 +1,7 @@
-"""Records the images that tfb builds and tags, and removes exactly those tags.
+"""Records the images that tfb builds and tags, and removes only these tags.
 
-A label is no proof, because images built FROM an image of tfb inherit it. The state folder therefore has a record of
-each tag with the id of its image.
+A label does not prove that tfb built an image, because images built FROM an image of tfb inherit labels. The state
+folder therefore contains a record of each tag with the image id.
 """
 
 import fcntl
@@ -20,14 +20,14 @@ from harness.runtime.compose import IMAGE_LABEL, docker, inspect
 
 logger = logging.getLogger("tfb.images")
 
-RECORD = "images.jsonl"  # in the state folder
-MOST_BYTES = 8 << 20  # of the record
-RUN_TAG = ":run-"  # between an image's name and the token of the run that uses it
+RECORD = "images.jsonl"  # file in the state folder
+MOST_BYTES = 8 << 20  # size limit of the record
+RUN_TAG = ":run-"  # separates an image's name from the token of the run
 
 
 @dataclass(frozen=True, kw_only=True)
 class OwnImage:
-    """An image that tfb tagged, with its tag, or with its id if the tag has moved."""
+    """An image that tfb tagged; ``name`` is the tag, or the id if the tag has moved to a different image."""
 
     name: str
     shown: str
@@ -39,23 +39,23 @@ class _Entry:
     tag: str
     id: str
     owner: str
-    temporary: bool  # the tag is removed when its owner ends
+    temporary: bool  # whether the tag is removed when the owning process exits
 
 
 def whole_tag(tag: str) -> str:
-    """Return a tag with its version, as the engine lists it."""
+    """Return a tag including the version, as the engine lists it."""
     return tag if ":" in tag.rpartition("/")[2] else f"{tag}:latest"
 
 
 def is_foreign(tag: str) -> bool:
-    """Return whether the tag names an image that tfb did not build; a build must not move such a tag."""
+    """Return whether the tag names an image that tfb did not build. A build must not move the tag then."""
     image = inspect("image", tag)
     labels = ((image or {}).get("Config") or {}).get("Labels") or {}
     return image is not None and labels.get(IMAGE_LABEL) != tag
 
 
 def record(tag: str, identity: str, *, temporary: bool = False) -> None:
-    """Record that this process tagged the image; a ``temporary`` tag is removed when the process ends."""
+    """Record that this process tagged an image; a ``temporary`` tag is removed when the process exits."""
     entry = _Entry(tag=whole_tag(tag), id=identity, owner=ownership.me(), temporary=temporary)
     try:
         with _record() as file:
@@ -69,7 +69,7 @@ def record(tag: str, identity: str, *, temporary: bool = False) -> None:
 
 
 def own(at: Sequence[str] = ()) -> list[OwnImage]:
-    """Return the images that tfb tagged in an engine, without temporary tags of running processes."""
+    """Return the images that tfb tagged, without temporary tags of running processes; ``at``: flags of the engine."""
     found = {}
     for entry in _recorded():
         if entry.temporary and ownership.state(entry.owner) == "alive":
@@ -87,9 +87,9 @@ def _own(name: str, shown: str, image: dict[str, Any]) -> OwnImage:
 
 
 def remove(names: Sequence[str], at: Sequence[str] = ()) -> list[tuple[str, str]]:
-    """Remove tags, and images without other tags; return the tags that remain, with the reason.
+    """Remove tags, and images without further tags; return the remaining tags with the reasons.
 
-    Removal is never forced, so other tags and images in use remain.
+    Removal is never forced, so images in use remain.
     """
     kept = []
     for name in names:
@@ -100,7 +100,7 @@ def remove(names: Sequence[str], at: Sequence[str] = ()) -> list[tuple[str, str]
 
 
 def remove_tag(tag: str, identity: str) -> list[tuple[str, str]]:
-    """Remove a tag if it still names the image; return the tag with the reason if it remains."""
+    """Remove a tag if it still names the image; return the tag with the reason if the removal fails."""
     image = inspect("image", tag)
     return remove([tag]) if image and image["Id"] == identity else []
 
@@ -118,7 +118,7 @@ def forget_removed() -> None:
 
 
 def digest(name: str) -> str:
-    """Return the registry's digest of an image, or the id of one that was built here: ``sha256:…``."""
+    """Return the registry's digest of an image, or the id of a locally built image: ``sha256:…``."""
     image = inspect("image", name) or {}
     of_registry = [word.partition("@")[2] for word in image.get("RepoDigests") or ()]
     return str(of_registry[0] if of_registry else image.get("Id", ""))
@@ -134,7 +134,7 @@ def _recorded() -> list[_Entry]:
 
 @contextmanager
 def _record() -> Iterator[IO[str]]:
-    """Open the record for reading and writing, with a lock on it."""
+    """Lock the record and open it for reading and writing."""
     folder: Path = state_folder()
     folder.mkdir(parents=True, exist_ok=True)
     number = os.open(folder / RECORD, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK, 0o600)
@@ -144,7 +144,7 @@ def _record() -> Iterator[IO[str]]:
 
 
 def _entries(file: IO[str]) -> list[_Entry]:
-    """Return the entries of the record, without lines that are damaged."""
+    """Parse the entries of the record; skip damaged lines."""
     file.seek(0)
     found = []
     for line in file.read(MOST_BYTES).splitlines():

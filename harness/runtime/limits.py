@@ -9,8 +9,8 @@ import psutil
 
 from harness.errors import UsageError
 
-PIDS = 4096  # processes and threads of one container
-LEAST_MEMORY = 6 << 20  # bytes: the engine accepts no lower limit
+PIDS = 4096  # processes and threads of a container
+LEAST_MEMORY = 6 << 20  # bytes; the engine does not accept a lower limit
 SIZE = re.compile(r"(\d{1,12})([bkmg]?)b?", re.IGNORECASE)
 UNITS = {"": 1, "b": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
 LOGGING: Mapping[str, Any] = {"driver": "json-file", "options": {"max-size": "20m", "max-file": "1"}}
@@ -18,7 +18,7 @@ LOG_FLAGS = ("--log-driver", "json-file", "--log-opt", "max-size=20m", "--log-op
 
 
 def half_of_memory() -> int:
-    """Return half of this machine's memory in bytes, so that a container cannot exhaust the machine."""
+    """Return half of this machine's memory in bytes, the default limit of a container."""
     return psutil.virtual_memory().total // 2
 
 
@@ -31,13 +31,13 @@ class Limits:
 
     @property
     def flags(self) -> tuple[str, ...]:
-        """Arguments of ``docker run``, with no swap beyond the memory."""
+        """Arguments of ``docker run``; the container gets no swap."""
         memory = str(self.memory_bytes)
         return ("--memory", memory, "--memory-swap", memory, "--pids-limit", str(self.pids), *LOG_FLAGS)
 
 
 def of_server(memory: str | None, pids: int | None) -> Limits:
-    """Return the limits that the flags set; raise UsageError if the memory is not a size."""
+    """Parse the flags for a server's limits; raise UsageError if ``memory`` is not a valid size."""
     usual = Limits()
     number = usual.memory_bytes
     if memory:
@@ -46,5 +46,5 @@ def of_server(memory: str | None, pids: int | None) -> Limits:
             raise UsageError(f"--test-container-memory: {memory!r} is not a size such as 512m or 2g")
         number = int(match[1]) * UNITS[match[2].lower()]
         if number < LEAST_MEMORY:
-            raise UsageError(f"--test-container-memory: {memory!r} is too little; the engine takes 6m or more")
+            raise UsageError(f"--test-container-memory: {memory!r} is too little; the engine requires at least 6m")
     return Limits(memory_bytes=number, pids=pids or usual.pids)

@@ -1,4 +1,4 @@
-"""Install scripts of npm packages in local builds: off, but for packages that ``local.install_scripts`` names."""
+"""Install scripts of npm packages in local builds: disabled, except for packages in ``local.install_scripts``."""
 
 import json
 import re
@@ -13,12 +13,12 @@ from harness.plain_text import printable
 from harness.plan.benchmark_config import Local
 from harness.records import bounded
 
-# Packages run no code while they are installed, unless the command asks for it: npm ci --ignore-scripts=false.
+# Disables install scripts, unless the build command enables them: npm ci --ignore-scripts=false.
 OFF = {"npm_config_ignore_scripts": "true"}
 ON = {"npm_config_ignore_scripts": "false"}
 SCRIPTS = ("preinstall", "install", "postinstall")  # in the order in which npm runs them
 HINT = (
-    "Install scripts of npm packages are off in local builds. If a package needs its script, name it in "
+    "Install scripts of npm packages are off in local builds. If a package needs a script, name the package in "
     f'{CONFIG_FILE}: "local": {{"install_scripts": ["PACKAGE"]}}; for Bun, trustedDependencies in package.json'
 )
 _INSTALLERS = re.compile(r"(?<![\w-])(?:npm|npx|pnpm|yarn|bun|bunx)(?![\w-])")
@@ -34,9 +34,12 @@ _MISSING = re.compile(
 
 
 def hint(folder: Path, said: str, *, command: Sequence[str] = ()) -> str:
-    """Return a sentence on install scripts if they may be the reason of a failure, else an empty text.
+    """Return a hint if a disabled install script may have caused a failure, otherwise an empty text.
 
-    ``command``: the build command that failed; ``said``: the output of the command or the server.
+    Args:
+        folder: The implementation's folder.
+        said: Output of the build command or of the server.
+        command: The build command that failed.
     """
     installs = bool(_INSTALLERS.search(" ".join(command)))
     packaged = (folder / "package.json").exists() or any(folder.glob("*/package.json"))
@@ -44,7 +47,7 @@ def hint(folder: Path, said: str, *, command: Sequence[str] = ()) -> str:
 
 
 class Allowed:
-    """The packages of one build whose install scripts may run, once they are installed."""
+    """The packages of a build that may run install scripts."""
 
     def __init__(self, local: Local, folder: Path, environment: Mapping[str, str], log: Path, seconds: float) -> None:
         self._left = list(local.install_scripts)
@@ -52,7 +55,7 @@ class Allowed:
         self._environment = {**environment, **ON}
 
     def run(self) -> None:
-        """Run the scripts of named packages that are there by now; raises BuildError when one fails."""
+        """Run the scripts of allowed packages that are installed by now. Raises BuildError if a script fails."""
         for name in list(self._left):
             for home in self._homes():
                 if (home / "node_modules" / name / "package.json").is_file():
@@ -69,7 +72,7 @@ class Allowed:
             )
 
     def _homes(self) -> Iterator[Path]:
-        """Yield the folders that hold a node_modules: the implementation's and those right below it."""
+        """Yield the implementation's folder and the subfolders with a node_modules folder."""
         yield self._folder
         yield from sorted(path.parent for path in self._folder.glob("*/node_modules"))
 
@@ -84,7 +87,7 @@ class Allowed:
                 )
 
     def _commands(self, name: str, home: Path) -> list[tuple[list[str], Path]]:
-        """Return what runs the scripts of a package, by the package manager that has installed it."""
+        """Return the commands, with their folders, that run a package's scripts with the right package manager."""
         path = self._environment.get("PATH")
         if (home / "pnpm-lock.yaml").exists() and shutil.which("pnpm", path=path):
             return [(["pnpm", "rebuild", name], home)]
@@ -101,7 +104,7 @@ def _of_bun(home: Path) -> bool:
 
 
 def _scripts(package: Path) -> list[str]:
-    """Return the install scripts that a package has; raises BuildError where its package.json cannot be read."""
+    """Return the install scripts of a package. Raises BuildError if package.json cannot be read."""
     path = package / "package.json"
     try:
         document = json.loads(bounded.read(path, bounded.TEXT_BYTES))

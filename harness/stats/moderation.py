@@ -1,9 +1,9 @@
-"""Moderated variances: each row's own variance, shrunk towards what the whole run shows (empirical Bayes).
+"""Moderated variances: the variance of each row, shrunk towards an estimate from the whole run (empirical Bayes).
 
-The expected variance of a process is the share of its windows plus one variance between processes for the whole run.
-When few processes were measured, that variance is shrunk towards an assumed 5 %. From three processes on, a server's
-own variance counts too. Its weight depends on how much the servers of the run differ in variance (Smyth 2004, Stat.
-Appl. Genet. Mol. Biol. 3).
+The expected variance of a process is the contribution of the windows plus a variance between processes, which is the
+same for the whole run. If few processes were measured, the latter is shrunk towards an assumed 5 %. With three or more
+processes, the variance of the individual server counts as well. The weight depends on how much the servers of the run
+differ in variance (Smyth 2004, Stat. Appl. Genet. Mol. Biol. 3).
 
 Every standard deviation and variance in this module is of natural logarithms. A standard deviation of 0.05 is
 therefore about 5 %.
@@ -25,17 +25,17 @@ MAX_HALF_WIDTH = 300.0  # half-width on the log scale above which an interval co
 ASSUMED_SD = 0.05  # standard deviation between processes when no server has two processes
 ASSUMED_DF = 3.0  # degrees of freedom of ASSUMED_SD: it supplements an estimate that has fewer
 MAX_DF = 100.0  # degrees of freedom given to a variance that is assumed rather than estimated
-CROSS_TEST_R2 = 0.5  # squared correlation of two test types of one process in its deviation from other processes
+CROSS_TEST_R2 = 0.5  # squared correlation between two test types of a process's deviations from other processes
 # A variance between processes is at least this many standard errors of the windows' noise, which may have hidden it.
 HIDDEN_NOISE_SE = 0.7
 MIN_PROCESSES_FOR_OWN_VARIANCE = 3
 DEFAULT_PRIOR_DF = 4.0  # degrees of freedom of the run's variance when the run does not show how much servers differ
-SERVER_OUTLIER_ALPHA = 0.02  # error of the test that a server's variance over all tables is above the expected one
+SERVER_OUTLIER_ALPHA = 0.02  # level of the test whether a server's variance over all tables exceeds the expectation
 
 
 @dataclass(frozen=True, kw_only=True)
 class Moderated:
-    """Moderated variances with their degrees of freedom, one for each row."""
+    """Moderated variances and degrees of freedom, for each row."""
 
     variance: FloatArray
     df: FloatArray
@@ -45,18 +45,18 @@ class Moderated:
 class Prior:
     """The prior of a metric's variances, from all tables of a run."""
 
-    between_variance: float  # between processes, without the noise of their windows
+    between_variance: float  # between processes, without the noise of windows
     between_df: float
-    prior_df: float  # weight of the expected variance beside a server's own; infinity: all servers alike; NaN: unknown
-    window_prior_df: float  # the same for the variance of a window beside that of its table
-    window_variance: float  # of one window, pooled over all tables; for tables with too few rows of their own
+    prior_df: float  # weight of the expected variance in degrees of freedom; infinity: equal servers; NaN: unknown
+    window_prior_df: float  # weight of a table's window variance, relative to a row's window variance
+    window_variance: float  # of a window, pooled over all tables; used for tables with too few rows
     window_df: float
-    # Servers whose processes differ significantly more than expected: pooled variance and its degrees of freedom.
+    # Servers with significantly larger differences between processes: pooled variance and degrees of freedom.
     variance_outliers: Mapping[str, tuple[float, float]] = field(default_factory=dict)
 
 
 def estimate_prior(tables: Sequence[TableFit]) -> Prior:
-    """Estimate one variance between processes for the run, and how much servers differ from it."""
+    """Estimate the variance between processes for a run, and how much servers deviate from it."""
     nested = [table for table in tables if table.within.df.any()]
     typical = [(table.within.variance * table.within.df, table.within.df, ~table.within.outliers) for table in nested]
     window_df = sum(float(df[use].sum()) for _, df, use in typical)
@@ -105,16 +105,16 @@ def _variance_outliers(tables: Sequence[TableFit], prior: Prior) -> dict[str, tu
 def _effective_df(df: FloatArray) -> float:
     """Return the degrees of freedom of a server's variance over several test types.
 
-    The test types of a process share its deviation. T of them are worth T / (1 + (T - 1) r²) independent ones
-    (Kish 1965, section 5.4, applied to squares).
+    The test types of a process share the process's deviation. T test types count as T / (1 + (T - 1) r²) independent
+    test types (Kish 1965, section 5.4, applied to squares).
     """
     return float(df.sum() / (1 + (len(df) - 1) * CROSS_TEST_R2))
 
 
 def window_variances(table: TableFit, prior: Prior) -> Moderated:
-    """Return the variance of one window of each row, shrunk towards that of its table.
+    """Return the variance of a window for each row, shrunk towards the variance of the table.
 
-    In a table with too few rows it is shrunk towards that of the run.
+    In a table with too few rows, it is shrunk towards the variance of the run.
     """
     df = np.where(np.isfinite(table.within.variance), table.within.df, 0.0)
     own = np.where(df > 0, table.within.variance, 0.0)
@@ -132,17 +132,17 @@ def window_variances(table: TableFit, prior: Prior) -> Moderated:
 
 
 def _shrink(own: FloatArray, df: FloatArray, prior_df: float, expected: Moderated) -> Moderated:
-    """Return the moderated variance (d0 s0² + d s²) / (d0 + d) with at most the expected one's df (Smyth 2004)."""
+    """Return the moderated variance (d0 s0² + d s²) / (d0 + d), with at most ``expected.df`` (Smyth 2004)."""
     weight = DEFAULT_PRIOR_DF if np.isnan(prior_df) else prior_df
     variance = (weight * expected.variance + df * own) / (weight + df)
     return Moderated(variance=variance, df=np.minimum(weight + df, expected.df))
 
 
 def _between_variance(tables: Sequence[TableFit], prior: Prior) -> tuple[float, float]:
-    """Estimate the variance between processes by moments; return it with its degrees of freedom.
+    """Estimate the variance between processes by moments; return variance and degrees of freedom.
 
-    The noise of windows is subtracted from the variance of processes. What remains is at least what so few processes
-    may have hidden by chance (``HIDDEN_NOISE_SE``).
+    The noise of windows is subtracted from the variance of processes. The difference has a lower bound, because the
+    noise may hide the variance of few processes by chance (``HIDDEN_NOISE_SE``).
     """
     squares = noise = weight = 0.0
     by_name: defaultdict[str, list[float]] = defaultdict(list)
@@ -165,10 +165,10 @@ def _between_variance(tables: Sequence[TableFit], prior: Prior) -> tuple[float, 
 
 
 def expected_variance(table: TableFit, prior: Prior) -> Moderated:
-    """Return the variance of one process that the run predicts for each row; NaN where it is unknown.
+    """Return the variance of a process that the run predicts for each row; NaN if unknown.
 
-    Its degrees of freedom follow Satterthwaite (1946). In a table without variances of windows, the noise of windows
-    is part of the variance between processes, which the rows of that table estimate together.
+    The degrees of freedom follow Satterthwaite (1946). In a table without variances of windows, the noise of windows is
+    a part of the variance between processes. That variance is then pooled over the rows of the table.
     """
     rows = len(table.names)
     if table.within.df.any():
@@ -203,7 +203,7 @@ class RowMeans:
 def moderated_means(table: TableFit, prior: Prior) -> RowMeans:
     """Return the means of a table's rows with moderated errors.
 
-    An error is at least what the windows of the row leave uncertain.
+    An error is never smaller than the error from the windows of the row.
     """
     expected = expected_variance(table, prior)
     prior_df = np.inf if len(table.names) == 2 else prior.prior_df
@@ -217,8 +217,8 @@ def moderated_means(table: TableFit, prior: Prior) -> RowMeans:
         variance, df = np.where(has_own, shrunk.variance, variance), np.where(has_own, shrunk.df, df)
     outliers = [prior.variance_outliers.get(name, (0.0, 0.0)) for name in table.names]
     outlier, outlier_df = np.asarray(outliers).reshape(-1, 2).T
-    # An outlier keeps its own variance, but the prior adds degrees of freedom. With two degrees of freedom and many
-    # pairs sharing one error, even servers whose figures differ fourfold would stay undecided.
+    # An outlier is not shrunk, but the prior adds degrees of freedom. With two degrees of freedom and a common error
+    # for many pairs, even servers with fourfold differences would remain undecided.
     outlier_df = outlier_df + np.nan_to_num(np.minimum(outlier_df, prior_df))
     df = np.where(outlier > variance, outlier_df, df)
     variance = np.where(outlier > variance, outlier, variance)
@@ -235,7 +235,7 @@ def moderated_means(table: TableFit, prior: Prior) -> RowMeans:
 
 
 def standalone_means(table: TableFit, compared: RowMeans) -> RowMeans:
-    """Return the means for display, each by itself, with the errors that they have on their own.
+    """Return the means for display, with the errors of absolute values.
 
     The error shared by processes with the same number cancels in ratios, but not in absolute values.
     """
@@ -265,8 +265,8 @@ def student_half_width(squared_error: FloatArray, df: FloatArray, confidence: fl
 def pool_tables(tables: Sequence[TableFit], names: Sequence[str], prior: Prior) -> RowMeans:
     """Return the mean over several tables, for the rows ``names`` that all of them have.
 
-    Each process contributes one value, because its test types share its deviation. Processes that lack a table are
-    left out.
+    Each process contributes a single value, because the test types of a process share the process's deviation.
+    Processes that lack a table are excluded.
     """
     columns = sorted({column for table in tables for column in table.columns})
     values, share = np.zeros((len(names), len(columns))), 1 / len(tables)
@@ -285,7 +285,7 @@ def pool_tables(tables: Sequence[TableFit], names: Sequence[str], prior: Prior) 
         window_df += df[rows]
     within = RowVariances(variance=from_windows, df=window_df, leverage=np.ones(len(names)))
     joint = fit_process_values(names, columns, values, within)
-    # Variance of a mean of correlated test types, relative to the variance of one.
+    # Variance of a mean of correlated test types, relative to the variance of a single test type.
     of_mean = CROSS_TEST_R2**0.5 + (1 - CROSS_TEST_R2**0.5) * share
     outliers = {name: (variance * of_mean, df) for name, (variance, df) in prior.variance_outliers.items()}
     pooled = replace(

@@ -1,12 +1,12 @@
 """Fits one table of log figures: row + round + process number + error, by least squares.
 
-Trials of one round are measured next to each other, so a round's effect is the state of the machine at that time.
-Removing the effects of rounds leaves one value for each process. Removing the effects of process numbers then takes
-out what all servers' processes with the same number share, such as drift of the machine.
+Trials of a round are measured at about the same time, so the effect of a round is the state of the machine then.
+Removing the effects of rounds leaves a value for each process. Removing the effects of process numbers then removes
+effects that all processes with the same number share, for example drift of the machine.
 
-The process is the unit of every error. The windows of a process share its memory layout and compilation, so more
-windows do not replace another process (Kalibera & Jones 2013). In a run merged from several deployments the
-deployment is the unit, because each deployment may favour one server.
+The process is the unit of every error. The windows of a process share memory layout and compilation, so more windows
+do not replace a further process (Kalibera & Jones 2013). In a run merged from several deployments, the deployment is
+the unit, because each deployment may favour a server.
 """
 
 from collections import defaultdict
@@ -28,11 +28,11 @@ COLUMN_EFFECT_ALPHA = 0.20
 
 @dataclass(frozen=True, kw_only=True)
 class RowVariances:
-    """How much the values of each row scatter. All arrays have one element for each row."""
+    """Variances within rows. All arrays have an element for each row."""
 
-    variance: FloatArray  # of one value; NaN for a row with fewer than two values
+    variance: FloatArray  # of a single value; NaN for a row with fewer than two values
     df: FloatArray  # degrees of freedom of the variance
-    leverage: FloatArray  # variance of the row's mean / variance: 1 / count, more for a row that lacks columns
+    leverage: FloatArray  # variance of the row's mean / variance: 1 / count, or more if the row lacks columns
 
     @property
     def sum_of_squares(self) -> float:
@@ -41,7 +41,7 @@ class RowVariances:
 
     @cached_property
     def outliers(self) -> BoolArray:
-        """Rows whose variance is an outlier of this table."""
+        """Mask of the rows with outlying variances in this table."""
         return variance_outliers(self.variance, self.df)
 
 
@@ -54,7 +54,7 @@ class AdditiveFit(RowVariances):
 
 
 def fit_additive(logs: FloatArray, *, columns: bool = True, excluded: BoolArray | None = None) -> AdditiveFit:
-    """Fit row and column effects; each row's residual degrees of freedom are reduced by its share of the columns.
+    """Fit row and column effects; the column effects reduce each row's residual degrees of freedom proportionally.
 
     A table with one row has no column effects.
 
@@ -98,15 +98,15 @@ def fit_additive(logs: FloatArray, *, columns: bool = True, excluded: BoolArray 
 
 @dataclass(frozen=True, kw_only=True)
 class TableFit:
-    """A table of one metric's natural logarithms, before the variances of its run are known."""
+    """A fitted table of natural logarithms of a metric, without moderation by the run's variances."""
 
     names: Sequence[str]  # of the rows
     columns: Sequence[int]  # numbers of the processes, or of the deployments
-    values: FloatArray  # rows x columns: one value for each process, without the effects of rounds
+    values: FloatArray  # rows x columns: a value for each process, without the effects of rounds
     displayed: FloatArray  # rows x columns: the values to display; of a merged run, without the column effects
     processes: NDArray[np.int64]  # number of processes of each row
-    between: AdditiveFit  # of the values of processes
-    within: RowVariances  # of windows; its leverage is that of the value of one process
+    between: AdditiveFit  # fit of the values of processes
+    within: RowVariances  # variances of windows; ``leverage`` applies to the value of a process
 
 
 def fit_values(values: Mapping[str, Mapping[Position, float]], *, merged: bool = False) -> TableFit:
@@ -154,9 +154,9 @@ def fit_logs(names: Sequence[str], logs: FloatArray, columns: Sequence[int], *, 
 def fit_process_values(
     names: Sequence[str], columns: Sequence[int], values: FloatArray, within: RowVariances, *, merged: bool = False
 ) -> TableFit:
-    """Fit rows x processes with one value for each process.
+    """Fit rows x processes with a value for each process.
 
-    Without variances of windows, the effects of process numbers are removed only where an F test finds them.
+    Without variances of windows, effects of process numbers are removed only if an F test finds them.
     """
     between = fit_additive(values)
     if len(names) >= MIN_SERVERS_FOR_PRIOR and not within.df.any():

@@ -1,1 +1,1 @@
-"""Studies: figures that the docs cite, each by a command of its own."""
+"""Studies: programs that reproduce figures of the documentation."""

@@ -1,7 +1,7 @@
-"""``python -m harness.studies.beside RUN OURS=THEIRS…``: CPU per request of one over another's, by test type.
+"""``python -m harness.studies.beside RUN OURS=THEIRS…``: ratios of CPU per request of two implementations.
 
-TechEmpower gives a framework several tests with a few URLs each: ``vertx-web=vertx-web@TREE+vertx-web-postgres`` takes
-such tests together as one implementation. Each test type at its headline load.
+TechEmpower divides a framework into several tests with a few URLs each. Join such tests with ``+``, for example
+``vertx-web=vertx-web@TREE+vertx-web-postgres``. Each test type is compared at its headline load.
 """
 
 import argparse
@@ -24,7 +24,7 @@ TYPES = ("json", "plaintext", "db", "query", "fortune", "update")
 
 
 def beside(records: RunRecords, ours: str, theirs: Sequence[str]) -> Mapping[str, Ratio]:
-    """By test type that both have, and as ``geometric mean`` over these; cells that were flagged count as well."""
+    """Return the ratio for each common test type, and the ``geometric mean`` over them. Flagged cells are included."""
     renamed = [
         trial.model_copy(update={"implementation": "+".join(theirs)}) if trial.implementation in theirs else trial
         for trial in records.trials
@@ -46,10 +46,10 @@ def beside(records: RunRecords, ours: str, theirs: Sequence[str]) -> Mapping[str
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Print a table, a row for each pair."""
+    """Print a Markdown table with a row for each pair."""
     parser = argparse.ArgumentParser(prog="python -m harness.studies.beside", description=__doc__)
-    parser.add_argument("run", type=Path, metavar="RUN", help="the folder of a run")
-    parser.add_argument("pairs", nargs="+", metavar="OURS=THEIRS", help="names, those of one framework joined by +")
+    parser.add_argument("run", type=Path, metavar="RUN", help="folder of a run")
+    parser.add_argument("pairs", nargs="+", metavar="OURS=THEIRS", help="implementations; join tests with +")
     options = parser.parse_args(argv)
     records = store.read(options.run)
     columns = (*TYPES, "geometric mean")
@@ -58,7 +58,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         ours, _, theirs = pair.partition("=")
         known = {trial.implementation for trial in records.trials}
         if unknown := {ours, *theirs.split("+")} - known:
-            parser.error(f"{pair}: {options.run} measured no {min(unknown)!r}; it has {', '.join(sorted(known))}")
+            parser.error(f"{pair}: {options.run} has no {min(unknown)!r}; it has {', '.join(sorted(known))}")
         found = beside(records, ours, theirs.split("+"))
         print(f"| {ours} ÷ {theirs} | {' | '.join(ratio(found.get(column)) for column in columns)} |")
     return 0

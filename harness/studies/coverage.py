@@ -1,8 +1,14 @@
-"""``python -m harness.studies.coverage [runs] [word…]``: what the fit's intervals and decisions are worth, simulated.
+"""``python -m harness.studies.coverage [runs] [word…]``: simulates coverage of intervals and errors of decisions.
 
-Each row: share of 95 % intervals of ratios that hold the truth; share of tables with a false difference among equal
-servers, beside unequal ones and with all equal (A/A); share of pairs 10 % and 20 % apart that are told apart; mean
-half-width. Holm at 5 % over the table.
+Columns of a row:
+
+- the share of 95 % intervals of ratios that contain the true ratio;
+- the share of tables with a false difference between equal servers, with unequal servers in the table;
+- the same share if all servers are equal (A/A);
+- the shares of pairs with a difference of 10 % and 20 % that are detected;
+- the mean half-width.
+
+Decisions use Holm's method at 5 % for each table.
 """
 
 import argparse
@@ -20,7 +26,7 @@ from harness.studies.worlds import Logs, World, draw
 LEVEL = 0.05
 FOUR = tuple(np.log((1.0, 1.0, 1.1, 1.2)))
 TWO, THREE = (0.0, np.log(1.2)), (0.0, 0.0, np.log(1.2))
-EVEN = World(truth=FOUR, processes=1, window=0.05, correlation=0.0)  # one long trial a process
+EVEN = World(truth=FOUR, processes=1, window=0.05, correlation=0.0)  # one long trial for each process
 
 WORLDS: Mapping[str, World] = {
     "2 processes x 5 rounds": World(truth=FOUR, processes=2, rounds=5),
@@ -49,7 +55,7 @@ WORLDS: Mapping[str, World] = {
 
 @dataclass(frozen=True, kw_only=True)
 class Result:
-    """Shares over simulated runs; NaN where a world has no such pairs."""
+    """Shares over simulated runs; NaN if a world has no such pairs."""
 
     held: float
     false: float
@@ -60,13 +66,13 @@ class Result:
 
     @property
     def cells(self) -> str:
-        """As columns of a Markdown table."""
+        """The result as columns of a Markdown table."""
         shares = (self.held, self.false, self.false_of_equal, self.told_10, self.told_20, self.half_width)
         return " | ".join("–" if np.isnan(share) else f"{share:.1%}" for share in shares)
 
 
 def compared(run: Sequence[Logs]) -> RowMeans:
-    """The first table of a run, by what all of them teach."""
+    """Return the means of a run's first table, with a prior from all tables."""
     names = [f"s{server}" for server in range(len(run[0]))]
     columns = range(run[0].shape[1])
     fits = [fit_logs(names, logs, columns) for logs in run]
@@ -74,7 +80,7 @@ def compared(run: Sequence[Logs]) -> RowMeans:
 
 
 def judge(world: World, runs: int, seed: int) -> Result:
-    """Play the world so many times, and once more with all servers equal."""
+    """Simulate a world ``runs`` times, and again with equal servers."""
     held, false, told_10, told_20, half_width = _played(world, runs, seed)
     _, false_of_equal, *_ = _played(replace(world, truth=(0.0,) * len(world.truth)), runs, seed)
     return Result(
@@ -84,7 +90,7 @@ def judge(world: World, runs: int, seed: int) -> Result:
 
 
 def _played(world: World, runs: int, seed: int) -> list[float]:
-    """Means over runs of what each shows."""
+    """Return the means over all simulated runs."""
     generator, truth = np.random.default_rng(seed), np.asarray(world.truth)
     first, second = np.triu_indices(len(truth), 1)
     apart = truth[first] - truth[second]
@@ -108,8 +114,8 @@ def _mean(values: Logs) -> float:
 def main(argv: Sequence[str]) -> int:
     """Print the table as Markdown."""
     parser = argparse.ArgumentParser(prog="python -m harness.studies.coverage", description=__doc__)
-    parser.add_argument("runs", nargs="?", type=int, default=1000, help="simulated runs of a row (default 1000)")
-    parser.add_argument("words", nargs="*", help="rows whose name holds one of these words; without: all")
+    parser.add_argument("runs", nargs="?", type=int, default=1000, help="simulated runs for each row (default 1000)")
+    parser.add_argument("words", nargs="*", help="select rows with one of these words in the name (default: all)")
     options = parser.parse_args(list(argv))
     print("| | intervals hold | false | false of A/A | told apart at 10 % | at 20 % | half-width |")
     print("|---|---|---|---|---|---|---|")

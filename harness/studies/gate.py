@@ -1,9 +1,11 @@
-"""``python -m harness.studies.gate FILE``: planted slowdowns on five real services; what ./tfb compare says of them.
+"""``python -m harness.studies.gate FILE``: tests ./tfb compare with planted slowdowns on five real services.
 
-Head wastes a share of the CPU of one of three requests, by turns of a loop whose cost a first session of each stack
-measures. Each session is one of ``./tfb compare`` and one line of FILE: the same command again goes on where it ended.
-With ``--releases`` FILE gets instead what ./tfb compare says of pairs of releases of libraries, as Markdown. With
-``--again`` FILE is a run of equal sides (``./tfb compare --results DIR``), from whose trials many sessions are made.
+Head wastes a share of the CPU time of one of three requests in a loop. A calibration session for each stack measures
+the cost of a turn of the loop. Each session is a run of ``./tfb compare`` and a line of FILE. Repeat the command to
+continue an interrupted study.
+
+With ``--releases``, FILE receives the reports on pairs of library releases as Markdown. With ``--again``, FILE is a run
+with equal sides (``./tfb compare --results DIR``), and many sessions are resampled from its trials.
 """
 
 import argparse
@@ -26,15 +28,15 @@ from harness.plan.service import FILE
 from harness.records import store
 from harness.records.models import Record, RunRecords, Trial
 
-WORK = Path(tempfile.gettempdir()) / "tfb-gate-study"  # where services are built, once
+WORK = Path(tempfile.gettempdir()) / "tfb-gate-study"  # folder of the built services
 SERVICES = REPOSITORY / "harness" / "studies" / "services"
-# Turns that about double what the request costs.
+# Turns of the loop that about double the cost of the request.
 STACKS = {"express": 50_000, "fastify": 30_000, "fastapi": 5_000, "go": 30_000, "spring": 60_000}
 SHARES = (0, 3, 5, 10, 20)  # percent
 PLANTED = "item"
-CALIBRATION = -1  # in the place of a share
-TOGETHER = "all"  # of the mix, in which a part of the planted slowdown is, too
-# What installs a release, the older one and the newer one.
+CALIBRATION = -1  # marks a calibration session in the field ``share``
+TOGETHER = "all"  # result for the mix of requests, which contains a part of the planted slowdown
+# Command that installs a release, the older release, the newer release.
 RELEASES = {
     "express": ("npm install --no-save --ignore-scripts express@{}", "4.22.1", "5.2.1"),
     "pg": ("npm install --no-save --ignore-scripts pg@{}", "8.11.6", "8.23.1"),
@@ -43,7 +45,7 @@ RELEASES = {
 
 
 class Session(Record):
-    """One line."""
+    """A session of ``./tfb compare``: a line of the file."""
 
     stack: str
     share: int
@@ -54,12 +56,12 @@ class Session(Record):
 
     @property
     def found(self) -> str:
-        """What it said of the planted request."""
+        """The verdict on the planted request."""
         return next((r.verdict for r in self.result.requests if r.request == PLANTED), "") if self.result else "failed"
 
     @property
     def false_alarm(self) -> bool:
-        """Whether it found a difference where there is none, or one in the wrong direction."""
+        """Whether a verdict reports a nonexistent difference, or a difference in the wrong direction."""
         for one in self.result.requests if self.result else ():
             planted = self.share > 0 and one.request in (PLANTED, TOGETHER)
             if one.verdict == "faster" or (one.verdict == "slower" and not planted):
@@ -68,7 +70,7 @@ class Session(Record):
 
 
 def measured(stack: str, share: int, number: int, turns: int, time: str) -> Session:
-    """One session."""
+    """Run a session with a number of turns in head; ``time`` is the argument of ``--time``."""
     base, head = built(stack), WORK / f"{stack}-head"
     if not head.is_dir():
         shutil.copytree(base, head, symlinks=True)
@@ -84,7 +86,7 @@ def measured(stack: str, share: int, number: int, turns: int, time: str) -> Sess
 
 
 def compared(base: Path, head: Path, *words: str) -> "subprocess.CompletedProcess[str]":
-    """``./tfb compare`` of two folders."""
+    """Run ``./tfb compare`` on two folders with further arguments."""
     sides = ("--base", f"dir:{base}", "--head", f"dir:{head}", "--service", str(base))
     command = [sys.executable, "-m", "harness", "compare", *sides, "--yes", "--quiet", *words]
     own = {**os.environ, "PYTHONPATH": str(REPOSITORY)}
@@ -92,7 +94,7 @@ def compared(base: Path, head: Path, *words: str) -> "subprocess.CompletedProces
 
 
 def released(stack: str, time: str) -> str:
-    """What it says of the newer release."""
+    """Compare two releases of a library, and return the report as Markdown."""
     install, *versions = RELEASES[stack]
     base, head = sides = [WORK / f"{stack}-{version}" for version in versions]
     for version, side in zip(versions, sides, strict=True):
@@ -106,7 +108,7 @@ def released(stack: str, time: str) -> str:
 
 
 def built(stack: str) -> Path:
-    """A service, built once."""
+    """Return the folder of a service; build the service if necessary."""
     folder = WORK / stack
     if not folder.is_dir():
         place = shutil.copytree(SERVICES / stack, WORK / f"{stack}.new", dirs_exist_ok=True)
@@ -118,7 +120,7 @@ def built(stack: str) -> Path:
 
 
 def described(stack: str, folder: Path, turns: int) -> None:
-    """Its tfb.toml, which builds nothing and wastes so many turns."""
+    """Write a tfb.toml without a build command that wastes a number of turns."""
     lines = (SERVICES / stack / FILE).read_text(encoding="utf-8").splitlines()
     own = [line for line in lines if not line.startswith("build")]
     asked = (SERVICES / "requests.toml").read_text(encoding="utf-8")
@@ -126,26 +128,27 @@ def described(stack: str, folder: Path, turns: int) -> None:
 
 
 def turns_of(calibration: Session, share: int) -> int:
-    """Turns that cost so many percent of the request."""
+    """Return the turns that cost ``share`` percent of the request, from a calibration session."""
     result = calibration.result
     values = next((r.values for r in result.requests if r.request == PLANTED), None) if result else None
     if not values or values[1] <= values[0] * 1.1:
         raise SystemExit(
-            f"{calibration.stack}: the first session does not show what a turn costs: {calibration.error or values}"
+            f"{calibration.stack}: the calibration does not show the cost of a turn: {calibration.error or values}"
         )
     return round(share / 100 * values[0] * calibration.turns / (values[1] - values[0]))
 
 
 def read(file: Path) -> list[Session]:
-    """All lines so far."""
+    """Return the sessions in a file; an empty list without the file."""
     text = file.read_text(encoding="utf-8") if file.is_file() else ""
     return [Session.model_validate_json(line) for line in text.splitlines() if line.strip()]
 
 
 def again(records: RunRecords, processes: int, sessions: int = 200) -> Iterator[str]:
-    """Of a run of equal sides: sessions of so many of its processes, which side of each is which drawn at random.
+    """Resample sessions from a run with equal sides, and yield a line with the detections for each share.
 
-    Head's cost of the planted request is raised by each share: what a slowdown looks like in this machine's noise.
+    Each session draws ``processes`` processes and assigns the sides at random. Head's cost of the planted request is
+    raised by the share. This simulates a slowdown in the real noise of the machine.
     """
     known = sorted({trial.process for trial in records.trials})
     for share in SHARES:
@@ -169,7 +172,7 @@ def _as(trial: Trial, side: str, share: int) -> Trial:
 
 
 def table(sessions: Sequence[Session]) -> Iterator[str]:
-    """By stack and share; of all stacks at the end."""
+    """Yield the lines of a table by stack and share, followed by totals."""
     yield f"{'stack':<9}{'planted':>8}{'sessions':>9}{'found':>7}{'false':>7}{'cannot tell':>13}{'minutes':>9}"
     counted = [one for one in sessions if one.share != CALIBRATION]
     for stack in (*sorted({one.stack for one in counted}), ""):
@@ -187,15 +190,15 @@ def table(sessions: Sequence[Session]) -> Iterator[str]:
 
 
 def main() -> None:
-    """Sessions in random order, until all are in the file; then the table of what is there."""
+    """Run the missing sessions in random order, then print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("file", type=Path, help="one line a session; a session that is in it is not done again")
+    parser.add_argument("file", type=Path, help="file with a line for each session; recorded sessions are not repeated")
     parser.add_argument("--stacks", nargs="+", default=list(STACKS), choices=STACKS)
     parser.add_argument("--shares", nargs="+", type=int, default=list(SHARES), choices=SHARES, help="percent")
-    parser.add_argument("--sessions", type=int, default=20, help="of each stack and share; 0: only the table")
+    parser.add_argument("--sessions", type=int, default=20, help="per stack and share; 0: print the table only")
     parser.add_argument("--time", default="5m")
-    parser.add_argument("--again", type=int, metavar="PROCESSES", help="of a session; FILE is a run")
-    parser.add_argument("--releases", action="store_true", help="compare releases of libraries instead")
+    parser.add_argument("--again", type=int, metavar="PROCESSES", help="resample sessions of this size from a run")
+    parser.add_argument("--releases", action="store_true", help="compare releases of libraries")
     asked = parser.parse_args()
     if asked.again:
         print("\n".join(again(store.read(asked.file), asked.again)))

@@ -1,7 +1,8 @@
-"""``python -m harness.studies.generators``: shows how many requests a CPU second buys with our generator and with wrk.
+"""``python -m harness.studies.generators``: compares the CPU time per request of tfb's load generator and wrk.
 
-Both load one server in turns, in alternating order, on 64 connections, alone and pipelined by 16; the server and the
-generator have a CPU each where there are two. Medians over turns: on a shared machine a ratio is steadier than both.
+The generators load the same server in turns, in alternating order. They use 64 connections, without pipelining and with
+16 pipelined requests. If possible, server and generator run on separate CPUs. The results are medians over turns; on a
+shared machine, ratios are more stable than absolute values.
 """
 
 import argparse
@@ -25,7 +26,7 @@ DEPTHS = (1, 16)
 
 @contextmanager
 def reference(cpu: int) -> Iterator[int]:
-    """A server that does nothing but answer; its port."""
+    """Start a minimal server on a CPU, and yield the port."""
     command = ["taskset", "-c", str(cpu), str(crates.reference_server())]
     server = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     try:
@@ -36,7 +37,7 @@ def reference(cpu: int) -> Iterator[int]:
 
 
 def figures(runtime: LocalRuntime, generator: Generator, load: LoadRun) -> tuple[float, float]:
-    """CPU seconds of the generator per request, and requests per second, of one load."""
+    """Run a load; return the generator's CPU seconds per request, and requests per second."""
     words = generator.arguments(load, runtime.work)
     with runtime.generator(generator.program, words, waits_for_go=generator.waits_for_go) as running:
         running.begin()
@@ -46,7 +47,7 @@ def figures(runtime: LocalRuntime, generator: Generator, load: LoadRun) -> tuple
 
 
 def turns(count: int, seconds: float, depth: int, cpus: Sequence[int]) -> dict[str, float]:
-    """Medians of both generators' CPU per request and of their ratios, turn by turn."""
+    """Run both generators in turns; return the medians of CPU per request and of the ratios within turns."""
     runtime = LocalRuntime(work=Path(), other_cpus=cpus[-1:])  # a closed loop writes no file
     generators = {name: GENERATORS[name](runtime) for name in ("wrk", "loadgen")}
     found: dict[str, list[tuple[float, float]]] = {name: [] for name in generators}
@@ -74,10 +75,10 @@ def turns(count: int, seconds: float, depth: int, cpus: Sequence[int]) -> dict[s
 
 
 def main() -> None:
-    """Print one JSON line a depth."""
+    """Print a JSON line for each pipelining depth."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--turns", type=int, default=7, help="runs of each generator and depth")
-    parser.add_argument("--seconds", type=float, default=2.0, help="of each run")
+    parser.add_argument("--seconds", type=float, default=2.0, help="duration of each run")
     options = parser.parse_args()
     for depth in DEPTHS:
         cpus = sorted(os.sched_getaffinity(0))

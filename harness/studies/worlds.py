@@ -1,8 +1,8 @@
-"""Simulated runs of known truth: the noise of a benchmark, without the benchmark.
+"""Simulated runs with known true values and the noise of a benchmark.
 
-A logarithm is the truth of its server, what its process got by luck (partly the same in all test types), what its
-process number shares with the others (drift of the machine), and the noise of its window. Windows of a round stand
-next to one another, and what slows the machine lasts longer than one of them.
+The logarithm of a figure is the sum of the server's true value, an effect of the process (partly equal in all test
+types), an effect of the process number (drift of the machine), and the noise of the window. The noise of neighbouring
+windows in a round is correlated, because a disturbance of the machine lasts longer than a window.
 """
 
 from collections.abc import Sequence
@@ -16,24 +16,24 @@ Logs = NDArray[np.float64]
 
 @dataclass(frozen=True, kw_only=True)
 class World:
-    """A run and its machine; noise as standard deviations of logarithms."""
+    """Parameters of a simulated run; noise is given as standard deviations of natural logarithms."""
 
-    truth: Sequence[float]  # log figure of each server
+    truth: Sequence[float]  # true logarithm of each server's figure
     processes: int
     rounds: int = 1
     tables: int = 6  # test types, each measured in every process
-    process: float = 0.046  # between fresh processes
-    shared: float = 0.7  # share of its variance that a process has in all test types
+    process: float = 0.046  # between processes
+    shared: float = 0.7  # share of a process's variance that is common to all test types
     window: float = 0.18
-    correlation: float = 0.6  # of windows next to one another
-    drift: float = 0.02  # step of a random walk from one process number to the next
-    unlike: float = np.inf  # degrees of freedom of the scaled inverse chi² of servers' variances; infinite: all alike
-    heavy: bool = False  # windows with errors from t(5)
-    lost: float = 0.0  # share of trials that a gate kept out, the first of a process apart
+    correlation: float = 0.6  # of neighbouring windows
+    drift: float = 0.02  # step of a random walk between consecutive process numbers
+    unlike: float = np.inf  # df of the scaled inverse chi² distribution of servers' variances; infinity: all equal
+    heavy: bool = False  # whether window noise follows Student's t with 5 df
+    lost: float = 0.0  # share of trials excluded by validity checks, without the first trial of each process
 
 
 def draw(world: World, generator: np.random.Generator) -> list[Logs]:
-    """One run: for each table servers x processes x rounds, NaN where a trial was lost."""
+    """Draw a run: for each table, servers x processes x rounds, with NaN for excluded trials."""
     servers, shape = len(world.truth), (len(world.truth), world.processes)
     factor = np.ones(servers)
     if np.isfinite(world.unlike):
@@ -53,7 +53,7 @@ def draw(world: World, generator: np.random.Generator) -> list[Logs]:
 
 
 def _windows(world: World, servers: int, generator: np.random.Generator) -> Logs:
-    """Noise of one table, servers in random order within each round; neighbours in time are alike."""
+    """Draw the noise of a table, correlated in time; the order of servers within each round is random."""
     shape = servers, world.processes, world.rounds
     fresh = generator.standard_t(5, shape) / np.sqrt(5 / 3) if world.heavy else generator.normal(size=shape)
     in_time = np.empty(shape)

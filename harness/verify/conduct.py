@@ -1,4 +1,4 @@
-"""Gathers the evidence of ``checks/conduct.py``: the files of a folder and the processes of its server."""
+"""Gathers the evidence for ``checks/conduct.py``: an implementation's files and the server's processes."""
 
 import re
 import time
@@ -19,15 +19,15 @@ from harness.verify.checks.evidence import Conduct, Evidence, Folder
 from harness.verify.verification import judge
 
 ROOT_USERS = {"root", "0", "0:0", "root:root"}
-INIT = {"docker-init", "tini", "catatonit"}  # the engine's first process, which hands on signals
-LEFT_OPEN = re.compile(r"^[^`\n]{1,80}: …\s*$", re.MULTILINE)  # a line of the template that nobody has filled in
-LEAST_README = 80  # characters beside headings
+INIT = {"docker-init", "tini", "catatonit"}  # init processes of containers, which forward signals
+LEFT_OPEN = re.compile(r"^[^`\n]{1,80}: …\s*$", re.MULTILINE)  # a line of the template that was not filled in
+LEAST_README = 80  # characters, without headings
 
 
 def verdict(implementation: Implementation, conduct: Conduct, began: float) -> Verdict | None:
-    """Return the verdict on a server's conduct; None for a folder that is written for TechEmpower's toolset."""
+    """Return the verdict on a server's conduct; None for an implementation written for TechEmpower's toolset."""
     if implementation.local is None:
-        return None  # written for TechEmpower's toolset, whose names and containers it expects
+        return None  # it expects the names and containers of TechEmpower's toolset
     results = judge(Evidence(test_type=CONDUCT, rules=implementation.rules, conduct=conduct))
     return Verdict(
         implementation=implementation.name,
@@ -41,7 +41,7 @@ def verdict(implementation: Implementation, conduct: Conduct, began: float) -> V
 
 
 def folder_of(implementation: Implementation, *, strict: bool) -> Folder | None:
-    """Return the facts in the files; None in trees of other people unless ``strict``."""
+    """Return facts from an implementation's files; None for implementations of other trees, unless ``strict``."""
     local = implementation.local
     if local is None or not (strict or is_ours(implementation.folder.parent.parent)):
         return None
@@ -63,7 +63,7 @@ def root_processes(server: Server) -> tuple[str, ...]:
     """Return the names of a container's processes that run as root."""
     found = []
     for pid in server.meter.read().pids:
-        with suppress(psutil.Error):  # it has ended
+        with suppress(psutil.Error):  # the process has exited
             process = psutil.Process(pid)
             if process.uids().effective == 0 and process.name() not in INIT:
                 found.append(process.name())
@@ -78,7 +78,7 @@ def _text(path: Path) -> str | None:
 
 
 def _plain(command: "tuple[str, ...] | list[str]") -> tuple[str, ...]:
-    """Return a command without what differs between places: the shell around it, ``exec``, the program's folder."""
+    """Return a command without a surrounding shell, ``exec`` and the program's folder, so that it can be compared."""
     words = [*command]
     if len(words) == 3 and PurePosixPath(words[0]).name in ("sh", "bash") and words[1] == "-c":
         words = dockerfile.words(words[2])
@@ -93,13 +93,13 @@ def _dockerfile_wrongs(path: Path, recipe: dockerfile.Recipe, text: str | None) 
         return [f"{name} does not exist. Write it, or name an existing file with the key dockerfile"]
     wrong = []
     if absent := [source for source in recipe.copied if not _there(path.parent, source)]:
-        wrong.append(f"{name} copies {', '.join(absent)}, which the folder does not hold")
+        wrong.append(f"{name} copies {', '.join(absent)}, which the folder does not contain")
     elif hidden := [source for source in recipe.copied if not _let_through(path, source)]:
-        wrong.append(f"{name} copies {', '.join(hidden)}, which {name}.dockerignore leaves out")
+        wrong.append(f"{name} copies {', '.join(hidden)}, which {name}.dockerignore excludes")
     if recipe.user in ROOT_USERS:
         wrong.append(f"{name} ends with USER {recipe.user}: name an unprivileged account")
     elif recipe.user is None:
-        wrong.append(f"{name} has no USER, so its server may run as root: name an unprivileged account before CMD")
+        wrong.append(f"{name} has no USER, so the server may run as root: name an unprivileged account before CMD")
     return wrong
 
 
@@ -111,11 +111,11 @@ def _there(folder: Path, source: str) -> bool:
     if word in ("", "."):
         return True
     if ".." in PurePosixPath(word).parts:
-        return False  # the engine refuses what lies outside
+        return False  # the engine refuses paths outside the build context
     try:
         return (folder / word).exists() or any(folder.glob(word))
     except (ValueError, IndexError, NotImplementedError, OSError):
-        return True  # a pattern of Go's that is none of Python's: the engine judges it
+        return True  # a Go pattern that Python cannot evaluate; the engine reports errors
 
 
 def _let_through(path: Path, source: str) -> bool:
@@ -132,12 +132,12 @@ def _let_through(path: Path, source: str) -> bool:
 
 
 def _readme_wrong(text: str | None) -> str | None:
-    """Return the defect of a README.md; None if it is complete."""
+    """Return the defect of a README.md, or None if it is complete."""
     if text is None:
         return "README.md does not exist: describe the purpose, how to run it and the tuning"
     if left := LEFT_OPEN.findall(text):
         named = "; ".join(" ".join(line.split()) for line in left[:3])
-        return f"README.md still has the template's open lines ({named}): write them, or remove what does not apply"
+        return f"README.md still has unfilled lines of the template ({named}): complete the lines, or remove them"
     said = "".join(line for line in text.splitlines() if not line.startswith("#"))
     if len(said.strip()) < LEAST_README:
         return "README.md is almost empty: describe the purpose, how to run it and the tuning"

@@ -1,8 +1,8 @@
-"""Compares documents with JSON Schemas; a program of its own, so that it can be bounded in time and memory.
+"""A program that compares documents with JSON Schemas, with limits on CPU time and memory.
 
-Reads frames from stdin and answers each pair of a schema and a document with one frame on stdout. A frame is its length
-in bytes (four, big-endian) and so many bytes. An empty first frame means the schema of the pair before. A document that
-takes more CPU time than its schema has left ends the process by SIGPROF.
+It reads frames from stdin: pairs of a schema and a document. For each pair it writes a frame with the result to stdout.
+A frame is a length in bytes (four bytes, big-endian), followed by the content. An empty schema repeats the previous
+schema. If a document uses up the CPU time of the schema, SIGPROF ends the process.
 """
 
 import json
@@ -15,21 +15,21 @@ import warnings
 from typing import Any, BinaryIO
 
 MEMORY_BYTES = 1 << 30
-# CPU time of a schema: what it has at most, and what each document adds.
+# CPU time of a schema: the maximum, and the time that each document and each byte add.
 MOST_SECONDS = 2.0
 SECONDS_EACH = 0.05
 SECONDS_PER_BYTE = 5.0 / (1 << 20)
-SHOWN = 160  # characters of a value in an answer
+SHOWN = 160  # characters of a value in a result
 
 
 def main() -> None:
-    """Answer until stdin ends."""
+    """Compare documents until stdin ends."""
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     signal.signal(signal.SIGPROF, signal.SIG_DFL)
     warnings.simplefilter("ignore")
-    import jsonschema.validators  # noqa: F401 - its CPU time is none of a document's
+    import jsonschema.validators  # noqa: F401 - now, so that no document is charged for the CPU time
     import referencing  # noqa: F401
 
     validators: dict[bytes, Any] = {}
@@ -50,7 +50,7 @@ def main() -> None:
 
 
 def read(stream: BinaryIO) -> bytes | None:
-    """Return the next frame; None at the end of the stream."""
+    """Return the next frame, or None at the end of the stream."""
     head = stream.read(4)
     if len(head) < 4:
         return None
@@ -59,7 +59,7 @@ def read(stream: BinaryIO) -> bytes | None:
 
 
 def compared(validators: dict[bytes, Any], schema: bytes, body: bytes) -> dict[str, str] | None:
-    """Return where a document does not fit and what was expected; None where it fits."""
+    """Return the place where a document does not fit and the violated rule, or None if it fits."""
     from jsonschema.validators import Draft202012Validator, validator_for
     from referencing import Registry
 
@@ -73,7 +73,7 @@ def compared(validators: dict[bytes, Any], schema: bytes, body: bytes) -> dict[s
         return {"error": f"takes more than {MEMORY_BYTES >> 20} MiB of memory"}
     except RecursionError:
         return {"error": "is nested too deep"}
-    except Exception as error:  # noqa: BLE001 - of whatever schema and document: the pair cannot be compared
+    except Exception as error:  # noqa: BLE001 - any schema or document may make the library fail
         return {"error": f"cannot be done: {type(error).__name__}: {str(error)[:SHOWN]}"}
     if wrong is None:
         return None
@@ -82,7 +82,7 @@ def compared(validators: dict[bytes, Any], schema: bytes, body: bytes) -> dict[s
 
 
 def shown(value: object) -> str:
-    """Return a value as text of bounded length."""
+    """Format a value as a text of at most about ``SHOWN`` characters."""
     try:
         text = repr(value)
     except (RecursionError, ValueError) as error:  # nested too deep, or a number of thousands of digits

@@ -1,7 +1,7 @@
-"""Compares answers with JSON Schemas in one long-lived child process, so that no schema can stop the harness.
+"""Compares responses with JSON Schemas in a long-lived child process, so that an expensive schema cannot stop tfb.
 
-Regular expressions and ``uniqueItems`` can take exponential or quadratic time. The child (``schema_worker``) has
-bounded CPU time and memory. A schema that ran out of either is not tried again.
+Regular expressions and ``uniqueItems`` can take exponential or quadratic time. The CPU time and memory of the child
+(``schema_worker``) are limited. A schema that exceeds a limit is not tried again.
 """
 
 import hashlib
@@ -20,9 +20,9 @@ from pathlib import Path
 from harness.host import process
 from harness.verify import schema_worker
 
-WAIT_SECONDS = 60.0  # of wall time for one answer: the child bounds its CPU time itself
+WAIT_SECONDS = 60.0  # wall time for a comparison; the child limits CPU time itself
 KEPT_ANSWERS = 4_096
-NO_ORPHAN_OF_IT = sys.maxsize  # the child makes no daemons, so that no adopted process can be its own
+NO_ORPHAN_OF_IT = sys.maxsize  # start time of the child that excludes orphans, because the child starts no processes
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,17 +35,17 @@ class Misfit:
 
 
 class SchemaJudge:
-    """The child process and what it has answered; safe for several threads."""
+    """A thread-safe connection to the child process, with a cache of comparisons."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._child: process.Child | None = None
-        self._last = b""  # schema that the child knows as the latest
+        self._last = b""  # the latest schema sent to the child
         self._answers: OrderedDict[tuple[bytes, bytes], Misfit | None] = OrderedDict()
-        self._given_up: dict[bytes, str] = {}  # digest of a schema -> why
+        self._given_up: dict[bytes, str] = {}  # digest of a schema -> reason why it is not compared any more
 
     def misfit(self, schema: bytes, document: bytes) -> Misfit | None:
-        """Return why a JSON document does not fit a schema (both as JSON texts); None where it fits."""
+        """Return why a JSON document does not fit a schema (both as JSON texts), or None if it fits."""
         key = (hashlib.sha256(schema).digest(), hashlib.sha256(document).digest())
         with self._lock:
             if key in self._answers:
@@ -71,7 +71,7 @@ class SchemaJudge:
                 return _misfit(answer)
         return Misfit(
             message=f"the comparison with the schema {self._given_up[digest]}",
-            expected="a schema that is compared in linear time: look at its pattern, uniqueItems, anyOf and $ref",
+            expected="a schema that is compared in linear time: check pattern, uniqueItems, anyOf and $ref",
         )
 
     def _exchange(self, schema: bytes, document: bytes) -> dict[str, str] | None:
@@ -86,13 +86,13 @@ class SchemaJudge:
             answer: dict[str, str] | None = json.loads(self._read(child, size))
         except (OSError, ValueError) as error:
             raise self._why(child) from error
-        except BaseException:  # an interruption: the next answer would be taken for this one
+        except BaseException:  # after an interruption, a late result must not be taken for the next comparison
             self._end()
             raise
         return answer
 
     def _read(self, child: process.Child, count: int) -> bytes:
-        """Return so many bytes of the child's output; raises ValueError where they do not come in time."""
+        """Read ``count`` bytes of the child's output. Raises ValueError after ``WAIT_SECONDS``."""
         assert child.stdout is not None  # noqa: S101 - a pipe, as asked for
         data, until = b"", time.monotonic() + WAIT_SECONDS
         while len(data) < count:
@@ -104,17 +104,17 @@ class SchemaJudge:
         return data
 
     def _why(self, child: process.Child) -> "_EndedError":
-        """Return why the child gives no answer, and end it."""
+        """Return the reason why the child sent no result, and end the child."""
         status = child.wait(1.0)
         self._end()
         if status in (None, -signal.SIGPROF):
             return _EndedError(f"takes more than {schema_worker.MOST_SECONDS:g} s of CPU time")
-        return _EndedError(f"cannot be done: its process ended with {process.describe_status(status or 0)}")
+        return _EndedError(f"cannot be done: the process ended with {process.describe_status(status or 0)}")
 
     def _started(self) -> process.Child:
         if self._child is None or self._child.poll() is not None:
             self._end()
-            # -P: nothing is imported from the current folder or the program's.
+            # -P: import no modules from the current folder or from the program's folder.
             command = [sys.executable, "-P", str(Path(schema_worker.__file__).resolve())]
             environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
             self._child = process.Child(
@@ -139,7 +139,7 @@ class SchemaJudge:
 
 
 class _EndedError(Exception):
-    """The child ended, or had to be ended, in place of an answer."""
+    """The child process ended, or was ended, before it sent a result."""
 
 
 def _misfit(answer: dict[str, str] | None) -> Misfit | None:
@@ -150,4 +150,4 @@ def _misfit(answer: dict[str, str] | None) -> Misfit | None:
     return Misfit(message=f"{answer['place']} does not fit the schema", expected=answer["rule"], found=answer["found"])
 
 
-JUDGE = SchemaJudge()  # of this process: one child serves all verifications
+JUDGE = SchemaJudge()  # shared by all verifications of this process

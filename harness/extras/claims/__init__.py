@@ -1,1 +1,1 @@
-"""What talks claim (config/claims): read, measured in the design ``interleaved``, and judged."""
+"""Claims of talks (config/claims): read, measured in the design ``interleaved``, and judged."""

@@ -1,4 +1,4 @@
-"""A claim as its file states it: source, what was said, and the statements that settle it."""
+"""The model of a claim file: the source, the quotation, and the statements that are measured."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -15,7 +15,7 @@ from harness.plan.words import suggest
 from harness.records.models import Closed, Load, Scenario
 from harness.stats.values import METRICS
 
-ERRORS = "errors"  # of all requests of a cell: counted, and no ratio of two such counts is made
+ERRORS = "errors"  # number of failed requests of a cell; it is counted and never compared as a ratio
 
 
 def _known(what: str, names: Sequence[str]) -> AfterValidator:
@@ -28,17 +28,17 @@ def _known(what: str, names: Sequence[str]) -> AfterValidator:
 
 
 class Cell(Section):
-    """One side of a statement: an implementation on a test type under a load."""
+    """A side of a statement: an implementation on a test type under a load."""
 
     implementation: str
     test_type: Annotated[str, _known("test type", list(TEST_TYPES))]
     connections: int = Field(ge=1)
     queries: int | None = None
-    factor: float | None = Field(default=None, gt=0)  # of the order service's arrivals
+    factor: float | None = Field(default=None, gt=0)  # factor of the order service's arrival rates
 
     @property
     def load(self) -> Load:
-        """What it is measured under."""
+        """The load of the measurement."""
         if self.factor is not None:
             return Scenario(connections=self.connections, factor=self.factor)
         return Closed(connections=self.connections, queries=self.queries)
@@ -50,23 +50,23 @@ class Cell(Section):
 
     @property
     def label(self) -> str:
-        """``vertx-web query c512 q20``."""
+        """The cell as text, for example ``vertx-web query c512 q20``."""
         return f"{self.implementation} {self.test_type} {self.load.label}"
 
 
 class Rounds(Section):
-    """Equal waits on as many workers as CPUs, less some: a ratio of ceil(calls / workers) to all of them at once."""
+    """A ratio of waiting times: ``calls`` equal calls on ``CPUs - less`` workers, compared with all calls at once."""
 
     calls: int = Field(ge=1)
     less: int = Field(default=0, ge=0)
 
     def ratio(self, cpus: int) -> float:
-        """On so many CPUs."""
+        """Return the ratio ceil(calls / workers) on a number of CPUs."""
         return math.ceil(self.calls / max(1, cpus - self.less))
 
 
 class Needs(Section):
-    """The requests/s that both sides have to answer for a statement to be seen."""
+    """Requests/s that each side must reach before the effect of a statement can be observed."""
 
     of: float = Field(gt=0)
     to: float = Field(gt=0)
@@ -74,9 +74,10 @@ class Needs(Section):
 
 
 class Statement(Section):
-    """Of two cells a metric with a ratio or an order, of one cell whether there are errors: none, or some.
+    """A statement of a claim: a ratio or an order of two cells, or whether a cell has errors ("none" or "some").
 
-    A program has ``figures`` in their place: keys of the JSON object that it prints; some: a figure is not zero.
+    A statement about a program has ``figures`` instead of cells: keys of the JSON object that the program prints.
+    "some" then means that the figure is not zero.
     """
 
     name: str  # unique within the claim
@@ -86,85 +87,85 @@ class Statement(Section):
     figures: tuple[str, ...] = ()
     ratio: float | None = Field(default=None, gt=0)
     order: Literal["higher", "lower", "not higher", "not lower", "none", "some"] | None = None
-    tolerance: float = Field(default=0.15, gt=0)  # relative, on both sides alike as a factor
-    least: float = Field(default=0.05, gt=0)  # of an order: a smaller difference is none that anybody speaks of
-    substantial: bool = False  # an order by at least that
-    context: bool = False  # the source does not say it: it is shown beside, and decides nothing
-    why: str = ""  # what theory makes of the ratio on other CPUs, in a sentence that a reader can check
+    tolerance: float = Field(default=0.15, gt=0)  # relative: a ratio r means the range r / (1 + t) to r (1 + t)
+    least: float = Field(default=0.05, gt=0)  # smallest relative difference of practical relevance
+    substantial: bool = False  # whether the order means a difference of at least ``least``
+    context: bool = False  # added by this project: it is shown, but does not affect the verdict
+    why: str = ""  # a sentence that explains the expected ratio on a different number of CPUs
     needs: Needs | None = None
-    rounds: Rounds | None = None  # the same as a formula, where it depends on the CPUs
+    rounds: Rounds | None = None  # formula of the ratio, if it depends on the number of CPUs
 
     @model_validator(mode="after")
     def _complete(self) -> Self:
         if (self.ratio is None) == (self.order is None):
-            raise ValueError("says exactly one of ratio and order")
+            raise ValueError("needs exactly one of ratio and order")
         if self.cells and self.figures:
-            raise ValueError("is of implementations (of, to) or of a program (figures), not of both")
+            raise ValueError("compares implementations (of, to) or a program's figures, not both")
         counted = self.order in ("none", "some")
         if (len(self.cells) or len(self.figures)) != (1 if counted else 2):
-            raise ValueError("a ratio, and an order other than none and some, is of two: of and to, or figures")
+            raise ValueError("a ratio or an order needs two sides: of and to, or two figures; none and some need one")
         if (self.rounds and self.order) or (self.needs and self.figures):
-            raise ValueError("rounds go with a ratio, needs with implementations")
+            raise ValueError("rounds requires a ratio; needs requires implementations (of, to)")
         if self.cells and (not self.metric or (self.metric == ERRORS) != counted):
-            raise ValueError("needs a metric: errors for none and some, another for a ratio or an order")
+            raise ValueError('needs a metric: "errors" for none and some, any other metric for a ratio or an order')
         return self
 
     @property
     def cells(self) -> tuple[Cell, ...]:
-        """The cells that have to be measured."""
+        """The cells to measure."""
         return tuple(side for side in (self.of, self.to) if side)
 
     @property
     def said(self) -> str:
-        """What the claim says, in a word."""
+        """The claimed ratio or order as text, for example ``2.5×`` or ``higher``."""
         if self.ratio is not None:
             return f"{self.ratio:.3g}×"
         return str(self.order)
 
     def expected(self, cpus: int) -> float | None:
-        """The ratio that the claim means on so many CPUs; None where it says none."""
+        """Return the ratio that the claim implies on a number of CPUs; None if it claims no ratio."""
         return self.rounds.ratio(cpus) if self.rounds else self.ratio
 
 
 class Claim(Section):
-    """One file of config/claims."""
+    """A claim: the content of a file in config/claims."""
 
     name: str
-    title: str  # the claim in one sentence
+    title: str  # the claim in a sentence
     talk: str
-    page: str  # where in it
-    said: str  # with its figures
-    conditions: str  # under which it was said
-    here: str = ""  # what is different wherever this project measures it
-    can: bool = False  # the source says that something can be so: one statement that holds is enough
-    program: tuple[str, ...] = ()  # a command, from the repository's root, that prints one JSON object of figures
+    page: str  # place in the talk
+    said: str  # quotation with figures
+    conditions: str  # conditions of the talk's measurement
+    here: str = ""  # differences of this project's measurement
+    can: bool = False  # the source claims a possibility, so a single supported statement suffices
+    program: tuple[str, ...] = ()  # command, run in the repository's root, that prints a JSON object of figures
     compare: tuple[Statement, ...] = Field(min_length=1)
 
     @property
     def cells(self) -> tuple[Cell, ...]:
-        """Those of all statements."""
+        """The cells of all statements."""
         return tuple(cell for each in self.compare for cell in each.cells)
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
         names = [each.name for each in self.compare]
         if twice := [name for name in names if names.count(name) > 1]:
-            raise ValueError(f"compare: two are named {twice[0]!r}")
+            raise ValueError(f"compare: two statements are named {twice[0]!r}. Rename one of them")
         if all(each.context for each in self.compare):
-            raise ValueError("compare: all are context, none is the source's own")
+            raise ValueError("compare: every statement is context. At least one must be claimed by the source")
         for each in self.compare:
             if bool(self.program) == bool(each.cells):
-                raise ValueError(f"compare {each.name!r}: a program has figures, any other claim of and to")
+                raise ValueError(f"compare {each.name!r}: a program needs figures, every other claim needs of and to")
         return self
 
 
 def read(folder: Path = CLAIMS) -> dict[str, Claim]:
-    """Every file of the folder, by name. Raises ConfigError for one that cannot be read, with file and key."""
+    """Read all claim files of a folder, by name. Raises ConfigError with file and key for an invalid file."""
     return {path.stem: read_toml(path, Claim, name=path.stem) for path in sorted(folder.glob("*.toml"))}
 
 
 def chosen(claims: Mapping[str, Claim], names: Sequence[str]) -> list[Claim]:
-    """The named claims, all without a name. Raises UsageError for a name that is none."""
+    """Return the named claims, or all claims without names. Raises UsageError for an unknown name."""
     for name in names:
         if name not in claims:
             raise UsageError(f"no claim {name!r}; {suggest(name, list(claims))}")

@@ -1,4 +1,4 @@
-"""``./tfb claims``: what talks claim, measured and judged."""
+"""``./tfb claims``: lists, measures and judges the claims of talks."""
 
 import math
 import time
@@ -25,7 +25,7 @@ from harness.records import claims as recorded
 from harness.records.claims import ClaimsRecord, ClaimVerdict
 from harness.report import terminal
 
-command = App(name="claims", help="What talks claim: list it with the last verdicts, measure and judge it.")
+command = App(name="claims", help="Claims of talks: list them with the latest verdicts, measure and judge them.")
 Names = Annotated[str, Parameter(help="claims; default: all")]
 
 
@@ -33,10 +33,10 @@ Names = Annotated[str, Parameter(help="claims; default: all")]
 def listing(
     *names: Names,
     json: Annotated[bool, Parameter(help="machine-readable output")] = False,
-    output: Annotated[Path | None, Parameter(help="write Markdown there, as the page docs/claims.md is")] = None,
+    output: Annotated[Path | None, Parameter(help="write Markdown to this file, in the form of docs/claims.md")] = None,
     results: Annotated[str | None, Parameter(help="another results folder", metavar="DIR")] = None,
 ) -> int:
-    """List what talks claim, with the last verdict on each; of those that are named every statement."""
+    """List claims with the latest verdicts; show every statement of the claims that are named."""
     claims, known = chosen(read(), names), recorded.latest(results_folder(results))
     if output:
         put(output, show.page(claims, known))
@@ -54,12 +54,12 @@ def _recorded(claims: Sequence[Claim], known: Mapping[str, ClaimVerdict]) -> str
 
 @command.command
 def run(*names: Names, flags: RunFlags = RunFlags()) -> int:  # noqa: B008 - frozen
-    """Measure what is open of these claims, and judge them; what earlier runs measured counts.
+    """Measure the undecided statements of these claims, and judge the claims. Earlier measurements count.
 
-    Claims that share servers are measured together, each such group once; --time is shared among them.
+    Claims that share servers form a group, and each group is measured in a run. --time is divided among the groups.
     """
     if flags.resume:
-        raise UsageError("--resume: ./tfb claims run goes on with what it has, without being told to")
+        raise UsageError("--resume: ./tfb claims run always continues with earlier measurements. Remove the flag")
     claims = chosen(read(), names)
     asked = Asked(mode="benchmark", test=(), flags=replace(flags, profile=flags.profile or "claims"))
     given = settings(asked, ("claims", "run", *names))
@@ -82,13 +82,13 @@ def run(*names: Names, flags: RunFlags = RunFlags()) -> int:  # noqa: B008 - fro
 
 
 def _show_plan(claims: Sequence[Claim], given: Settings, seconds: float | None) -> int:
-    """What would be measured together, and how long that takes."""
+    """Print the groups of claims that would be measured, with the plan and the duration of each run."""
     groups = measure.open_groups(claims, recorded.read(given.results).verdicts)
     for claim in claims:
         if claim.program:
             print(f"{claim.name}: {' '.join(claim.program)}, {measure.PROGRAM_STARTS} starts")
         elif not any(claim.name == each.name for group in groups for each in group):
-            print(f"{claim.name}: nothing is open")
+            print(f"{claim.name}: nothing to measure")
     for group in groups:
         together = measure.settings_of(group, given, seconds and seconds / len(groups))
         print(f"\n{', '.join(together.claims)}:", flush=True)
@@ -97,7 +97,7 @@ def _show_plan(claims: Sequence[Claim], given: Settings, seconds: float | None) 
 
 
 def _measured(claims: Sequence[Claim], given: Settings, seconds: float | None) -> Exit:
-    """A run for each group; judges all claims before, and after each."""
+    """Measure each group in a run, and judge all claims before the first run and after each run."""
     until = time.monotonic() + (seconds or math.inf)
     groups = measure.open_groups(claims, _judged(claims, given))
     code = Exit.OK
@@ -112,9 +112,9 @@ def _measured(claims: Sequence[Claim], given: Settings, seconds: float | None) -
 
 
 def _judged(claims: Sequence[Claim], given: Settings) -> dict[str, ClaimVerdict]:
-    """What all runs in the results folder say of those claims that they measured; it is kept.
+    """Judge the claims by all usable runs of the results folder, record the verdicts and return them.
 
-    A verdict that is known stands while they lack a cell of its claim, as after a change of kernel.
+    An earlier verdict remains if the usable runs lack a cell of the claim, for example after a change of kernel.
     """
     records, behind = measure.evidence(given.results) or (None, {})
     known, verdicts = recorded.read(given.results).verdicts, {}

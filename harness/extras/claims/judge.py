@@ -1,16 +1,17 @@
-"""The verdict on a claim, by its source's own statements: every ratio with its interval is ``harness.stats``'s.
+"""Judges claims by their statements. ``harness.stats`` computes every ratio and interval.
 
-A statement means a range of ratios: of a ratio r, all from r / (1 + t) to r (1 + t); of an order, all on its side of 1,
-where "not lower" lets a difference pass that is smaller than one that anybody would speak of. A range that holds 1 says
-that two are alike, and no order.
+A statement claims a range of ratios. A ratio r with tolerance t claims r / (1 + t) to r (1 + t). An order claims all
+ratios on one side of 1; "not lower" and "not higher" ignore differences below ``Statement.least``. A range that
+contains 1 claims that the two sides are equal.
 
-- refuted: the interval leaves no room for a difference that is worth the name; where two were said to be alike, it lies
-  outside of the range;
-- supported: it lies within the range;
-- direction only: it lies on the claimed side of 1, and not within the range;
-- undecided: anything else.
+- refuted: the interval excludes a relevant difference in the claimed direction. If equality was claimed, the interval
+  lies outside the range.
+- supported: the interval lies within the range.
+- direction only: the interval lies on the claimed side of 1, but not within the range.
+- undecided: all other cases.
 
-Of what is counted, ``none`` and ``some`` speak of every start of a program, and of all requests together.
+The orders ``none`` and ``some`` apply to counts: nonzero figures among all starts of a program, or errors among all
+requests of a cell.
 """
 
 import math
@@ -28,17 +29,17 @@ from harness.stats.compare import ratio, ratio_of_values
 from harness.stats.model import Ratio
 from harness.stats.verdicts import unranked
 
-# Evidence accumulates, and is looked at after each run: at 98 % three looks err together in 5 % (Pocock 1977,
-# Biometrika 64, table 1: a nominal 2.2 % each), eight in 8 %, and nothing ends them. A verdict names its runs.
+# Claims are judged again after each run. At 98 %, the error probability of three looks together is 5 % (Pocock 1977,
+# Biometrika 64, table 1: nominal 2.2 % each), of eight looks 8 %. The number of looks is not limited.
 CONFIDENCE = 0.98
 AGAIN = "another run: what was to be compared has no figure"
-MANY = 100  # processes: beyond, what a claim takes is told as more than that
-# Of a claim the first of these that its statements have; where one is enough, the first from the end.
+MANY = 100  # number of further processes above which no estimate is shown
+# A claim gets the first of these verdicts that one of its statements has; the last if a single statement suffices.
 ORDER: tuple[Word, ...] = ("refuted", "undecided", "needs a larger machine", "direction only", "supported")
 
 
 class Range(NamedTuple):
-    """Ratios that count as what was said; endless where there is no end on a side."""
+    """The range of ratios that a statement claims; 0 or infinity where a side is unlimited."""
 
     least: float
     most: float
@@ -50,7 +51,7 @@ class Range(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Finding:
-    """A verdict with the reason in a sentence, and how many more processes of each would decide more."""
+    """A verdict with a reason, and the number of further processes per side that could decide more."""
 
     word: Word
     reason: str
@@ -59,7 +60,15 @@ class Finding:
 
 
 def of_ratio(expected: float, tolerance: float, measured: Ratio, processes: int, least: float = 0.05) -> Finding:
-    """Whether a measured ratio is what was claimed, within the tolerance. ``least``: the least difference of two."""
+    """Judge a claimed ratio.
+
+    Args:
+        expected: The claimed ratio.
+        tolerance: Relative tolerance of the claimed ratio.
+        measured: The measured ratio with the interval.
+        processes: Number of measured processes per side.
+        least: Smallest relevant relative difference.
+    """
     meant = Range(expected / (1 + tolerance), expected * (1 + tolerance))
     low, high = measured.low or 0.0, measured.high or math.inf
     if meant.least <= low and high <= meant.most:
@@ -79,7 +88,15 @@ def of_ratio(expected: float, tolerance: float, measured: Ratio, processes: int,
 
 
 def of_order(order: str, least: float, measured: Ratio, processes: int, *, substantial: bool = False) -> Finding:
-    """Whether the one is higher, lower, not higher or not lower than the other, by ``least`` where substantially so."""
+    """Judge a claimed order: higher, lower, not higher or not lower.
+
+    Args:
+        order: The claimed order.
+        least: Smallest relevant relative difference.
+        measured: The measured ratio with the interval.
+        processes: Number of measured processes per side.
+        substantial: Whether the claimed difference is at least ``least``.
+    """
     edge = 1 + least if order.endswith("higher") else 1 / (1 + least)
     above = order in ("higher", "not lower")
     side = edge if substantial or order.startswith("not ") else 1.0
@@ -93,9 +110,10 @@ def of_order(order: str, least: float, measured: Ratio, processes: int, *, subst
 
 
 def _open(word: Word, measured: Ratio, processes: int, meant: Range, edges: Sequence[float], reason: str) -> Finding:
-    """Open, with the processes after which the interval would lie clear of the nearest edge: a cautious guess.
+    """Return an undecided finding with an estimate of the processes that move the interval off the nearest edge.
 
-    Half-widths fall with the root of the number of processes; that t's quantile falls, too, is left out.
+    The half-width decreases with the square root of the number of processes. The estimate ignores that Student's
+    quantile decreases as well, so it is conservative.
     """
     if measured.low is None or measured.high is None:
         alone = f"{measured.value:.2f} of one process each has no interval"
@@ -107,13 +125,16 @@ def _open(word: Word, measured: Ratio, processes: int, meant: Range, edges: Sequ
 
 
 def of_count(count: int, said: str, total: int, what: str) -> Finding:
-    """Whether there was none, or some, of what was counted in so many."""
+    """Judge a count against "none" or "some"; ``total`` is the number of requests or starts, named by ``what``."""
     word: Word = "supported" if (count == 0) == (said == "none") else "refuted"
     return Finding(word=word if count or total else "undecided", reason=f"{count:,} in {total:,} {what}")
 
 
 def of_size(finding: Finding, loads: Sequence[tuple[float, float]], cpus: int) -> Finding:
-    """By the utilisation law, requests/s take so many CPUs times the CPU seconds of one; as found where there are."""
+    """Return "needs a larger machine" if the claimed rates need more CPUs than the machine has, else the finding.
+
+    The utilisation law gives the CPUs: requests/s times CPU seconds per request. ``loads`` has both for each side.
+    """
     rate, cost = max(loads, key=math.prod)
     if rate * cost <= cpus:
         return finding
@@ -125,7 +146,7 @@ def of_size(finding: Finding, loads: Sequence[tuple[float, float]], cpus: int) -
 
 
 def of_claim(words: Sequence[Word], *, can: bool = False) -> Word:
-    """The verdict on a claim: the least favourable of its statements, or the most where one of them is enough."""
+    """Return the verdict on a claim: the least favourable of the statements, or the most favourable if ``can``."""
     return next((word for word in (ORDER[::-1] if can else ORDER) if word in words), "undecided")
 
 
@@ -133,7 +154,7 @@ def of_claim(words: Sequence[Word], *, can: bool = False) -> Word:
 
 
 def of_runs(claim: Claim, records: RunRecords, runs: Sequence[RunInfo]) -> ClaimVerdict:
-    """The verdict on a claim about implementations, from the records of these runs as of one."""
+    """Judge a claim about implementations by the joined records of several runs."""
     info = max(runs, key=lambda run: run.started_at)
     concerns = tuple(dict.fromkeys(concern for run in runs for concern in run.machine.concerns))
     machine = info.machine.model_copy(update={"concerns": concerns, "grade": max(run.machine.grade for run in runs)})
@@ -144,7 +165,7 @@ def of_runs(claim: Claim, records: RunRecords, runs: Sequence[RunInfo]) -> Claim
 
 
 def of_program(claim: Claim, figures: Sequence[Mapping[str, float]], machine: Machine, **where: Any) -> ClaimVerdict:  # noqa: ANN401 - fields of the verdict
-    """The verdict on a claim about a program, from what each of its starts printed."""
+    """Judge a claim about a program by the figures that each start printed."""
     statements = [_of_figures(each, figures, len(machine.cpus_usable)) for each in claim.compare]
     return _verdict(claim, machine, statements, figures=tuple(map(dict, figures)), **where)
 
@@ -177,7 +198,7 @@ def _of_trials(said: Statement, records: RunRecords) -> StatementVerdict:
             lacking = f"{cell.implementation} {cell.test_type}: {reason}"
         elif not own.trials:
             lacking = f"{cell.label}: not measured"
-        elif said.metric != ERRORS and not own.kept:  # errors are counted whatever the gates say
+        elif said.metric != ERRORS and not own.kept:  # errors are counted in excluded trials, too
             lacking = f"{cell.label}: kept out by its gates: {own.why_empty}"
         if lacking:
             return _statement(said, cpus, Finding(word="undecided", reason=lacking), takes=AGAIN)
@@ -188,7 +209,7 @@ def _of_trials(said: Statement, records: RunRecords) -> StatementVerdict:
         return _statement(said, cpus, finding, value=float(errors), remarks=remarks)
     (of, to), metric = (cell.key for cell in said.cells), values.METRICS[said.metric]
     measured = ratio(records.trials, of, to, said.metric, CONFIDENCE, records.processes)
-    starts = values.by_start(records.processes, metric)  # of a metric of processes
+    starts = values.by_start(records.processes, metric)  # for metrics of processes
     sides = [
         tuple(starts.get(name, {}).values()) if metric.of_process else _rounded(own.by_process(metric).values())
         for (name, *_), own in zip((of, to), found, strict=True)
@@ -202,7 +223,7 @@ def _rounded(figures: Iterable[float]) -> tuple[float, ...]:
 
 
 def _cpu_seconds(trial: Trial) -> float:
-    """Of server, generator and database, a request."""
+    """Return the CPU seconds per request of server, generator and database together."""
     together = trial.server.cpu_seconds + trial.generator_cpu_seconds + (trial.database_cpu_seconds or 0.0)
     return together / max(trial.requests, 1)
 
@@ -229,7 +250,17 @@ def _of_two(
     costs: Sequence[float] = (),
     **rest: Any,  # noqa: ANN401 - fields of the verdict
 ) -> StatementVerdict:
-    """Of a ratio, or why there is none; ``costs``: CPU seconds that a request of each side took."""
+    """Judge a statement about two sides.
+
+    Args:
+        said: The statement.
+        cpus: Number of usable CPUs of the machine.
+        measured: The measured ratio, or None.
+        sides: The values of each process, by side.
+        lacking: The reason if there is no ratio.
+        costs: CPU seconds per request, by side.
+        rest: Further fields of the verdict.
+    """
     if measured is None:
         return _statement(said, cpus, Finding(word="undecided", reason=lacking), takes=AGAIN, **rest)
     processes = min(map(len, sides))

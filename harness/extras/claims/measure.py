@@ -1,6 +1,7 @@
-"""Measures what claims leave open: cells that share servers in one run of the design ``interleaved``, or a program.
+"""Measures the undecided statements of claims, by runs of the design ``interleaved`` or by starts of a program.
 
-What earlier runs measured on the same machine and builds counts: a claim is judged by the records of all of them.
+Cells that share servers are measured in the same run. Evidence accumulates: a claim is judged by the records of all
+runs on the same machine with the same builds.
 """
 
 import os
@@ -31,18 +32,18 @@ from harness.records.claims import ClaimsRecord, ClaimVerdict
 from harness.records.models import ImplementationInfo, Load, RunInfo, RunRecords
 from harness.records.reader import RunReader
 
-JAVA = ">=21"  # that runs their programs, by virtual threads
+JAVA = ">=21"  # version for the programs of claims, which use virtual threads
 PROGRAM_STARTS = 5  # fresh starts of a claim's program
-PROGRAM_SECONDS = 120.0  # that one of them may take
+PROGRAM_SECONDS = 120.0  # time limit of a start
 MACHINE = {"hostname", "cpu_model", "cpus_usable", "kernel", "memory_bytes"}
-NUMBERS = {"description", "interleaved", "processes"}  # of a profile: how often, not how
-APART = ("profile", "claims", "reverse_order")  # settings that are held against each other otherwise, or need not be
+NUMBERS = {"description", "interleaved", "processes"}  # sections of a profile that do not affect comparability
+APART = ("profile", "claims", "reverse_order")  # settings that are compared separately or may differ
 
 Cells = Mapping[str, Mapping[str, tuple[Load, ...]]]  # implementation -> test type -> loads
 
 
 def cells_of(cells: Iterable[Cell]) -> Cells:
-    """These cells, each once; the heaviest load first, at which a server is warmed."""
+    """Return the distinct cells with the heaviest load first, because servers are warmed up with the first load."""
     found: defaultdict[str, defaultdict[str, list[Load]]] = defaultdict(lambda: defaultdict(list))
     order = sorted(set(cells), key=lambda cell: (-cell.connections, -(cell.queries or 0), -(cell.factor or 0)))
     for cell in order:
@@ -56,17 +57,17 @@ def cells_of(cells: Iterable[Cell]) -> Cells:
 
 
 def open_groups(claims: Sequence[Claim], known: Mapping[str, ClaimVerdict]) -> list[list[Claim]]:
-    """What is open of these claims about implementations, each group in one run."""
+    """Return the undecided parts of the claims about implementations, grouped by the run that measures them."""
     left = (still_open(claim, known.get(claim.name)) for claim in claims if not claim.program)
     return groups([claim for claim in left if claim])
 
 
 def still_open(claim: Claim, known: ClaimVerdict | None) -> Claim | None:
-    """The claim with the statements that need further processes, and all others about the same servers; None: settled.
+    """Return the claim without the servers that need no further processes; None if no server does.
 
-    The servers of settled statements are left out; those that stay do all that they did, since what else a process has
-    done may tell in what it does next. A statement is open when it is the source's own, and was never measured or would
-    be told more of by further processes.
+    A statement is open if it is not context, and was never measured or could be decided by at most ``MANY`` further
+    processes. A server with an open statement keeps all of its cells, because earlier work of a process may affect
+    later measurements.
     """
     if known is None:
         return claim
@@ -81,7 +82,7 @@ def still_open(claim: Claim, known: ClaimVerdict | None) -> Claim | None:
 
 
 def groups(claims: Sequence[Claim]) -> list[list[Claim]]:
-    """Claims that share servers, directly or by others, together."""
+    """Group the claims that share servers, directly or through further claims."""
     made: list[tuple[set[str], list[Claim]]] = []
     for claim in claims:
         names = {cell.implementation for cell in claim.cells}
@@ -94,9 +95,16 @@ def groups(claims: Sequence[Claim]) -> list[list[Claim]]:
 def settings_of(
     claims: Sequence[Claim], settings: Settings, seconds: float | None = None, processes: int = 0
 ) -> Settings:
-    """The settings of a run for these claims: the profile's least processes, or as many as the seconds hold."""
+    """Return the settings of a run for these claims.
+
+    Args:
+        claims: The claims to measure.
+        settings: The settings of the command.
+        seconds: Time of the run, which determines the number of processes. None: the profile's minimum.
+        processes: Number of processes of each implementation; 0: as determined by the other arguments.
+    """
     rules = settings.profile.processes
-    if seconds and not processes and rules.minimum < rules.maximum:  # --processes makes them equal
+    if seconds and not processes and rules.minimum < rules.maximum:  # equal with --processes
         one = settings_of(claims, settings, processes=1)
         plan = within_memory(choose_work(one), settings.results, machine.free_memory())
         processes = max(1, min(rules.maximum, round(seconds / predict(plan, one.seed).seconds)))
@@ -122,14 +130,14 @@ def settings_of(
 
 
 def evidence(results: Path) -> tuple[RunRecords, dict[str, list[RunInfo]]] | None:
-    """The records of all runs for claims as of one, and the runs behind each implementation; None without any.
+    """Join the records of all comparable runs for claims; return them with each implementation's runs.
 
-    Of the newest run's machine, runtime, tools and settings, and of each implementation's newest build: what is older
-    and differs is left out. Processes are numbered on from run to run; those of one run stood side by side.
+    Runs must have the newest run's machine, runtime, tools and settings, and processes must have the implementation's
+    newest build. Processes are numbered consecutively over the runs. Returns None without runs for claims.
     """
     readers = []
     for folder in store.runs(results):
-        with suppress(StoreError):  # doctor and report tell of it
+        with suppress(StoreError):  # doctor and report name unreadable runs
             reader = RunReader(folder)
             if reader.info.settings.get("claims") and not reader.info.sets:
                 readers.append(reader)
@@ -163,23 +171,23 @@ def evidence(results: Path) -> tuple[RunRecords, dict[str, list[RunInfo]]] | Non
 
 
 def _place(info: RunInfo) -> object:
-    """What has to be the same for figures of two runs to be of one thing."""
+    """Return the conditions that must be equal for two runs to be joined."""
     profile = info.settings.get("profile")
     rules = {key: value for key, value in profile.items() if key not in NUMBERS} if isinstance(profile, dict) else {}
     others = {key: value for key, value in info.settings.items() if key not in APART and value is not None}
-    sources = info.run_id if info.dirty else ""  # nobody knows what two changed trees have in common
+    sources = info.run_id if info.dirty else ""  # uncommitted changes: the sources of two runs may differ
     return info.machine.model_dump(include=MACHINE), info.runtime, info.generator, info.tools, rules, others, sources
 
 
 def _same(one: ImplementationInfo, revision: str | None, other: ImplementationInfo, newer: str | None) -> bool:
-    """Whether both were built of the same configuration, tools, images and sources."""
+    """Return whether both were built from the same configuration, tools, images and sources."""
     facts = [(each.digest, each.build and (each.build.tools, each.build.image_digest)) for each in (one, other)]
     return facts[0] == facts[1] and (revision == newer or not _changed(str(revision), str(newer), one.folder))
 
 
 @cache
 def _changed(before: str, now: str, folder: str) -> bool:
-    """Return whether a folder's sources differ between two commits; also True for a commit that is not known."""
+    """Return whether a folder's sources differ between two commits; True for an unknown commit."""
     try:
         git = Repository.of(REPOSITORY)
         trees = [git.entries(git.commit(revision), folder) for revision in (before, now)]
@@ -190,7 +198,7 @@ def _changed(before: str, now: str, folder: str) -> bool:
 
 
 def figures_of(claim: Claim) -> dict[str, float]:
-    """What one start of a claim's program prints; raises EnvironmentLacksError and StartError."""
+    """Start a claim's program and return the printed figures. Raises EnvironmentLacksError and StartError."""
     env = dict(os.environ)
     if tool := toolchain.find("java", JAVA):
         env |= {**tool.env, "PATH": f"{tool.bin}{os.pathsep}{env['PATH']}"}
@@ -202,13 +210,13 @@ def figures_of(claim: Claim) -> dict[str, float]:
             return found
     said = ended.stdout.strip()[-300:] or "nothing"
     raise StartError(
-        f"claim {claim.name}: {' '.join(claim.program)} has to print one JSON object of numbers (Java {JAVA}) with "
+        f"claim {claim.name}: {' '.join(claim.program)} has to print a JSON object of numbers (Java {JAVA}) with "
         f"{', '.join(sorted(wanted))}; it ended with {process.describe_status(ended.status)} and printed: {said}"
     )
 
 
 def keep(results: Path, verdicts: Iterable[ClaimVerdict]) -> None:
-    """Put new verdicts in the place of older ones on the same claims. Raises StoreError."""
+    """Record verdicts, which replace earlier verdicts on the same claims. Raises StoreError."""
     known = {**recorded.read(results).verdicts, **{verdict.claim: verdict for verdict in verdicts}}
     put_below(
         results.resolve(), recorded.FILE, ClaimsRecord(verdicts=dict(sorted(known.items()))).recorded(indent=1) + "\n"

@@ -1,4 +1,4 @@
-"""The verdicts on claims in words and pictures: on a terminal, and as the page docs/claims.md."""
+"""Verdicts on claims as text and diagrams, for a terminal and for the page docs/claims.md."""
 
 import math
 import time
@@ -26,11 +26,11 @@ LEADS: Mapping[Word, str] = {
     "undecided": "It is open",
 }
 NEVER = "not measured yet"
-NARROWEST = math.log(1.25)  # that a picture spans
+NARROWEST = math.log(1.25)  # minimum width of a diagram, as a natural logarithm
 
 
 def sentence(word: Word, statements: Sequence[StatementVerdict]) -> str:
-    """A claim's verdict in a plain sentence, with the figures that make it."""
+    """Return a claim's verdict as a sentence with the decisive figures."""
     of = [each for each in statements if each.verdict == word]
     shown = of[: 1 if word == "needs a larger machine" else 3]
     told = [f"{each.name}: {_told(each)}" if len(statements) > 1 else _told(each) for each in shown]
@@ -50,7 +50,7 @@ def _told(each: StatementVerdict) -> str:
 
 
 def measured(statement: StatementVerdict) -> str:
-    """``2.31× [2.20, 2.43]``, a count of errors, or an en dash."""
+    """Format the measured value: ``2.31× [2.20, 2.43]``, a count, or an en dash without a value."""
     if statement.value is None:
         return "–"
     if not statement.to:
@@ -59,14 +59,14 @@ def measured(statement: StatementVerdict) -> str:
 
 
 def expected(statement: StatementVerdict) -> str:
-    """What was said, and what theory makes of it on these CPUs where that differs."""
+    """Format the claimed value, and the expected value on this machine's CPUs if it differs."""
     here = statement.expected
     differs = here is not None and abs(float(statement.said.removesuffix("×")) / here - 1) >= 0.01
     return f"{statement.said}, here {here:.3g}×" if here and differs else statement.said
 
 
 def picture(statement: StatementVerdict) -> str:
-    """The interval on a line with what was said; empty without one."""
+    """Draw the interval and the claimed range on a logarithmic axis; return an empty text without an interval."""
     if statement.value is None or statement.low is None or statement.high is None:
         return ""
     shown = [1.0, statement.low, statement.high, *(end for end in (statement.least, statement.most) if end)]
@@ -77,7 +77,7 @@ def picture(statement: StatementVerdict) -> str:
 
 
 def show(claims: Sequence[Claim], verdicts: Mapping[str, ClaimVerdict], console: Console, *, whole: bool) -> None:
-    """Every claim with its last verdict; ``whole``: and each of its statements with what was measured."""
+    """Print every claim with the latest verdict; ``whole`` adds the statements with the measured values."""
     table = Table(box=None, padding=(0, 2, 0, 0))
     for header in ("claim", "verdict", "what was claimed, and what was measured"):
         table.add_column(header, no_wrap=header == "claim")
@@ -98,7 +98,7 @@ def _styled(word: Word | None) -> Text:
 
 
 def page(claims: Sequence[Claim], verdicts: Mapping[str, ClaimVerdict]) -> str:
-    """docs/claims.md: what claims are, and every verdict with the figures that decide it."""
+    """Return docs/claims.md: an introduction, and each claim's verdict with the decisive figures."""
     found = [verdicts[claim.name] for claim in claims if claim.name in verdicts]
     counts = Counter(each.verdict for each in found)
     places = Counter(
@@ -119,11 +119,11 @@ def page(claims: Sequence[Claim], verdicts: Mapping[str, ClaimVerdict]) -> str:
 
 
 def _deciding(verdict: ClaimVerdict) -> str:
-    """The picture of the first statement that has the claim's verdict."""
+    """Return the diagram of the first statement with the claim's verdict."""
     drawn = (picture(each) for each in verdict.statements if each.verdict == verdict.verdict and not each.context)
     return next((f"`{text}`" for text in drawn if text), "")
 
 
 def _cell(text: str) -> str:
-    """Return text that may stand in a cell of a Markdown table."""
+    """Escape text for a cell of a Markdown table."""
     return markdown(text)

@@ -1,6 +1,6 @@
-"""The Docker runtime on several machines: images are built here and sent, each service runs where the flags say.
+"""The Docker runtime on several machines: images are built here and sent to the machine of each service.
 
-A Docker engine on each machine is reached by one forwarded socket over ssh.
+The Docker engine of each machine is reached through a socket that ssh forwards.
 """
 
 import atexit
@@ -38,7 +38,7 @@ logger = logging.getLogger("tfb.machines")
 
 
 def choose(settings: Settings, implementations: Sequence[Implementation], logs: Path, run_id: str) -> "MachinesRuntime":
-    """Reach the machines and make their runtime; raises UsageError, EnvironmentLacksError, MachineLostError."""
+    """Connect to the machines and return the runtime. Raises UsageError, EnvironmentLacksError, MachineLostError."""
     refuse(settings)
     compose.engine()
     plain = containers(settings, implementations, logs, run_id, prepare=False)
@@ -57,49 +57,49 @@ def choose(settings: Settings, implementations: Sequence[Implementation], logs: 
 
 
 def refuse(settings: Settings) -> None:
-    """Raise UsageError for flags that do not go together with other machines."""
+    """Raise UsageError for flags that cannot be used with other machines."""
     open_loop = any(TEST_TYPES[name].open_loop for name in settings.test_types)
     searches = settings.profile.design == "search"
     for flag, wrong, why in (
         ("--runtime local", settings.runtime == "local", "other machines are reached by their Docker engines"),
-        ("--network-mode bridge", settings.network_mode == "bridge", "a bridge ends at its machine"),
-        ("--type order", open_loop, "arrivals are made on one machine so far"),
-        ("a profile of rates", searches, "loads at given rates run on one machine so far"),
+        ("--network-mode bridge", settings.network_mode == "bridge", "a bridge network does not span machines"),
+        ("--type order", open_loop, "tfb generates arrivals on a single machine only"),
+        ("a profile of rates", searches, "tfb generates loads at given rates on a single machine only"),
     ):
         if wrong:
-            raise UsageError(f"{flag} does not go together with other machines: {why}")
+            raise UsageError(f"{flag} cannot be used with other machines: {why}")
 
 
 @dataclass(kw_only=True)
 class MachinesRuntime(DockerRuntime):
-    """Server, database and clients apart; builds here, with this machine's engine."""
+    """A runtime with server, database and clients on separate machines; this machine's engine builds images."""
 
     hosts: Hosts
     reached: Mapping[Host, Machine]
-    links: ExitStack  # closes what reaches the machines
+    links: ExitStack  # closes the connections to the machines
 
     @property
     def side_by_side(self) -> bool:
-        """One server at a time: the reader and the port are its own."""
+        """False: a single server runs at a time."""
         return False
 
     @property
     def server_machine(self) -> Machine:
-        """Where implementations run."""
+        """The machine of implementations."""
         return self.reached[self.hosts.server]
 
     @property
     def database_machine(self) -> Machine | None:
-        """None for a PostgreSQL that exists."""
+        """The machine of the database; None for an existing PostgreSQL server."""
         return self.reached[self.hosts.database] if isinstance(self.hosts.database, Host) else None
 
     @property
     def clients(self) -> tuple[Machine, ...]:
-        """Where load generators run."""
+        """The machines of load generators."""
         return tuple(self.reached[client] for client in self.hosts.clients)
 
     def prepare(self) -> None:
-        """As on one machine, then every image is brought to where it runs."""
+        """Build the images as on a single machine, and send each image to the machines that run it."""
         super().prepare()
         self._build(METER, METER_IMAGE, self.logs / "images.log", {})
         for machine in self.reached.values():
@@ -110,22 +110,22 @@ class MachinesRuntime(DockerRuntime):
             machine.send(WRK_IMAGE)
 
     def build(self, implementation: Implementation, log: Path) -> Build:
-        """Build here, send there."""
+        """Build the image on this machine, and send it to the server's machine."""
         build = super().build(implementation, log)
         if build.status == "ok":
             self.server_machine.send(image_tag(implementation))
         return build
 
     def database(self) -> AbstractContextManager[DockerDatabase]:
-        """The shared PostgreSQL on its machine, for the length of the run."""
+        """Return a context in which the shared PostgreSQL server runs on the database machine."""
         machine = self.database_machine
         if machine is None:
-            raise EnvironmentLacksError("the run uses a PostgreSQL that exists")
+            raise EnvironmentLacksError("the run uses an existing PostgreSQL server, so tfb starts none")
         there = partial(RemoteContainer, machine=machine, run_id=self.project.run_id)
         return self._database(machine.address, replace(self.project, at=machine.at), there)
 
     def remove_all(self) -> None:
-        """Remove what carries the run's label on every machine that answers."""
+        """Remove the resources with the run's label on every reachable machine."""
         for machine in self.reached.values():
             _quietly(machine, replace(self.project, at=machine.at).remove_all)
 
@@ -133,7 +133,7 @@ class MachinesRuntime(DockerRuntime):
     def start(
         self, implementation: Implementation, database: DatabaseAddress, log: Path, *, ready_path: str
     ) -> Iterator[Server]:
-        """A fresh container on the server's machine that has answered once from here."""
+        """Start a fresh container on the server's machine, and yield it after the first response to this machine."""
         machine, port = self.server_machine, self.server_port or free_port()
         project = replace(self.project, at=machine.at)
         variables = {**self._variables(implementation, database, port), "TFB_SERVER_HOST": machine.address}
@@ -154,12 +154,12 @@ class MachinesRuntime(DockerRuntime):
                 raise StartError(f"{implementation.name}: {error}\n{process.tail(log)}\nlog: {log}") from error
             yield server
 
-    def generator(  # type: ignore[override]  # several programs that answer as one
+    def generator(  # type: ignore[override]  # several programs with the interface of a single generator
         self, program: str, arguments: Sequence[str], *, waits_for_go: bool = False, folder: Path | None = None
     ) -> AbstractContextManager[Generator]:
-        """One container on each client, with its share of the load; all begin together.
+        """Start a container with a share of the load on each client; all shares begin together.
 
-        With a ``folder``, whose files are read here, it runs on this machine alone.
+        A generator with a ``folder`` runs on this machine only, because files of the folder are read here.
         """
         if folder is not None:
             return super().generator(program, arguments, waits_for_go=waits_for_go, folder=folder)
@@ -179,27 +179,30 @@ class MachinesRuntime(DockerRuntime):
         return generators.gated(commands, self.reached.values(), tell=not waits_for_go)
 
     def require_machines(self) -> None:
-        """Ask every machine now; raises MachineLostError that names the one that does not answer."""
+        """Check that every machine responds. Raises MachineLostError with the name of a lost machine."""
         for machine in self.reached.values():
             machine.require_answer()
 
     def survey(self, info: RunInfo) -> RunInfo:
-        """run.json's record with each role's machine, graded, and the links; ``machine`` is the server's."""
+        """Return run.json's record with the graded machine of each role and the links between machines.
+
+        ``machine`` of the record is the server's machine.
+        """
         run_id = self.project.run_id
         machines = survey.roles(self.hosts, self.reached, run_id)
         links = survey.measured_links(self.hosts, self.reached, run_id)
         return info.model_copy(update={"machine": machines[0].machine, "machines": machines, "links": links})
 
     def close(self) -> None:
-        """Let go of the machines."""
+        """Remove the run's resources and disconnect from the machines."""
         self.remove_all()
         self.links.close()
 
 
 def _quietly(machine: Machine, action: Callable[[], None]) -> None:
-    """Carry out; a machine that is gone cannot be cleaned, which the log says."""
+    """Carry out a clean-up action; log a warning if the machine is lost or the action fails."""
     try:
         machine.require_reachable()
         action()
     except TfbError as error:
-        logger.warning("left on %s: %s", machine.name, error)
+        logger.warning("resources remain on %s: %s", machine.name, error)

@@ -1,6 +1,7 @@
-"""One running container on another machine: what is asked of one here, asked of its engine and of a reader there.
+"""A running container on another machine, with the interface of a local container.
 
-The reader (toolset/meter) answers a line with a line over one stream, by that machine's own clock.
+Its state comes from the machine's engine. Its counters come from a reader (toolset/meter), a container on the same
+machine that sends a line with the counters for each line that it receives. Times are from the clock of that machine.
 """
 
 import contextlib
@@ -22,9 +23,9 @@ from harness.runtime.compose import label_flags, ownership_labels
 from harness.runtime.container import SETTLE_SECONDS, Container, ended, follow
 from harness.runtime.limits import Limits
 
-OPEN_SECONDS, READ_SECONDS = 30.0, 5.0  # a machine that has not answered by then is lost
+OPEN_SECONDS, READ_SECONDS = 30.0, 5.0  # time limits of the reader's start and of a reading
 METER_IMAGE = "tfb/meter"
-# The host's namespaces, read-only.
+# Flags of the reader: the host's namespaces, read-only.
 NAMESPACES = (
     *("--pid", "host", "--cgroupns", "host", "--network", "host", "--volume", "/sys/fs/cgroup:/sys/fs/cgroup:ro"),
     *("--read-only", "--cap-drop", "ALL", "--security-opt", "no-new-privileges"),
@@ -32,10 +33,10 @@ NAMESPACES = (
 
 
 class RemoteContainer(Container):
-    """A container that has started there, read and its output followed into ``log`` until ``close``.
+    """A started container on another machine; output is appended to ``log`` until ``close``.
 
-    The stream of its output ends when it ends: whether it lives costs nothing under load. ``port`` 0: no sockets are
-    read. Raises StartError with its last lines when it has ended at once.
+    The stream of the output ends with the container, so checking whether the container runs is free under load.
+    ``port`` 0 disables reading of sockets. Raises StartError if the container exits immediately.
     """
 
     def __init__(self, name: str, container: str, log: Path, machine: Machine, run_id: str, *, port: int = 0) -> None:
@@ -54,7 +55,7 @@ class RemoteContainer(Container):
         command = machine.command(*run, *labels, METER_IMAGE, pid, str(port))
         self._reader = process.Child(command, stdin=process.PIPE, stdout=process.PIPE, stderr=process.DEVNULL)
         try:
-            self._line(OPEN_SECONDS)  # it is ready
+            self._line(OPEN_SECONDS)  # the reader's first line means that it is ready
         except ServerDiedError as error:
             self.close()
             raise StartError(f"the container exited at once: {self.how_it_ended()}") from error
@@ -63,18 +64,18 @@ class RemoteContainer(Container):
             raise
 
     def _state(self) -> str:
-        """Start time and process id, as its engine says."""
+        """Return start time and process id from the engine, separated by a space."""
         form = "{{.State.StartedAt}} {{.State.Pid}}"
         return self.machine.docker("container", "inspect", "--format", form, self.id).stdout.strip() or "0"
 
     def line(self) -> dict[str, Any]:
-        """What its reader says now; raises ServerDiedError with how it ended, and MachineLostError."""
-        # Readings so close together share one line.
+        """Return the reader's current counters. Raises ServerDiedError and MachineLostError."""
+        # Readings within 50 ms share a line.
         if time.monotonic() - self._last_at < 0.05:
             return self._last
         self.machine.require_reachable()
         if control := self._reader.stdin:
-            with contextlib.suppress(OSError):  # its output has ended, too, which says why
+            with contextlib.suppress(OSError):  # then the reader's output has ended as well, and _line reports it
                 control.write(b"\n")
                 control.flush()
         self._last, self._last_at = self._line(READ_SECONDS), time.monotonic()
@@ -86,7 +87,7 @@ class RemoteContainer(Container):
         while b"\n" not in self._rest:
             left = until - time.monotonic()
             if output is None or left <= 0 or not select.select([output], [], [], left)[0]:
-                raise self.machine.lose(f"the machine {self.machine.name} has not answered for {seconds:.0f} s")
+                raise self.machine.lose(f"the machine {self.machine.name} has not responded for {seconds:.0f} s")
             part = os.read(output.fileno(), 1 << 16)
             if not part:
                 self._reader.wait(READ_SECONDS)
@@ -100,44 +101,44 @@ class RemoteContainer(Container):
         return found
 
     def alive(self) -> bool:
-        """Whether its output still flows; raises MachineLostError when that is the machine's fault."""
+        """Return whether the container runs. Raises MachineLostError if the machine is lost."""
         if self._follower.poll() is None:
             return True
         self.machine.require_reachable()
         return False
 
     def identity(self) -> str:
-        """Changes when the container is started again."""
+        """Return a text that changes when the container is restarted."""
         return f"{self.id} {self._state()}"
 
     def read(self) -> Reading:
-        """Counters of its control group, by that machine's clock; raises as ``line``."""
+        """Return the counters of the container's control group, with times of its machine. Raises as ``line``."""
         found = self.line()["reading"]
         return Reading(**found | {"pids": tuple(found["pids"])})
 
     def steal_ticks(self) -> tuple[float, float] | None:
-        """Of that machine."""
+        """Return stolen and total CPU ticks of the machine; None if they cannot be read."""
         with contextlib.suppress(TfbError):
             stolen, every = self.line()["steal"]
             return float(stolen), float(every)
         return None
 
     def connections(self, port: int) -> "RemoteConnections":
-        """To its port."""
+        """Return the counters of connections to the container's port."""
         return RemoteConnections(self)
 
     def how_it_ended(self) -> str:
-        """By its engine; waits until its last output is in the log."""
+        """Return how the container ended, from the engine, after the last output has been logged."""
         self._follower.wait(SETTLE_SECONDS)
         self.machine.require_answer()
         return ended(self.id, self.machine.at)
 
     def signal(self, name: str) -> None:
-        """Send a signal to its first process."""
+        """Send a signal to the container's first process."""
         self.machine.docker("kill", "--signal", name, self.id)
 
     def stop(self) -> None:
-        """Ask its first process to stop, kill it when it does not, and keep its last output."""
+        """Stop the container, by force after ``STOP_SECONDS``, and log the last output."""
         try:
             seconds = process.STOP_SECONDS
             self.machine.docker("stop", "--time", f"{seconds:.0f}", self.id, seconds=seconds + 10)
@@ -145,7 +146,7 @@ class RemoteContainer(Container):
             self.close()
 
     def close(self) -> None:
-        """Follow its output no longer, and end the reader, which ends with its input."""
+        """Stop logging the output, and end the reader."""
         for stream in filter(None, (self._reader.stdin, self._reader.stdout)):
             with contextlib.suppress(OSError):
                 stream.close()
@@ -155,14 +156,14 @@ class RemoteContainer(Container):
 
 @dataclass(frozen=True)
 class RemoteConnections:
-    """The generators' connections to a container's port, seen where it runs, as the clients see the bytes."""
+    """Counters of connections to a container's port, read on its machine and stated from the clients' side."""
 
     container: RemoteContainer
 
     def read(self) -> Sockets | None:
-        """The counters now; raises as ``RemoteContainer.line``."""
+        """Return the current counters. Raises as ``RemoteContainer.line``."""
         found = self.container.line()["sockets"]
         return found and Sockets(**found)
 
     def close(self) -> None:
-        """The reader serves the container as long as it lives."""
+        """Do nothing: the container closes the reader."""

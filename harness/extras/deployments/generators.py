@@ -1,4 +1,4 @@
-"""Load generators on several clients as one: started, gated on their standard input, and begun together."""
+"""Load generators on several clients with the interface of a single generator; all begin together."""
 
 import time
 from collections.abc import Collection, Iterator, Sequence
@@ -10,14 +10,14 @@ from harness.extras.deployments.machine import SETTLE_SECONDS, Machine
 from harness.runtime import Begun
 from harness.runtime.generator import GeneratorProgram, started
 
-# exec only after the word has come: when the stream ends first, nothing is loaded.
+# Start the generator only after the word "go". If the stream ends first, there is no load.
 GATE = 'echo ready; read -r word && [ "$word" = go ] && echo begun && exec "$0" "$@"'
 FLAGS = {"wrk": ("-c", "-t"), "loadgen": ("--connections", "--threads")}
 
 
 @dataclass(frozen=True, kw_only=True)
 class Share:
-    """What one client does of a load."""
+    """A client's share of a load."""
 
     connections: int
     threads: int
@@ -25,14 +25,14 @@ class Share:
 
 
 def shares(program: str, arguments: Sequence[str], clients: int) -> list[Share]:
-    """Connections and threads divided among the clients, the first ones taking what is left over.
+    """Divide connections and threads evenly among the clients; the first clients get the remainder.
 
-    Raises LoadError when there are fewer connections than clients.
+    Raises LoadError if there are fewer connections than clients.
     """
     places = [arguments.index(flag) + 1 for flag in FLAGS[program]]
     connections, threads = (int(arguments[place]) for place in places)
     if connections < clients:
-        raise LoadError(f"{connections} connections cannot be shared by {clients} clients: leave out this level")
+        raise LoadError(f"{connections} connections cannot be divided among {clients} clients: remove this level")
     found = []
     for number in range(clients):
         own, its_threads = (total // clients + (number < total % clients) for total in (connections, threads))
@@ -44,9 +44,12 @@ def shares(program: str, arguments: Sequence[str], clients: int) -> list[Share]:
 
 
 class Generators:
-    """One on each client; ``output`` holds all of their results, one after another.
+    """A load generator on each client.
 
-    ``tell``: a gate before them prints a line as they begin. ``machines``: those without which the load means nothing.
+    Args:
+        parts: Client, share and program.
+        machines: Machines that must stay reachable during the load.
+        tell: Whether each program prints a line when it begins.
     """
 
     def __init__(
@@ -57,7 +60,7 @@ class Generators:
         self._begun: Sequence[Begun] = ()
 
     def begin(self) -> None:
-        """Wait until all are ready, then tell each to begin: first to last within a millisecond."""
+        """Wait until all generators are ready, then start all of them within about a millisecond."""
         told = []
         try:
             for *_, program in self._parts:
@@ -81,26 +84,26 @@ class Generators:
         )
 
     def begun(self) -> Sequence[Begun]:
-        """Each client's share and beginning; those that are looked at later are seen a little late, never early."""
+        """Return each client's share and start. ``seen_at`` may be slightly late, but is never early."""
         return self._begun
 
     def wait(self, seconds: float) -> int | None:
-        """0 when all have ended well within the time, the status of one that failed, else None.
+        """Return 0 if all generators succeeded, the status of a failed generator, or None if some still run.
 
         Raises MachineLostError.
         """
         try:
-            for machine in self._machines:  # a load goes on without the database's machine, and means nothing
+            for machine in self._machines:  # a load without the database's machine continues, but is meaningless
                 machine.require_reachable()
         except MachineLostError:
-            for machine, _, program in self._parts:  # clients of engines that are lost would wait for an answer
+            for machine, _, program in self._parts:  # docker clients of lost engines would wait forever
                 if machine.lost is not None:
                     program.abandon()
             raise
         ended = True
         for machine, _, program in self._parts:
             status = program.wait(seconds if ended else 0.0)
-            if status:  # one has failed: the others are of no use
+            if status:  # a generator failed, so the results of all others are useless
                 machine.require_reachable(SETTLE_SECONDS)
                 self.interrupt()
                 return status
@@ -108,12 +111,12 @@ class Generators:
         return 0 if ended else None
 
     def interrupt(self) -> None:
-        """Ask all to end now."""
+        """Interrupt all generators."""
         for *_, program in self._parts:
             program.interrupt()
 
     def output(self) -> str:
-        """What all have printed."""
+        """Return the outputs of all generators, joined by line breaks."""
         return "\n".join(program.output() for *_, program in self._parts)
 
 
@@ -121,7 +124,7 @@ class Generators:
 def gated(
     commands: Sequence[tuple[Machine, Share, Sequence[str]]], machines: Collection[Machine] = (), *, tell: bool = False
 ) -> Iterator[Generators]:
-    """Started on every client and waiting for ``begin``; what is left of them is stopped on the way out."""
+    """Start a generator on every client and yield the group, which waits for ``begin``; stop all at the end."""
     with ExitStack() as stack:
         parts = [
             (machine, share, stack.enter_context(started(command, waits_for_go=True)))

@@ -1,4 +1,4 @@
-"""``report RUN RUN … --deployments``: the same run on several deployments, made one with ratios within each."""
+"""``report RUN RUN … --deployments``: merges the same run on several deployments; ratios are taken within each."""
 
 import time
 from collections.abc import Mapping
@@ -11,14 +11,20 @@ from harness.records.store import RunStore
 
 
 def merged(runs: Mapping[str, Path], results: Path) -> Path:
-    """The folder of one run, new among the results, that is made of these, by the names of their deployments.
+    """Merge runs into a new run, and return its folder.
 
-    Raises UsageError for runs that cannot be one, and StoreError.
+    Args:
+        runs: Name of the deployment -> folder of the run.
+        results: The results folder for the new run.
+
+    Raises:
+        UsageError: The runs cannot be merged.
+        StoreError: A run cannot be read or written.
     """
     found = dict(zip(runs, store.numbered([store.read(folder, whole=True) for folder in runs.values()]), strict=True))
     infos = [records.info for records in found.values()]
     if len({(each.started_at, each.machine.hostname) for each in infos}) < max(2, len(infos)):
-        raise UsageError("report RUN RUN … --deployments: name the run of each deployment, each once")
+        raise UsageError("report RUN RUN … --deployments: name at least two different runs, one for each deployment")
     first = infos[0]
     deployments: list[MachineSet] = []
     problems: list[str] = []
@@ -30,8 +36,8 @@ def merged(runs: Mapping[str, Path], results: Path) -> Path:
         deployments.append(MachineSet(name=name, machine=info.machine, runs=(info.run_id,), processes=numbers))
         problems += [f"{name}: {each}" for each in dict.fromkeys((*info.problems, *records.problems))]
         if info.status not in ("complete", "incomplete", "failed"):
-            problems.append(f"{name}: the run is {info.status}; what it has measured counts")
-        for each in info.implementations:  # as it was built, if any deployment built it
+            problems.append(f"{name}: the run is {info.status}; completed measurements count")
+        for each in info.implementations:  # prefer the record of a deployment that built the implementation
             known = implementations.get(each.name)
             if known is None or not (known.build and known.build.status == "ok"):
                 implementations[each.name] = each
@@ -70,15 +76,15 @@ def _profile(info: RunInfo) -> dict[str, object]:
 
 
 def _require_alike(first: RunInfo, other: RunInfo, name: str) -> None:
-    """Raise UsageError when figures of the two are not of one thing."""
+    """Raise UsageError if two runs differ in profile, baseline, runtime, loads or sources."""
     facts = [
         {**_profile(each), **each.model_dump(include={"reference", "runtime", "loads", "revision"})}
         for each in (first, other)
     ]
     differing = [key for key in facts[0] if facts[0][key] != facts[1].get(key)]
     if first.dirty or other.dirty:
-        differing.append("what is not committed")
+        differing.append("uncommitted changes")
     if differing:
         raise UsageError(
-            f"{name} was measured otherwise ({', '.join(differing)}): repeat it with the same flags, at one commit"
+            f"{name} was measured differently ({', '.join(differing)}): repeat the run with the same flags and commit"
         )

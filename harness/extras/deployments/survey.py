@@ -1,4 +1,4 @@
-"""What the machines of a run are, each with its grade, what the links between them carry, and what is left there."""
+"""Surveys the machines of a run: facts, grades, network links, and resources that ended runs have left."""
 
 import json
 import select
@@ -18,14 +18,14 @@ from harness.records.models import Machine as Facts
 from harness.records.models import MachineLink, RoleMachine
 from harness.runtime import compose, images
 
-METER = "tfb-meter"  # service
-SECONDS = 30.0  # of one look at a machine or link, on a busy one
-SLOW_LINK = 1.1e9 / 8  # bytes a second: a gigabit link is full at a few hundred thousand small responses a second
+METER = "tfb-meter"  # compose service
+SECONDS = 30.0  # time limit of a survey of a machine or link
+SLOW_LINK = 1.1e9 / 8  # bytes/s; some hundred thousand small responses per second saturate a gigabit link
 RUN = "doctor"
 
 
 def roles(hosts: Hosts, known: Mapping[Host, Machine], run_id: str) -> tuple[RoleMachine, ...]:
-    """Each once, with all of its roles. Raises MachineLostError, EnvironmentLacksError."""
+    """Return each machine with all of its roles. Raises MachineLostError and EnvironmentLacksError."""
     every = [("server", hosts.server), ("database", hosts.database)]
     every += [(f"client {number}", client) for number, client in enumerate(hosts.clients, 1)]
     found = []
@@ -47,7 +47,12 @@ def roles(hosts: Hosts, known: Mapping[Host, Machine], run_id: str) -> tuple[Rol
 
 
 def facts(info: Mapping[str, Any], found: Mapping[str, Any]) -> Facts:
-    """The machine as it is now, graded as this one would be: by what ``docker info`` and link.py's ``facts`` say."""
+    """Return the graded facts of a machine.
+
+    Args:
+        info: Output of ``docker info``.
+        found: Output of ``link.py facts``.
+    """
     load = str(found["load"] or "").split()
     known = Facts(
         hostname=info.get("Name", "unknown"),
@@ -64,7 +69,7 @@ def facts(info: Mapping[str, Any], found: Mapping[str, Any]) -> Facts:
 
 
 def measured_links(hosts: Hosts, known: Mapping[Host, Machine], run_id: str) -> tuple[MachineLink, ...]:
-    """From the server to each client, as answers will flow, one by one; then from the database to the server."""
+    """Measure the links from the server to each client and from the database to the server, one after another."""
     server = known[hosts.server]
     found = [_link(server, known[client], run_id) for client in hosts.clients if client != hosts.server]
     if isinstance(hosts.database, Host) and hosts.database != hosts.server:
@@ -73,27 +78,27 @@ def measured_links(hosts: Hosts, known: Mapping[Host, Machine], run_id: str) -> 
 
 
 def _link(one: Machine, other: Machine, run_id: str) -> MachineLink:
-    """From one to the other, by the addresses that a run uses: the first listens."""
+    """Measure the link between two machines, by the addresses that a run uses; the first machine listens."""
     serving = process.Child(_command(one, run_id, "serve", one.address), stdin=process.PIPE, stdout=process.PIPE)
     with process.running(serving, grace=1.0), ExitStack() as stack:
         for stream in filter(None, (serving.stdin, serving.stdout)):
-            stack.enter_context(stream)  # it ends with its input
+            stack.enter_context(stream)  # link.py ends when stdin is closed
         output = serving.stdout
         ready = output and select.select([output], [], [], SECONDS)[0]
         said = output.readline().decode(errors="replace").strip() if output and ready else ""
         if not said.startswith("{"):
-            raise MachineLostError(said or f"{one.name}: its partner did not start")
+            raise MachineLostError(said or f"{one.name}: the measurement of the link did not start")
         found = ask(other, run_id, "ask", one.address, str(json.loads(said)["port"]))
     return MachineLink(of=one.name, to=other.name, **found)
 
 
 def ask(machine: Machine, run_id: str, *arguments: str) -> dict[str, Any]:
-    """The JSON line that link.py prints there. Raises MachineLostError, EnvironmentLacksError."""
+    """Run link.py on a machine and return the printed JSON line. Raises MachineLostError, EnvironmentLacksError."""
     done = process.run(_command(machine, run_id, *arguments), seconds=SECONDS)
     found = _last_object(done.stdout)
     if done.status != 0 or found is None:
         machine.require_reachable()
-        raise EnvironmentLacksError(f"{machine.name}: {done.stdout.strip()[-300:] or 'no answer'}")
+        raise EnvironmentLacksError(f"{machine.name}: {done.stdout.strip()[-300:] or 'no response'}")
     return found
 
 
@@ -113,7 +118,7 @@ def _command(machine: Machine, run_id: str, *arguments: str) -> list[str]:
 
 
 def doctor(hosts: Hosts, *, as_json: bool) -> int:
-    """Show every machine and every link as a run would record it; raises as a run does that could not use one."""
+    """Print every machine and link as a run would record them. Raises the errors of a run."""
     compose.engine()
     with ExitStack() as stack:
         scratch = stack.enter_context(ownership.scratch("doctor"))
@@ -141,14 +146,14 @@ def doctor(hosts: Hosts, *, as_json: bool) -> int:
         for concern in facts.concerns:
             console.print(f"· {concern}")
     for link in links:
-        slow = " (may be full before a server is)" if link.throughput < SLOW_LINK else ""
+        slow = " (may limit the throughput of fast servers)" if link.throughput < SLOW_LINK else ""
         rate = f"{link.throughput * 8 / 1e9:.2f} Gbit/s{slow}"
         console.print(f"{link.of} → {link.to}: round trip {link.round_trip * 1e6:,.0f} µs, {rate}")
     return Exit.OK
 
 
 def clean(hosts: Hosts, *, dry_run: bool) -> int:
-    """Remove what ended runs have left on every machine, and images of runs; exit code 1 when something stays there."""
+    """Remove leftovers of ended runs and images of runs on every machine; return exit code 1 if something remains."""
     lost = 0
     with ownership.scratch("clean") as scratch:
         for one in hosts.machines:
@@ -162,7 +167,7 @@ def clean(hosts: Hosts, *, dry_run: bool) -> int:
 
 
 def _clean(machine: Machine, *, dry_run: bool) -> int:
-    """Return how many things stay on a machine that should not."""
+    """Clean a machine, and return the number of resources that could not be removed."""
     machine.require_answer()
     every, own = compose.leftovers(machine.at), images.own(machine.at)
     found = [leftover for leftover in every if leftover.certain]

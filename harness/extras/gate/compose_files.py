@@ -8,15 +8,16 @@ import yaml
 
 from harness.errors import UsageError
 
-MOST_BYTES = 1 << 20  # of one compose file
+MOST_BYTES = 1 << 20  # size limit of a compose file
 READING_KEYS = ("env_file", "extends", "include", "label_file")  # their values name files
 REMOTE = ("://", "git@", "oci:", "github.com/")
 
 
 def confined(path: Path, top: Path) -> bool:
-    """Return whether a path stays below ``top``, whichever way its ``..`` and links are resolved.
+    """Return whether a path stays below ``top``, for both ways to resolve ``..`` and links.
 
-    Docker Compose removes ``..`` from the text of a path, and the kernel follows links first. Both must stay inside.
+    Docker Compose removes ``..`` from the text of a path, but the kernel follows links first. Both results must be
+    below ``top``.
     """
     top = top.resolve()
     ways = (path.resolve(), Path(os.path.normpath(path.absolute())).resolve())
@@ -26,7 +27,7 @@ def confined(path: Path, top: Path) -> bool:
 def require_confined(file: Path, top: Path) -> None:
     """Raise UsageError if a compose file, or a file that it includes or extends, reads a file outside ``top``.
 
-    The check looks at every key of the name, at any depth, because includes and merges can move keys.
+    The check covers keys at any depth, because includes and merges can move keys.
     """
     pending, seen = [file], set[Path]()
     while pending:
@@ -46,13 +47,13 @@ def require_confined(file: Path, top: Path) -> None:
 def _require_path(file: Path, key: str, leaf: str, top: Path) -> None:
     where = f"{file}: {key}: {leaf!r}"
     if key == "project_directory":
-        raise UsageError(f"{where}: tfb cannot check paths below another project directory. Remove the key")
+        raise UsageError(f"{where}: tfb cannot check paths below a different project directory. Remove the key")
     if "$" in leaf:
         raise UsageError(f"{where}: the path depends on a variable, so tfb cannot check it. Write the path itself")
     if any(word in leaf for word in REMOTE):
-        raise UsageError(f"{where}: the file is on another machine. Put a copy into the repository")
+        raise UsageError(f"{where}: the file is remote. Put a copy into the repository")
     if (named := file.parent / leaf).exists() and not (named.is_file() or named.is_dir()):
-        raise UsageError(f"{where}: not a regular file. Put one in its place")
+        raise UsageError(f"{where}: is not a regular file. Replace it by a regular file")
     if not confined(file.parent / leaf, top):
         raise UsageError(f"{where}: the file lies outside {top}. Put it into the repository, or into service.files")
 
@@ -61,10 +62,10 @@ def _read(file: Path) -> list[yaml.Node]:
     """Return the documents of a YAML file as nodes; raise UsageError if it cannot be read."""
     try:
         if not file.is_file():
-            raise UsageError(f"{file}: there is no such compose file. Correct service.compose in tfb.toml")
+            raise UsageError(f"{file}: the compose file does not exist. Correct service.compose in tfb.toml")
         if file.stat().st_size > MOST_BYTES:
             raise UsageError(f"{file}: the file has more than {MOST_BYTES} bytes. Make it shorter")
-        # Nodes hold no Python objects: no tag of the file is acted on.
+        # compose_all returns plain nodes and creates no Python objects, so tags in the file have no effect.
         return [node for node in yaml.compose_all(file.read_text(encoding="utf-8"), yaml.SafeLoader) if node]
     except (OSError, ValueError, yaml.YAMLError, RecursionError) as error:
         raise UsageError(f"{file}: not a compose file that can be read: {str(error)[:300]}") from error

@@ -1,7 +1,7 @@
-"""Separates the compose project of one side from this machine and from the other sides.
+"""Separates the compose project of a side from this machine and from the other sides.
 
-The input is the effective model that ``docker compose config`` prints, with every include, merge and variable resolved.
-Listed keys are copied, dropped or rewritten. Every other key is refused.
+The input is the effective model that ``docker compose config`` prints, with all includes, merges and variables
+resolved. Known keys are copied, dropped or rewritten. All other keys are refused.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -60,18 +60,18 @@ CONSENTS = frozenset(
     {*RIGHTS, *NAMESPACES, "security_opt", "volumes", "build.network", *(f"build.{key}" for key in BUILD_RIGHTS)}
 )
 TOP_LEVEL = frozenset({"name", "networks", "secrets", "configs", "services", "version", "volumes"})
-VALUE_PREFIX = "TFB_VALUE_"  # for names of variables with secrets, so that no program gives the name a meaning
-MOST_CONTAINERS = 8  # of one service
-MOST_REFUSALS = 20  # that a message lists
+VALUE_PREFIX = "TFB_VALUE_"  # prefix of variables with secrets, so that no program interprets them
+MOST_CONTAINERS = 8  # containers of a service
+MOST_REFUSALS = 20  # refused keys in a message
 
 
 @dataclass(frozen=True, kw_only=True)
 class Separation:
-    """Settings for separating the model of one side."""
+    """Settings for separating the model of a side."""
 
     project: str
-    service: str  # the service whose CPU counts
-    top: Path  # the folder that holds the side's copy of the repository
+    service: str  # the measured service
+    top: Path  # root of the side's copy of the repository
     labels: Mapping[str, str]
     limits: Limits  # of each container
     env: Mapping[str, str] = field(default_factory=dict)  # for ``secrets.NAME.environment``
@@ -79,9 +79,9 @@ class Separation:
 
 
 def separated(model: Tree, separation: Separation) -> dict[str, Any]:
-    """Return the model of a side that shares nothing with this machine or with another side.
+    """Return a model that shares no resources with this machine or with the other sides.
 
-    Raises UsageError that lists every key that cannot be separated.
+    Raises UsageError that lists all keys that cannot be separated.
     """
     return _Separator(separation).whole(model)
 
@@ -100,7 +100,7 @@ class _Separator:
                 self._refuse(key, "this version of tfb does not know the key", "remove it")
         found: Tree = model.get("services") or {}
         if self.given.service not in found:
-            self._refuse(f"services.{self.given.service}", "there is no such service", "name one in service.service")
+            self._refuse(f"services.{self.given.service}", "the service does not exist", "correct service.service")
         services = {name: self._service(name, entry) for name, entry in found.items()}
         whole = {
             "name": self.given.project,
@@ -158,7 +158,7 @@ class _Separator:
         return own | self._limits(name, entry)
 
     def _limits(self, name: str, entry: Tree) -> dict[str, Any]:
-        """Return the limits of a container: the lower ones of the file's and tfb's."""
+        """Return the limits of a container: the minimum of the file's limits and tfb's limits."""
         deploy = entry.get("deploy") or {}
         resources = deploy.get("resources") or {}
         limits = resources.get("limits") or {}
@@ -261,7 +261,7 @@ class _Separator:
                 own[key] = value
             elif key not in BUILD_RIGHTS | {"network"}:
                 self._refuse(f"{where}.{key}", "this version of tfb does not know the key", "remove it")
-            elif self._consented(name, f"build.{key}", "it gives the build rights over this machine or its accounts"):
+            elif self._consented(name, f"build.{key}", "it gives the build rights over this machine or accounts on it"):
                 own[key] = value
         return own
 
@@ -272,7 +272,7 @@ class _Separator:
 
     def _inside(self, where: str, path: str) -> Path:
         if not path.startswith("/") or "://" in path:
-            self._refuse(where, f"{path!r} is on another machine", "build from a folder of the repository")
+            self._refuse(where, f"{path!r} is remote", "build from a folder of the repository")
         elif not confined(Path(path), self.given.top):
             self._refuse(where, f"{path} lies outside the side's copy of the repository", "put it into the repository")
         return Path(path).resolve()
@@ -326,10 +326,10 @@ class _Separator:
         self._refuse_external(where, entry)
         for key in ("driver", "template_driver"):
             if entry.get(key):
-                self._refuse(f"{where}.{key}", "the value comes from another program", "use a file of the repository")
+                self._refuse(f"{where}.{key}", "an external program provides the value", "use a file of the repository")
         if variable := entry.get("environment"):
             if variable not in self.given.env:
-                why = f"{variable} would come from the caller's environment"
+                why = f"Docker Compose would read {variable} from the caller's environment"
                 self._refuse(f"{where}.environment", why, f"set {variable} in env of tfb.toml's [service]")
             return {"environment": f"{VALUE_PREFIX}{variable}"}
         if file := entry.get("file"):
@@ -339,20 +339,20 @@ class _Separator:
         return {"content": entry.get("content", "")}
 
     def _require_fixed_binds(self) -> None:
-        """Refuse a mount below a writable one: a container could put a link in its place before the next start."""
+        """Refuse a mount below a writable mount, because a container could replace the source by a link."""
         for where, source, _ in self.binds:
             for other, above, writable in self.binds:
                 if writable and above in source.parents:
                     why = f"{source} lies in {above}, which {other} mounts writable, and could be replaced by a link"
-                    self._refuse(where, why, "mount the folder above it read-only (:ro), or another folder")
+                    self._refuse(where, why, "mount the upper folder read-only (:ro), or mount a different folder")
 
 
 def set_only(variables: object) -> dict[str, Any]:
-    """Return the variables with a value; Docker Compose would take the others from the caller's environment."""
+    """Return the variables with values. Docker Compose would read all others from the caller's environment."""
     pairs = variables.items() if isinstance(variables, Mapping) else ()
     return {name: value for name, value in pairs if value is not None}
 
 
 def _sizes(*values: str | int | None) -> tuple[int, ...]:
-    """Return the bounds that are set; Docker Compose prints them as numbers of bytes, and 0 or -1 for none."""
+    """Return the limits that are set. Docker Compose prints numbers; 0 and -1 mean unlimited."""
     return tuple(number for value in values if value and (number := int(value)) > 0)

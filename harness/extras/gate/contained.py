@@ -26,7 +26,7 @@ from harness.runtime.local import BUILD_SECONDS
 ONLY = "service"  # name of the service if a side is an image or a Dockerfile
 VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 Allowed = Mapping[str, frozenset[str]]
-# Docker Compose would otherwise fetch what a file includes from other machines.
+# Prevents Docker Compose from fetching remote includes.
 NO_REMOTES = {"COMPOSE_EXPERIMENTAL_GIT_REMOTE": "false", "COMPOSE_EXPERIMENTAL_OCI_REMOTE": "false"}
 
 
@@ -43,15 +43,15 @@ class Session:
 
 @dataclass(frozen=True, kw_only=True)
 class Contained:
-    """A side whose model names no file, port or resource of another side."""
+    """A side that runs in containers and shares no file, port or resource with the other sides."""
 
     side: str
-    service: str  # the service of the model whose CPU counts
+    service: str  # the measured service of the model
     model: dict[str, Any]
     session: Session
     env: Mapping[str, str]
-    tags: dict[str, str] = field(default_factory=dict)  # tag that was built -> id
-    pinned: dict[str, str] = field(default_factory=dict)  # service -> id of its image
+    tags: dict[str, str] = field(default_factory=dict)  # tag of a built image -> image id
+    pinned: dict[str, str] = field(default_factory=dict)  # service -> image id
 
     @property
     def project(self) -> str:
@@ -90,7 +90,7 @@ class Contained:
 
     @contextmanager
     def started(self, log: Path) -> Iterator[str]:
-        """Start the service and its dependencies, yield the id of its container, and remove everything at the end."""
+        """Start the service with dependencies, yield the id of the service's container, and remove all at the end."""
         model = {**self.model, "services": {name: self._start_of(name) for name in self.model["services"]}}
         try:
             up = self._compose(model, "up", "--detach", "--no-build", "--pull", "never", self.service)
@@ -122,19 +122,29 @@ class Contained:
         ]
 
     def remove_images(self) -> None:
-        """Remove the tags that were made for this side."""
+        """Remove the image tags that this side has created."""
         for tag, identity in self.tags.items():
             images.remove_tag(tag, identity)
 
 
 def contained(side: str, service: Service, folder: Path, top: Path, session: Session) -> Contained:
-    """Return a side that runs in containers; raise UsageError if a key of its file cannot be separated.
+    """Return a side that runs in containers.
 
-    ``top`` is the side's copy of the repository; ``folder`` is the folder in it with tfb.toml.
+    Args:
+        side: Name of the side.
+        service: The service of tfb.toml.
+        folder: The folder of tfb.toml.
+        top: Root of the side's copy of the repository.
+        session: The settings that all sides share.
+
+    Raises:
+        UsageError: A key of the compose file cannot be separated.
     """
     for variable, value in service.env.items():
         if not VARIABLE.fullmatch(variable) or "\0" in value:
-            raise UsageError(f"{side}: service.env: {variable!r} and its value cannot be an environment variable")
+            raise UsageError(
+                f"{side}: service.env: {variable!r} has an invalid name or value for an environment variable"
+            )
     redaction.declare(service.env)
     name = service.service or ONLY
     model = _effective(side, service, folder, top, session)
@@ -199,7 +209,7 @@ def _of_compose(side: str, service: Service, folder: Path, top: Path, session: S
     command += ["--file", str(file), "config", "--format", "json", str(service.service)]
     environment = {**client_environment(proxies=False), **NO_REMOTES}
     done = process.run(command, seconds=UP_SECONDS, cwd=file.parent, env=environment)
-    start = done.stdout.find("{\n")  # warnings may come first
+    start = done.stdout.find("{\n")  # skip warnings
     if done.status != 0 or start < 0:
         raise UsageError(f"{side}: {file}: docker compose cannot read it: {done.stdout.strip()[-300:]}")
     try:
@@ -217,7 +227,7 @@ def _of_secrets(model: Mapping[str, Any], env: Mapping[str, str]) -> dict[str, s
 
 
 def parse_allow(given: Sequence[str]) -> Allowed:
-    """Return service -> consents ("" for all services), of ``web=privileged,devices`` or ``privileged``."""
+    """Parse ``--allow``, such as ``web=privileged,devices``; return service ("" for all services) -> consents."""
     found: dict[str, frozenset[str]] = {}
     for argument in given:
         service, equals, listed = argument.rpartition("=")
@@ -239,7 +249,7 @@ def write_private(file: Path, text: str) -> None:
 
 
 def env_file(variables: Mapping[str, str]) -> str:
-    """Return variables in the format that Docker Compose reads, in which ``$`` and quotes are escaped."""
+    """Format variables for Docker Compose, with ``$`` and quotes escaped."""
     lines = []
     for name, value in variables.items():
         escaped = value.replace("\\", "\\\\").replace('"', '\\"').replace("$", "\\$")
@@ -248,5 +258,5 @@ def env_file(variables: Mapping[str, str]) -> str:
 
 
 def _escaped(value: str) -> str:
-    """Return a value that Docker Compose does not interpolate."""
+    """Escape a value, so that Docker Compose does not interpolate it."""
     return value.replace("$", "$$")

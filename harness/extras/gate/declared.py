@@ -1,6 +1,6 @@
-"""Compares the two tfb.toml files: base's file decides what is measured, so that head cannot choose its own test.
+"""Compares the tfb.toml files of base and head. Base's file decides the measurement, so head cannot choose its test.
 
-Requests that only head declares are verified on head and not measured. Other differences are reported.
+Requests that only head declares are verified on head but not measured. Other differences are reported.
 """
 
 from collections.abc import Iterator, Sequence
@@ -14,7 +14,7 @@ from harness.plan import service
 from harness.plan.requests import Request
 from harness.records.models import Outcome, RunRecords
 
-BASE_DECIDES = ("connections", "language", "name")  # keys of [service] that say how both are measured
+BASE_DECIDES = ("connections", "language", "name")  # keys of [service] that apply to both sides from base's file
 STARTING = frozenset({"build", "postgres", "service", *WAYS.values(), "dockerfile", "compose"})
 VALUE_SHOWN = 80  # characters of a changed value
 
@@ -24,22 +24,22 @@ class Declared:
     """The declarations of base and head, compared."""
 
     base: service.ServiceFile
-    head: service.ServiceFile  # how head is built and started, measured as base says
-    added: tuple[Request, ...]  # of head alone
-    removed: frozenset[str]  # names of base's requests that head no longer has
+    head: service.ServiceFile  # head's file, with base's values for ``BASE_DECIDES``
+    added: tuple[Request, ...]  # requests that only head declares
+    removed: frozenset[str]  # names of requests that only base declares
     notes: tuple[str, ...]
 
 
 def declared(base: service.ServiceFile, head: service.ServiceFile, *, targets: Sequence[str | None]) -> Declared:
-    """Compare the two files; ``targets`` are the base and head of the command line.
+    """Compare the two files; ``targets`` are ``--base`` and ``--head`` of the command line.
 
-    Raises UsageError where head's file names a service that runs already and base's does not.
+    Raises UsageError if head's file names the URL of a running service and base's file does not.
     """
     asked = any(target and target.startswith(tuple(WAYS)) for target in targets)
     if head.service.url and not base.service.url and not asked:
         raise UsageError(
-            f"head's {service.FILE} names url = {head.service.url!r}, and base's does not: what runs there need not be "
-            "head. Name it on the command line instead (--head http://HOST:PORT)"
+            f"head's {service.FILE} sets url = {head.service.url!r}, but base's does not: the service at this URL may "
+            "not be head. Name the URL on the command line (--head http://HOST:PORT)"
         )
     known = {request.name: request for request in base.request}
     own = {request.name: request for request in head.request}
@@ -110,7 +110,7 @@ def settle(result: GateResult, records: RunRecords, asked: Declared) -> GateResu
 
 
 def _left_open(one: RequestVerdict) -> RequestVerdict:
-    """Return the verdict on a removed request: slower, or cannot tell."""
+    """Return the verdict on a removed request: "slower" or "cannot tell"."""
     if one.verdict == "slower":
         return one
     said = f"head's {service.FILE} no longer declares it"

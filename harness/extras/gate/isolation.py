@@ -1,7 +1,7 @@
 """Protects base from head: separate accounts and homes for builds, and fingerprints of base's files.
 
-If tfb is root, each version is built by a separate account, which cannot write to the files of the other version.
-Otherwise both versions share the user's account. tfb then detects changes of base's files and programs.
+If tfb is root, a separate account builds each version and cannot write to the files of the other version. Otherwise,
+both versions share the user's account, and tfb detects changes to base's files and programs.
 """
 
 import hashlib
@@ -25,25 +25,25 @@ from harness.paths import REPOSITORY
 from harness.plan.discovery import Implementation
 from harness.records.models import Build
 
-OWNERS = {BASE: BASE, COPY: BASE, HEAD: HEAD}  # side -> the version whose account builds it
+OWNERS = {BASE: BASE, COPY: BASE, HEAD: HEAD}  # side -> version (the control copy belongs to base)
 KILL_ROUNDS = 10
-# Files that servers write. A change of any other file under load could be the work of head.
+# Files that servers write. Head may have changed any other file that changes under load.
 DATA_SUFFIXES = (".db", ".sqlite", ".sqlite3", ".log", ".pid", ".lock", ".tmp", "-wal", "-shm", "-journal")
 CODE_SUFFIXES = (
     *(".py", ".pth", ".so", ".js", ".mjs", ".cjs", ".json", ".node", ".ts", ".jar", ".class", ".rb", ".php", ".dll"),
     *(".sh", ".lua", ".pl", ".pm", ".toml", ".yaml", ".yml", ".properties", ".xml", ".env"),
 )
-# Names that runtimes look for in every parent folder of a program.
+# Names that runtimes search for in every parent folder of a program.
 READ_ABOVE = (
     *("node_modules", "package.json", ".npmrc", ".yarnrc.yml", "tsconfig.json", "deno.json", "bunfig.toml"),
     *("pyproject.toml", "Gemfile", "composer.json", "global.json", "nuget.config", "NuGet.Config", "go.work", ".cargo"),
     *("Directory.Build.props", "Directory.Build.targets", "rust-toolchain", "rust-toolchain.toml", ".mvn", ".git"),
     *(".tool-versions", ".node-version", ".nvmrc", ".python-version", ".ruby-version", ".java-version", ".sdkmanrc"),
 )
-# Folders of a home that hold programs and libraries of builds; package managers add files and change none.
+# Folders of a home with programs and libraries for builds. Package managers add files but do not change them.
 LIBRARIES = (".cargo/bin", ".cargo/registry/src", ".m2/repository", ".nuget/packages", ".rustup/toolchains", "go/pkg")
 MAX_LIBRARY_FILES = 300_000
-# Folders of the home that are empty in a build's home, and folders that show only the named children.
+# Folders of the user's home that are empty in a build's home, and folders with only the named children.
 WRITTEN = (".cache", ".npm", ".ivy2", ".sbt", ".gem", ".bundle", ".yarn", ".pnpm-store", ".composer", "go", ".dotnet")
 SHOWN = {
     ".cargo": ("bin", "env", "config", "config.toml", "credentials", "credentials.toml"),
@@ -56,7 +56,7 @@ SHOWN = {
 
 
 class TamperedError(TfbError):
-    """Files of base changed, so that the two versions cannot be compared; ``by_head``: the build of head did it."""
+    """Files of base were changed, so the versions cannot be compared; ``by_head``: by the build of head."""
 
     def __init__(self, reason: str, *, by_head: bool) -> None:
         super().__init__(reason)
@@ -65,7 +65,7 @@ class TamperedError(TfbError):
 
 @dataclass(frozen=True)
 class Print:
-    """The fingerprint of a file: metadata that every write changes, and mode with content."""
+    """The fingerprint of a file: metadata that every write changes, and a text with mode and content hash."""
 
     metadata: tuple[int, ...]
     content: str
@@ -73,17 +73,17 @@ class Print:
 
 @dataclass(kw_only=True)
 class Isolation:
-    """The folders and build accounts of the sides, and the fingerprints of base from before the build of head."""
+    """The folders and build accounts of the sides, and base's fingerprints from before the build of head."""
 
-    roots: Mapping[str, Path]  # of each side
-    homes: Path  # holds a home for each version
-    builders: Mapping[str, Account | None] = field(default_factory=dict)  # of each version; None: the harness's
-    before: dict[str, dict[str, Print]] = field(default_factory=dict)  # of base and its copy, before head is built
+    roots: Mapping[str, Path]  # side -> folder
+    homes: Path  # parent folder of the homes of the versions
+    builders: Mapping[str, Account | None] = field(default_factory=dict)  # version -> account; None: tfb's account
+    before: dict[str, dict[str, Print]] = field(default_factory=dict)  # base and control copy -> path -> fingerprint
     shared: dict[str, tuple[int, ...]] = field(default_factory=dict)
     above: frozenset[str] = frozenset()
 
     def prepare(self, *, separate: bool) -> None:
-        """Choose an account for each version and give it the files; call this before the first build."""
+        """Assign the files of each version to a separate account if ``separate``. Call this before the first build."""
         self.builders = {version: _builder() if separate else None for version in (BASE, HEAD)}
         for side, root in self.roots.items():
             if account := self.builders[OWNERS[side]]:
@@ -96,7 +96,7 @@ class Isolation:
         return accounts.name_of(None) if builder is None else f"a uid for each version ({', '.join(builder.rights)})"
 
     def environment(self, side: str) -> dict[str, str]:
-        """Return the variables of a side's build: home and temporary folder of the version."""
+        """Return the variables of a side's build: the version's home, cache and temporary folder."""
         version = OWNERS[side]
         account = self.builders[version]
         if account is None:
@@ -110,7 +110,7 @@ class Isolation:
 
     @contextmanager
     def building(self, side: str) -> Iterator[None]:
-        """Guard the build of a side; raise TamperedError if the build of head changed base or left a process."""
+        """Guard the build of a side; raise TamperedError if head's build changed base or left a process."""
         if side != HEAD:
             yield
             return
@@ -178,7 +178,7 @@ class IsolatedRuntime(ServiceRuntime):
 
 
 def _builder() -> Account | None:
-    """Return an unused account that may read every file; None if tfb is not root."""
+    """Claim an unused account that may read every file; return None if tfb is not root."""
     if os.geteuid() != 0:
         return None
     uid = accounts.claim()
@@ -212,7 +212,7 @@ def _runs(process: psutil.Process) -> bool:
 
 
 def _give(root: Path, account: Account) -> None:
-    """Change the owner of a folder and of its content; links are changed, not followed."""
+    """Change the owner of a folder and all files in it, without following links."""
     for place, folders, names in os.walk(root):
         for name in (*folders, *names):
             os.lchown(os.path.join(place, name), account.uid, account.gid)  # noqa: PTH118 - of many files
@@ -220,9 +220,9 @@ def _give(root: Path, account: Account) -> None:
 
 
 def _furnish(home: Path) -> None:
-    """Make a home with links to the toolchains and settings of the user's home, and with empty caches."""
+    """Create a home with links to toolchains and settings in the user's home, and with empty caches."""
     (home / "tmp").mkdir(parents=True)
-    with suppress(OSError):  # a home that cannot be read has nothing to show
+    with suppress(OSError):  # the user's home may be unreadable
         for entry in Path.home().iterdir():
             if entry.name in WRITTEN or entry.name == "tmp":
                 continue
@@ -240,7 +240,7 @@ def _furnish(home: Path) -> None:
 
 
 def _files(root: Path) -> Iterator[tuple[str, os.stat_result]]:
-    """Yield every file, link and folder below a folder by its path, without following links."""
+    """Yield path and metadata of every file, link and folder below a folder, without following links."""
     waiting = [root]
     while waiting:
         folder = waiting.pop()
@@ -252,12 +252,12 @@ def _files(root: Path) -> Iterator[tuple[str, os.stat_result]]:
 
 
 def _metadata(found: os.stat_result) -> tuple[int, ...]:
-    """Return metadata that every write changes; a program cannot reset the time of the last change."""
+    """Return metadata that every write changes, because programs cannot set the ctime."""
     return found.st_dev, found.st_ino, found.st_mode, found.st_size, found.st_mtime_ns, found.st_ctime_ns
 
 
 def _content(path: str, found: os.stat_result) -> str:
-    """Return mode and content of a file, or the mode of a folder."""
+    """Return mode and content hash of a file, mode and target of a link, or the mode of a folder."""
     mode = f"{found.st_mode:o}"
     try:
         if stat.S_ISLNK(found.st_mode):
@@ -297,21 +297,21 @@ def _changes(root: Path, before: Mapping[str, Print], *, after_load: bool) -> It
 
 
 def _is_code(path: str, found: os.stat_result) -> bool:
-    """Return whether a server could load a new file as a program or as a setting."""
+    """Return whether a server could load a new file as a program or as configuration."""
     if stat.S_ISDIR(found.st_mode):
         return False
     return stat.S_ISLNK(found.st_mode) or path.endswith(CODE_SUFFIXES) or bool(found.st_mode & 0o111)
 
 
 def _read_above(root: Path) -> frozenset[str]:
-    """Return the existing files in the parent folders that runtimes read."""
+    """Return the existing files in parent folders that runtimes may read."""
     return frozenset(
         str(folder / name) for folder in root.parents for name in READ_ABOVE if os.path.lexists(folder / name)
     )
 
 
 def _shared_programs() -> dict[str, tuple[int, ...]]:
-    """Return the metadata of programs and libraries outside the sides that this account can replace."""
+    """Return the metadata of programs and libraries outside the sides that this account could replace."""
     found: dict[str, tuple[int, ...]] = {}
     for folder in _writable_program_folders():
         found[folder] = ()
@@ -328,13 +328,13 @@ def _shared_programs() -> dict[str, tuple[int, ...]]:
 
 
 def _writable_program_folders() -> list[str]:
-    """Return the writable folders of PATH, and the user's folder of Python packages."""
+    """Return the writable folders among PATH and the user's folder of Python packages."""
     folders = [*os.environ.get("PATH", "").split(os.pathsep), site.getusersitepackages()]
     return [folder for folder in dict.fromkeys(folders) if folder.startswith("/") and os.access(folder, os.W_OK)]
 
 
 def _changed_program(before: Mapping[str, tuple[int, ...]]) -> str:
-    """Return a replaced or new program in a shared folder; empty if there is no such program."""
+    """Return the path of a replaced or new program in a shared folder; an empty text without changes."""
     for path, known in before.items():
         if known:
             try:

@@ -1,6 +1,6 @@
-"""The order service: a test type whose load is arrivals of use cases.
+"""The order service: a test type with a load of arriving use cases.
 
-Its verification is found by the core through ``harness.extras.TEST_TYPES`` alone.
+The core finds the verification only through ``harness.extras.TEST_TYPES``.
 """
 
 from harness.extras.orders import checks, load

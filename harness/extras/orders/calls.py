@@ -1,4 +1,4 @@
-"""The calls of an order service, right ones and such as it must refuse; what comes of them its description says."""
+"""Valid and invalid calls of an order service; docs/orders.openapi.json determines the expected responses."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -10,7 +10,7 @@ from harness.plan.requests import Expect, Prepared
 from harness.verify.checks import shown
 
 PROBLEM = "application/problem+json"
-OPERATIONS: Mapping[str, tuple[str, str, int]] = {  # method, path and status of what is right
+OPERATIONS: Mapping[str, tuple[str, str, int]] = {  # method, path and status of a successful call
     "create order": ("POST", "/orders", 201),
     "list orders": ("GET", "/orders", 200),
     "load orders": ("POST", "/orders/dataload", 201),
@@ -26,7 +26,7 @@ OPERATIONS: Mapping[str, tuple[str, str, int]] = {  # method, path and status of
 
 @cache
 def expected(operation: str, status: int) -> Expect:
-    """What docs/orders.openapi.json has come of an operation that ends with this status."""
+    """Return the expected response of an operation with this status, from docs/orders.openapi.json."""
     description = json.loads((REPOSITORY / "docs" / "orders.openapi.json").read_text(encoding="utf-8"))
     method, path, _ = OPERATIONS[operation]
     response = description["paths"][path][method.lower()]["responses"][f"{status}"]
@@ -40,7 +40,7 @@ def expected(operation: str, status: int) -> Expect:
 
 
 class Calls:
-    """The calls of the service at a declared URL."""
+    """A factory for calls of the service at a base URL."""
 
     def __init__(self, base: str) -> None:
         self._base = base
@@ -56,7 +56,17 @@ class Calls:
         status: int = 0,
         limit: int | str = 0,
     ) -> Call:
-        """A call; ``body`` is a document, or bytes as they are; a text for ``order`` or ``item`` is no id."""
+        """Return a call.
+
+        Args:
+            operation: A key of ``OPERATIONS``.
+            order: Id of the order; a text is an invalid id.
+            item: Id of the item; a text is an invalid id.
+            body: A JSON value, or bytes that are sent unchanged.
+            case: The special property of the call, for messages.
+            status: Expected status; 0: the status of a successful call.
+            limit: Limit of a list; 0: none.
+        """
         method, path, good = OPERATIONS[operation]
         expect = expected(operation, status or good)
         document = body if isinstance(body, dict) else {}
@@ -97,23 +107,23 @@ class Calls:
         more: Mapping[str, object] | None = None,
         of_items: Mapping[str, object] | None = None,
     ) -> Call:
-        """A new order; ``more`` and ``of_items`` are members that the server must ignore."""
+        """Return a call that creates an order; the server must ignore the members ``more`` and ``of_items``."""
         items = [{"itemId": item, "quantity": quantity, **(of_items or {})} for item, quantity in lines]
         body = {"customerId": customer, "card": card, "items": items, **(more or {})}
         return self.call("create order", body=body)
 
     def add(self, order: int, item: int, quantity: int) -> Call:
-        """A further item."""
+        """Return a call that adds an item to an order."""
         return self.call("add item", order, item, body={"quantity": quantity})
 
 
 Values = tuple[object, ...]
-Bad = Iterator[tuple[str, object]]  # what is wrong with a body, and the body
+Bad = Iterator[tuple[str, object]]  # defect of a body, and the body
 
-FAR = 2**63 - 1  # the highest id that there can be
+FAR = 2**63 - 1  # the highest possible id
 LINE = {"itemId": 3, "quantity": 2}
 NO_OBJECTS = (b"", b'{"customerId":1,', b"[]", b'"order"', b"null", b'{"card":"\xff\xfe"}')
-NO_ID: Values = ("1", 1.5, None, True, 0, -1, SEEDED + 1, 2**31, 10**30)  # of a customer, or of an item
+NO_ID: Values = ("1", 1.5, None, True, 0, -1, SEEDED + 1, 2**31, 10**30)  # invalid ids of a customer or an item
 NO_QUANTITY: Values = (0, -1, 101, "2", 1.5, None, True, 2**32 + 2)
 NO_DIGITS = ("4" * 15 + "x", "4111 1111 1111 1111", "", "\uff14" * 16, f"{CARD}\n")
 NO_CARD: Values = ("4" * 11, "4" * 20, *NO_DIGITS, int(CARD), None)
@@ -126,7 +136,14 @@ NO_LIMIT = ("0", "-1", "101", "abc", "1.5", "99999999999")
 
 
 def refused(calls: Calls, order: int, item: int, absent: int) -> Iterator[Call]:
-    """All of them; ``order`` is there and holds ``item``, not ``absent``, which is one of the items that there are."""
+    """Yield all calls that the server must refuse.
+
+    Args:
+        calls: The factory of calls.
+        order: Id of an existing order.
+        item: Id of an item of the order.
+        absent: Id of an existing item that is not in the order.
+    """
 
     def call(operation: str, status: int, *ids: int | str, body: object = None, case: str = "") -> Call:
         return calls.call(operation, *ids, body=body, status=status, case=case)
@@ -144,7 +161,7 @@ def refused(calls: Calls, order: int, item: int, absent: int) -> Iterator[Call]:
         yield calls.call("list orders", status=400, limit=limit)
     yield call("add item", 400, order, 1001, body=quantity, case="an unknown item")
     yield call("add item", 409, order, item, body=quantity, case="an item of the order")
-    # A bad body is refused before the order is looked for, and the order is looked for before the item.
+    # The server must check the body first, then the order, then the item.
     yield call("change card", 400, FAR, body={"card": "x"}, case="a bad card for an unknown order")
     yield call("add item", 404, FAR, 1001, body=quantity, case="an unknown item for an unknown order")
     for number in (f"{FAR}", *NO_ORDER_ID):
@@ -162,10 +179,10 @@ def refused(calls: Calls, order: int, item: int, absent: int) -> Iterator[Call]:
 
 
 def _bad(good: Mapping[str, object], member: str, values: Sequence[object]) -> Bad:
-    """A document with each of the values for a member, and without the member."""
+    """Yield a document with each value for a member, and without the member."""
     for value in values:
         yield f"{member}: {shown(json.dumps(value), 60)}", {**good, member: value}
-    yield f"{member} left out", {key: value for key, value in good.items() if key != member}
+    yield f"{member} missing", {key: value for key, value in good.items() if key != member}
 
 
 def _bad_orders() -> Bad:
@@ -174,5 +191,5 @@ def _bad_orders() -> Bad:
         yield from _bad(good, member, values)
     for member, values in (("itemId", NO_ID), ("quantity", NO_QUANTITY)):
         for case, item in _bad(LINE, member, values):
-            # Behind a good one: what is written before it is found must not stay.
+            # After a valid item: rows that were written before the server found the defect must be rolled back.
             yield case, {**good, "items": [{"itemId": 4, "quantity": 1}, item]}

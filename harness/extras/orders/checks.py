@@ -1,4 +1,4 @@
-"""What an order service must do beside answering as its description says: rows, commits, reads and crowds."""
+"""Checks of an order service beyond the API description: table rows, commits, reads and concurrent requests."""
 
 import json
 import re
@@ -14,7 +14,7 @@ order_check = partial(judging, OrderEvidence, "order")
 
 
 def body(answer: Answer) -> str:
-    """What came, for a message."""
+    """Return the body of a response for a message, or "nothing"."""
     return shown(answer.exchange.body) if answer.exchange.response else "nothing"
 
 
@@ -28,7 +28,7 @@ def _wrote(seen: OrderEvidence) -> bool:
 
 @order_check("order.3")
 def location_named(seen: OrderEvidence) -> Iterator[Finding]:
-    """A created order is named by ``Location``, as a path or a whole URL."""
+    """Require that ``Location`` names a created order, as a path or as a URL."""
     for answer in seen.answers:
         if answer.good and answer.call.status == 201 and answer.call.operation == "create order":
             name, value = f"{answer.exchange.target}/{answer.id}", answer.exchange.header("location") or ""
@@ -39,62 +39,62 @@ def location_named(seen: OrderEvidence) -> Iterator[Finding]:
 
 @order_check("order.4")
 def tables_seen(seen: OrderEvidence) -> Iterator[Finding]:
-    """The tables can be looked at: without them nothing else is judged."""
+    """Require that the tables can be read; otherwise no other check of the tables is possible."""
     if seen.unseen:
         yield Finding(seen.unseen)
 
 
-# ---- what an answered write makes of the tables ----------------------------------------------------------------------
+# ---- effects of writes on the tables ---------------------------------------------------------------------------------
 
 
 def _judged(seen: OrderEvidence) -> Iterator[Answer]:
-    """Those that were carried out, and those that were to be refused and were."""
+    """Return the responses to successful writes and to correctly refused calls."""
     refused = (a for a in seen.answers if a.before is not None and min(a.call.status, a.status or 0) >= 400)
     return chain(_written(seen), refused)
 
 
 @order_check("order.5", lambda seen: any(_judged(seen)))
 def tables_as_answered(seen: OrderEvidence) -> Iterator[Finding]:
-    """What is answered is in the tables, and nothing else has changed; nothing at all by what is refused."""
+    """Require that a successful write changes the tables as answered, and that a refused call changes no table."""
     for answer in _judged(seen):
         yield from answer.differences(answer.settled)
 
 
 @order_check("order.6", _wrote)
 def answer_agrees(seen: OrderEvidence) -> Iterator[Finding]:
-    """What a write answers is what the tables hold then."""
+    """Require that the response to a write contains the stored order."""
     for answer in _written(seen):
         number = answer.call.order or answer.id or 0
         stored = answer.settled.get(number)
         if stored and answer.fits and not same(answer.document, wanted(answer.call, number, stored)):
-            message = f"{answer.call}: the answer is not the order that is stored"
+            message = f"{answer.call}: the response differs from the stored order"
             yield Finding(message, expected=told(stored), actual=body(answer))
 
 
 @order_check("order.7", _wrote)
 def committed_before_answered(seen: OrderEvidence) -> Iterator[Finding]:
-    """The answer comes after the commit."""
+    """Require that the response comes after the commit."""
     for answer in _written(seen):
         late = next(answer.differences(answer.after), None) if answer.after is not answer.settled else None
         if late and not any(answer.differences(answer.settled)):
-            message = f"{late.message}, when the answer comes; a little later it is"
+            message = f"{late.message} when the response arrives, but is correct shortly afterwards"
             yield Finding(message, expected=late.expected, actual=late.actual)
     for crowd in seen.crowds:
         for answer in crowd.early:
-            message = f"{answer.call}: answered while its transaction could not commit"
-            yield Finding(message, expected="no answer before the commit", actual=f"{answer.status}: {body(answer)}")
+            message = f"{answer.call}: the response came while the transaction could not commit"
+            yield Finding(message, expected="no response before the commit", actual=f"{answer.status}: {body(answer)}")
         if crowd.stuck:
-            yield Finding(crowd.stuck, expected="no transaction open once all is answered", actual="one is")
+            yield Finding(crowd.stuck, expected="no open transaction after all responses", actual="an open transaction")
 
 
 @order_check("order.8", lambda seen: any(crowd.seen for crowd in seen.crowds))
 def one_transaction(seen: OrderEvidence) -> Iterator[Finding]:
-    """Order, items and total become visible together."""
+    """Require that order, items and total become visible in the same transaction."""
     for crowd in seen.crowds:
         for number, order in (one for state in crowd.seen for one in state.items()):
             if crowd.before.get(number) != order and (order.total != total(order.lines) or not order.lines):
-                message = f"order {number} could be read while only a part of it was written"
-                yield Finding(message, expected="an order whose total is the sum of its items", actual=told(order))
+                message = f"order {number} was visible when only a part of it had been written"
+                yield Finding(message, expected="a total equal to the sum of the items", actual=told(order))
 
 
 # ---- reads -----------------------------------------------------------------------------------------------------------
@@ -106,25 +106,25 @@ def _reads(seen: OrderEvidence) -> Iterator[Answer]:
 
 @order_check("order.9", lambda seen: any(_reads(seen)))
 def reads_are_current(seen: OrderEvidence) -> Iterator[Finding]:
-    """A read answers what was committed before it, a list the newest orders: nothing is kept between requests."""
+    """Require that reads return committed data, and lists the newest orders; a stale cache fails."""
     for answer in _reads(seen):
         if answer.exchange.response is None or not (answer.good or answer.changed):
-            continue  # another status than it should be is another check's business
+            continue  # a different check reports a wrong status
         due = _due(answer)
         if due is None and answer.status == 404:
             continue
         if due is not None and answer.status == 200 and (not answer.fits or same(answer.document, due)):
             continue
         yield Finding(
-            f"{answer.call}: not what the tables hold"
-            + (", which were changed behind the server" if answer.changed else ""),
+            f"{answer.call}: the response differs from the tables"
+            + (", which tfb changed directly in the database" if answer.changed else ""),
             expected=shown("404" if due is None else json.dumps(due)),
             actual=f"{answer.status}: {body(answer)}",
         )
 
 
 def _due(answer: Answer) -> object:
-    """The document of a read, by the rows; None where these have no such order or item."""
+    """Return the expected document of a read according to the tables; None without the order or the item."""
     call, held = answer.call, answer.before or {}
     if call.operation == "list orders":
         newest = sorted(held, reverse=True)[: call.limit or 20]
@@ -133,13 +133,13 @@ def _due(answer: Answer) -> object:
     return order and wanted(call, call.order, order)
 
 
-# ---- many at once ----------------------------------------------------------------------------------------------------
+# ---- concurrent requests ---------------------------------------------------------------------------------------------
 
 
 @order_check("order.10", lambda seen: any(not crowd.stuck for crowd in seen.crowds))
 def orders_in_a_crowd(seen: OrderEvidence) -> Iterator[Finding]:
-    """Requests at once have the effect of one after the other."""
+    """Require that concurrent writes have the effect of sequential writes."""
     for crowd in seen.crowds:
         if not crowd.stuck:
             for found in differences(crowd.answers, crowd.before, crowd.after, crowd.prices):
-                yield replace(found, message=f"{found.message} in a crowd")
+                yield replace(found, message=f"{found.message} after concurrent requests")

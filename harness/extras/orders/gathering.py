@@ -1,4 +1,4 @@
-"""Gathers the evidence of an order service: calls with the tables before and after each, crowds, held commits."""
+"""Gathers evidence about an order service: calls with the tables before and after, concurrent calls, held commits."""
 
 import random
 import secrets
@@ -18,19 +18,19 @@ from harness.runtime import NO_DATABASE
 from harness.verify.checks.asking import Asking, Lane
 from harness.verify.checks.evidence import Case, Evidence
 
-LATE_SECONDS = 0.15  # after a write that the tables do not show yet, before they are looked at once more
-HELD_SECONDS = 0.3  # in which nobody may answer whose transaction cannot commit
-LET_SECONDS = 0.15  # after a part of the commits was let through
-SETTLED_SECONDS = 2.0  # at most, after many at once
-CONNECTIONS = 8  # of the crowd
+LATE_SECONDS = 0.15  # wait before the tables are read again, if they do not show a write
+HELD_SECONDS = 0.3  # time in which commits are held and no write may be answered
+LET_SECONDS = 0.15  # wait after a part of the commits was released
+SETTLED_SECONDS = 2.0  # maximum wait after concurrent calls
+CONNECTIONS = 8  # connections for concurrent calls
 
 
 class _NotMadeError(Exception):
-    """An order was not made, which checks tell from the evidence: nothing further is asked."""
+    """An order was not created. Gathering stops, because the checks report this from the evidence."""
 
 
 def gather(asking: Asking, evidence: Evidence) -> None:
-    """Ask for the list as a load's probe would, then for everything that the service does."""
+    """Request the list as a probe would, then exercise every operation; the evidence is stored in ``evidence``."""
     plain = Case(name="plain")
     evidence.exchanges = asking.plain().ask([plain] * 3)
     if any(exchange.response is None for exchange in evidence.exchanges):
@@ -41,18 +41,18 @@ def gather(asking: Asking, evidence: Evidence) -> None:
             view = stack.enter_context(order_tables(asking.database or NO_DATABASE))
             view.leave_old()
         except (StartError, psycopg.Error) as error:
-            seen.unseen = f"the tables cannot be looked at: {str(error).strip()}"
+            seen.unseen = f"the tables cannot be read: {str(error).strip()}"
             return
         lane = stack.enter_context(Lane(asking.client()))
         with suppress(_NotMadeError):
             _Gathering(asking, seen, lane, view).gather()
     every = (*seen.answers, *(answer for crowd in seen.crowds for answer in crowd.answers))
-    # Of rows that were changed behind the server only those tell what is right.
+    # The description alone cannot judge reads of rows that tfb changed in the database; order.9 compares them.
     evidence.declared = [a.exchange for a in every if not a.changed or a.exchange.response is None]
 
 
 class _Gathering:
-    """One verification."""
+    """The gathering for a single verification."""
 
     def __init__(self, asking: Asking, found: OrderEvidence, lane: Lane, view: OrderTables) -> None:
         self._asking = asking
@@ -61,12 +61,12 @@ class _Gathering:
         self._lane = lane
         self._view = view
         self._dice = random.Random(secrets.randbits(64))
-        self._made: dict[int, list[int]] = {}  # orders that are there, with the items that they were made of
+        self._made: dict[int, list[int]] = {}  # existing orders, with the items at their creation
 
     def gather(self) -> None:
         self._whole_life()
         if self._asking.thorough:
-            # One after the other, for what goes wrong now and then.
+            # Several orders in sequence, to find intermittent errors.
             for _ in range(12):
                 self._create(2)
             order, item = self._create(1), self._free(1)[0]
@@ -82,12 +82,12 @@ class _Gathering:
             self._overlap()
         self._loads()
 
-    # ---- one call at a time ------------------------------------------------------------------------------------------
+    # ---- sequential calls --------------------------------------------------------------------------------------------
 
     def _ask(self, call: Call, lane: Lane | None = None, *, changed: bool = False) -> Answer:
-        """Send a call, with all that the tables hold before and after it."""
+        """Send a call, and record the tables before and after it."""
         view, must_fail = self._view, call.status >= 400
-        # What must be refused comes in a row: the tables are as they were after the call before.
+        # Calls that must be refused follow each other, so the tables are in the state after the previous call.
         before = self._found.answers[-1].settled if must_fail else view.orders()
         prices = {} if must_fail or call.reads else view.prices()
         exchange = (lane or self._lane).send(call)
@@ -102,7 +102,7 @@ class _Gathering:
         return answer
 
     def _new(self, call: Call) -> int:
-        """Make an order; raises _NotMadeError where it is not there then."""
+        """Create an order and return the id. Raises _NotMadeError if the tables do not contain it."""
         answer = self._ask(call)
         number = answer.id
         if number is None or not answer.good or number not in answer.settled:
@@ -111,7 +111,7 @@ class _Gathering:
         return number
 
     def _create(self, lines: int) -> int:
-        """A random order of so many items."""
+        """Create a random order with a number of items; return the id."""
         customer = self._dice.randint(1, 1000)
         return self._new(self._calls.create(self._lines(lines), customer=customer, card=self._card()))
 
@@ -119,7 +119,7 @@ class _Gathering:
         return [(item, self._dice.randint(1, 5)) for item in self._dice.sample(range(1, 1001), count)]
 
     def _free(self, count: int) -> list[int]:
-        """Items that no order was made of."""
+        """Return random items that no order was created with."""
         taken = {item for items in self._made.values() for item in items}
         return self._dice.sample([item for item in range(1, 1001) if item not in taken], count)
 
@@ -127,17 +127,17 @@ class _Gathering:
         return "".join(self._dice.choices("0123456789", k=16))
 
     def _whole_life(self) -> None:
-        """Orders of one item, of many, with members to ignore; read, changed, added to, taken from, deleted."""
+        """Create, read, change, extend, shorten and delete orders, among them extreme orders and ignored members."""
         calls = self._calls
         self._create(2)
         if self._asking.thorough:
             self._new(calls.create([(1000, 100)], customer=1000, card=self._card()[:12]))
             self._new(calls.create(self._lines(20), card=self._card() + "123"))
-            # What a client says of prices is nothing to go by, and members that nobody knows are passed over.
+            # The server must ignore prices from the client and unknown members.
             more = {"total": "0.01", "note": "be quick", "id": 1}
             ignored = {"price": "0.01", "name": "x"}
             self._new(calls.create([(900, 2), (17, 3)], more=more, of_items=ignored))
-        card = self._card()  # two orders of one customer, who pays with one card
+        card = self._card()  # two orders of the same customer with the same card
         order, _ = (self._new(calls.create(self._lines(2), customer=7, card=card)) for _ in range(2))
         last = self._create(3)
         for number in self._made:
@@ -154,12 +154,12 @@ class _Gathering:
         self._ask(calls.call("delete order", last))
         self._ask(calls.call("list orders"))
         self._create(1)
-        self._ask(calls.call("list orders"))  # at once: a list may be kept for a moment
+        self._ask(calls.call("list orders"))  # immediately, to find a list that is cached for a short time
 
-    # ---- what changes behind the server ------------------------------------------------------------------------------
+    # ---- changes directly in the database ----------------------------------------------------------------------------
 
     def _prices(self) -> None:
-        """Orders of an item before and after its price changes: each has the price of its time."""
+        """Order an item before and after a price change; each order must have the price at its creation."""
         item, other = self._dice.sample(range(1, 1001), 2)
         for _ in range(2):
             self._new(self._calls.create([(item, 1)], card=self._card()))
@@ -169,7 +169,7 @@ class _Gathering:
             self._ask(self._calls.add(order, item, 3))
 
     def _behind(self) -> None:
-        """Change, delete and read rows that the server has read before, on several connections."""
+        """Change and delete rows in the database, and read them on several connections before and after."""
         calls = self._calls
         order, doomed = self._create(2), self._create(1)
         item = self._made[order][0]
@@ -194,10 +194,10 @@ class _Gathering:
             self._view.delete(doomed)
             read(of_doomed, changed=True)
 
-    # ---- many at once ------------------------------------------------------------------------------------------------
+    # ---- concurrent calls --------------------------------------------------------------------------------------------
 
     def _crowd(self) -> None:
-        """Items come and go in one order on all connections, and orders are made between."""
+        """Add and delete items of the same order on all connections, and create orders in between."""
         order = self._create(1)
         turns = 5 if self._asking.thorough else 2
         free = iter(self._free(2 * turns * CONNECTIONS))
@@ -220,15 +220,15 @@ class _Gathering:
         self._add(Crowd(answers=answers, before=before))
 
     def _add(self, crowd: Crowd) -> None:
-        """Wait until nobody is at work any more, and look at the tables."""
+        """Wait until the server is idle, and record the crowd with the resulting tables."""
         if self._view.admin:
             self._view.settle(SETTLED_SECONDS)
-        else:  # sessions are not for everybody to see
+        else:  # only an administrator sees the sessions of other roles
             time.sleep(LATE_SECONDS)
         self._found.crowds.append(replace(crowd, prices=self._view.prices(), after=self._view.orders()))
 
     def _writes_held(self, parts: Sequence[int]) -> None:
-        """Every kind of write while commits are held up."""
+        """Send every kind of write while commits are held."""
         changed, deleted, longer, shorter = (self._create(2) for _ in range(4))
         calls = [
             self._calls.create(self._lines(2), card=self._card()),
@@ -241,7 +241,7 @@ class _Gathering:
         self._held([calls], parts)
 
     def _overlap(self) -> None:
-        """Changes of one order, all begun before any of them can commit; of another a card behind an item."""
+        """Start several changes of the same order before any commit, and change a card after adding an item."""
         order, other = self._create(4), self._create(2)
         items = self._free(5)
         first = [
@@ -252,7 +252,12 @@ class _Gathering:
         self._held([first, [self._calls.call("change card", other, body={"card": self._card()})]], (ORDERS, ITEMS))
 
     def _held(self, turns: Sequence[Sequence[Call]], parts: Sequence[int]) -> None:
-        """Calls that are asked, turn by turn, while commits are held up; then the parts of these are let through."""
+        """Send calls while commits are held, then release the commits and record the crowd.
+
+        Args:
+            turns: Groups of calls; a group is sent ``HELD_SECONDS`` after the previous group.
+            parts: Order in which the parts of the commits are released (``ORDERS``, ``ITEMS``).
+        """
         view, before = self._view, self._view.orders()
         early: tuple[Answer, ...] = ()
         answers: tuple[Answer, ...] = ()
@@ -274,21 +279,21 @@ class _Gathering:
                         wait(asked, self._asking.patience)
                 answers = tuple(one.result() for one in asked)
             except psycopg.errors.LockNotAvailable as error:
-                stuck = f"the tables are locked although nothing is asked: {str(error).strip()}"
+                stuck = f"the tables are locked although no request is in progress: {str(error).strip()}"
         self._add(Crowd(answers=answers, before=before, early=early, seen=tuple(seen), stuck=stuck))
 
     def _ask_alone(self, call: Call) -> Answer:
-        """On a connection of its own, with the time that commits are held up for."""
+        """Send a call on a separate connection, with a timeout that includes the time of held commits."""
         with Lane(self._asking.client(self._asking.patience + 2 * HELD_SECONDS + 2 * LET_SECONDS)) as lane:
             return Answer(call=call, exchange=lane.send(call))
 
     def _loads(self) -> None:
-        """Many orders by one call, then the list of the newest."""
+        """Create many orders in a call, then list the newest orders."""
         self._ask(self._calls.call("load orders", body={"orders": 3}))
         if self._asking.thorough:
-            # A mapper inserts them one by one, in a virtual machine that has just started.
+            # A longer timeout, because an ORM in a cold virtual machine may insert the rows individually.
             with Lane(self._asking.client(4 * self._asking.patience)) as lane:
-                # The most that a load makes.
+                # The maximum of the API.
                 self._ask(self._calls.call("load orders", body={"orders": 1_000}), lane)
             for limit in (1, 2, 100):
                 self._ask(self._calls.call("list orders", limit=limit))

@@ -1,4 +1,4 @@
-"""A load of arrivals: what each of them was answered, held against the rows and the statements that were made."""
+"""Checks of a load of arrivals: compares all responses with the rows and with the number of SQL statements."""
 
 import json
 import math
@@ -28,76 +28,76 @@ from harness.verify.checks.evidence import Evidence
 from harness.verify.checks.statement_counts import Snapshot, Statement, bare
 
 STEPS = {case.name: case.steps for case in USE_CASES}
-CUT_OFF = 65_536  # characters of a body that the generator writes out
-APART_SECONDS = (0.2, 0.8)  # between two looks at the tables while a load is on
+CUT_OFF = 65_536  # maximum characters of a body in the generator's file
+APART_SECONDS = (0.2, 0.8)  # random interval between two reads of the tables during a load
 INSERTS = re.compile(r'insert\s+into\s+(?:\w+\.)?"?orders"?(?!\w)', re.IGNORECASE)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Stepped:
-    """One request of an arrival, as its use case and the arrival's variables make it, and what came."""
+    """A request of an arrival with the response; the call comes from the use case and the arrival's variables."""
 
     call: Call
-    status: int | None  # that came; None where nothing did
+    status: int | None  # of the response; None without a response
     body: str
-    received: float  # when, in nanoseconds of the monotonic clock; infinite where nothing did
+    received: float  # time of the response in nanoseconds of the monotonic clock; infinity without a response
 
     @property
     def good(self) -> bool:
-        """Answered as wanted."""
+        """Whether the response has the expected status."""
         return self.status == self.call.status
 
     @property
     def open(self) -> bool:
-        """Whether nobody knows if it was carried out: without an answer, or with 5xx."""
+        """Whether the request may have been carried out or not: there is no response, or a status 5xx."""
         return not self.good and (self.status is None or not 400 <= self.status < 500)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Arrival:
-    """One arrival of the load, with the steps that were sent."""
+    """An arrival of the load with the requests that were sent."""
 
     use_case: str
-    order: int | None  # that its answers name
+    order: int | None  # id of the order in the responses
     steps: tuple[Stepped, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Look:
-    """The orders of a moment with ids above one."""
+    """A snapshot of the orders with ids greater than ``above``."""
 
-    since: float = math.inf  # nanoseconds of the monotonic clock: what was answered by then has to be there
+    since: float = math.inf  # nanoseconds of the monotonic clock; writes that were answered earlier must be visible
     above: int = 0
     orders: Orders
 
 
 @dataclass(frozen=True, kw_only=True)
 class OrderLoad:
-    """A whole load of arrivals that began on empty tables, and the tables during and after it."""
+    """A load that began with empty tables, and snapshots of the tables during and after it."""
 
     arrivals: tuple[Arrival, ...]
     prices: Prices
-    looks: Sequence[Look]  # the last one after it
-    counts: Sequence[Statement] | None = None  # None: not counted, or not exactly
-    waiting: int = 0  # transactions that are still open: the last statement of each is not counted yet
+    looks: Sequence[Look]  # the last snapshot is from after the load
+    counts: Sequence[Statement] | None = None  # None: not counted, or not exact
+    waiting: int = 0  # open transactions; the last statement of each is missing in the counts
 
     @property
     def after(self) -> Orders:
-        """The tables after it."""
+        """The orders after the load."""
         return self.looks[-1].orders
 
 
 @dataclass(frozen=True, kw_only=True)
 class Watched:
-    """What is seen of a load while it is on."""
+    """Observations during a load."""
 
-    begun: Snapshot | None  # statements before it
+    begun: Snapshot | None  # statement counts before the load
     looks: list[Look] = field(default_factory=list)
 
 
 @contextmanager
 def watched(database: DatabaseAddress) -> Iterator[Watched]:
-    """Take all orders out of the tables, so that they grow alike in every load, and look at them while one is on."""
+    """Empty the tables, so that every load starts equally, and take snapshots of them during the block."""
     over = threading.Event()
     with order_tables(database) as view, ThreadPoolExecutor(1) as pool:
         view.empty()
@@ -118,9 +118,15 @@ def _look(view: OrderTables, looks: list[Look], over: threading.Event) -> None:
 
 
 def seen(answers: Path, database: DatabaseAddress, meanwhile: Watched) -> tuple[Evidence, int]:
-    """What a load that began on empty tables shows, and how many arrivals it had; ``answers`` is the generator's file.
+    """Return the evidence of a load and the number of arrivals.
 
-    Raises LoadError for a file that is not as documented.
+    Args:
+        answers: The generator's file with the responses.
+        database: Address of the database.
+        meanwhile: The observations during the load.
+
+    Raises:
+        LoadError: The file is not in the documented format.
     """
     arrivals = tuple(read(answers))
     with order_tables(database) as view:
@@ -137,7 +143,7 @@ def seen(answers: Path, database: DatabaseAddress, meanwhile: Watched) -> tuple[
 
 
 def read(answers: Path) -> Iterator[Arrival]:
-    """The arrivals of the generator's file (``--answers``), a line each; raises LoadError for one of another form."""
+    """Yield the arrivals of the generator's file (``--answers``). Raises LoadError for an invalid line."""
     with answers.open(encoding="utf-8", errors="surrogateescape") as lines:
         for number, line in enumerate(lines, 1):
             try:
@@ -150,12 +156,12 @@ def read(answers: Path) -> Iterator[Arrival]:
                 )
             except (ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError) as error:
                 raise LoadError(
-                    f"{answers}, line {number}: not an arrival as the generator writes it: {error!r}"
+                    f"{answers}, line {number}: is not in the format of the load generator: {error!r}"
                 ) from error
 
 
 def _step(came: Mapping[str, Any], planned: Step, variables: Mapping[str, object]) -> Stepped:
-    """A step with the arrival's variables in their places."""
+    """Combine a planned request, a recorded response and the arrival's variables."""
     if came["operation"] != planned.operation:
         raise ValueError(f"{came['operation']!r} where the use case has {planned.operation!r}")
     text = json.dumps((planned.path.partition("/items/")[2], planned.body or {}))
@@ -165,11 +171,14 @@ def _step(came: Mapping[str, Any], planned: Step, variables: Mapping[str, object
     return Stepped(call=call, status=came.get("status") or None, body=came.get("body") or "", received=received)
 
 
-States = list[Order | None]  # that an order may be in; None: gone
+States = list[Order | None]  # possible states of an order; None: deleted
 
 
 def _story(number: int, steps: Sequence[Stepped], prices: Prices) -> tuple[States, list[tuple[Stepped, Order | None]]]:
-    """What an order may be by an arrival's answers; and which of these are not as the order was then."""
+    """Replay the requests of an arrival.
+
+    Returns the possible final states of the order, and each response that contradicts the order, with the order.
+    """
     states: States = []
     disagreeing = []
     state: Order | None = None
@@ -185,7 +194,7 @@ def _story(number: int, steps: Sequence[Stepped], prices: Prices) -> tuple[State
 
 
 def _agrees(step: Stepped, number: int, state: Order | None) -> bool:
-    """Whether the body of a good answer is that of the order as it is then."""
+    """Return whether the body of a successful response describes the order in this state."""
     if step.status == 204 or len(step.body) >= CUT_OFF:
         return True
     try:
@@ -200,19 +209,19 @@ load_check = partial(judging, OrderLoad, LOAD)
 
 @load_check("order.11")
 def load_as_answered(load: OrderLoad) -> Iterator[Finding]:
-    """Each order is as its answers left it, or gone; it is of one arrival, and none is there that nobody asked for."""
+    """Require that each order matches the responses and belongs to one arrival, and that no order is unexplained."""
     named = set[int]()
-    # A create that was not answered may have been carried out: its order is told by customer, card and items.
+    # An unanswered create may have been carried out. Its order is identified by customer, card and items.
     unanswered = Counter[str]()
     for arrival in load.arrivals:
         number, created = arrival.order, next(iter(arrival.steps), None)
         if number is not None:
             if number in named:
-                yield Finding(f"order {number} was answered to several arrivals", expected="one", actual="more")
+                yield Finding(f"order {number} was returned to several arrivals", expected="one", actual="several")
             named.add(number)
             yield from _seen_otherwise(arrival, number, load)
         elif created and created.good:
-            message = f"an order of {arrival.use_case!r} was created without an id"
+            message = f"the response to a created order of {arrival.use_case!r} contains no id"
             yield Finding(message, expected="an id", actual=shown(created.body))
         elif created and created.open:
             unanswered[told(applied(created.call, None, load.prices))] += 1
@@ -220,37 +229,37 @@ def load_as_answered(load: OrderLoad) -> Iterator[Finding]:
         if number not in named:
             unanswered[told(order)] -= 1
             if unanswered[told(order)] < 0:
-                yield Finding(f"order {number} is nobody's", expected="no such order", actual=told(order))
+                yield Finding(f"no request created order {number}", expected="no order", actual=told(order))
 
 
 def _seen_otherwise(arrival: Arrival, number: int, load: OrderLoad) -> Iterator[Finding]:
-    """Looks, while the load was on and after it, that found an order otherwise than it had been answered by then."""
+    """Yield a finding for each snapshot that contradicts the responses up to its time."""
     for look in load.looks:
         answered = sum(step.received <= look.since for step in arrival.steps)
         if not answered or number <= look.above:
             continue
-        # What was asked for next may have been carried out, or not yet.
+        # The next request may or may not have been carried out.
         may = [_story(number, arrival.steps[:count], load.prices)[0] for count in (answered, answered + 1)]
         states, found = list(chain(*may)), look.orders.get(number)
         if found not in states:
-            when = "after the load" if look is load.looks[-1] else "although it was answered before"
-            message = f"order {number} is not as its answers say {when}"
+            when = "after the load" if look is load.looks[-1] else "during the load"
+            message = f"order {number} contradicts earlier responses {when}"
             yield Finding(message, expected=" or ".join(dict.fromkeys(map(told, states))), actual=told(found))
 
 
 @load_check("order.12")
 def load_answers_agree(load: OrderLoad) -> Iterator[Finding]:
-    """Bodies agree with what the arrival did."""
+    """Require that response bodies agree with the arrival's requests."""
     for arrival in load.arrivals:
         if arrival.order is not None:
             for step, state in _story(arrival.order, arrival.steps, load.prices)[1]:
-                message = f"order {arrival.order}: {step.call.operation} was answered otherwise than the order was then"
+                message = f"order {arrival.order}: the response to {step.call.operation} contradicts the order"
                 yield Finding(message, expected=told(state), actual=shown(step.body))
 
 
 @load_check("order.13", lambda load: load.counts is not None)
 def load_statements(load: OrderLoad) -> Iterator[Finding]:
-    """Orders and prices are read for each request, and each order is inserted for its own."""
+    """Require that requests read orders and prices from the database, and that each order is inserted separately."""
     good = Counter(step.call.operation for arrival in load.arrivals for step in arrival.steps if step.good)
     counts = load.counts or ()
     for what, due, made in (
@@ -261,7 +270,7 @@ def load_statements(load: OrderLoad) -> Iterator[Finding]:
         calls = sum(min(s.calls, s.rows) for s in made) + load.waiting
         if calls < due:
             message = f"{due - calls} of {due} requests were answered without a statement for {what}"
-            yield Finding(message, expected=f"{due}, one a request at least", actual=f"{calls}")
+            yield Finding(message, expected=f"{due}, at least one per request", actual=f"{calls}")
 
 
 def _of_orders(statement: Statement) -> bool:

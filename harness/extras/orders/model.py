@@ -1,4 +1,4 @@
-"""Orders as JSON has them and as the tables hold them, what was seen of them, and what a write makes of them."""
+"""The model of orders: JSON documents and table rows, evidence of a verification, and the effects of writes."""
 
 import json
 from collections import Counter
@@ -11,8 +11,8 @@ from harness.plan.requests import Expect
 from harness.verify.checks import Check, Finding, check
 from harness.verify.checks.evidence import Case, Evidence, Exchange
 
-CARD = "4111111111111111"  # of the orders of a load
-SEEDED = 1_000  # customers, and items
+CARD = "4111111111111111"  # card of the orders that a load creates
+SEEDED = 1_000  # number of customers and of items in the seed
 READS = frozenset({"list orders", "read order", "read items", "read item"})
 
 T = TypeVar("T")
@@ -23,12 +23,12 @@ class Line:
     """A row of ``order_item``."""
 
     quantity: int
-    price: Decimal  # of one piece, when it was ordered
+    price: Decimal  # price per piece at the time of the order
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Order:
-    """A row of ``orders`` with its items, by the id of the item."""
+    """A row of ``orders`` with the order's items by item id."""
 
     customer: int
     card: str
@@ -37,127 +37,137 @@ class Order:
 
     @property
     def asked(self) -> tuple[int, str, dict[int, int]]:
-        """What a client says of it: customer, card, and how many of each item."""
+        """The client's part of the order: customer, card, and quantity of each item."""
         return self.customer, self.card, {item: line.quantity for item, line in self.lines.items()}
 
 
 def total(lines: Mapping[int, Line]) -> Decimal:
-    """What items cost together."""
+    """Return the sum of quantity times price over all items."""
     return sum((line.quantity * line.price for line in lines.values()), Decimal(0))
 
 
-Orders = Mapping[int, Order]  # all of the table, by id
-Prices = Mapping[int, Decimal]  # of the table ``item``, by id
+Orders = Mapping[int, Order]  # id -> order
+Prices = Mapping[int, Decimal]  # id in the table ``item`` -> price
 
 
 @dataclass(frozen=True, kw_only=True)
 class Call(Case):
-    """One request, and what it means; ``name`` says what is odd about it."""
+    """A request and its meaning; ``name`` describes a special property, such as an invalid value."""
 
     name: str = ""
     operation: str
-    status: int  # that must come
-    order: int = 0  # that it is about; 0: a new one, or none
+    status: int  # the expected status
+    order: int = 0  # id of the order; 0: a new order, or no order
     item: int = 0
-    document: Mapping[str, Any] = field(default_factory=dict)  # that is sent
-    limit: int = 0  # of a list
+    document: Mapping[str, Any] = field(default_factory=dict)  # the request body
+    limit: int = 0  # limit of a list
 
     @property
     def lines(self) -> dict[int, int]:
-        """Quantities of the items that are asked for."""
+        """Quantities of the requested items, by item id."""
         if self.operation == "add item":
             return {self.item: int(self.document["quantity"])}
         return {int(one["itemId"]): int(one["quantity"]) for one in self.document.get("items", ())}
 
     @property
     def reads(self) -> bool:
-        """Whether it changes nothing."""
+        """Whether the operation only reads."""
         return self.operation in READS
 
     def __str__(self) -> str:
-        """The request as a person names it."""
+        """Return the request for messages: method, target and name."""
         begin = f"{self.asked.method} {self.asked.target}" if self.asked else self.operation
         return begin + (f" ({self.name})" if self.name else "")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Answer:
-    """A call, what came of it, and what the tables held; ``before`` is None where they were not looked at."""
+    """A call with the response and the tables around it; ``before`` is None if the tables were not read."""
 
     call: Call
     exchange: Exchange
     prices: Prices = field(default_factory=dict)
     before: Orders | None = None
-    after: Orders = field(default_factory=dict)  # at once
-    settled: Orders = field(default_factory=dict)  # a while later, where it was not at once what it should be
-    changed: bool = False  # a read: the rows were changed behind the server since it was asked last
+    after: Orders = field(default_factory=dict)  # immediately after the response
+    settled: Orders = field(default_factory=dict)  # shortly afterwards, if ``after`` was unexpected; else ``after``
+    changed: bool = False  # a read after tfb has changed the rows in the database
 
     @property
     def status(self) -> int | None:
-        """Of the response."""
+        """The status of the response; None without a response."""
         return self.exchange.response.status if self.exchange.response else None
 
     @property
     def good(self) -> bool:
-        """Whether the status is the one that must come."""
+        """Whether the response has the expected status."""
         return self.status == self.call.status
 
     @property
     def wrote(self) -> bool:
-        """Whether it says that it has changed an order that was there, or made one, and the tables were looked at."""
+        """Whether the response confirms that an order was created or an existing order was changed.
+
+        False if the tables were not read.
+        """
         call = self.call
         says_so = self.good and call.status < 300 and not call.reads
         return says_so and self.before is not None and (not call.order or call.order in self.before)
 
     @property
-    def document(self) -> Any:  # noqa: ANN401 - whatever JSON has
-        """The JSON document; None where there is none."""
+    def document(self) -> Any:  # noqa: ANN401 - any JSON value
+        """The JSON document of the response; None without a valid document."""
         return None if isinstance(self.exchange.parsed, ValueError) else self.exchange.parsed
 
     @property
     def fits(self) -> bool:
-        """Whether the document is one of those that the description has come: what is not, another check finds."""
+        """Whether the document fits the API description. A separate check reports documents that do not fit."""
         expect = self.call.asked.expect if self.call.asked else Expect()
         return expect.json_schema is not None and expect.schema_validator.is_valid(self.document)
 
     @property
     def id(self) -> int | None:
-        """Of the order that the body holds."""
+        """The order id in the response body; None without an id."""
         number = self.document.get("id") if isinstance(self.document, dict) else None
         return number if type(number) is int else None
 
     def differences(self, state: Orders) -> Iterator[Finding]:
-        """In what the tables are not what this write must have made of those of before."""
+        """Yield the differences between ``state`` and the expected tables after this write."""
         for found in differences([self], self.before or {}, state, self.prices):
             yield replace(found, message=f"{self.call}: {found.message}")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Crowd:
-    """Many calls at once, on several connections, and the tables around them; commits may be held up meanwhile."""
+    """Concurrent calls on several connections, with the tables around them; commits may have been held."""
 
-    answers: tuple[Answer, ...]  # those of a connection in their order
+    answers: tuple[Answer, ...]  # ordered within each connection
     before: Orders
     prices: Prices = field(default_factory=dict)
-    after: Orders = field(default_factory=dict)  # once nobody is at work any more
-    early: tuple[Answer, ...] = ()  # came while no transaction could commit
-    seen: tuple[Orders, ...] = ()  # the tables while a part of the commits was let through
-    stuck: str | None = None  # why the tables could not be had: a transaction that is left open
+    after: Orders = field(default_factory=dict)  # when the server is idle again
+    early: tuple[Answer, ...] = ()  # responses that arrived while no transaction could commit
+    seen: tuple[Orders, ...] = ()  # the tables while only a part of the commits was released
+    stuck: str | None = None  # reason why the tables stayed locked: an open transaction
 
 
 @dataclass(kw_only=True)
 class OrderEvidence:
-    """All that was seen of one order service; what was not looked at is empty."""
+    """The evidence about an order service; parts that were not examined are empty."""
 
-    answers: list[Answer] = field(default_factory=list)  # one call at a time
+    answers: list[Answer] = field(default_factory=list)  # sequential calls
     crowds: list[Crowd] = field(default_factory=list)
-    unseen: str | None = None  # why the database could not be looked at
+    unseen: str | None = None  # reason why the tables could not be read
 
 
 def judging(
     kind: type[T], test_type: str, rule: str, needs: Callable[[T], bool] = lambda _: True
 ) -> Callable[[Callable[[T], Iterator[Finding]]], Check]:
-    """Make a check of a function of what was seen in the extension (``harness.verify.checks.check``)."""
+    """Return a decorator that makes a check of a function of ``Evidence.extension``.
+
+    Args:
+        kind: Type of the extension.
+        test_type: Test type of the check.
+        rule: Name of the rule in docs/requirements.md.
+        needs: Condition of the extension for the check to apply.
+    """
 
     def make(function: Callable[[T], Iterator[Finding]]) -> Check:
         def find(evidence: Evidence) -> Iterator[Finding]:
@@ -169,11 +179,11 @@ def judging(
     return make
 
 
-# ---- answers ---------------------------------------------------------------------------------------------------------
+# ---- responses -------------------------------------------------------------------------------------------------------
 
 
 def wanted(call: Call, number: int, order: Order) -> object:
-    """The document that a good answer of this order holds; of a list its part."""
+    """Return the expected document of a successful response about an order; for a list, the order's entry."""
     head = {"id": number, "customerId": order.customer, "card": order.card, "total": f"{order.total:.2f}"}
     items = [
         {"itemId": item, "quantity": line.quantity, "price": f"{line.price:.2f}"}
@@ -185,23 +195,23 @@ def wanted(call: Call, number: int, order: Order) -> object:
 
 
 def same(found: object, expected: object) -> bool:
-    """Whether documents are equal as JSON, in which 2.0 is no integer; names may stand in any order."""
+    """Return whether documents are equal as JSON. Member order is ignored, and 2.0 differs from 2."""
     return json.dumps(found, sort_keys=True) == json.dumps(expected, sort_keys=True)
 
 
 def told(order: Order | None) -> str:
-    """An order as a message shows it."""
+    """Format an order for a message."""
     if order is None:
         return "no order"
     lines = ", ".join(f"{line.quantity} of item {item} at {line.price}" for item, line in sorted(order.lines.items()))
     return f"customer {order.customer}, card {order.card}, total {order.total}: {lines or 'no items'}"
 
 
-# ---- what a write makes of the tables --------------------------------------------------------------------------------
+# ---- effects of writes on the tables ---------------------------------------------------------------------------------
 
 
 def applied(call: Call, order: Order | None, prices: Prices) -> Order | None:
-    """The order that a request is about once it is carried out; None where it is gone."""
+    """Return an order after a request has been carried out; None if the order does not exist then."""
     if call.operation == "create order":
         customer = int(call.document["customerId"])
         order = Order(customer=customer, card=call.document["card"], total=Decimal(0), lines={})
@@ -215,9 +225,9 @@ def applied(call: Call, order: Order | None, prices: Prices) -> Order | None:
 
 
 def differences(answers: Iterable[Answer], before: Orders, after: Orders, prices: Prices) -> Iterator[Finding]:
-    """In what the tables are not as these answered writes must have left them, one after the other."""
+    """Yield the differences between ``after`` and the tables that result from applying the writes in sequence."""
     expected: dict[int, Order | None] = dict(before)
-    many = Counter[str]()  # that were made by a load, whose ids nobody is told
+    many = Counter[str]()  # orders created by "load orders", whose ids are not returned
     for answer in answers:
         call, number = answer.call, answer.call.order or answer.id
         if not answer.good or call.status >= 400:
@@ -231,13 +241,13 @@ def differences(answers: Iterable[Answer], before: Orders, after: Orders, prices
         if number not in expected and many[told(there)] > 0:
             many[told(there)] -= 1
         elif due != there:
-            yield Finding(f"order {number} is not as was answered", expected=told(due), actual=told(there))
+            yield Finding(f"order {number} contradicts the responses", expected=told(due), actual=told(there))
     for order, count in (+many).items():
-        yield Finding("orders of a load were not made", expected=order, actual=f"{count} fewer")
+        yield Finding("orders of a load were not created", expected=order, actual=f"{count} missing")
 
 
 def loaded(count: int, prices: Prices) -> Iterator[Order]:
-    """The orders that a load of so many makes."""
+    """Yield the orders that "load orders" creates for a count."""
     for number in range(count):
         item = 1 + number % SEEDED
         line = Line(quantity=1, price=prices.get(item, Decimal(0)))

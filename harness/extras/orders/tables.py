@@ -1,4 +1,4 @@
-"""The harness's own look at the tables of orders, what it changes behind a server, and commits that it holds up."""
+"""Direct access to the tables of orders: reads them, changes rows without the server, and holds commits."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -11,15 +11,15 @@ from harness.runtime import DatabaseAddress
 from harness.runtime.database import connect
 from harness.verify.checks.statement_counts import Snapshot, snapshot, uncounted
 
-ORDERS, ITEMS = 1, 2  # the parts of a transaction whose commit can be held up
-KEY = 0x746662  # of the advisory locks
+ORDERS, ITEMS = 1, 2  # parts of a transaction that can delay a commit
+KEY = 0x746662  # key of the advisory locks
 LOCK_SECONDS = 5
 SETTLE_SECONDS, LOOK_SECONDS = 15.0, 0.1
-NEWEST = 200  # orders of before that verification goes on looking at: more than a list holds
+NEWEST = 200  # older orders that verification still reads; more than the maximum of a list
 EVERYTHING = """
     SELECT o.id, o.customer_id, o.card, o.total, i.item_id, i.quantity, i.price
     FROM orders AS o LEFT JOIN order_item AS i ON i.order_id = o.id WHERE o.id > %s"""
-# Deferred: it runs when a transaction commits, and waits there for as long as the harness holds the lock.
+# A deferred trigger: it runs at the commit of a transaction, and waits while tfb holds the advisory lock.
 HOLD = (
     "CREATE FUNCTION tfb_hold() RETURNS trigger LANGUAGE plpgsql AS "
     f"'BEGIN PERFORM pg_advisory_xact_lock_shared({KEY}, TG_ARGV[0]::integer); RETURN NULL; END'",
@@ -30,7 +30,7 @@ HOLD = (
     ),
 )
 LET_GO = "DROP FUNCTION IF EXISTS tfb_hold() CASCADE"
-# Sessions of the server within a statement or a transaction; and what changes when anybody writes.
+# The number of the server's active sessions, and values that change with every write.
 AT_WORK = """
     SELECT (SELECT count(*) FROM pg_stat_activity
             WHERE usename = %s AND datname = current_database() AND pid <> pg_backend_pid()
@@ -39,21 +39,21 @@ AT_WORK = """
 
 
 class OrderTables:
-    """One connection of the harness to the shared database."""
+    """A connection of tfb to the database of the orders."""
 
     def __init__(self, connection: psycopg.Connection, database: DatabaseAddress) -> None:
         self._connection = connection
         self._database = database
-        self.above = 0  # older orders are not looked at
+        self.above = 0  # orders up to this id are ignored
         self.admin = database.admin_user is not None
 
     def leave_old(self) -> None:
-        """Look at the newest orders alone from now on: after a load there are too many to be read around each call."""
+        """Ignore all but the newest orders from now on, because there are too many to read after a load."""
         query = "SELECT coalesce(min(id), 1) - 1 FROM (SELECT id FROM orders ORDER BY id DESC LIMIT %s) AS newest"
         (self.above,) = self._connection.execute(query, (NEWEST,)).fetchone() or (0,)
 
     def orders(self) -> Orders:
-        """All orders with their items, or the newest, by one statement: one moment."""
+        """Return the orders with their items in a consistent snapshot."""
         found: dict[int, Order] = {}
         lines: dict[int, dict[int, Line]] = {}
         for number, customer, card, total, item, quantity, price in self._connection.execute(EVERYTHING, (self.above,)):
@@ -64,7 +64,7 @@ class OrderTables:
         return found
 
     def empty(self) -> None:
-        """No orders, whoever is connected; of an administrator the ids begin anew, and prices rise: none is kept."""
+        """Delete all orders. As administrator, also restart the ids, and raise all prices to invalidate caches."""
         everything = (
             "TRUNCATE orders, order_item RESTART IDENTITY",
             "UPDATE item SET price = price + 0.01",
@@ -74,10 +74,10 @@ class OrderTables:
             self._connection.execute(statement.encode())
 
     def settle(self, seconds: float = SETTLE_SECONDS) -> None:
-        """Wait until no session of the server is at work and no order comes or goes: what was under way has ended.
+        """Wait until all sessions of the server are idle and the tables no longer change, at most ``seconds``.
 
-        A load that was too much leaves requests in the server that nobody waits for any more; they must not write into
-        the next load's tables. Gives up after so many seconds: whatever is judged then tells of it.
+        After an overload, the server still works on requests that the generator has abandoned. They must not write into
+        the tables of the next load. If the time limit is reached, later checks report the effects.
         """
         until = time.monotonic() + seconds
         before: object = None
@@ -89,16 +89,16 @@ class OrderTables:
             time.sleep(LOOK_SECONDS)
 
     def statements(self) -> Snapshot | None:
-        """What servers' statements came to so far; None where they are not counted."""
+        """Return the statement counts of all servers so far; None if statements are not counted."""
         return snapshot(self._connection) if self.admin and not uncounted(self._connection) else None
 
     def prices(self) -> Prices:
-        """Of all items."""
+        """Return the prices of all items."""
         return dict(self._connection.execute("SELECT id, price FROM item").fetchall())
 
     @contextmanager
     def changed_price(self, item: int) -> Iterator[None]:
-        """Another price of an item for the length of the block; needs the administrator."""
+        """Change the price of an item during the block. Requires an administrator."""
         change = "UPDATE item SET price = price + %s WHERE id = %s"
         self._connection.execute(change, ("1.11", item))
         try:
@@ -107,7 +107,7 @@ class OrderTables:
             self._connection.execute(change, ("-1.11", item))
 
     def change(self, order: int, card: str, item: int, quantity: int) -> None:
-        """Another card, and another quantity of an item with the total that it makes, behind the server."""
+        """Change the card, the quantity of an item and the total of an order, without the server."""
         with self._connection.transaction():
             self._connection.execute(
                 "UPDATE order_item SET quantity = %s WHERE order_id = %s AND item_id = %s", (quantity, order, item)
@@ -119,14 +119,15 @@ class OrderTables:
             )
 
     def delete(self, order: int) -> None:
-        """An order and its items, behind the server."""
+        """Delete an order and its items, without the server."""
         self._connection.execute("DELETE FROM orders WHERE id = %s", (order,))
 
     @contextmanager
     def commits_held(self) -> Iterator[Callable[[int], bool]]:
-        """No transaction that writes orders or their items commits within the block, but for the parts let through.
+        """Prevent transactions that write orders or items from committing during the block.
 
-        What it yields lets a part through, and says whether it could: it takes an administrator.
+        Yields a function that releases a part (``ORDERS`` or ``ITEMS``) and returns whether it could. Releasing a part
+        requires an administrator.
         """
         with connect(self._database, admin=self.admin) as gate:
             gate.execute(f"SET lock_timeout = '{LOCK_SECONDS}s'".encode())
@@ -153,6 +154,6 @@ class OrderTables:
 
 @contextmanager
 def order_tables(database: DatabaseAddress) -> Iterator[OrderTables]:
-    """Connect as the administrator where known: nothing of the server's is in this session."""
+    """Connect to the tables, as administrator if known, so that the server's settings do not affect the session."""
     with connect(database, admin=database.admin_user is not None) as connection:
         yield OrderTables(connection, database)

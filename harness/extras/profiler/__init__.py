@@ -1,4 +1,4 @@
-"""``./tfb run --profiler``: one server under one load, sampled by perf; its flame graph lies beside the figures."""
+"""``./tfb run --profiler``: samples a server under load with perf, and writes a flame graph and the figures."""
 
 import json
 import re
@@ -29,13 +29,13 @@ from harness.records import safe_write
 from harness.records.models import Load
 from harness.runtime import Database, Runtime, Server
 
-SECONDS = 10.0  # that perf looks
-BESIDE_SECONDS = 2.0  # of load before and after that
-HERTZ = 499  # samples a second of each CPU; no divisor of timers that tick in round milliseconds
+SECONDS = 10.0  # sampling time
+BESIDE_SECONDS = 2.0  # load before and after the sampling
+HERTZ = 499  # samples per second and CPU; a prime, so that samples do not synchronise with timers
 SLACK_SECONDS = 60.0
 FOLDER = "profiles"
 WIDTH, ROW, MARGIN = 1200.0, 17, 34  # pixels of the flame graph
-# Variables by which runtimes say where their compiled code is; without them its frames have no names.
+# Variables that make runtimes report their compiled code to perf, so that frames have names.
 NAMED_FRAMES: Mapping[str, str] = {
     "JAVA_TOOL_OPTIONS": "-XX:+PreserveFramePointer",
     "NODE_OPTIONS": "--perf-basic-prof --interpreted-frames-native-stack",
@@ -43,20 +43,22 @@ NAMED_FRAMES: Mapping[str, str] = {
     "DOTNET_PerfMapEnabled": "1",
 }
 
-Stacks = dict[tuple[str, ...], int]  # from the outermost frame in -> samples
+Stacks = dict[tuple[str, ...], int]  # frames, outermost first -> samples
 
 
 def profile(settings: Settings) -> Mapping[str, object]:
-    """Build, start, warm, load and sample one implementation on one test type; answers the figures.
+    """Sample an implementation under the load of a test type, and return the figures.
 
-    Raises EnvironmentLacksError where perf cannot look at other processes, before anything is built.
+    Raises:
+        UsageError: The settings do not select exactly one implementation and one test type on this machine.
+        EnvironmentLacksError: perf cannot sample processes. Raised before anything is built.
     """
     if settings.hosts.elsewhere:
-        raise UsageError("--profiler does not go together with other machines: perf looks at this one's processes")
+        raise UsageError("--profiler cannot be used with other machines: perf samples processes of this machine")
     _require_perf()
     selected = choose_work(settings)
     if len(selected.implementations) != 1 or len(selected.candidates[0].test_types) != 1:
-        raise UsageError("./tfb run NAME --type TYPE --profiler: one implementation and one test type")
+        raise UsageError("--profiler needs one implementation and one test type: ./tfb run NAME --type TYPE --profiler")
     progress = Progress(Display(quiet=settings.quiet))
     ((kind, levels),) = selected.candidates[0].test_types.items()
     level = max(levels, key=lambda each: (each.queries or 0, -abs(each.connections - 64)))
@@ -72,7 +74,7 @@ def profile(settings: Settings) -> Mapping[str, object]:
 
 
 def _with_names(implementation: Implementation) -> Implementation:
-    """Its variables, and those by which runtimes name their compiled frames."""
+    """Return the implementation with additional variables for names of compiled frames."""
     local = implementation.entry.local
     if local is None:
         return implementation
@@ -90,7 +92,7 @@ def _sample(
     generator = GENERATORS[settings.profile.generator](runtime)
 
     def load(length: float) -> Observation:
-        """One closed loop."""
+        """Run a closed loop for ``length`` seconds."""
         asked = LoadRun(
             url=server.endpoint.url(test_type.path(server.implementation.urls[kind], level)),
             host=server.endpoint.host,
@@ -110,15 +112,15 @@ def _sample(
     load(8.0)
     alive = {pid: name for pid in server.meter.read().pids if (name := _name(pid))}
     if not alive:
-        raise StartError("the profiler found no process of the server alive")
+        raise StartError(f"{server.implementation.name}: no process of the server is running after the warm-up")
     with ownership.scratch("tfb-perf-") as scratch, ThreadPoolExecutor(1) as pool:
         loading = pool.submit(load, SECONDS + 2 * BESIDE_SECONDS)
         time.sleep(BESIDE_SECONDS)
         _record(alive, scratch / "perf.data")
-        seen = loading.result()  # before the server is asked for the names of its methods
+        seen = loading.result()  # before jcmd makes the server write the names of compiled methods
         stacks = _stacks(alive, scratch / "perf.data")
     if not stacks:
-        raise StartError("the profiler saw nothing: the server used no CPU while it looked")
+        raise StartError(f"{server.implementation.name}: perf took no samples, because the server used no CPU")
     throughput, cpu = bench.figures(seen.result, seen.server.cpu_seconds)
     stamp = time.strftime("%Y%m%d-%H%M%S", time.gmtime())
     folder = settings.results.resolve() / FOLDER / f"{stamp}-{server.implementation.name}-{kind}"
@@ -130,7 +132,7 @@ def _sample(
         "load": level.label,
         "profiler": f"perf, cpu-clock at {HERTZ} Hz",
         "samples": sum(stacks.values()),
-        "kernel_share": round(kernel / sum(stacks.values()), 4),  # of samples whose innermost frame is the kernel's
+        "kernel_share": round(kernel / sum(stacks.values()), 4),  # share of samples in kernel code
         "requests_per_second": throughput,
         "cpu_seconds_per_request": cpu,
     }
@@ -142,20 +144,20 @@ def _sample(
 
 
 def _require_perf() -> None:
-    """Raises EnvironmentLacksError, with what would mend it, where perf may not look at other processes."""
+    """Raise EnvironmentLacksError with a remedy if perf is missing or may not sample processes."""
     tried = None
     if shutil.which("perf"):
         tried = process.run(["perf", "record", "-e", "cpu-clock", "-o", "/dev/null", "true"], seconds=20)
     if tried is None or tried.status != 0:
-        why = f"may not look at processes: {tried.stdout.strip()[-200:]}" if tried else "is not here"
+        why = f"may not sample processes: {tried.stdout.strip()[-200:]}" if tried else "is not installed"
         raise EnvironmentLacksError(
-            f"perf {why}\napt-get install linux-perf (or linux-tools of your kernel); it needs root or "
+            f"perf {why}\nRun apt-get install linux-perf (or linux-tools of your kernel). perf needs root, or "
             "kernel.perf_event_paranoid of 1 or less"
         )
 
 
 def _record(pids: Iterable[int], data: Path) -> None:
-    """Have perf follow the processes. Raises LoadError."""
+    """Sample the processes with perf for ``SECONDS``. Raises LoadError."""
     command = ["perf", "record", "-e", "cpu-clock", "-F", str(HERTZ), "-g", "-o", str(data)]
     command += ["-p", ",".join(map(str, pids)), "--", "sleep", f"{SECONDS:.0f}"]
     done = process.run(command, seconds=SECONDS + SLACK_SECONDS)
@@ -164,11 +166,11 @@ def _record(pids: Iterable[int], data: Path) -> None:
 
 
 def _stacks(alive: Mapping[int, str], data: Path) -> Stacks:
-    """What perf saw of them. Raises LoadError."""
+    """Return the stacks that perf recorded; ``alive`` maps pids to names. Raises LoadError."""
     program = shutil.which("jcmd")
     for pid, name in alive.items():
         if name == "java" and program:
-            process.run([program, str(pid), "Compiler.perfmap"], seconds=SLACK_SECONDS)  # names of compiled methods
+            process.run([program, str(pid), "Compiler.perfmap"], seconds=SLACK_SECONDS)  # writes names of methods
     command = ["perf", "script", "-i", str(data), "-F", "comm,pid,tid,time,ip,sym,dso"]
     text = process.run(command, seconds=SLACK_SECONDS * 3)
     if text.status != 0:
@@ -184,7 +186,7 @@ def _name(pid: int) -> str:
 
 
 def parse_perf(text: str) -> Stacks:
-    """The stacks of ``perf script``: a head line, frames from the innermost out, an empty line."""
+    """Parse the output of ``perf script``: for each sample a header, the frames (innermost first), an empty line."""
     found: Counter[tuple[str, ...]] = Counter()
     name = ""
     frames: list[str] = []
@@ -205,7 +207,7 @@ def parse_perf(text: str) -> Stacks:
 
 
 def flame_graph(stacks: Stacks, title: str) -> str:
-    """The stacks as SVG, widths in shares of all samples; every frame has name, samples and share as a tooltip."""
+    """Draw stacks as an SVG flame graph; widths are shares of samples, and each frame has a tooltip."""
     total = sum(stacks.values())
     boxes = list(_boxes(sorted(stacks.items()), 0, 0.0, WIDTH / max(1, total)))
     height = MARGIN + ROW * (1 + max((level for level, *_ in boxes), default=0)) + 8
@@ -232,12 +234,19 @@ def flame_graph(stacks: Stacks, title: str) -> str:
 def _boxes(
     stacks: Sequence[tuple[tuple[str, ...], int]], level: int, left: float, scale: float
 ) -> Iterator[tuple[int, float, int, str]]:
-    """(level, left, samples, frame) of all frames wide enough to be seen, siblings by name; ``stacks`` are sorted."""
+    """Yield level, left edge in pixels, samples and name of each visible frame.
+
+    Args:
+        stacks: Sorted stacks with samples, equal up to ``level``.
+        level: Index of the frame to draw.
+        left: Left edge in pixels.
+        scale: Pixels per sample.
+    """
     deeper = [each for each in stacks if len(each[0]) > level]
     for name, group in groupby(deeper, key=lambda each: each[0][level]):
         inner = list(group)
         samples = sum(count for _, count in inner)
-        if samples * scale >= 0.3:  # pixels: what is narrower cannot be seen
+        if samples * scale >= 0.3:  # pixels; narrower frames are invisible
             yield level, left, samples, name
             yield from _boxes(inner, level + 1, left, scale)
         left += samples * scale

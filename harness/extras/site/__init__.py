@@ -1,6 +1,6 @@
-"""A round of runs as static pages that any file host serves: rounds, runs, and implementations over the rounds.
+"""Publishes rounds of runs as a static site with pages for rounds, runs and implementations.
 
-``site.json`` keeps what the lists are made of, so that a later round is added to those before.
+``site.json`` contains the data of the overview pages, so that later rounds can be added to the site.
 """
 
 import re
@@ -23,25 +23,25 @@ from harness.stats.model import Row
 from harness.units import format_micros, format_rate
 
 FILE = "site.json"
-MOST_BYTES = 64 << 20  # a round of some hundred implementations takes a few
-NAME_CHARACTERS = 200  # of a file's name, of the most that file systems take, 255
+MOST_BYTES = 64 << 20  # size limit of site.json; a round with some hundred implementations takes a few MiB
+NAME_CHARACTERS = 200  # characters of an encoded name in a file name; file systems allow 255 bytes
 POLICY = "default-src 'none'; style-src 'self'; img-src data:; base-uri 'none'; form-action 'none'"
 HEADERS = ("Round", "Ranks by requests/s", "by CPU", "Requests/s", "95 %", "× reference", "CPU µs/req", "Machine")
 
 
 class PublishedRun(Record):
-    """One run of a round."""
+    """A run of a round."""
 
     run_id: str
     title: str
     lead: str
-    machine: str  # host, CPU model and count: figures of different ones do not compare
+    machine: str  # host, CPU model and number of CPUs; results of different machines are not comparable
     facts: dict[str, str]  # implementation -> language, platform and so on
-    rows: tuple[tuple[str, str, tuple[str, ...]], ...]  # test type, implementation, and cells of its headline table
+    rows: tuple[tuple[str, str, tuple[str, ...]], ...]  # test type, implementation, cells of the headline table
 
 
 class Round(Record):
-    """A set of runs published together. The pages of its runs never change once they are published."""
+    """A set of runs that are published together. Published pages of runs never change."""
 
     name: str
     slug: str
@@ -50,29 +50,39 @@ class Round(Record):
 
 
 class Site(Record):
-    """Everything that the lists are made from."""
+    """The content of ``site.json``: the data of all overview pages."""
 
     rounds: tuple[Round, ...] = ()  # oldest first
 
 
 def publish(runs: Sequence[Path], output: Path, *, name: str, published_at: float) -> Site:
-    """Add a round of these runs to the site in ``output``. Raises StoreError: permalinks never change."""
+    """Add a round to a site.
+
+    Args:
+        runs: Folders of the runs.
+        output: Folder of the site.
+        name: Name of the round.
+        published_at: Epoch seconds.
+
+    Raises:
+        StoreError: The round is already published, or the site cannot be written.
+    """
     site, slug = read(output), _slug(name)
     if output.exists() and any(output.iterdir()) and not (output / FILE).exists():
-        raise StoreError(f"{output}: holds other files than a site: choose an empty folder")
+        raise StoreError(f"{output}: contains files that do not belong to a site: choose an empty folder")
     if not slug:
-        raise StoreError(f"{name!r}: a round's name needs a letter or a digit")
+        raise StoreError(f"--round {name!r}: the name must contain a letter or a digit")
     if any(old.slug == slug for old in site.rounds):
-        raise StoreError(f"round {name!r} is published already: choose another name with --round")
+        raise StoreError(f"round {name!r} is already published: choose a different name with --round")
     web = ensure_built()
     known = [Run(folder) for folder in runs]
     if len({run.info.run_id for run in known}) < len(known):
-        raise StoreError("two of these runs have one id, and a page is called by its run's")
+        raise StoreError("two of these runs have the same id, but each page needs a different id: name each run once")
     new = Round(name=name, slug=slug, published_at=published_at, runs=tuple(map(_published, known)))
     site = Site(rounds=(*site.rounds, new))
     files = {_of_run(new, run.info.run_id): saved.page(web, saved.collect(run)) for run in known}
     style = next((web / "assets").glob("*.css"))
-    place = output.resolve()  # a link to the site is the user's own; links in it are not followed
+    place = output.resolve()  # the user may name a link to the site; links inside the site are not followed
     try:
         for path, text in (files | dict(_lists(site, style.name))).items():
             _write(place / path, text.encode())
@@ -90,20 +100,20 @@ def _write(path: Path, data: bytes) -> None:
 
 
 def read(folder: Path) -> Site:
-    """The site that a folder holds; an empty one where there is none. Raises StoreError for a broken site.json."""
+    """Return the site in a folder, or an empty site without site.json. Raises StoreError for a broken site.json."""
     path = folder / FILE
     try:
         return Site.model_validate_json(bounded.require_few(bounded.read(path, MOST_BYTES)))
     except FileNotFoundError:
         return Site()
     except ValueError as error:
-        raise StoreError(f"{path}: not a site of this program: {first_complaint(error)}") from error
+        raise StoreError(f"{path}: is not a site of tfb: {first_complaint(error)}") from error
     except OSError as error:
         raise StoreError(f"{path}: cannot be read: {error.strerror}") from error
 
 
 def _published(run: Run) -> PublishedRun:
-    """What the site remembers of a run."""
+    """Return the data of a run for ``site.json``."""
     document, machine = run.document(), run.info.machine
     headlines = {kind: test.headline.rows for kind, test in document.ranking.test_types.items()}
     leading = next(iter(document.sentences.values()), {}).get(document.ranking.leading, ())
@@ -122,7 +132,10 @@ def _published(run: Run) -> PublishedRun:
 
 
 def cells(row: Row, of: int) -> tuple[str, ...]:
-    """One of so many ranked rows, as ``HEADERS`` has it; arrivals come at a rate that says nothing of who answers."""
+    """Format a row for the columns of ``HEADERS``; ``of`` is the number of ranked rows.
+
+    A scenario has no rank by requests/s, because the scenario itself sets the arrival rate.
+    """
     found, cpu = None if isinstance(row.load, Scenario) else row.throughput, row.cpu_per_request
     return (
         f"{found.rank.label} of {of}" if found else row.reason or "–",
@@ -135,21 +148,21 @@ def cells(row: Row, of: int) -> tuple[str, ...]:
 
 
 def _facts(info: ImplementationInfo) -> str:
-    """``Java · Vert.x · Micro``."""
+    """Format the facts of an implementation, for example ``Java · Vert.x · Micro``."""
     facts = (info.language, info.platform, info.classification, info.database, info.orm)
     return " · ".join(fact for fact in facts if fact and fact.lower() != "none")
 
 
 def _slug(name: str) -> str:
-    """A round's name as a part of an address; empty for one without a letter or digit."""
+    """Convert a round's name to a part of a URL; empty for a name without letters and digits."""
     return re.sub(r"[^a-z0-9._-]+", "-", name.lower()).strip("-.")[:60]
 
 
-# ---- pages; they need no script -------------------------------------------------------------------------------------
+# ---- pages, without scripts -----------------------------------------------------------------------------------------
 
 
 def _lists(site: Site, style: str) -> Iterable[tuple[str, str]]:
-    """The pages that grow with each round: path and text."""
+    """Yield path and HTML of the overview pages."""
     rounds = ""
     for one in reversed(site.rounds):
         day = datetime.fromtimestamp(one.published_at, UTC).strftime("%Y-%m-%d")
@@ -170,7 +183,7 @@ def _lists(site: Site, style: str) -> Iterable[tuple[str, str]]:
 
 
 def _address(name: str) -> str:
-    """Return the file of a page about something of this name, whatever characters it has and however long it is."""
+    """Return a safe file name for the page of any name; a long name is shortened and gets a hash."""
     found = quote(name, safe="")
     if len(found) > NAME_CHARACTERS:
         found = f"{found[:NAME_CHARACTERS]}-{sha256(name.encode()).hexdigest()[:16]}"
@@ -178,12 +191,12 @@ def _address(name: str) -> str:
 
 
 def _of_run(one: Round, run_id: str) -> str:
-    """Return the path of a run's page in the site; a round's address is made again, its file may be anybody's."""
+    """Return the path of a run's page. The slug is sanitised again, because site.json is untrusted."""
     return f"rounds/{_slug(one.slug)}/{_address(run_id)}"
 
 
 def _history(site: Site, name: str) -> str:
-    """An implementation over the rounds, newest first, a table a test type."""
+    """Return tables with an implementation's results in all rounds, newest first, one table for each test type."""
     tables: dict[str, str] = {}
     every = ((one, run, *each) for one in reversed(site.rounds) for run in one.runs for each in run.rows)
     for one, run, kind, implementation, found in every:
@@ -201,7 +214,7 @@ def _history(site: Site, name: str) -> str:
 
 
 def _page(title: str, body: str, root: str, style: str) -> str:
-    """A whole page; ``root`` leads from it to the site's first one."""
+    """Return an HTML page; ``root`` is the relative path to the root of the site."""
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
         f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">'

@@ -1,4 +1,4 @@
-"""Finds out which variable of the database (DBHOST, DBPORT, DBNAME, DBUSER, DBPASS) a server ignores."""
+"""Finds the database variables (DBHOST, DBPORT, DBNAME, DBUSER, DBPASS) that a server ignores."""
 
 import re
 from dataclasses import dataclass
@@ -11,8 +11,8 @@ from harness.plain_text import printable
 from harness.runtime import NO_DATABASE, DatabaseAddress
 from harness.runtime.database import ADMIN, SHARED_USER, connect, size_of
 
-LOG_BYTES = 1 << 20  # of PostgreSQL's log that are searched for refused connections
-MOST_CAUSES = 3  # that one message names
+LOG_BYTES = 1 << 20  # bytes of PostgreSQL's log that are searched for refused connections
+MOST_CAUSES = 3  # causes in a message
 # A refused connection in PostgreSQL's log; toolset/database/postgresql.conf sets the prefix with user and database.
 _REFUSED = re.compile(r"^\S+ \S+ \S+ \[\d+\] (?P<user>.*?)@(?P<database>.*?) FATAL:  (?P<said>.+)$", re.MULTILINE)
 # Messages of runtimes and drivers for an address without a listener or an unknown host name.
@@ -21,7 +21,7 @@ _UNREACHED = re.compile(
     r"|connection refused|refused the connection|could not translate host name|name or service not known"
     r"|no such host|failed to (?:lookup|resolve)|name resolution|nodename nor servname|nxdomain|econnrefused"
     r"|connection to .{1,80} refused|network is unreachable|no route to host"
-    # Another PostgreSQL than the run's answered.
+    # A PostgreSQL server that does not belong to the run answered.
     r"|authentication failed|no pg_hba\.conf entry|(?:role|database) .{1,80} does not exist).*$",
     re.MULTILINE | re.IGNORECASE,
 )
@@ -31,10 +31,10 @@ WORKED = "SELECT count(*) FROM pg_stat_statements WHERE userid = (SELECT oid FRO
 
 @dataclass(frozen=True, kw_only=True)
 class Watch:
-    """The connections of one server, as PostgreSQL's log shows them from the server's start on."""
+    """A watch on the server's connections in PostgreSQL's log, from the server's start on."""
 
-    address: DatabaseAddress  # what the server's environment names
-    log: Path | None  # PostgreSQL's; None where it cannot be read
+    address: DatabaseAddress  # from the server's environment
+    log: Path | None  # PostgreSQL's log; None if it cannot be read
     begin: int  # bytes of the log before the server's start
 
     @classmethod
@@ -43,10 +43,11 @@ class Watch:
         return cls(address=address, log=log, begin=size_of(log) if log else 0)
 
     def mistakes(self, server_log: Path, *, expected: bool = False) -> tuple[str, ...]:
-        """Return which variables the server ignores, one sentence each; empty when its connections were right.
+        """Return a clause for each variable that the server ignores; empty if all connections were right.
 
-        ``server_log`` explains connections that never reached PostgreSQL. ``expected``: the server got requests for
-        rows, so it should have connected.
+        Args:
+            server_log: The server's log, which explains connections that did not reach PostgreSQL.
+            expected: Whether the server got requests for rows, so that it should have connected.
         """
         if self.address == NO_DATABASE or self.log is None:
             return ()
@@ -54,14 +55,14 @@ class Watch:
         return tuple(found)[:MOST_CAUSES] or self._unreached(server_log, expected=expected)
 
     def _mistake(self, refused: re.Match[str]) -> str | None:
-        """Return the mistake in a refused connection; None if it is not from this server."""
+        """Return the mistake in a refused connection; None if the connection is not from this server."""
         own = self.address
         user, database, said = (printable(refused[name])[:200] for name in ("user", "database", "said"))
         another = user.startswith(f"{SHARED_USER}_of_") and user != own.user
         if another or user in (ADMIN, "", "[unknown]"):
             return None
         if "terminating connection" in said or "shutting down" in said or "starting up" in said:
-            return None  # of a connection that had been accepted, or a database that restarts
+            return None  # an accepted connection ended, or the database restarts
         wrong = []
         if database != own.name:
             wrong.append(f"queries database {database}, but DBNAME is {own.name}")
@@ -80,10 +81,10 @@ class Watch:
         return (f"{where}; the server's log: {printable(' '.join(failed[0].split()))[:300]}" if failed else where,)
 
     def _arrived(self) -> bool:
-        """Return whether the server's role has or had a connection; True if that is unknown."""
+        """Return whether the server's role has or had a connection; True if unknown."""
         try:
             with connect(self.address, admin=True) as connection:
-                for query in (CONNECTED, WORKED):  # where statements are not counted, the second one fails
+                for query in (CONNECTED, WORKED):  # WORKED fails if statements are not counted
                     row = connection.execute(query.encode(), (self.address.user,)).fetchone()
                     if row and row[0]:
                         return True
@@ -93,7 +94,7 @@ class Watch:
 
 
 def _end_of(log: Path, begin: int) -> str:
-    """Return a log from byte ``begin`` on, or the end of a log that was cut in the meantime."""
+    """Return a log from byte ``begin`` on, or the last bytes if the log was truncated in the meantime."""
     try:
         with log.open("rb") as file:
             size = log.stat().st_size

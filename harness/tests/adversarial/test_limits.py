@@ -267,7 +267,7 @@ def test_too_little_memory_is_named_within_seconds(words: tuple[str, ...], limit
     began = time.monotonic()
     ended = tfb(*words, limits=[(limit, 200_000 << 10)])
     assert ended.status == Exit.FAILED
-    assert "may take 195 MiB of memory" in ended.text
+    assert "memory is limited to 195 MiB" in ended.text
     assert time.monotonic() - began < 30
 
 

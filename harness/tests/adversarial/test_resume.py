@@ -240,7 +240,7 @@ def test_command_that_means_other_folders_now_is_refused(tmp_path: Path) -> None
     folder, info = own(tmp_path)
     settings = FakeRun(tmp_path, {"one": Behaviour()}).settings()
     origin.require_same_places(folder, info, settings)
-    with pytest.raises(UsageError, match="names other folders or machines than at its start"):
+    with pytest.raises(UsageError, match="names other folders or machines than at the start"):
         origin.require_same_places(folder, info, replace(settings, frameworks=(tmp_path / "evil",)))
 
 

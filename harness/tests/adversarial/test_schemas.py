@@ -35,9 +35,9 @@ REFUSED: dict[str, tuple[Any, str]] = {
     "a reference to nowhere": ({"items": {"$ref": "#/$defs/item"}}, "$ref: '#/$defs/item' is not in the schema"),
     "a reference to the network": (
         {"$ref": "http://127.0.0.1:9/s"},
-        "'http://127.0.0.1:9/s' is elsewhere, and nothing",
+        "'http://127.0.0.1:9/s' is remote, and tfb does not fetch",
     ),
-    "a reference to a file": ({"$ref": "file:///etc/passwd"}, "'file:///etc/passwd' is elsewhere, and nothing"),
+    "a reference to a file": ({"$ref": "file:///etc/passwd"}, "'file:///etc/passwd' is remote, and tfb does not fetch"),
     "a relative reference": ({"$ref": "other.json"}, "$ref: 'other.json' is not in the schema"),
     "a reference to no schema": ({"$ref": "#/title", "title": "x"}, "'#/title' is no schema"),
     "a hidden schema's value": ({"$ref": "#/x/y", "x": {"y": {"pattern": 5}}}, "$.pattern: 5 is not of type 'string'"),

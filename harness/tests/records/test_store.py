@@ -126,7 +126,7 @@ def test_a_live_run_holds_its_lock_and_a_dead_one_does_not(written: RunStore) ->
 
 
 def test_a_run_is_found_by_id_beginning_or_path(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match=rf"^no run in {tmp_path}; make one with \./tfb --test run$"):
+    with pytest.raises(UsageError, match=rf"^no run in {tmp_path}; start a run with \./tfb --test run$"):
         store.find(tmp_path, None)
     with pytest.raises(UsageError, match=rf"^run 'a' does not exist in {tmp_path}; there are none$"):
         store.find(tmp_path, "a")

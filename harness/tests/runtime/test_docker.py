@@ -46,9 +46,9 @@ THREE = of_flags("app", "db", ("c1", "c2"))
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        ({"hosts": THREE, "test_types": ("order",)}, "--type order does not go together with other machines"),
-        ({"hosts": THREE, "runtime": "local"}, "--runtime local does not go together with other machines"),
-        ({"hosts": THREE, "network_mode": "bridge"}, "--network-mode bridge does not go together with other machines"),
+        ({"hosts": THREE, "test_types": ("order",)}, "--type order cannot be used with other machines"),
+        ({"hosts": THREE, "runtime": "local"}, "--runtime local cannot be used with other machines"),
+        ({"hosts": THREE, "network_mode": "bridge"}, "--network-mode bridge cannot be used with other machines"),
         ({"container_memory": "lots"}, "--test-container-memory: 'lots' is not a size such as 512m or 2g"),
         (
             {"network_mode": "bridge", "hosts": of_flags(None, "postgresql://localhost", ())},

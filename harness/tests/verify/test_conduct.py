@@ -56,7 +56,7 @@ def test_a_blank_folder_is_told_what_is_open(folder: Path) -> None:
     assert cli.main(words) == 0
     found = rules(folder.parent / "other")
     assert found["folder.1"] == found["folder.2"] == "pass"  # COPY . . is legal
-    assert "open lines (What it shows: …" in found["folder.3"]
+    assert "unfilled lines of the template (What it shows: …" in found["folder.3"]
     assert "maintainers of benchmark_config.json is empty" in found["folder.4"]
     assert "README.md does not exist" in rules(folder)["folder.3"]
 
@@ -71,7 +71,7 @@ def test_a_blank_folder_is_told_what_is_open(folder: Path) -> None:
         (DOCKERFILE.replace("COPY . .", "COPY [a**b] \\\n ."), "folder.1", "pass"),  # the engine judges it
         (DOCKERFILE.replace("USER app", "USER root"), "folder.1", "ends with USER root"),
         (DOCKERFILE.replace("USER app\n", ""), "folder.1", "has no USER"),
-        (DOCKERFILE.replace("./server", "./other"), "folder.2", "starts something else than local.run"),
+        (DOCKERFILE.replace("./server", "./other"), "folder.2", "starts a different command than local.run"),
         (DOCKERFILE.replace('["./server"]', "exec /app/server"), "folder.2", "pass"),
         (DOCKERFILE.replace('["./server"]', '["sh", "-c", "exec /app/server"]'), "folder.2", "pass"),
         (DOCKERFILE.replace('CMD ["./server"]', ""), "folder.2", ""),  # the base image's
@@ -91,7 +91,7 @@ def test_what_dockerignore_leaves_out_is_named(folder: Path) -> None:
     (folder / "src").mkdir()
     ignore = folder / "mine.dockerfile.dockerignore"
     ignore.write_text("*\n!src/**\n")
-    assert "copies README.md, which mine.dockerfile.dockerignore leaves out" in rules(folder)["folder.1"]
+    assert "copies README.md, which mine.dockerfile.dockerignore excludes" in rules(folder)["folder.1"]
     ignore.write_text("*\n!src\n!README.md\n")
     assert rules(folder)["folder.1"] == "pass"
 

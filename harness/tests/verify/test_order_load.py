@@ -179,7 +179,7 @@ def test_what_was_not_answered_may_have_been_carried_out_or_not(tmp_path: Path, 
 def test_a_file_that_is_none_of_the_generator_s_is_told_with_its_line(tmp_path: Path, line: str) -> None:
     file = tmp_path / "answers.jsonl"
     file.write_text(json.dumps(HONEST[0]) + "\n" + line + "\n")
-    with pytest.raises(LoadError, match="line 2: not an arrival"):
+    with pytest.raises(LoadError, match="line 2: is not in the format"):
         list(order_load.read(file))
 
 

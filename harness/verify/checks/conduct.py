@@ -7,7 +7,7 @@ from harness.verify.checks import CONDUCT, Finding, check
 from harness.verify.checks.evidence import Conduct, Evidence, Folder
 
 HERE = frozenset({CONDUCT})
-STOP_SECONDS = 5.0  # after SIGTERM
+STOP_SECONDS = 5.0  # time limit of the server's end after SIGTERM
 
 
 def _saw(what: Callable[[Conduct], object]) -> Callable[[Evidence], bool]:
@@ -15,7 +15,7 @@ def _saw(what: Callable[[Conduct], object]) -> Callable[[Evidence], bool]:
 
 
 def _of(evidence: Evidence) -> tuple[Conduct, Outcome]:
-    """Return the evidence, and the outcome of a violated rule for pull requests."""
+    """Return the evidence, and the outcome for a violation of rules that apply to pull requests only."""
     conduct = evidence.conduct
     assert conduct is not None  # noqa: S101 - needs
     return conduct, Outcome.FAIL if conduct.strict else Outcome.WARN
@@ -29,7 +29,7 @@ def _folder(evidence: Evidence) -> Folder:
 
 @check("process.1", HERE, lambda evidence: evidence.conduct is not None)
 def database_as_told(evidence: Evidence) -> Iterator[Finding]:
-    """The server connects to the database that its environment names."""
+    """Require that the server connects to the database that the environment variables name."""
     for mistake in _of(evidence)[0].mistakes:
         yield Finding(
             f"the server {mistake}",
@@ -39,7 +39,7 @@ def database_as_told(evidence: Evidence) -> Iterator[Finding]:
 
 @check("process.2", HERE, _saw(lambda conduct: conduct.stopped))
 def stops_when_asked(evidence: Evidence) -> Iterator[Finding]:
-    """The server ends within 5 s of SIGTERM."""
+    """Require that the server exits within 5 s of SIGTERM."""
     conduct, outcome = _of(evidence)
     if conduct.stop_seconds is None or conduct.stop_seconds > STOP_SECONDS:
         took = f"{conduct.stop_seconds:.1f} s" if conduct.stop_seconds is not None else "it still ran then"
@@ -54,10 +54,10 @@ def stops_when_asked(evidence: Evidence) -> Iterator[Finding]:
 
 @check("process.3", HERE, _saw(lambda conduct: conduct.as_root is not None))
 def not_root(evidence: Evidence) -> Iterator[Finding]:
-    """The processes of the container are unprivileged."""
+    """Require that the processes of the container are unprivileged."""
     if names := _of(evidence)[0].as_root:
         yield Finding(
-            "the server runs as root in its container. Name an unprivileged account by USER in the Dockerfile",
+            "the server runs as root in the container. Name an unprivileged account with USER in the Dockerfile",
             expected="an unprivileged account",
             actual=f"root: {', '.join(names[:5])}",
         )
@@ -65,7 +65,7 @@ def not_root(evidence: Evidence) -> Iterator[Finding]:
 
 @check("folder.1", HERE, _saw(lambda conduct: conduct.folder))
 def dockerfile_complete(evidence: Evidence) -> Iterator[Finding]:
-    """The Dockerfile exists, copies only existing files and names an unprivileged account."""
+    """Require that the Dockerfile exists, copies only existing files, and names an unprivileged account."""
     _, outcome = _of(evidence)
     for wrong in _folder(evidence).whole:
         yield Finding(wrong, outcome=outcome)
@@ -73,12 +73,12 @@ def dockerfile_complete(evidence: Evidence) -> Iterator[Finding]:
 
 @check("folder.2", HERE, _saw(lambda conduct: conduct.folder and conduct.folder.run and conduct.folder.image_command))
 def same_command(evidence: Evidence) -> Iterator[Finding]:
-    """The container starts what the local runtime starts."""
+    """Require that container and local runtime start the same command."""
     _, outcome = _of(evidence)
     folder = _folder(evidence)
     if folder.image_command != folder.run:
         yield Finding(
-            f"{folder.dockerfile} starts something else than local.run of {folder.file}",
+            f"{folder.dockerfile} starts a different command than local.run of {folder.file}",
             expected=f"CMD {list(folder.run)}",
             actual=f"CMD {list(folder.image_command)}",
             outcome=outcome,
@@ -87,7 +87,7 @@ def same_command(evidence: Evidence) -> Iterator[Finding]:
 
 @check("folder.3", HERE, _saw(lambda conduct: conduct.folder))
 def readme_written(evidence: Evidence) -> Iterator[Finding]:
-    """README.md says more than ``./tfb new`` wrote."""
+    """Require that README.md has been completed since ``./tfb new`` wrote it."""
     _, outcome = _of(evidence)
     if wrong := _folder(evidence).readme:
         yield Finding(wrong, outcome=outcome)
@@ -95,13 +95,13 @@ def readme_written(evidence: Evidence) -> Iterator[Finding]:
 
 @check("folder.4", HERE, _saw(lambda conduct: conduct.folder))
 def maintainers_named(evidence: Evidence) -> Iterator[Finding]:
-    """The configuration names a maintainer."""
+    """Require that the configuration names a maintainer."""
     _, outcome = _of(evidence)
     folder = _folder(evidence)
     if not any(name.strip() for name in folder.maintainers):
         yield Finding(
             f"maintainers of {folder.file} is empty",
-            expected='the GitHub name of whoever answers for the folder: "maintainers": ["octocat"]',
+            expected='the GitHub name of a person who maintains the folder: "maintainers": ["octocat"]',
             actual=str(list(folder.maintainers)),
             outcome=outcome,
         )

@@ -1,4 +1,4 @@
-"""A small shop. BURN is how many turns of a loop ``item`` wastes: the planted slowdown."""
+"""A small shop. BURN is the number of loop turns that ``item`` wastes: the planted slowdown."""
 
 import os
 
@@ -10,7 +10,7 @@ app = FastAPI()
 
 
 class Item(BaseModel):
-    """One that is sold."""
+    """An item of the shop."""
 
     id: int
     name: str
@@ -19,14 +19,14 @@ class Item(BaseModel):
 
 
 class Line(BaseModel):
-    """Of an order."""
+    """A line of an order."""
 
     id: int
     count: int
 
 
 class Order(BaseModel):
-    """What is asked for."""
+    """A requested order."""
 
     lines: list[Line]
 
@@ -35,7 +35,7 @@ ITEMS = [Item(id=i + 1, name=f"item {i + 1}", price=i * 37 % 900 + 99, tags=["ne
 
 
 def waste(turns: int) -> int:
-    """Use the CPU."""
+    """Use CPU time."""
     state = 1
     for _ in range(turns):
         state = (state * 1664525 + 1013904223) & 0xFFFFFFFF
@@ -44,13 +44,13 @@ def waste(turns: int) -> int:
 
 @app.get("/items")
 async def items(start: int) -> list[Item]:
-    """Twenty of them."""
+    """Return twenty items."""
     return ITEMS[start : start + 20]
 
 
 @app.get("/items/{number}")
 async def item(number: int) -> Item:
-    """One of them."""
+    """Return an item."""
     waste(BURN)
     if not 1 <= number <= len(ITEMS):
         raise HTTPException(status_code=404)
@@ -59,7 +59,7 @@ async def item(number: int) -> Item:
 
 @app.post("/orders")
 async def order(asked: Order) -> dict[str, object]:
-    """What it costs."""
+    """Return the lines with prices and the total."""
     lines = [
         {"id": line.id, "count": line.count, "price": ITEMS[line.id - 1].price * line.count} for line in asked.lines
     ]

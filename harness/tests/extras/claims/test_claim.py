@@ -63,9 +63,9 @@ def test_cpu_per_request_is_context_since_no_talk_speaks_of_it() -> None:
         ("ratio =", "ration =", "compare.0.ration: unknown key; did you mean ratio?"),
         ('"throughput"', '"troughput"', "compare.0.metric: no metric 'troughput'; did you mean"),
         ('"query"', '"querry"', "compare.0.of.test_type: no test type 'querry'; did you mean query"),
-        ("ratio = 2.5", 'ratio = 2.5\norder = "higher"', "compare.0: says exactly one of ratio and order"),
-        ("ratio = 2.5", 'order = "higher"\nrounds = { calls = 20 }', "rounds go with a ratio"),
-        ("ratio = 2.5", "ratio = 2.5\ncontext = true", "compare: all are context, none is the source's own"),
+        ("ratio = 2.5", 'ratio = 2.5\norder = "higher"', "compare.0: needs exactly one of ratio and order"),
+        ("ratio = 2.5", 'order = "higher"\nrounds = { calls = 20 }', "rounds requires a ratio"),
+        ("ratio = 2.5", "ratio = 2.5\ncontext = true", "compare: every statement is context"),
     ],
 )
 def test_a_broken_file_is_named_with_its_key(tmp_path: Path, old: str, new: str, complaint: str) -> None:

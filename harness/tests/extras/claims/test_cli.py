@@ -61,7 +61,7 @@ def test_what_is_decided_by_earlier_runs_is_judged_and_not_measured_again(
     assert (verdict["runs"], verdict["verdict"]) == ([info.run_id], "supported")
     assert json.loads((tmp_path / "claims.json").read_text())["verdicts"][known.name] == verdict
     assert cli.main(["claims", "run", known.name, "--dry-run", "--results", str(tmp_path)]) == 0
-    assert "multiple-queries: nothing is open" in capsys.readouterr().out
+    assert "multiple-queries: nothing to measure" in capsys.readouterr().out
     # A later run under another kernel lacks a cell: what the earlier ones said stands.
     newer = info.model_copy(update={"run_id": "3", "machine": made.machine().model_copy(update={"kernel": "6.2"})})
     stored(tmp_path / "3", newer, [each for each in trials if each.implementation == "vertx-web"])
@@ -74,7 +74,7 @@ def test_what_is_decided_by_earlier_runs_is_judged_and_not_measured_again(
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["multiple-queries", "--resume"], "goes on with what it has"),
+        (["multiple-queries", "--resume"], "always continues with earlier measurements"),
         (["multiple-querys"], "did you mean multiple-queries?"),
     ],
 )

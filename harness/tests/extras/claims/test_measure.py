@@ -128,7 +128,7 @@ def test_a_program_prints_one_object_of_numbers_or_says_what_it_printed() -> Non
     printed = '{"slow": 2, "quick": 0.5}'
     assert figures_of(claim_of(told, program=("printf", printed))) == {"slow": 2.0, "quick": 0.5}
     for command in (("printf", "no"), ("printf", '{"slow": "2"}'), ("printf", '{"slow": 2}'), ("false",)):
-        with pytest.raises(StartError, match=r"claim name: .* has to print one JSON object of numbers"):
+        with pytest.raises(StartError, match=r"claim name: .* has to print a JSON object of numbers"):
             figures_of(claim_of(told, program=command))
 
 

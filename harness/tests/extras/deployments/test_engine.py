@@ -90,7 +90,7 @@ def test_a_reader_that_is_silent_is_a_lost_machine_of_which_nothing_more_is_aske
 ) -> None:
     (place / "mute").touch()
     monkeypatch.setattr(containers, "OPEN_SECONDS", 0.3)
-    with pytest.raises(MachineLostError, match="the machine app has not answered"):
+    with pytest.raises(MachineLostError, match="the machine app has not responded"):
         there(server, place)
 
 
@@ -99,9 +99,9 @@ def test_a_machine_is_reached_for_as_long_as_its_session_lasts(place: Path) -> N
         machine.require_answer()
         assert (machine.address, machine.link is not None) == ("10.0.0.2", True)
         (place / "gone").touch()
-        with pytest.raises(MachineLostError, match=r"the engine of the machine app=.* does not answer: no engine"):
+        with pytest.raises(MachineLostError, match=r"the engine of the machine app=.* does not respond: no engine"):
             machine.require_answer()
-    for name, said in (("app", "is reached, but no Docker engine answers"), ("other", "Host key verification failed")):
+    for name, said in (("app", "is reached, but no Docker engine responds"), ("other", "Host key verification failed")):
         with pytest.raises(EnvironmentLacksError, match=said), reached(parse(name, "--server-host"), place):
             pass
 
@@ -126,13 +126,13 @@ def test_doctor_shows_each_machine_with_its_roles_and_the_links(
     assert "of-a-dead-run of run run: it is held" in capsys.readouterr().out
     (place / "gone").touch()
     assert clean(hosts, dry_run=True) == Exit.FAILED
-    assert "does not answer" in capsys.readouterr().out
+    assert "does not respond" in capsys.readouterr().out
 
 
 def test_an_engine_that_hangs_is_a_lost_machine(place: Path) -> None:
     (place / "docker").write_text("#!/bin/sh\nexec sleep 60\n")
     machine = Machine(name="app", address="", at=("--context", "app"))
-    with pytest.raises(MachineLostError, match="the engine of the machine app has not answered for 1 s"):
+    with pytest.raises(MachineLostError, match="the engine of the machine app has not responded for 1 s"):
         machine.docker("version", seconds=1)
     with pytest.raises(MachineLostError):
         machine.require_reachable()

@@ -22,7 +22,7 @@ def test_connections_and_threads_are_shared_and_none_is_lost_and_every_client_ha
     own = [part.arguments for part in shares("loadgen", ["--connections", "3", "--threads", "1", URL], 3)]
     assert own == [["--connections", "1", "--threads", "1", URL]] * 3
 
-    with pytest.raises(LoadError, match="1 connections cannot be shared by 2 clients"):
+    with pytest.raises(LoadError, match="1 connections cannot be divided among 2 clients"):
         shares("wrk", ["-c", "1", "-t", "1"], 2)
 
 
@@ -71,6 +71,6 @@ def test_a_machine_whose_ssh_session_has_ended_is_to_blame_and_nobody_waits_for_
         lost = Machine(name="db", address="", at=(), link=link)
         with gated(clients("exec sleep 60"), [lost]) as other:
             other.begin()
-            with pytest.raises(MachineLostError, match="the machine db is lost: its ssh session ended"):
+            with pytest.raises(MachineLostError, match="the machine db is lost: the ssh session ended"):
                 other.wait(1.0)
         assert running.wait(0.1) is None

@@ -94,11 +94,11 @@ def kill_session(lab: Lab, run: subprocess.Popen[str]) -> None:
 Blow = Callable[[Lab, subprocess.Popen[str]], object]
 BLOWS: dict[str, tuple[Blow, str]] = {
     "a client is switched off": (lambda lab, _: lab.kill("c1"), "the machine c1 is lost"),
-    "a client's engine hangs": (lambda lab, _: lab.hang("c2"), "the engine of the machine c2 has not answered"),
+    "a client's engine hangs": (lambda lab, _: lab.hang("c2"), "the engine of the machine c2 has not responded"),
     "the link of a client is down": (lambda lab, _: lab.link("c1", "down"), "machine c1"),
-    "an ssh session ends": (kill_session, "the machine app is lost: its ssh session ended"),
-    "the server's engine hangs": (lambda lab, _: lab.hang("app"), "machine app has not answered"),
-    "the database's engine hangs": (lambda lab, _: lab.hang("db"), "machine db has not answered"),
+    "an ssh session ends": (kill_session, "the machine app is lost: the ssh session ended"),
+    "the server's engine hangs": (lambda lab, _: lab.hang("app"), "machine app has not responded"),
+    "the database's engine hangs": (lambda lab, _: lab.hang("db"), "machine db has not responded"),
 }
 
 

@@ -42,7 +42,7 @@ def test_runs_of_several_deployments_become_one_which_says_what_was_measured_whe
     assert {(each.implementation, each.process) for each in found.trials} == every
     assert store.finished(found) == every
     assert found.problems == ()
-    assert found.info.problems == ("far: the run is interrupted; what it has measured counts",)
+    assert found.info.problems == ("far: the run is interrupted; completed measurements count",)
 
 
 @pytest.mark.parametrize("runs", [["one"], ["one", "one"], ["one", "copy"]])
@@ -51,7 +51,7 @@ def test_one_run_is_none_of_several_deployments(
 ) -> None:
     shutil.copytree(prepared(tmp_path / "one"), tmp_path / "copy")
     assert cli.main(["report", *runs, "--deployments", "--results", str(tmp_path)]) == Exit.USAGE
-    assert "name the run of each deployment" in capsys.readouterr().err
+    assert "name at least two different runs" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -61,13 +61,13 @@ def test_one_run_is_none_of_several_deployments(
         ({"revision": "f" * 40}, "revision"),
         ({"runtime": "docker"}, "runtime"),
         ({"loads": {}}, "loads"),
-        ({"dirty": True}, "what is not committed"),
+        ({"dirty": True}, "uncommitted changes"),
         ({"reference": "a"}, "reference"),
     ],
 )
 def test_runs_that_are_not_of_one_thing_are_refused(tmp_path: Path, other: dict[str, object], differs: str) -> None:
     runs = {"x": prepared(tmp_path / "1"), "y": prepared(tmp_path / "2", **other)}  # type: ignore[arg-type]
-    with pytest.raises(UsageError, match=rf"y was measured otherwise \({differs}\)"):
+    with pytest.raises(UsageError, match=rf"y was measured differently \({differs}\)"):
         merged(runs, tmp_path)
 
 

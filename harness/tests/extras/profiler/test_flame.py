@@ -34,4 +34,4 @@ def test_a_frame_is_as_wide_as_its_share_and_its_name_is_escaped() -> None:
 def test_processes_of_another_machine_are_not_for_perf_to_see(capsys: pytest.CaptureFixture[str]) -> None:
     where = [f"--{role}-host=app" for role in ("server", "database", "client")]
     assert cli.main(["--test", "express", "--type", "json", "--profiler", *where]) == 2
-    assert "--profiler does not go together with other machines" in capsys.readouterr().err
+    assert "--profiler cannot be used with other machines" in capsys.readouterr().err

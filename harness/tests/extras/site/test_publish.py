@@ -68,18 +68,18 @@ def test_a_second_round_leaves_the_first_as_it_was_and_continues_the_history(run
     assert [one.name for one in read(site).rounds] == ["Round 1", "Round 2"]
     text = (site / "implementations/es4x.html").read_text()
     assert text.index("Round 2") < text.index("Round 1")  # newest first
-    with pytest.raises(StoreError, match="is published already"):
+    with pytest.raises(StoreError, match="is already published"):
         publish(runs[:1], site, name="Round 1", published_at=0.0)
 
 
 def test_a_folder_with_other_files_is_left_alone(runs: list[Path], tmp_path: Path) -> None:
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "thesis.txt").write_text("")
-    with pytest.raises(StoreError, match="holds other files than a site"):
+    with pytest.raises(StoreError, match="contains files that do not belong to a site"):
         publish(runs[:1], tmp_path / "mine", name="Round 1", published_at=0.0)
-    with pytest.raises(StoreError, match="needs a letter"):
+    with pytest.raises(StoreError, match="must contain a letter"):
         publish(runs[:1], tmp_path / "site", name="…", published_at=0.0)
-    with pytest.raises(StoreError, match="two of these runs have one id"):
+    with pytest.raises(StoreError, match="two of these runs have the same id"):
         publish([runs[0], runs[0]], tmp_path / "site", name="Round 1", published_at=0.0)
 
 

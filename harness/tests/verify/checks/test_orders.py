@@ -92,7 +92,7 @@ def test_a_load_of_orders_goes_through_customers_and_items_in_turn() -> None:
     assert list(answer(call, {}, prices).differences(rows)) == []
     assert len(list(answer(call, {}, prices).differences({0: rows[0]}))) == 2
     assert [found.message for found in answer(call, {}, prices).differences({**rows, 9: OTHER})] == [
-        f"{call}: order 9 is not as was answered"
+        f"{call}: order 9 contradicts the responses"
     ]
 
 
