@@ -2,14 +2,16 @@
 
 import contextlib
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from harness.paths import CONFIG_FILE
+from harness.paths import CONFIG_FILE, PROGRAM
 from harness.records import bounded
 
 CONFIG_BYTES = 1 << 20  # of a configuration; the longest of TechEmpower's has some 30 KiB
+TOO_DEEP = "lies one level too deep; move its folder to <Language>/<name>/"
 Kind = Literal["problem", "warning", "misplaced"]
 
 
@@ -37,6 +39,21 @@ def trouble(kind: Kind, folder: Path, message: str, other: Path | None = None) -
     names = _names(path) if kind != "warning" else frozenset[str]()
     concerned = frozenset({folder} if other is None else {folder, other})
     return Trouble(kind=kind, path=path, message=message, names=names, folders=concerned)
+
+
+def missing(folder: Path) -> Iterator[Trouble]:
+    """Yield what to do about a folder without a configuration: some have it one level deeper, or misspelt."""
+    with contextlib.suppress(OSError):
+        for path in sorted(folder.glob(f"*/{CONFIG_FILE}")):
+            yield trouble("misplaced", path.parent, TOO_DEEP, folder)
+    alike = [path.name for path in sorted(folder.glob("*.json")) if _bare(path.name) == _bare(CONFIG_FILE)]
+    advice = f"rename {alike[0]}" if alike else f"write it ({PROGRAM} new makes a folder with one)"
+    yield trouble("misplaced", folder, f"does not exist; {advice}")
+
+
+def _bare(name: str) -> str:
+    """Return the letters of a file's name in lower case."""
+    return "".join(filter(str.isalpha, name.lower()))
 
 
 def _names(path: Path) -> frozenset[str]:

@@ -29,6 +29,10 @@ from harness.runtime.upstream import upstream_for
 BUILD_SECONDS = 3600.0  # TechEmpower's
 
 
+# A clean exit is no crash: most of these programs have left a server behind.
+DAEMON = ". If it runs in the background, start it in the foreground: local.run has to last as long as the server"
+
+
 class LocalProgram(ProcessTreeMeter, Program):
     """A process tree; its log is kept from growing without end at every reading."""
 
@@ -46,10 +50,10 @@ class LocalProgram(ProcessTreeMeter, Program):
         return f"{self.child.pid}@{start_of(self.child.pid)}"
 
     def require_alive(self) -> None:
-        """Raises ServerDiedError with how it ended and its last lines."""
+        """Raise ServerDiedError with the exit status and the last lines of the log."""
         status = self.child.poll()
         if status is not None:
-            how = f"the server ended ({process.describe_status(status)}):"
+            how = f"the server ended ({process.describe_status(status)}){DAEMON if status == 0 else ''}:"
             raise ServerDiedError(crash_reason(self.name, how, self.log))
 
     def end(self) -> float | None:

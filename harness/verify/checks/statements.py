@@ -72,7 +72,7 @@ def no_needless_select(evidence: Evidence) -> Iterator[Finding]:
     table = "fortune" if PAGE_TYPES(evidence.test_type) else "world"
     calls = sum(select.calls for select in _reads(evidence, table))
     expected = sum(exchange.case.count or 1 for exchange in evidence.crowd)
-    if calls > expected and all(exchange.ok for exchange in evidence.crowd):
+    if calls > expected and all(e.ok and e.rows for e in evidence.crowd):
         message = f"{calls - expected} SELECTs more than rows were asked for"
         yield Finding(message, expected=f"{expected}", actual=f"{calls}", outcome=Outcome.WARN)
 
