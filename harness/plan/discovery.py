@@ -357,7 +357,7 @@ def _meant(found: Scan, name: str) -> set[Path]:
     variants = {
         folder
         for each in found.troubles
-        if each.kind == "problem" and any(name.startswith(f"{framework}-") for framework in each.names)
+        if each.has_names and any(name.startswith(f"{framework}-") for framework in each.names)
         for folder in each.folders
     }
     return exact or variants

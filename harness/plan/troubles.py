@@ -29,6 +29,11 @@ class Trouble:
     names: frozenset[str] = frozenset()  # in lower case, by which a user may mean the folder's implementations
     folders: frozenset[Path] = frozenset()  # that are concerned
 
+    @property
+    def has_names(self) -> bool:
+        """Tell whether a configuration is there that names implementations."""
+        return self.kind == "problem" or (self.kind == "misplaced" and self.path.is_file())
+
     def __str__(self) -> str:
         return f"{self.path}: {self.message}"
 

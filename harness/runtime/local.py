@@ -41,9 +41,13 @@ class LocalProgram(ProcessTreeMeter, Program):
         self.name, self.child, self.log = name, child, log
 
     def read(self) -> Reading:
-        """The counters now."""
+        """Return the counters; raise ServerDiedError with the exit status and the last lines of the log."""
         process.bound(self.log)
-        return super().read()
+        try:
+            return super().read()
+        except ServerDiedError:
+            self.require_alive()
+            raise
 
     def identity(self) -> str:
         """Pid and start time of the root process."""
