@@ -27,8 +27,7 @@ from harness.runtime.readiness import startup_time
 from harness.runtime.upstream import upstream_for
 
 BUILD_SECONDS = 3600.0  # TechEmpower's
-
-
+EXIT_SECONDS = 2.0  # from the end of a process to its exit status
 # A clean exit is no crash: most of these programs have left a server behind.
 DAEMON = ". If it runs in the background, start it in the foreground: local.run has to last as long as the server"
 
@@ -46,6 +45,7 @@ class LocalProgram(ProcessTreeMeter, Program):
         try:
             return super().read()
         except ServerDiedError:
+            self.child.wait(EXIT_SECONDS)
             self.require_alive()
             raise
 
