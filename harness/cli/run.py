@@ -179,7 +179,8 @@ def _say_what_else(chosen: Settings) -> None:
     containers = ", ".join(i.name for i in selected if not i.local)
     if containers and chosen.runtime != "docker":
         notes.append(f'need Docker, having no "local" block, and are skipped where no engine answers: {containers}')
-    left_out = [name for name in chosen.test_types if TEST_TYPES[name].calls_upstream]
+    offered = {name for i in selected for name in i.urls}
+    left_out = [name for name in chosen.test_types if name in offered and TEST_TYPES[name].calls_upstream]
     if left_out and not sees_upstream(selected, chosen):
         cargo = f"cargo builds its upstream: {advice.lacking('cargo', '>=1.85')}"
         why = "a bridge or another machine hides its upstream" if upstream.available() else cargo

@@ -15,11 +15,15 @@ from harness.plan.discovery import Implementation
 from harness.records.models import Load, Outcome, Verdict
 from harness.records.store import RunStore
 from harness.runtime import Database, Runtime, Server, SharedDatabase
+from harness.runtime.crashes import complaints
+from harness.runtime.database import size_of
 from harness.runtime.database.refusals import Watch
 from harness.verify import conduct
 from harness.verify.checks import SERVER
 from harness.verify.checks.evidence import Conduct
 from harness.verify.verifier import Verifier
+
+UNSERVED = {"answered", "status-ok"}  # checks whose failure an exception may explain
 
 
 class Made(Protocol):
@@ -58,6 +62,7 @@ class Verification:
         self._stop_seconds: float | None = None
         self._as_root: tuple[str, ...] | None = None
         self._stopped = False
+        self._quoted: set[str] = set()
 
     def verdicts(self) -> list[Verdict]:
         """Return the verdicts, and report problems that prevented further verdicts.
@@ -136,7 +141,18 @@ class Verification:
         if name == SERVER:
             return self._verifier.connection(server, process=0, thorough=True)
         kind, loads = self._implementation.test_types[name], self._kinds[name]
-        return self._verifier.check(server, kind, database.address, process=0, thorough=True, loads=loads)
+        begin = size_of(self._log)
+        found = self._verifier.check(server, kind, database.address, process=0, thorough=True, loads=loads)
+        if UNSERVED & {result.check for result in found.results if result.outcome is Outcome.FAIL}:
+            self._quote(name, begin)
+        return found
+
+    def _quote(self, name: str, begin: int) -> None:
+        """Report exceptions that the server has logged since byte ``begin``, each set of them once."""
+        quoted = " | ".join(complaints(self._log, begin))
+        if quoted and quoted not in self._quoted:
+            self._quoted.add(quoted)
+            self._progress.note(f"{self._implementation.name}: {name}: its log says: {quoted}")
 
     def _watch_end(self, server: Server) -> None:
         """See as whom the server runs, and how long it takes to stop."""

@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import Literal
 
 from harness.errors import ConfigError, UsageError
-from harness.paths import CONFIG_FILE, FRAMEWORKS, PROGRAM, REPOSITORY
+from harness.paths import CONFIG_FILE, FRAMEWORKS, REPOSITORY
 from harness.plan import trees
 from harness.plan.benchmark_config import BenchmarkConfig, Local, TestEntry, json_schema
 from harness.plan.foreign import tolerate
 from harness.plan.testtypes import TestType
 from harness.plan.testtypes.registry import TEST_TYPES
-from harness.plan.troubles import CONFIG_BYTES, Trouble, trouble
+from harness.plan.troubles import CONFIG_BYTES, Trouble, missing, trouble
 from harness.plan.words import naming, suggest
 from harness.records import bounded
 from harness.records.models import Build, ImplementationInfo
@@ -204,8 +204,7 @@ def _read_folder(folder: Path, *, foreign: bool) -> tuple[tuple[Implementation, 
     try:
         path.lstat()
     except FileNotFoundError:
-        message = f"does not exist; write it ({PROGRAM} new makes a folder with one)"
-        return (), [trouble("misplaced", folder, message)]
+        return (), list(missing(folder))
     except OSError as error:
         return (), [trouble("problem", folder, f"cannot be read: {error.strerror}")]
     try:
@@ -221,7 +220,10 @@ def _unusable(made: Implementation, own: str, found: Mapping[str, Implementation
     if own in RESERVED:
         return trouble("problem", made.folder, f"the name {own!r} means many implementations: give it another one")
     if other := found.get(made.name):
-        message = f"the name {made.name!r} is taken by {other.folder / CONFIG_FILE}"
+        message = (
+            f"the name {made.name!r} is taken by {other.folder / CONFIG_FILE}; change framework, or the key of the "
+            "variant in tests, in one of the two files"
+        )
         return trouble("problem", made.folder, message, other.folder)
     return None
 
@@ -355,7 +357,7 @@ def _meant(found: Scan, name: str) -> set[Path]:
     variants = {
         folder
         for each in found.troubles
-        if each.kind == "problem" and any(name.startswith(f"{framework}-") for framework in each.names)
+        if each.has_names and any(name.startswith(f"{framework}-") for framework in each.names)
         for folder in each.folders
     }
     return exact or variants

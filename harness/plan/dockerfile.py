@@ -3,7 +3,7 @@
 import json
 import re
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -105,6 +105,32 @@ def recipe(text: str) -> Recipe:
             copied += _sources(rest)
         stages[stage] = user
     return Recipe(command=(*entry, *command), user=user, copied=tuple(copied))
+
+
+def environment(text: str) -> dict[str, str]:
+    """Return the variables that ENV sets in the last stage of a Dockerfile and in the stages that it builds upon."""
+    stages: dict[str, dict[str, str]] = {}
+    current: dict[str, str] = {}
+    for name, rest in instructions(text):
+        if name == "FROM" and (match := FROM.match(f"FROM {rest}")):
+            current = dict(stages.get(match[1].lower(), {}))
+            stages[(match[2] or "").lower()] = current
+        elif name == "ENV":
+            parts = words(rest)
+            old_form = len(parts) > 1 and "=" not in parts[0]
+            current |= {parts[0]: " ".join(parts[1:])} if old_form else assignments(parts)
+    return current
+
+
+def assignments(parts: Sequence[str]) -> dict[str, str]:
+    """Return the variables that the leading words NAME=value set, after an optional ``env``."""
+    found = {}
+    for word in parts[1:] if [*parts[:1]] == ["env"] else parts:
+        name, equals, value = word.partition("=")
+        if not (equals and name.isidentifier()):
+            break
+        found[name] = value
+    return found
 
 
 def words(text: str) -> list[str]:

@@ -2,14 +2,16 @@
 
 import contextlib
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from harness.paths import CONFIG_FILE
+from harness.paths import CONFIG_FILE, PROGRAM
 from harness.records import bounded
 
 CONFIG_BYTES = 1 << 20  # size limit of a configuration; TechEmpower's longest configuration has some 30 KiB
+TOO_DEEP = "lies one level too deep; move its folder to <Language>/<name>/"
 Kind = Literal["problem", "warning", "misplaced"]
 
 
@@ -27,6 +29,11 @@ class Trouble:
     names: frozenset[str] = frozenset()  # names of the folder's implementations, in lower case
     folders: frozenset[Path] = frozenset()  # affected folders
 
+    @property
+    def has_names(self) -> bool:
+        """Tell whether a configuration is there that names implementations."""
+        return self.kind == "problem" or (self.kind == "misplaced" and self.path.is_file())
+
     def __str__(self) -> str:
         return f"{self.path}: {self.message}"
 
@@ -37,6 +44,21 @@ def trouble(kind: Kind, folder: Path, message: str, other: Path | None = None) -
     names = _names(path) if kind != "warning" else frozenset[str]()
     concerned = frozenset({folder} if other is None else {folder, other})
     return Trouble(kind=kind, path=path, message=message, names=names, folders=concerned)
+
+
+def missing(folder: Path) -> Iterator[Trouble]:
+    """Yield what to do about a folder without a configuration: some have it one level deeper, or misspelt."""
+    with contextlib.suppress(OSError):
+        for path in sorted(folder.glob(f"*/{CONFIG_FILE}")):
+            yield trouble("misplaced", path.parent, TOO_DEEP, folder)
+    alike = [path.name for path in sorted(folder.glob("*.json")) if _bare(path.name) == _bare(CONFIG_FILE)]
+    advice = f"rename {alike[0]}" if alike else f"write it ({PROGRAM} new makes a folder with one)"
+    yield trouble("misplaced", folder, f"does not exist; {advice}")
+
+
+def _bare(name: str) -> str:
+    """Return the letters of a file's name in lower case."""
+    return "".join(filter(str.isalpha, name.lower()))
 
 
 def _names(path: Path) -> frozenset[str]:

@@ -29,13 +29,16 @@ _WORKERS = re.compile(
     r"|.*\b(?:unexpected exit|early termination) (?:from|of) worker.*)",
     re.MULTILINE | re.IGNORECASE,
 )
-# Exceptions that a server may survive: with a logger's prefix, in a Go handler, and of .NET, PHP, Elixir and C++.
+# Exceptions that a server may survive: with a logger's prefix, in a Go handler, and of .NET, PHP, Sinatra, Rails, Puma,
+# Elixir and C++.
 _SURVIVED = re.compile(
     r"(?<![\w.$])(?P<logged>(?:Caused by: )?(?:[\w$]+\.)*[\w$]*(?:Error|Exception|Throwable)(?:: .+)?)(?=\n[ \t]+at )"
     r"|(?P<handler>\bhttp: panic serving .+)"
     r"|(?P<panic>\bpanicked at .+(?:\n(?!note:|stack).+)?)"
     r"|^(?P<net>Unhandled exception\. .+)"
     r"|(?P<php>\bPHP (?:Fatal|Parse) error: .+)"
+    r"|(?P<rack>\b(?:[A-Z]\w*::)*[A-Z]\w* (?:- .+|\(.+\)): *)(?=\n\s{1,9}\S.*:\d+:in )"
+    r"|(?P<puma>\bRack app \(.+\): #<.+>)"
     r"|(?P<elixir>\*\* \([\w.]*(?:Error|exit|EXIT)[\w.]*\).+)"
     r"|^(?P<native>terminate called after throwing.+|Segmentation fault.*)|(?P<memory>\bdouble free or corruption.*)"
     r"|(?P<unhandled>\b(?:uncaughtException|unhandledRejection|Unhandled (?:promise )?rejection)\b.*)",

@@ -27,6 +27,9 @@ from harness.runtime.readiness import startup_time
 from harness.runtime.upstream import upstream_for
 
 BUILD_SECONDS = 3600.0  # TechEmpower's
+EXIT_SECONDS = 2.0  # from the end of a process to its exit status
+# A clean exit is no crash: most of these programs have left a server behind.
+DAEMON = ". If it runs in the background, start it in the foreground: local.run has to last as long as the server"
 
 
 class LocalProgram(ProcessTreeMeter, Program):
@@ -37,19 +40,24 @@ class LocalProgram(ProcessTreeMeter, Program):
         self.name, self.child, self.log = name, child, log
 
     def read(self) -> Reading:
-        """The counters now."""
+        """Return the counters; raise ServerDiedError with the exit status and the last lines of the log."""
         process.bound(self.log)
-        return super().read()
+        try:
+            return super().read()
+        except ServerDiedError:
+            self.child.wait(EXIT_SECONDS)
+            self.require_alive()
+            raise
 
     def identity(self) -> str:
         """Pid and start time of the root process."""
         return f"{self.child.pid}@{start_of(self.child.pid)}"
 
     def require_alive(self) -> None:
-        """Raises ServerDiedError with how it ended and its last lines."""
+        """Raise ServerDiedError with the exit status and the last lines of the log."""
         status = self.child.poll()
         if status is not None:
-            how = f"the server ended ({process.describe_status(status)}):"
+            how = f"the server ended ({process.describe_status(status)}){DAEMON if status == 0 else ''}:"
             raise ServerDiedError(crash_reason(self.name, how, self.log))
 
     def end(self) -> float | None:

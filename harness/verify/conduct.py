@@ -2,6 +2,7 @@
 
 import re
 import time
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from fnmatch import fnmatch
 from pathlib import Path, PurePosixPath
@@ -54,6 +55,7 @@ def folder_of(implementation: Implementation, *, strict: bool) -> Folder | None:
         whole=tuple(_dockerfile_wrongs(implementation.dockerfile, recipe, text)),
         image_command=_plain(command),
         run=_plain(local.run),
+        unset=_unset(local.env | _settings(local.run), dockerfile.environment(text or "") | _settings(command)),
         readme=_readme_wrong(_text(implementation.folder / "README.md")),
         maintainers=implementation.maintainers,
     )
@@ -77,14 +79,35 @@ def _text(path: Path) -> str | None:
         return None
 
 
-def _plain(command: "tuple[str, ...] | list[str]") -> tuple[str, ...]:
-    """Return a command without a surrounding shell, ``exec`` and the program's folder, so that it can be compared."""
-    words = [*command]
-    if len(words) == 3 and PurePosixPath(words[0]).name in ("sh", "bash") and words[1] == "-c":
-        words = dockerfile.words(words[2])
+def _without_shell(command: Sequence[str]) -> list[str]:
+    """Return the words of a command without the shell around it."""
+    if len(command) == 3 and PurePosixPath(command[0]).name in ("sh", "bash") and command[1] == "-c":
+        return dockerfile.words(command[2])
+    return [*command]
+
+
+def _plain(command: Sequence[str]) -> tuple[str, ...]:
+    """Return a command without the parts that may differ: shell, variables, ``exec``, the program's folder."""
+    words = _without_shell(command)
+    set_before = len(dockerfile.assignments(words))
+    words = words[set_before + (words[:1] == ["env"]) :] if set_before else words
     if words[:1] == ["exec"]:
         words = words[1:]
     return (PurePosixPath(words[0]).name, *words[1:]) if words else ()
+
+
+def _settings(command: Sequence[str]) -> dict[str, str]:
+    """Return the variables that a command sets for its program."""
+    return dockerfile.assignments(_without_shell(command))
+
+
+def _unset(local: Mapping[str, str], image: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the settings of the local runtime that the image lacks; paths may differ."""
+    return tuple(
+        f"{name}={value}"
+        for name, value in local.items()
+        if name not in image or ("/" not in value and "$" not in image[name] and image[name] != value)
+    )
 
 
 def _dockerfile_wrongs(path: Path, recipe: dockerfile.Recipe, text: str | None) -> list[str]:

@@ -15,8 +15,8 @@ from harness.records.models import CheckResult, Load, Verdict, worst
 from harness.runtime import NO_DATABASE, DatabaseAddress, Server
 from harness.verify import wire
 from harness.verify.checks import LOAD, SERVER, connection
-from harness.verify.checks.asking import Asking, Client
-from harness.verify.checks.evidence import Evidence
+from harness.verify.checks.asking import Asking, Client, Lane
+from harness.verify.checks.evidence import Evidence, Exchange
 from harness.verify.checks.http import DATE_BEHIND_SECONDS
 from harness.verify.checks.load import read_counters
 from harness.verify.tables import tables
@@ -24,6 +24,11 @@ from harness.verify.trial import Process, TrialAudit
 from harness.verify.verification import PLAIN, Gathering, judge
 
 logger = logging.getLogger("tfb.verify")
+
+# Limits of servers show here: Puma closes after 10 requests of a connection while others wait, Tomcat and Apache after
+# 100, nginx after 1,000. One connection makes the last, and some at once the others.
+LASTING_REQUESTS = 1001
+CROWD_CONNECTIONS, CROWD_REQUESTS = 32, 20  # per connection
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -78,6 +83,8 @@ class Verifier:
         if not any(kind.requests for kind in kinds):  # else what a service declares is all that is asked of it
             client = Client(server.endpoint, kinds[0], targets[0], self._patience)
             evidence.exchanges = client.ask([PLAIN])
+            if thorough and constant and evidence.exchanges[0].ok:
+                evidence.exchanges += _stays_open(client)
             if thorough:
                 evidence.wire = connection.gather(server.endpoint, targets, self._patience)
             evidence.exchanges += client.ask([PLAIN] * 3)
@@ -164,6 +171,17 @@ class Verifier:
             return ()
         use = read_counters(database).since(process.before)
         return judge(Evidence(test_type=LOAD, use=use, due=process.due))
+
+
+def _stays_open(client: Client) -> list[Exchange]:
+    """Ask many times on many connections at once, and on one connection until it is closed; return the exchanges."""
+    found = client.crowd([PLAIN] * (CROWD_CONNECTIONS * CROWD_REQUESTS), CROWD_CONNECTIONS)
+    with Lane(client) as lane:
+        for _ in range(LASTING_REQUESTS):
+            found.append(lane.send(PLAIN))
+            if found[-1].response is None or found[-1].closed or found[-1].reconnected:
+                break
+    return found
 
 
 def _verdict(

@@ -55,12 +55,16 @@ BROKEN: dict[str, tuple[Callable[[Path], object], str]] = {
     "latin-1": (write(GOOD.replace("Go", "G\u00f6").replace("\\u00f6", "\u00f6").encode("latin-1")), "is not UTF-8"),
     "mark": (write(b"\xef\xbb\xbf" + GOOD.encode()), "begins with a byte order mark; save it as UTF-8 without one"),
     "missing": (lambda _: None, "does not exist; write it (./tfb new makes a folder with one)"),
+    "misspelt": (
+        lambda path: path.with_name("benchmark-config.json").write_text(GOOD),
+        "does not exist; rename benchmark-config.json",
+    ),
     "folder": (Path.mkdir, "cannot be read: is no regular file"),
     "pipe": (os.mkfifo, "cannot be read: is no regular file"),
     "dangling": (lambda path: path.symlink_to("nowhere"), "cannot be read: No such file"),
     "reserved": (write(GOOD.replace("brittle", "run")), "the name 'run' means many implementations"),
 }
-UNNAMED = {"missing", "folder", "pipe", "dangling", "no tests", "list", "empty", "blank", "reserved"}
+UNNAMED = {"missing", "misspelt", "folder", "pipe", "dangling", "no tests", "list", "empty", "blank", "reserved"}
 
 
 @pytest.fixture
@@ -176,3 +180,12 @@ def test_new_does_not_take_a_broken_folder_s_name(tree: Path, capsys: pytest.Cap
     (tree / "Go" / "bad" / "benchmark_config.json").write_text(GOOD[:-2])
     code, told = ended(tree, capsys, "new", "brittle", "--blank", "--language", "Java")
     assert (code, "'brittle' exists, and is broken" in told) == (2, True)
+
+
+@pytest.mark.parametrize("name", ["bad", "Go/bad", "deep", "bad/deep", "brittle", "brittle-raw"])
+def test_a_folder_that_lies_too_deep_is_told(name: str, tree: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tree / "Go" / "bad" / "deep" / "benchmark_config.json"
+    path.parent.mkdir()
+    path.write_text(GOOD)
+    code, told = ended(tree, capsys, "verify", name)
+    assert (code, f"{path}: lies one level too deep; move its folder to <Language>/<name>/" in told) == (2, True), told

@@ -13,7 +13,7 @@ import pytest
 from harness.errors import Exit, TfbError
 from harness.experiment import first_use, modes, verifying
 from harness.plan.discovery import Implementation, Selection
-from harness.records.models import Build
+from harness.records.models import Build, CheckResult, Outcome
 from harness.runtime import Database
 from harness.tests.doubles.fakes_run import FakeRun
 from harness.tests.doubles.fakes_runtime import FakeDatabase, FakeRuntime, FakeVerifier
@@ -175,6 +175,26 @@ def test_a_server_that_ends_is_told_in_its_verdict(
     assert scene.verify("good") == Exit.FAILED
     (line,) = lines_of(capsys.readouterr().out)
     assert line.startswith("good: failed: while json was verified: good: the server ended")
+
+
+@pytest.mark.parametrize(("check_name", "quoted"), [("status-ok", 1), ("answered", 1), ("json-message", 0)])
+def test_exceptions_behind_failing_responses_are_quoted(
+    check_name: str, quoted: int, scene: Scene, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real: Callable[..., Any] = FakeVerifier.check
+
+    def check(self: FakeVerifier, server: Any, *asked: Any, **named: Any) -> Any:
+        with server.meter.log.open("a") as log:
+            log.write("2026-11-28 17:10:33 - PG::Bad - no such table:\n\tapp.rb:8:in `block'\n")
+        verdict = real(self, server, *asked, **named)
+        failed = CheckResult(check=check_name, rule="http.2", outcome=Outcome.FAIL, message="status 500")
+        return verdict.model_copy(update={"outcome": Outcome.FAIL, "results": (failed,)})
+
+    monkeypatch.setattr(FakeVerifier, "check", check)
+    assert scene.verify("good") == Exit.FAILED
+    told = capsys.readouterr()
+    assert told.err.count("its log says: PG::Bad - no such table") == quoted
+    assert "good: failed: 1 violation" in told.out
 
 
 def test_watching_starts_the_database_once_a_build_passes(

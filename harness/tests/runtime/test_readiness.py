@@ -119,6 +119,14 @@ def test_a_start_that_crashes_is_told_as_that_at_once(code: str, headline: str, 
     assert time.monotonic() - began < 20
 
 
+def test_a_clean_exit_asks_for_the_foreground(tmp_path: Path) -> None:
+    runtime, known = LocalRuntime(work=tmp_path), running("true")
+    with pytest.raises((StartError, ServerDiedError)) as error:
+        runtime.start(known, DATABASE, tmp_path / "log", ready_path="/json").__enter__()
+    told = "x: the server ended (exit status 0). If it runs in the background, start it in the foreground"
+    assert str(error.value).startswith(told)
+
+
 def test_a_server_that_logs_an_exception_and_goes_on_is_waited_for(tmp_path: Path) -> None:
     known = running(sys.executable, "-c", RECOVERS)
     with LocalRuntime(work=tmp_path).start(known, DATABASE, tmp_path / "log", ready_path="/json") as server:

@@ -86,6 +86,31 @@ def test_a_mistake_of_the_dockerfile_is_named(folder: Path, dockerfile: str | No
     assert said in rules(folder).get(rule, "")
 
 
+@pytest.mark.parametrize(
+    ("run", "dockerfile", "docker_cmd", "said"),
+    [
+        (["./server"], DOCKERFILE, None, "does not set WORKERS=2, so the container starts another variant"),
+        (["./server"], f"{DOCKERFILE}ENV WORKERS=3\n", None, "does not set WORKERS=2"),
+        (["./server"], f"{DOCKERFILE}ENV OTHER=1 WORKERS=2\n", None, "pass"),
+        (["./server"], f"{DOCKERFILE}ENV WORKERS 2\n", None, "pass"),
+        (["./server"], f"FROM x AS build\nENV WORKERS=2\n{DOCKERFILE}", None, "does not set WORKERS=2"),
+        (["./server"], f"FROM x AS base\nENV WORKERS=2\n{DOCKERFILE.replace('FROM x', 'FROM base')}", None, "pass"),
+        (["./server"], DOCKERFILE, "env WORKERS=2 ./server", "pass"),
+        (["./server"], DOCKERFILE, "sh -c 'WORKERS=2 exec ./server'", "pass"),
+        (["sh", "-c", "THREADS=4 exec ./server"], f"{DOCKERFILE}ENV WORKERS=2\n", None, "does not set THREADS=4"),
+    ],
+)
+def test_a_setting_that_the_container_lacks_is_named(
+    folder: Path, run: list[str], dockerfile: str, docker_cmd: str | None, said: str
+) -> None:
+    (folder / "mine.dockerfile").write_text(dockerfile)
+    document = json.loads((folder / CONFIG_FILE).read_text())
+    entry = document["tests"][0]["default"]
+    entry |= {"local": {"run": run, "env": {"WORKERS": "2"}}} | ({"docker_cmd": docker_cmd} if docker_cmd else {})
+    (folder / CONFIG_FILE).write_text(json.dumps(document))
+    assert said in rules(folder)["folder.2"]
+
+
 def test_what_dockerignore_leaves_out_is_named(folder: Path) -> None:
     (folder / "mine.dockerfile").write_text(DOCKERFILE.replace("COPY . .", "COPY README.md src ./"))
     (folder / "src").mkdir()

@@ -83,6 +83,13 @@ def same_command(evidence: Evidence) -> Iterator[Finding]:
             actual=f"CMD {list(folder.image_command)}",
             outcome=outcome,
         )
+    if folder.unset:
+        yield Finding(
+            f"{folder.dockerfile} does not set {', '.join(folder.unset)}, so the container starts another variant than "
+            f"the local runtime. Containers do not get local.env of {folder.file}",
+            expected=f"ENV {' '.join(folder.unset)}, or docker_cmd that begins with env {' '.join(folder.unset)}",
+            outcome=outcome,
+        )
 
 
 @check("folder.3", HERE, _saw(lambda conduct: conduct.folder))

@@ -288,6 +288,7 @@ class Folder:
     whole: tuple[str, ...]  # what is wrong with the Dockerfile, one sentence each
     image_command: tuple[str, ...]  # of the container; empty: that of the base image
     run: tuple[str, ...]  # local.run
+    unset: tuple[str, ...] = ()  # NAME=value of local.env that the image does not set
     readme: str | None  # what is wrong with README.md
     maintainers: tuple[str, ...]
 

@@ -72,9 +72,10 @@ def keep_alive(exchange: Exchange) -> Iterator[Finding]:
     gone = exchange.closed or exchange.reconnected
     if exchange.response is not None and gone and exchange.response.framing != "close":
         yield Finding(
-            "the connection was closed although keep-alive was asked for",
+            "the connection was closed although keep-alive was asked for. Look for the server's limits of requests per "
+            "connection and of idle connections",
             expected="an open connection",
-            actual="closed",
+            actual="Connection: close" if (exchange.header("connection") or "").lower() == "close" else "closed",
         )
 
 

@@ -95,7 +95,7 @@ def rows_written(evidence: Evidence) -> Iterator[Finding]:
         message = f"{due.updates} requests were written by {calls} statements"
         yield Finding(message, expected=f"{due.updates}, one a request at least", actual=f"{calls}")
     named = sum(len(exchange.rows) for exchange in evidence.crowd)
-    if evidence.crowd and rows > named and all(exchange.ok for exchange in evidence.crowd):
+    if evidence.crowd and rows > named and all(e.ok and e.rows for e in evidence.crowd):
         # Written again after a deadlock, perhaps: what was rolled back is counted too.
         message, actual = "more rows were written than answered", f"{rows} rows"
         yield Finding(message, expected=f"{named} rows", actual=actual, outcome=Outcome.WARN)

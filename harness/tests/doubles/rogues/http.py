@@ -40,6 +40,21 @@ def close_each(self: ReferenceServer, session: Session, request: Request) -> Rep
     return reply
 
 
+def close_after(requests: int, beside: int = 0) -> Callable[[ReferenceServer, Session, Request], Reply]:
+    """Close a connection after so many requests, if more than ``beside`` connections have asked at least twice."""
+
+    def reply(self: ReferenceServer, session: Session, request: Request) -> Reply:
+        made = ReferenceServer.reply(self, session, request)
+        with self.lock:
+            asked = self.state.setdefault("asked", {})
+            asked[session.number] = asked.get(session.number, 0) + 1
+            busy = sum(number > 1 for number in asked.values()) > beside
+            made.close = made.close or (busy and asked[session.number] >= requests)
+        return made
+
+    return reply
+
+
 def without_length(self: ReferenceServer, reply: Reply) -> list[tuple[str, str]]:
     dropped = ("Content-Length", "Connection")
     return [pair for pair in ReferenceServer.headers(self, reply) if pair[0] not in dropped]
@@ -96,6 +111,8 @@ ROGUES = (
     Rogue("length-too-long", "json", "length-exact", "declares two bytes more than it sends", bytes_changed(longer)),
     Rogue("stray-line-end", "json", "length-exact", "sends a line end after the body", bytes_changed(lambda data: data + b"\r\n")),
     Rogue("closes-each-time", "json", "keep-alive", "closes after each response", {"reply": close_each}),
+    Rogue("closes-after-hundred", "http", "keep-alive", "closes after 100 requests of a connection", {"reply": close_after(100)}),
+    Rogue("closes-for-others", "http", "keep-alive", "closes after 10 requests while more than 8 connections are open", {"reply": close_after(10, beside=8)}),
     Rogue("nameless", "http", "server-header", "sends no Server header", field("Server", None)),
     Rogue("dateless", "http", "date-form", "sends no Date header", field("Date", None)),
     Rogue("date-in-local-time", "json", "date-now", "writes local time as GMT", {"date": partialmethod(date_off, 3600)}),

@@ -43,6 +43,12 @@ def test_a_server_that_closes_connections_now_and_then_fails_under_our_rules_alo
     assert found[1].message.removeprefix("of a load of 100 requests, ") == message
 
 
+def test_closed_connections_alone_ask_for_the_server_s_limits() -> None:
+    expected = {name: accounted("tfb", "json", **{name: 1}).expected for name in ("closed", "hung", "missing")}
+    assert "limits of requests per connection" in str(expected["closed"])
+    assert expected["hung"] == expected["missing"] == "100 whole answers to 100 requests"
+
+
 @pytest.mark.parametrize(
     ("updated", "deadlocks", "objections"),
     [
