@@ -12,14 +12,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from harness.errors import ServerDiedError, StartError, TfbError
+from harness.errors import MachineLostError, ServerDiedError, StartError, TfbError
 from harness.extras.deployments.machine import Machine
 from harness.host import process
 from harness.host.metering import Reading
 from harness.host.sockets import Sockets
 from harness.records import safe_write
-from harness.runtime.compose import label_flags, ownership_labels
-from harness.runtime.container import SETTLE_SECONDS, Container, ended, follow
+from harness.runtime.compose import client_environment, label_flags, ownership_labels
+from harness.runtime.container import LAST_LINES, SETTLE_SECONDS, Container, ended, follow
 from harness.runtime.limits import Limits
 
 OPEN_SECONDS, READ_SECONDS = 30.0, 5.0  # a machine that has not answered by then is lost
@@ -52,7 +52,9 @@ class RemoteContainer(Container):
         run = ("run", "--interactive", "--rm", "--pull", "never", *NAMESPACES, *Limits().flags)
         labels = label_flags(ownership_labels(run_id))
         command = machine.command(*run, *labels, METER_IMAGE, pid, str(port))
-        self._reader = process.Child(command, stdin=process.PIPE, stdout=process.PIPE, stderr=process.DEVNULL)
+        self._reader = process.Child(
+            command, stdin=process.PIPE, stdout=process.PIPE, stderr=process.DEVNULL, env=client_environment()
+        )
         try:
             self._line(OPEN_SECONDS)  # it is ready
         except ServerDiedError as error:
@@ -111,7 +113,8 @@ class RemoteContainer(Container):
         return f"{self.id} {self._state()}"
 
     def read(self) -> Reading:
-        """Counters of its control group, by that machine's clock; raises as ``line``."""
+        """Return the counters of its control group, by that machine's clock. Raises as ``line``."""
+        process.bound(self.log)
         found = self.line()["reading"]
         return Reading(**found | {"pids": tuple(found["pids"])})
 
@@ -130,6 +133,7 @@ class RemoteContainer(Container):
         """By its engine; waits until its last output is in the log."""
         self._follower.wait(SETTLE_SECONDS)
         self.machine.require_answer()
+        self._complete_log()
         return ended(self.id, self.machine.at)
 
     def signal(self, name: str) -> None:
@@ -151,6 +155,12 @@ class RemoteContainer(Container):
                 stream.close()
         self.machine.end(self._reader)
         self.machine.end(self._follower)
+        with contextlib.suppress(MachineLostError):
+            self._complete_log()
+
+    def _last_lines(self) -> str:
+        """Return the end of its output, as that machine's engine has it. Raises MachineLostError."""
+        return self.machine.docker("logs", "--tail", LAST_LINES, self.id).stdout
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from harness.errors import LoadError, MachineLostError
 from harness.extras.deployments.machine import SETTLE_SECONDS, Machine
 from harness.runtime import Begun
+from harness.runtime.compose import client_environment
 from harness.runtime.generator import GeneratorProgram, started
 
 # exec only after the word has come: when the stream ends first, nothing is loaded.
@@ -124,7 +125,7 @@ def gated(
     """Started on every client and waiting for ``begin``; what is left of them is stopped on the way out."""
     with ExitStack() as stack:
         parts = [
-            (machine, share, stack.enter_context(started(command, waits_for_go=True)))
+            (machine, share, stack.enter_context(started(command, waits_for_go=True, env=client_environment())))
             for machine, share, command in commands
         ]
         yield Generators(parts, machines, tell=tell)
