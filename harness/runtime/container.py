@@ -15,7 +15,7 @@ from harness.runtime.compose import client_environment, docker, inspect
 from harness.runtime.crashes import crash_reason
 
 FOLLOWED_BYTES = 2 * process.LOG_BYTES  # which the kernel holds a log to; readings cut it at LOG_BYTES
-LAST_LINES = "200"
+LAST_LINES, LAST_BYTES = "200", 64 << 10
 # The kernel ends the first command when the log is full. The second then waits for the container's end.
 FOLLOW = 'ulimit -f "$1"; id=$2; shift 2; "$@" logs --follow "$id" || exec "$@" wait "$id" >/dev/null'
 SETTLE_SECONDS = 5.0  # what the engine has to notice that a process is gone
@@ -84,9 +84,12 @@ class Container(Program):
         full = self.log.stat().st_size >= FOLLOWED_BYTES
         process.bound(self.log)
         if full:
-            said = docker("logs", "--tail", LAST_LINES, self.id).stdout[-(64 << 10) :]
-            with self.log.open("a", encoding="utf-8") as log:
-                log.write(said)
+            with safe_write.append(self.log, private=True) as log:
+                log.write(self._last_lines()[-LAST_BYTES:].encode())
+
+    def _last_lines(self) -> str:
+        """Return the end of its output, as the engine has it."""
+        return docker("logs", "--tail", LAST_LINES, self.id).stdout
 
     def address(self) -> str | None:
         """Its address in the first network that gives it one; None on the host's own."""
@@ -124,10 +127,11 @@ class Container(Program):
 def follow(docker_command: Sequence[str], container: str, log: Path) -> process.Child:
     """Start a child that writes a container's output into ``log``, with a size limit that the kernel enforces.
 
-    ``docker_command`` is docker with its arguments for the engine. The child ends when the container does.
+    ``docker_command`` is docker with its arguments for the engine. The child ends when the container does. Only this
+    user may read the log, because programs print secrets.
     """
     blocks = str(FOLLOWED_BYTES // 512)
-    with log.open("ab") as output:
+    with safe_write.append(log, private=True) as output:
         command = ["sh", "-c", FOLLOW, "sh", blocks, container, *docker_command]
         return process.Child(command, stdout=output, env=client_environment())
 

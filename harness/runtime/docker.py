@@ -208,7 +208,7 @@ class DockerRuntime:
         # On a bridge, containers do not see this machine's loopback address, on which the upstream listens.
         upstream = None if self.project.bridge else upstream_for(implementation)
         unit = f"{self.project.name}-{port}" if self.side_by_side else self.project.name
-        log.touch()
+        safe_write.append(log, private=True).close()  # exists before the container does
         with ExitStack() as stack:
             stack.callback(self.project.remove, SERVER, unit)
             began = time.monotonic()

@@ -137,7 +137,7 @@ class MachinesRuntime(DockerRuntime):
         machine, port = self.server_machine, self.server_port or free_port()
         project = replace(self.project, at=machine.at)
         variables = {**self._variables(implementation, database, port), "TFB_SERVER_HOST": machine.address}
-        log.touch()
+        safe_write.append(log, private=True).close()  # exists before the container does
         with ExitStack() as stack:
             stack.callback(_quietly, machine, lambda: project.remove(SERVER))
             began = time.monotonic()

@@ -13,14 +13,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from harness.errors import ServerDiedError, StartError, TfbError
+from harness.errors import MachineLostError, ServerDiedError, StartError, TfbError
 from harness.extras.deployments.machine import Machine
 from harness.host import process
 from harness.host.metering import Reading
 from harness.host.sockets import Sockets
 from harness.records import safe_write
-from harness.runtime.compose import label_flags, ownership_labels
-from harness.runtime.container import SETTLE_SECONDS, Container, ended, follow
+from harness.runtime.compose import client_environment, label_flags, ownership_labels
+from harness.runtime.container import LAST_LINES, SETTLE_SECONDS, Container, ended, follow
 from harness.runtime.limits import Limits
 
 OPEN_SECONDS, READ_SECONDS = 30.0, 5.0  # time limits of the reader's start and of a reading
@@ -53,7 +53,9 @@ class RemoteContainer(Container):
         run = ("run", "--interactive", "--rm", "--pull", "never", *NAMESPACES, *Limits().flags)
         labels = label_flags(ownership_labels(run_id))
         command = machine.command(*run, *labels, METER_IMAGE, pid, str(port))
-        self._reader = process.Child(command, stdin=process.PIPE, stdout=process.PIPE, stderr=process.DEVNULL)
+        self._reader = process.Child(
+            command, stdin=process.PIPE, stdout=process.PIPE, stderr=process.DEVNULL, env=client_environment()
+        )
         try:
             self._line(OPEN_SECONDS)  # the reader's first line means that it is ready
         except ServerDiedError as error:
@@ -113,6 +115,7 @@ class RemoteContainer(Container):
 
     def read(self) -> Reading:
         """Return the counters of the container's control group, with times of its machine. Raises as ``line``."""
+        process.bound(self.log)
         found = self.line()["reading"]
         return Reading(**found | {"pids": tuple(found["pids"])})
 
@@ -131,6 +134,7 @@ class RemoteContainer(Container):
         """Return how the container ended, from the engine, after the last output has been logged."""
         self._follower.wait(SETTLE_SECONDS)
         self.machine.require_answer()
+        self._complete_log()
         return ended(self.id, self.machine.at)
 
     def signal(self, name: str) -> None:
@@ -152,6 +156,12 @@ class RemoteContainer(Container):
                 stream.close()
         self.machine.end(self._reader)
         self.machine.end(self._follower)
+        with contextlib.suppress(MachineLostError):
+            self._complete_log()
+
+    def _last_lines(self) -> str:
+        """Return the end of its output, as that machine's engine has it. Raises MachineLostError."""
+        return self.machine.docker("logs", "--tail", LAST_LINES, self.id).stdout
 
 
 @dataclass(frozen=True)

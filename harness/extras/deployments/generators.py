@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from harness.errors import LoadError, MachineLostError
 from harness.extras.deployments.machine import SETTLE_SECONDS, Machine
 from harness.runtime import Begun
+from harness.runtime.compose import client_environment
 from harness.runtime.generator import GeneratorProgram, started
 
 # Start the generator only after the word "go". If the stream ends first, there is no load.
@@ -127,7 +128,7 @@ def gated(
     """Start a generator on every client and yield the group, which waits for ``begin``; stop all at the end."""
     with ExitStack() as stack:
         parts = [
-            (machine, share, stack.enter_context(started(command, waits_for_go=True)))
+            (machine, share, stack.enter_context(started(command, waits_for_go=True, env=client_environment())))
             for machine, share, command in commands
         ]
         yield Generators(parts, machines, tell=tell)

@@ -14,7 +14,7 @@ from harness.errors import EnvironmentLacksError, MachineLostError, UsageError
 from harness.host import ownership, process
 from harness.plan.hosts import Host
 from harness.records import safe_write
-from harness.runtime.compose import docker, inspect
+from harness.runtime.compose import client_environment, docker, inspect
 
 logger = logging.getLogger("tfb.machines")
 
@@ -91,7 +91,7 @@ class Machine:
         if here and there and there["Id"] == here["Id"]:
             return
         load = f"{shlex.join(['docker', 'save', image])} | {shlex.join(self.command('load', '--quiet'))}"
-        done = process.run(["sh", "-c", load], seconds=900)
+        done = process.run(["sh", "-c", load], seconds=900, env=client_environment())
         if done.status != 0:
             self.require_reachable()
             said = done.stdout.strip()[-300:] or "no response"
@@ -125,7 +125,7 @@ def reached(host: Host, folder: Path, *, addressed: bool = True) -> Iterator[Mac
         path = scratch / "d.sock"  # a short name, because the path of a socket is limited to 107 bytes
         port = ("-p", str(host.port)) if host.port else ()
         command = [*SSH, *configuration(), *port, "-L", f"{path}:{SOCKET}", host.name]
-        with safe_write.append(log) as output:
+        with safe_write.append(log, private=True) as output:
             link = process.Child(command, stdout=output)
         with process.running(link):
             _await_engine(host.text, link, path, log)

@@ -79,7 +79,8 @@ def measured_links(hosts: Hosts, known: Mapping[Host, Machine], run_id: str) -> 
 
 def _link(one: Machine, other: Machine, run_id: str) -> MachineLink:
     """Measure the link between two machines, by the addresses that a run uses; the first machine listens."""
-    serving = process.Child(_command(one, run_id, "serve", one.address), stdin=process.PIPE, stdout=process.PIPE)
+    command = _command(one, run_id, "serve", one.address)
+    serving = process.Child(command, stdin=process.PIPE, stdout=process.PIPE, env=compose.client_environment())
     with process.running(serving, grace=1.0), ExitStack() as stack:
         for stream in filter(None, (serving.stdin, serving.stdout)):
             stack.enter_context(stream)  # link.py ends when stdin is closed
@@ -94,7 +95,7 @@ def _link(one: Machine, other: Machine, run_id: str) -> MachineLink:
 
 def ask(machine: Machine, run_id: str, *arguments: str) -> dict[str, Any]:
     """Run link.py on a machine and return the printed JSON line. Raises MachineLostError, EnvironmentLacksError."""
-    done = process.run(_command(machine, run_id, *arguments), seconds=SECONDS)
+    done = process.run(_command(machine, run_id, *arguments), seconds=SECONDS, env=compose.client_environment())
     found = _last_object(done.stdout)
     if done.status != 0 or found is None:
         machine.require_reachable()

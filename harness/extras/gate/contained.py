@@ -17,6 +17,7 @@ from harness.extras.gate.compose_model import CONSENTS, VALUE_PREFIX, Separation
 from harness.host import process
 from harness.plan.service import Service
 from harness.plan.words import suggest
+from harness.records import safe_write
 from harness.records.models import Build
 from harness.runtime import images
 from harness.runtime.compose import THINGS, UP_SECONDS, Project, client_environment, inspect, labelled
@@ -97,7 +98,8 @@ class Contained:
             done = process.run(up, seconds=UP_SECONDS, env=client_environment())
             if done.status != 0:
                 said = redaction.redacted(done.stdout)
-                log.write_text(said, encoding="utf-8")
+                with safe_write.append(log, private=True) as output:
+                    output.write(said.encode())
                 raise StartError(f"{self.side}: docker compose failed: {said.strip()[-500:]}\nlog: {log}")
             wanted = {"com.docker.compose.project": self.project, "com.docker.compose.service": self.service}
             if not (found := labelled(THINGS[0], self.session.project.own | wanted)):

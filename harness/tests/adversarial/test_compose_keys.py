@@ -1,16 +1,23 @@
 """A pull request's compose file gets no rights over the machine, and shares nothing with another side."""
 
+import json
 import os
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from harness.errors import UsageError
+from harness.errors import TfbError, UsageError
+from harness.extras.gate import cli
 from harness.extras.gate.compose_files import require_confined
 from harness.extras.gate.compose_model import Separation, separated
-from harness.extras.gate.contained import parse_allow
+from harness.extras.gate.contained import Contained, contained, parse_allow
+from harness.extras.gate.runtime import copy_of
+from harness.host import ownership
 from harness.runtime.limits import Limits
+from harness.tests.adversarial import engine
+from harness.tests.adversarial.repositories import repository
 
 LIMITS = Limits(memory_bytes=1 << 30, pids=100)
 
@@ -284,3 +291,80 @@ def test_a_pipe_in_place_of_a_file_does_not_hang(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "compose.yaml")
     with pytest.raises(UsageError, match="compose"):
         require_confined(tmp_path / "compose.yaml", tmp_path)
+
+
+# ---- head beside base ------------------------------------------------------------------------------------------------
+
+ROOT, DEEP = "", "app"
+SERVICE = '[service]\n{way}\n[[request]]\nname = "a"\npath = "/"\n'
+COMPOSED = SERVICE.format(way='compose = "compose.yaml"\nservice = "web"')
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """The folder in which a comparison keeps its sides."""
+    (tmp_path / "temporary").mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "temporary"))
+    with ownership.scratch("gate") as folder:
+        yield folder
+
+
+def head(place: Path, inside: str, **files: str) -> Contained:
+    """Prepare a comparison of a repository with itself; return head, whose service lies in the folder ``inside``."""
+    shop = repository(place.parent / "shop", **{f"{inside}/{name}".lstrip("/"): text for name, text in files.items()})
+    session = cli.prepare(shop / inside, "HEAD", "HEAD", place, seed=1)
+    service, folder = session.services["head"]
+    assert (place / "base" / inside / "tfb.toml").is_file()
+    return contained("head", service, folder, copy_of(folder), engine.session(place.parent))
+
+
+@pytest.mark.parametrize("inside", [ROOT, DEEP, "tfb-scratch-x/app"])
+def test_the_copy_of_a_side_is_its_own_folder(place: Path, inside: str) -> None:
+    for name in ("base", "base-copy", "head"):
+        (place / name / inside).mkdir(parents=True)
+        assert copy_of(place / name / inside) == place / name
+    elsewhere = place.parent.parent / "tfb-scratch-gate-elsewhere" / "head"
+    assert copy_of(elsewhere / inside) == elsewhere / inside
+
+
+@pytest.mark.docker
+@pytest.mark.parametrize("inside", [ROOT, DEEP])
+@pytest.mark.parametrize(
+    "web",
+    [
+        {"build": "UP/base"},
+        {"build": {"context": "UP/base", "dockerfile": "Dockerfile"}},
+        {"build": {"context": ".", "dockerfile": "UP/base/Dockerfile"}},
+        {"build": {"context": ".", "additional_contexts": {"other": "UP/base"}}},
+        {"image": "x", "volumes": ["UP/base:/data"]},
+        {"image": "x", "volumes": ["UP/base-copy:/data:ro"]},
+        {"image": "x", "volumes": ["UP:/data:ro"]},
+        {"image": "x", "env_file": "UP/base/.env"},
+        {"image": "x", "secrets": ["other"]},
+        {"extends": {"file": "UP/base/compose.yaml", "service": "web"}},
+    ],
+    ids=lambda web: json.dumps(web, separators=(",", ":")),
+)
+def test_head_uses_no_file_of_base(place: Path, inside: str, web: dict[str, Any]) -> None:
+    up = "../.." if inside else ".."
+    text = json.dumps({"services": {"web": web}, "secrets": {"other": {"file": "UP/base/tfb.toml"}}})
+    with pytest.raises(UsageError, match=r"outside|lies in|of this machine"):
+        head(place, inside, tfb__toml=COMPOSED, compose__yaml=text.replace("UP", up))
+
+
+@pytest.mark.docker
+@pytest.mark.parametrize("inside", [ROOT, DEEP])
+def test_head_uses_no_dockerfile_of_base(place: Path, inside: str) -> None:
+    up = "../.." if inside else ".."
+    inner = f"{up}/base/{inside}/Dockerfile"
+    with pytest.raises(TfbError, match="leads out"):
+        head(place, inside, tfb__toml=SERVICE.format(way=f'dockerfile = "{inner}"'), Dockerfile="FROM scratch\n")
+
+
+@pytest.mark.docker
+def test_head_uses_files_above_it_in_its_copy(place: Path) -> None:
+    web = {"build": {"context": "..", "dockerfile": "app/Dockerfile"}, "volumes": ["../data:/data:ro"]}
+    files = {"tfb__toml": COMPOSED, "compose__yaml": json.dumps({"services": {"web": web}}), "Dockerfile": "FROM x\n"}
+    (own,) = head(place, DEEP, **files).model["services"].values()
+    assert own["build"]["context"] == str(place / "head")
+    assert own["volumes"][0]["source"] == str(place / "head" / "data")

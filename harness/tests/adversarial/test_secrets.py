@@ -16,6 +16,7 @@ from harness.plain_text import printable
 from harness.plan.service import Service
 from harness.records.models import Build
 from harness.runtime.compose import client_environment
+from harness.runtime.container import Container
 from harness.tests.adversarial import engine
 from harness.tests.adversarial.engine import BASE, docker, unique
 from harness.tests.e2e.conftest import tfb
@@ -179,6 +180,19 @@ def test_values_stand_on_no_command_line_and_in_private_files(
         for file in session.scratch.iterdir():
             assert stat.S_IMODE(file.stat().st_mode) == 0o600, file
         assert stat.S_IMODE(session.scratch.stat().st_mode) == 0o700
+
+
+@pytest.mark.docker
+def test_only_the_user_reads_logs_of_containers(tmp_path: Path) -> None:
+    text = f"services: {{web: {{image: '{BASE}', command: [sh, -c, 'echo $$SHOP_TOKEN; sleep 600']}}}}"
+    followed, refused = tmp_path / "followed.log", tmp_path / "refused.log"
+    session = engine.session(tmp_path)
+    with engine.side("head", {"compose.yaml": text}, session, tmp_path) as side, side.started(tmp_path / "log") as id_:
+        Container("head", id_, followed).stop()
+    text = f"services: {{web: {{image: '{BASE}', command: [/nothing]}}}}"
+    with engine.side("other", {"compose.yaml": text}, session, tmp_path) as side, pytest.raises(StartError):
+        side.started(refused).__enter__()
+    assert [stat.S_IMODE(log.stat().st_mode) for log in (followed, refused)] == [0o600, 0o600]
 
 
 @pytest.mark.docker

@@ -147,6 +147,25 @@ def test_an_image_keeps_its_id_until_its_source_changes_and_force_rm_removes_it(
     assert verified("--force-rm") == ""
 
 
+def test_verify_fails_a_container_of_root_that_ignores_sigterm(scene: Scene) -> None:
+    """Beside a container that does neither."""
+    scene.image("e2e-good")
+    stubborn = json.dumps(["sh", "-c", "trap '' TERM; perl /server.pl; true"])
+    scene.image("e2e-root", dockerfile=f"FROM debian:trixie-slim\nCOPY server.pl /\nCMD {stubborn}\n")
+    folder = scene.frameworks / "Python" / "e2e-root"
+    config = folder / "benchmark_config.json"
+    config.write_text(config.read_text().replace('"docker_cmd": "good", ', ""))
+
+    def verified(name: str) -> Answer:
+        where = ("--frameworks", str(scene.frameworks), "--rules", "tfb", "--runtime", "docker")
+        return scene.tfb("verify", name, *where, "--type", "json", "--strict", "--no-install", seconds=200)
+
+    verified("e2e-root").ends(1).says("runs as root in its container", "does not stop after SIGTERM")
+    answer = verified("e2e-good")
+    assert "as root" not in answer.stdout + answer.stderr
+    assert "SIGTERM" not in answer.stdout + answer.stderr
+
+
 def test_an_upstream_folder_finds_the_database_by_its_name_on_a_network_of_the_run_s(scene: Scene) -> None:
     """It has a port of its own choice and knows nothing of this harness: no local block."""
     name, entry = "e2e-upstream", {"language": "Perl", "json_url": "/json", "port": 3000, "database": "postgres"}
