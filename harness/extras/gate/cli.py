@@ -1,6 +1,7 @@
 """Two versions of a service side by side: ``./tfb compare --base main`` where a tfb.toml is."""
 
 import math
+import os
 import shutil
 import time
 from collections.abc import Sequence
@@ -88,8 +89,11 @@ def compare(folder: Path, base: str, head: str | None, flags: RunFlags, fail_ove
     parse_allow(flags.allow)
     consents, flags = flags.allow, replace(flags, profile=flags.profile or PROFILE, runtime="local", allow=())
     chosen = replace(settings(Asked(mode="benchmark", test=(), flags=flags), words), container_allow=consents)
-    with ownership.scratch("gate") as place:
+    with ExitStack() as stack:
+        place = stack.enter_context(ownership.scratch("gate"))
         accounts.share(place, listed=False)  # builds and servers enter it
+        if os.geteuid() != 0:  # sides of an ordinary user can write to the temporary folder, and not to this one
+            stack.enter_context(ownership.within(place))
         session = prepare(folder, base, head, place, chosen.seed)
         rights = (f"containers had more rights than usual: --allow {consent}" for consent in consents)
         asked, notes = session.asked, [*session.notes, *rights]
@@ -103,6 +107,7 @@ def compare(folder: Path, base: str, head: str | None, flags: RunFlags, fail_ove
             results=Path(flags.results) if flags.results else place / "results",
         )
         chosen = replace(chosen, consent=settled(chosen))
+        session.isolation.closed = (folder.resolve(), Path(chosen.results).resolve())
         began = time.time()
         try:
             records = _measured(chosen, session)
@@ -122,7 +127,7 @@ def compare(folder: Path, base: str, head: str | None, flags: RunFlags, fail_ove
             return show(nothing, outputs)
         weights = {request.name: request.weight for request in asked.base.request}
         running = [service.url for service, _ in (session.services[BASE], session.services[HEAD]) if service.url]
-        told = list(dict.fromkeys(notes))
+        told = list(dict.fromkeys([*notes, *filter(None, [session.isolation.note])]))
         compared = measured_of(records, asked)
         result = judge(compared, fail_over, base, head or WORKING_TREE, told, weights, len(running))
     return show(settle(result, records, asked), outputs)

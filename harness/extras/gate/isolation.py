@@ -1,7 +1,8 @@
 """Protects base from head: separate accounts and homes for builds, and fingerprints of base's files.
 
 If tfb is root, each version is built by a separate account, which cannot write to the files of the other version.
-Otherwise both versions share the user's account. tfb then detects changes of base's files and programs.
+Otherwise each side has an enclosure (``enclosures``), if the machine allows that. In any case tfb detects changes of
+base's files and, without separation, of base's programs.
 """
 
 import hashlib
@@ -17,6 +18,7 @@ from pathlib import Path
 import psutil
 
 from harness.errors import TfbError
+from harness.extras.gate import enclosures
 from harness.extras.gate.paired import BASE, COPY, HEAD
 from harness.extras.gate.runtime import ServiceRuntime
 from harness.host import accounts
@@ -81,6 +83,9 @@ class Isolation:
     before: dict[str, dict[str, Print]] = field(default_factory=dict)  # of base and its copy, before head is built
     shared: dict[str, tuple[int, ...]] = field(default_factory=dict)
     above: frozenset[str] = frozenset()
+    closed: tuple[Path, ...] = ()  # further folders that no side may write to
+    enclosed: Mapping[str, Account] = field(default_factory=dict)  # of each side; empty: there are no enclosures
+    note: str = ""  # for the report: why the versions are not separated
 
     def prepare(self, *, separate: bool) -> None:
         """Choose an account for each version and give it the files; call this before the first build."""
@@ -88,11 +93,25 @@ class Isolation:
         for side, root in self.roots.items():
             if account := self.builders[OWNERS[side]]:
                 _give(root, account)
+        if not separate:
+            self.enclosed, why = enclosures.enclosures(self.roots, self.homes.parent, self.closed)
+            self.note = enclosures.NOT_SEPARATE.format(why=why) if why else ""
+
+    @property
+    def separated(self) -> bool:
+        """Whether head cannot write to base's files and programs."""
+        return bool(self.builders.get(BASE) or self.enclosed)
+
+    def account(self, side: str) -> Account | None:
+        """Return the account of a side's build; None: that of the harness."""
+        return self.enclosed.get(side) or self.builders[OWNERS[side]]
 
     @property
     def account_names(self) -> str:
         """The accounts of both versions, for records."""
         builder = self.builders[HEAD]
+        if self.enclosed:
+            return f"{accounts.name_of(None)}, in a mount namespace for each side"
         return accounts.name_of(None) if builder is None else f"a uid for each version ({', '.join(builder.rights)})"
 
     def environment(self, side: str) -> dict[str, str]:
@@ -100,7 +119,7 @@ class Isolation:
         version = OWNERS[side]
         account = self.builders[version]
         if account is None:
-            return {}
+            return enclosures.environment(self.enclosed[side]) if self.enclosed else {}
         home = self.homes / version
         if not home.exists():
             _furnish(home)
@@ -115,7 +134,7 @@ class Isolation:
             yield
             return
         self.before = {each: _prints(self.roots[each]) for each in (BASE, COPY)}
-        self.shared = {} if self.builders[BASE] else _shared_programs()
+        self.shared = {} if self.separated else _shared_programs()
         self.above = _read_above(self.roots[BASE])
         yield
         if account := self.builders[HEAD]:
@@ -137,7 +156,7 @@ class Isolation:
                 raise TamperedError(f"{who} changed {which}: {name}: the two can no longer be compared", by_head=False)
         if new := _read_above(self.roots[BASE]) - self.above:
             raise TamperedError(f"{who} made {min(new)}, which base's programs read: remove it", by_head=False)
-        if not self.builders[BASE] and (name := _changed_program(self.shared)):
+        if not self.separated and (name := _changed_program(self.shared)):
             raise TamperedError(
                 f"{who} changed a program that base uses: {name}: the two can no longer be compared", by_head=False
             )
@@ -163,10 +182,16 @@ class IsolatedRuntime(ServiceRuntime):
 
     def build_as(self, implementation: Implementation) -> tuple[Account | None, dict[str, str]]:
         """Return the account and the home for the build of a side."""
-        return (
-            self.isolation.builders[OWNERS[implementation.name]],
-            self.isolation.environment(implementation.name),
-        )
+        return self.isolation.account(implementation.name), self.isolation.environment(implementation.name)
+
+    @contextmanager
+    def serve_as(self, implementation: Implementation) -> Iterator[tuple[Account | None, dict[str, str]]]:
+        """Lend an account to the server of a side: of a pool, or with the enclosure of the side."""
+        if self.isolation.enclosed:
+            yield self.isolation.account(implementation.name), self.isolation.environment(implementation.name)
+            return
+        with super().serve_as(implementation) as lent:
+            yield lent
 
     def build(self, implementation: Implementation, log: Path) -> Build:
         """Build a side; raise TamperedError if the build of head changed base."""
