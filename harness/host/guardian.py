@@ -139,7 +139,8 @@ def enclose(shared: list[str], closed: list[str], own: list[str], hidden: list[s
         with contextlib.suppress(FileNotFoundError):  # such as the folder of another tfb that has ended
             folders[path] = os.open(_bytes(path), os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
     for path in (each for each in (*shared, *closed, layer) if each in folders):
-        _bind(folders[path], path)
+        with contextlib.suppress(FileNotFoundError):
+            _bind(folders[path], path)
     writable = [*shared, *own]
     if home:
         options = b"lowerdir=%s,upperdir=%s/changes,workdir=%s/work,userxattr" % (

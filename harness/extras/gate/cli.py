@@ -15,12 +15,13 @@ from harness.cli.flags import RunFlags
 from harness.cli.output import put
 from harness.cli.run import measured, settings
 from harness.cli.verbs import Asked
-from harness.errors import Exit, TfbError, UsageError
+from harness.errors import ChangedRecordsError, Exit, TfbError, UsageError
 from harness.experiment.preparation import JIT_PLATFORMS
 from harness.extras.gate import history, sides
 from harness.extras.gate import words as report
 from harness.extras.gate.contained import parse_allow
 from harness.extras.gate.declared import Declared, declared, measured_of, settle
+from harness.extras.gate.interference import undisturbed
 from harness.extras.gate.isolation import IsolatedRuntime, Isolation, TamperedError
 from harness.extras.gate.judge import ALL, GateResult, RequestVerdict, Verdict, judge
 from harness.extras.gate.page import page
@@ -129,7 +130,8 @@ def compare(folder: Path, base: str, head: str | None, flags: RunFlags, fail_ove
         running = [service.url for service, _ in (session.services[BASE], session.services[HEAD]) if service.url]
         told = list(dict.fromkeys([*notes, *filter(None, [session.isolation.note])]))
         compared = measured_of(records, asked)
-        result = judge(compared, fail_over, base, head or WORKING_TREE, told, weights, len(running))
+        judged = judge(compared, fail_over, base, head or WORKING_TREE, told, weights, len(running))
+        result = undisturbed(judged, compared)
     return show(settle(result, records, asked), outputs)
 
 
@@ -190,7 +192,10 @@ def _measured(chosen: Settings, session: Session) -> RunRecords:
             runtime = choose_services(session.services, stack, settings, implementations, logs, run_id=run_id)
             return IsolatedRuntime.of(runtime, session.isolation)
 
-        records = measured(chosen, Dependencies(choose_runtime=choose)).records
+        try:
+            records = measured(chosen, Dependencies(choose_runtime=choose)).records
+        except ChangedRecordsError as error:
+            raise TamperedError(str(error), by_head=False) from error
         session.isolation.require_unchanged()
     for implementation in records.info.implementations:
         if (build := implementation.build) and build.status != "ok":

@@ -5,11 +5,12 @@ but what a side writes there stays in a layer of the side. Some kernels and cont
 """
 
 import os
+import stat
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from harness.errors import EnvironmentLacksError
+from harness.errors import TfbError
 from harness.host import ownership, process
 from harness.host.process import Account, Enclosure
 from harness.paths import REPOSITORY, state_folder
@@ -43,7 +44,7 @@ def enclosures(roots: Mapping[str, Path], place: Path, closed: Sequence[Path]) -
             (root / "probe").unlink(missing_ok=True)
             if done.status != 0:
                 return {}, f"a probe ended with status {done.status}"
-    except EnvironmentLacksError as error:
+    except TfbError as error:
         return {}, str(error)
     return found, ""
 
@@ -79,7 +80,11 @@ def _account(root: Path, layer: Path, closed: Sequence[Path]) -> Account:
 
 
 def _is_own_folder(path: Path) -> bool:
-    return path.is_dir() and not path.is_symlink() and path.stat().st_uid == os.geteuid()
+    try:
+        found = path.lstat()
+    except OSError:  # its owner has removed it
+        return False
+    return stat.S_ISDIR(found.st_mode) and found.st_uid == os.geteuid()
 
 
 def _home() -> Path | None:

@@ -143,6 +143,8 @@ class Isolation:
             self._require_unchanged("the build of head", after_load=False)
         except TamperedError as error:
             raise TamperedError(str(error), by_head=True) from None
+        # The content is as it was. From now on metadata count: a server could change a file and later restore it.
+        self.before = {each: _prints(self.roots[each]) for each in (BASE, COPY)}
 
     def require_unchanged(self) -> None:
         """Raise TamperedError if files of base changed under load, except files that servers write."""
@@ -151,7 +153,8 @@ class Isolation:
 
     def _require_unchanged(self, who: str, *, after_load: bool) -> None:
         for side, before in self.before.items():
-            if name := next(_changes(self.roots[side], before, after_load=after_load), None):
+            changes = _changes(self.roots[side], before, after_load=after_load, restored=not self.separated)
+            if name := next(changes, None):
                 which = "base's files" if side == BASE else "files of base's copy"
                 raise TamperedError(f"{who} changed {which}: {name}: the two can no longer be compared", by_head=False)
         if new := _read_above(self.roots[BASE]) - self.above:
@@ -281,6 +284,11 @@ def _metadata(found: os.stat_result) -> tuple[int, ...]:
     return found.st_dev, found.st_ino, found.st_mode, found.st_size, found.st_mtime_ns, found.st_ctime_ns
 
 
+def _size(metadata: tuple[int, ...]) -> int:
+    """Return the size in metadata."""
+    return metadata[3]
+
+
 def _content(path: str, found: os.stat_result) -> str:
     """Return mode and content of a file, or the mode of a folder."""
     mode = f"{found.st_mode:o}"
@@ -299,8 +307,11 @@ def _prints(root: Path) -> dict[str, Print]:
     return {path: Print(_metadata(found), _content(path, found)) for path, found in _files(root)}
 
 
-def _changes(root: Path, before: Mapping[str, Print], *, after_load: bool) -> Iterator[str]:
-    """Yield changed, new and removed paths; ``after_load`` skips files that servers write."""
+def _changes(root: Path, before: Mapping[str, Print], *, after_load: bool, restored: bool) -> Iterator[str]:
+    """Yield changed, new and removed paths.
+
+    ``after_load`` skips files that servers write; ``restored`` adds files that were written and are as before.
+    """
     seen = set()
     for path, found in _files(root):
         seen.add(path)
@@ -308,11 +319,13 @@ def _changes(root: Path, before: Mapping[str, Print], *, after_load: bool) -> It
         if known is None:
             if not after_load or _is_code(path, found):
                 yield name
-        elif (
-            known.metadata != _metadata(found)
-            and not (after_load and path.endswith(DATA_SUFFIXES))
-            and known.content != _content(path, found)
-        ):
+        elif known.metadata == _metadata(found) or (after_load and path.endswith(DATA_SUFFIXES)):
+            continue
+        elif after_load and restored and not stat.S_ISDIR(found.st_mode):
+            yield name
+        elif _size(known.metadata) != found.st_size and stat.S_ISREG(found.st_mode):
+            yield name  # before its content is read: there may be any amount of it
+        elif known.content != _content(path, found):
             yield name
     yield from (
         os.path.relpath(path, root)

@@ -114,7 +114,8 @@ def test_a_side_cannot_undo_its_enclosure(place: Place) -> None:
 
 def test_a_side_neither_reads_nor_signals_other_processes(place: Place) -> None:
     said = place.run(
-        "TFB=$(ps -o ppid= -p $(ps -o ppid= -p $$) | tr -d ' '); cat /proc/$TFB/environ | grep -q TFB_STATE && echo READ; "
+        "TFB=$(ps -o ppid= -p $(ps -o ppid= -p $$) | tr -d ' '); "
+        "cat /proc/$TFB/environ | grep -q TFB_STATE && echo READ; "
         "kill -0 $TFB && echo SIGNALLED; echo $TFB"
     )
     assert "READ" not in said
