@@ -10,7 +10,8 @@ from harness.extras.gate.judge import ALL, ORDER, GateResult, RequestVerdict
 from harness.extras.gate.paired import BASE, COPY, HEAD
 from harness.records.models import RunRecords, Trial
 
-IDLE_CPUS = 0.05  # that a side may use on average while another is loaded; collecting garbage takes less
+IDLE_CPUS = 0.05  # that head may use on average while base is loaded: a task in the background takes less
+ASKED_CPUS, ASKED_SHARE = 0.005, 0.05  # that base may use while head is loaded: in CPUs, and in shares of head's CPU
 UNEQUAL = 2.0  # times as much as the other sides: what all of them do in the background favours none
 
 
@@ -34,10 +35,12 @@ def _left_open(one: RequestVerdict, why: str) -> RequestVerdict:
 def _interference(records: RunRecords, name: str) -> str:
     """Return which side worked while another was loaded; empty if all did about as much."""
     loads = [trial for trial in records.trials if trial.test_type == name and trial.load.kind == "open"]
-    under_head = _others([trial for trial in loads if trial.implementation == HEAD])
+    of_head = [trial for trial in loads if trial.implementation == HEAD]
+    own = fmean([trial.server.cpu_seconds / trial.duration for trial in of_head if trial.duration] or [0.0])
+    under_head = _others(of_head)
     under_base = _others([trial for trial in loads if trial.implementation in (BASE, COPY)])
-    if under_head > max(IDLE_CPUS, UNEQUAL * under_base):
-        return f"base uses {under_head:.2f} CPUs while head is loaded: does head ask base?"
+    if under_head > max(ASKED_CPUS, ASKED_SHARE * own, UNEQUAL * under_base):
+        return f"base uses {under_head:.3f} CPUs while head is loaded: does head ask base?"
     if under_base > max(IDLE_CPUS, UNEQUAL * under_head):
         return f"head uses {under_base:.2f} CPUs while base is loaded, which slows base"
     return ""

@@ -284,3 +284,16 @@ def test_a_pipe_in_place_of_a_file_does_not_hang(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "compose.yaml")
     with pytest.raises(UsageError, match="compose"):
         require_confined(tmp_path / "compose.yaml", tmp_path)
+
+
+def test_aliases_that_grow_without_end_are_refused(tmp_path: Path) -> None:
+    """Docker Compose replaces aliases, and would need minutes and all memory."""
+    lines = ["a: &a [x, x, x, x, x, x, x, x, x]"]
+    for before, name in zip("abcdefg", "bcdefgh", strict=True):
+        lines.append(f"{name}: &{name} [{', '.join([f'*{before}'] * 9)}]")
+    lines.append("services: {}")
+    (tmp_path / "compose.yaml").write_text("\n".join(lines))
+    with pytest.raises(UsageError, match="aliases"):
+        require_confined(tmp_path / "compose.yaml", tmp_path)
+    (tmp_path / "compose.yaml").write_text("x: &x {a: [1, 2]}\nservices: {web: *x, db: {<<: *x}}\n")
+    require_confined(tmp_path / "compose.yaml", tmp_path)
