@@ -56,6 +56,7 @@ class Account:
     rights: tuple[str, ...] = ()  # capabilities that its children keep, by the kernel's names; they cannot gain more
     alone: bool = False  # whether only one server uses the account: its processes all end with the child
     enclosure: Enclosure | None = None
+    isolated: bool = False  # whether each of its programs is started as ``Order.isolated`` says
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -267,7 +268,7 @@ def _request(order: Order) -> dict[str, object]:
         "gid": account.gid if account else None,
         "rights": list(account.rights) if account else [],
         "own_uid": bool(account and account.alone),
-        "isolated": order.isolated or bool(account and account.enclosure),
+        "isolated": order.isolated or bool(account and (account.isolated or account.enclosure)),
         "enclosure": _enclosure(account.enclosure) if account and account.enclosure else None,
         "postmaster": order.postmaster,
     }

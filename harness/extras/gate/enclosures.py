@@ -49,6 +49,15 @@ def enclosures(roots: Mapping[str, Path], place: Path, closed: Sequence[Path]) -
     return found, ""
 
 
+def unenclosed() -> Account | None:
+    """Return this user's account for builds without an enclosure: they read no memory and environment of others.
+
+    They gain no rights either, as by sudo. None for root, who has all rights.
+    """
+    uid = os.geteuid()
+    return Account(name="this user", uid=uid, gid=os.getegid(), isolated=True) if uid else None
+
+
 def environment(account: Account) -> dict[str, str]:
     """Return the variables of a side's programs: a temporary folder of its own."""
     return {"TMPDIR": str(account.enclosure.layer / "tmp")} if account.enclosure else {}

@@ -104,7 +104,7 @@ class Isolation:
 
     def account(self, side: str) -> Account | None:
         """Return the account of a side's build; None: that of the harness."""
-        return self.enclosed.get(side) or self.builders[OWNERS[side]]
+        return self.enclosed.get(side) or self.builders[OWNERS[side]] or enclosures.unenclosed()
 
     @property
     def account_names(self) -> str:

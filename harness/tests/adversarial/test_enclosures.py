@@ -28,7 +28,9 @@ for root in roots.values():
     (root / "server.py").write_text("base")
 made = Isolation(roots=roots, homes=place / "homes", closed=(Path({results!r}),))
 made.prepare(separate=False)
-if made.note:
+if not {enclosed}:
+    made.enclosed = {{}}
+elif made.note:
     print("SKIP", made.note)
     sys.exit()
 done = process.run(
@@ -57,11 +59,11 @@ class Place:
             rights = ("dac_read_search",)
             self.account = Account(name="nobody", uid=nobody.pw_uid, gid=nobody.pw_gid, rights=rights)
 
-    def run(self, attack: str) -> str:
+    def run(self, attack: str, *, enclosed: bool = True) -> str:
         """Run shell commands as head's program would run them; return what they print."""
         words = {"place": str(self.place), "results": str(self.results), "home": str(self.home)}
         program = self.folder / "program.py"
-        program.write_text(PROGRAM.format(attack=attack, **words))
+        program.write_text(PROGRAM.format(attack=attack, enclosed=enclosed, **words))
         env = {"PYTHONPATH": str(REPOSITORY), "HOME": str(self.home), "TFB_STATE": str(self.folder / "state")}
         env |= {"PATH": "/usr/bin:/bin", "TMPDIR": str(self.folder), "PYTHONDONTWRITEBYTECODE": "1"}
         command = [sys.executable, "-P", str(program)]
@@ -112,14 +114,17 @@ def test_a_side_cannot_undo_its_enclosure(place: Place) -> None:
     assert not (place.place / "base").exists()
 
 
-def test_a_side_neither_reads_nor_signals_other_processes(place: Place) -> None:
+@pytest.mark.parametrize("enclosed", [True, False])
+def test_a_build_neither_reads_nor_signals_other_processes(place: Place, *, enclosed: bool) -> None:
     said = place.run(
         "TFB=$(ps -o ppid= -p $(ps -o ppid= -p $$) | tr -d ' '); "
         "cat /proc/$TFB/environ | grep -q TFB_STATE && echo READ; "
-        "kill -0 $TFB && echo SIGNALLED; echo $TFB"
+        "kill -0 $TFB && echo SIGNALLED; grep NoNewPrivs /proc/self/status",
+        enclosed=enclosed,
     )
     assert "READ" not in said
     assert "SIGNALLED" not in said
+    assert said.split()[-2:] == ["NoNewPrivs:", "1"]
 
 
 def test_a_side_has_a_temporary_folder_of_its_own(place: Place) -> None:

@@ -26,8 +26,8 @@ def with_idle(records: RunRecords, shares: dict[str, float], request: str | None
 def verdicts(factor: float, shares: dict[str, float], request: str | None = None) -> dict[str, str]:
     records = with_idle(session(np.random.default_rng(4), factor, noise=0.01, process=0.005), shares, request)
     result = undisturbed(judge(records, 0.05, "main", "head"), records)
-    found = {one.request: one.verdict for one in result.requests}
-    assert result.verdict == min(found.values(), key=ORDER.index)
+    found: dict[str, str] = {one.request: one.verdict for one in result.requests}
+    assert result.verdict == min((one.verdict for one in result.requests), key=ORDER.index)
     return found
 
 
