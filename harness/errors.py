@@ -70,3 +70,7 @@ class LoadError(TfbError):
 
 class StoreError(TfbError):
     """Results could not be written or read: names the file and what is wrong with it."""
+
+
+class ChangedRecordsError(StoreError):
+    """Another program changed the records of a run while the run was going on."""

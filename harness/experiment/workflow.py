@@ -261,7 +261,7 @@ def measure(bench: Bench) -> None:
         except (DatabaseDiedError, MachineLostError) as error:
             lost = set(bench.up)
             bench.abandon(error)
-            store.set_aside(folder, lost.__contains__)
+            bench.store.set_aside(lost.__contains__)
             names = ", ".join(sorted({name for name, _ in lost}))
             if not left or isinstance(error, MachineLostError):
                 raise  # --resume goes on when it is back
@@ -354,6 +354,7 @@ def conclude(
     folder: RunStore, status: Literal["complete", "failed", "interrupted"], reason: str = "", *, clock: Clock
 ) -> RunOutcome:
     """Rank what there is and write run.json, ranking.json and TechEmpower's results.json."""
+    folder.require_unchanged()
     records = store.read(folder.folder)
     status_now, problems, missed = ended_as(records, status, reason)
     ended = {"status": status_now, "completed_at": clock.time(), "problems": problems}

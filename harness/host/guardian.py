@@ -41,6 +41,9 @@ _LANDLOCK_CREATE, _LANDLOCK_ALLOW, _LANDLOCK_RESTRICT = 444, 445, 446  # system 
 _LANDLOCK_VERSION, _PATH_BENEATH, _SCOPE_SIGNAL = 1, 1, 2
 _REFER = 1 << 13  # to rename and link between folders; by default a domain that handles file access denies it
 _REFER_SINCE, _SIGNALS_SINCE = 2, 6  # versions of Landlock's interface: Linux 5.19 and 6.12
+_CLONE_NEWNS, _CLONE_NEWUSER = 1 << 17, 1 << 28
+_MS_BIND, _MS_REC, _MS_PRIVATE = 1 << 12, 1 << 14, 1 << 18
+_MOUNT_SETATTR, _AT_FDCWD, _AT_RECURSIVE, _RDONLY = 442, -100, 0x8000, 1  # Linux 5.12
 
 _libc = ctypes.CDLL(None, use_errno=True)
 
@@ -59,11 +62,13 @@ def execute(request: dict[str, Any], files: list[int]) -> None:
     resource.setrlimit(resource.RLIMIT_NOFILE, tuple(request["nofile"]))
     if request["cpus"]:
         os.sched_setaffinity(0, request["cpus"])
+    if request["enclosure"]:
+        enclose(**request["enclosure"])
     os.chdir(_bytes(request["cwd"]))
     if request["uid"] is not None or request["isolated"]:
         _call(_libc.prctl, _PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
-    if request["isolated"]:
-        isolate()
+    if request["isolated"] and not isolate() and request["enclosure"]:
+        raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS))  # /proc/PID/root of another process would lead out
     if request["uid"] is not None:
         become(request["uid"], request["gid"], [CAPABILITIES[right] for right in request["rights"]])
     command = [_bytes(word) for word in request["command"]]
@@ -113,6 +118,68 @@ def isolate() -> bool:
         return bool(_libc.syscall(_LANDLOCK_RESTRICT, rules, 0) == 0)
     finally:
         os.close(rules)
+
+
+def enclose(shared: list[str], closed: list[str], own: list[str], hidden: list[str], home: str, layer: str) -> None:
+    """Enter a mount namespace in which everything is read-only but some folders; raise OSError if the kernel refuses.
+
+    Writable are the folders of ``shared``, without those of ``closed`` in them, and the folders of ``own``. Folders and
+    sockets of ``hidden`` are empty. ``home`` shows what it holds, and what the program writes there goes to ``layer``
+    (overlayfs); empty: there is no home.
+    """
+    uid, gid = os.geteuid(), os.getegid()
+    _call(_libc.unshare, _CLONE_NEWUSER | _CLONE_NEWNS)
+    for name, text in (("setgroups", "deny"), ("uid_map", f"{uid} {uid} 1"), ("gid_map", f"{gid} {gid} 1")):
+        with open(f"/proc/self/{name}", "w", encoding="ascii") as file:  # noqa: PTH123
+            file.write(text)
+    _mount(b"none", b"/", None, _MS_REC | _MS_PRIVATE)
+    # Opened before a mount covers them.
+    folders: dict[str, int] = {}
+    for path in (*shared, *closed, *own, layer):
+        with contextlib.suppress(FileNotFoundError):  # such as the folder of another tfb that has ended
+            folders[path] = os.open(_bytes(path), os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+    for path in (each for each in (*shared, *closed, layer) if each in folders):
+        with contextlib.suppress(FileNotFoundError):
+            _bind(folders[path], path)
+    writable = [*shared, *own]
+    if home:
+        options = b"lowerdir=%s,upperdir=%s/changes,workdir=%s/work,userxattr" % (
+            _bytes(home),
+            _bytes(layer),
+            _bytes(layer),
+        )
+        _mount(b"overlay", _bytes(home), b"overlay", 0, options)
+        writable.append(home)
+    for path in own:
+        _bind(folders[path], path)
+    for path in hidden:
+        empty = f"{layer}/empty" if os.path.isdir(path) else "/dev/null"  # noqa: PTH112
+        _mount(_bytes(empty), _bytes(path), None, _MS_BIND)
+    _set_read_only("/", True)
+    for path in writable:
+        try:
+            _set_read_only(path, False)
+        except OSError:
+            if path not in shared:  # in a container, some of these are read-only for good
+                raise
+    for descriptor in folders.values():
+        os.close(descriptor)
+
+
+def _bind(folder: int, place: str) -> None:
+    """Mount an open folder at its place, so that it has flags of its own."""
+    _mount(b"/proc/self/fd/%d" % folder, _bytes(place), None, _MS_BIND | _MS_REC)
+
+
+def _mount(source: bytes, target: bytes, kind: bytes | None, flags: int, options: bytes | None = None) -> None:
+    _call(_libc.mount, source, target, kind, ctypes.c_ulong(flags), options)
+
+
+def _set_read_only(path: str, on: bool) -> None:
+    """Make a mount and those below it read-only, or this one mount writable."""
+    attributes = (ctypes.c_uint64 * 4)(_RDONLY if on else 0, 0 if on else _RDONLY, 0, 0)  # struct mount_attr
+    size = ctypes.sizeof(attributes)
+    _call(_libc.syscall, _MOUNT_SETATTR, _AT_FDCWD, _bytes(path), _AT_RECURSIVE if on else 0, attributes, size)
 
 
 def _allow_refer(rules: int) -> None:

@@ -17,6 +17,7 @@ State = Literal["alive", "dead", "unknown"]
 PREFIX = "tfb-scratch-"  # of the names of all scratch folders
 FILE = "owner"  # in a scratch folder: its maker
 MARK_BYTES = 200  # of that file, at most
+_places: list[Path] = []  # where further scratch folders are made; empty: in the temporary folder
 
 
 def me() -> str:
@@ -48,9 +49,20 @@ def _place() -> str:
 
 
 @contextmanager
+def within(folder: Path) -> Iterator[None]:
+    """Make this process's further scratch folders in a scratch folder of its own."""
+    _places.append(folder)
+    try:
+        yield
+    finally:
+        _places.pop()
+
+
+@contextmanager
 def scratch(kind: str) -> Iterator[Path]:
     """Yield a folder of this process's own, of mode 0700; its mark tells a killed run's folder, which is removed."""
-    folder = Path(tempfile.mkdtemp(prefix=f"{PREFIX}{kind}-")).resolve()
+    place = _places[-1] if _places else None
+    folder = Path(tempfile.mkdtemp(prefix=f"{PREFIX}{kind}-", dir=place)).resolve()
     try:
         with safe_write.append(folder / FILE) as file:
             file.write(me().encode("ascii"))

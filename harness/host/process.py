@@ -20,11 +20,11 @@ import psutil
 
 from harness.errors import EnvironmentLacksError, TfbError
 from harness.host import guardian, interruption, ownership, spawn
-from harness.host.spawn import DEVNULL, PIPE, Account
+from harness.host.spawn import DEVNULL, PIPE, Account, Enclosure
 from harness.plain_text import printable
 from harness.records import safe_write
 
-__all__ = ["DEVNULL", "PIPE", "Account", "Child", "Completed", "run", "running"]
+__all__ = ["DEVNULL", "PIPE", "Account", "Child", "Completed", "Enclosure", "run", "running"]
 logger = logging.getLogger("tfb.process")
 
 STOP_SECONDS = 5.0  # what an implementation has to stop after SIGTERM

@@ -31,6 +31,22 @@ _current: list["_Guardian"] = []  # the running guardian, or empty
 
 
 @dataclass(frozen=True, kw_only=True)
+class Enclosure:
+    """The folders that a program may write to: those of ``shared`` without ``closed`` in them, and those of ``own``.
+
+    Everything else is read-only, and what is ``hidden`` is empty. What the program writes to ``home`` goes to
+    ``layer``, and no other program sees it.
+    """
+
+    shared: tuple[Path, ...]
+    closed: tuple[Path, ...]
+    own: tuple[Path, ...]
+    home: Path | None
+    layer: Path  # has the folders ``changes``, ``work`` and ``empty``
+    hidden: tuple[Path, ...] = ()  # folders and sockets
+
+
+@dataclass(frozen=True, kw_only=True)
 class Account:
     """An unprivileged account to run a child as."""
 
@@ -39,6 +55,8 @@ class Account:
     gid: int
     rights: tuple[str, ...] = ()  # capabilities that children keep, by the kernel's names; they cannot gain more
     alone: bool = False  # only this child's server uses the account, so all processes of the account end with it
+    enclosure: Enclosure | None = None
+    isolated: bool = False  # whether each of its programs is started as ``Order.isolated`` says
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -250,8 +268,21 @@ def _request(order: Order) -> dict[str, object]:
         "gid": account.gid if account else None,
         "rights": list(account.rights) if account else [],
         "own_uid": bool(account and account.alone),
-        "isolated": order.isolated,
+        "isolated": order.isolated or bool(account and (account.isolated or account.enclosure)),
+        "enclosure": _enclosure(account.enclosure) if account and account.enclosure else None,
         "postmaster": order.postmaster,
+    }
+
+
+def _enclosure(given: Enclosure) -> dict[str, object]:
+    closed = (*given.closed, *(guardian.folder for guardian in _current))
+    return {
+        "shared": [_text(str(path)) for path in given.shared],
+        "closed": [_text(str(path)) for path in closed],
+        "own": [_text(str(path)) for path in given.own],
+        "hidden": [_text(str(path)) for path in given.hidden],
+        "home": _text(str(given.home)) if given.home else "",
+        "layer": _text(str(given.layer)),
     }
 
 

@@ -6,14 +6,14 @@ import json
 import os
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from hashlib import sha256
 from pathlib import Path
-from typing import IO, Self, TypeVar
+from typing import IO, Any, Self, TypeVar
 
-from harness.errors import StoreError, UsageError
+from harness.errors import ChangedRecordsError, StoreError, UsageError
 from harness.records import safe_write
 from harness.records.models import (
     Machine,
@@ -55,6 +55,7 @@ class RunStore:
         self.run_id = folder.name
         self.started_at = started_at  # epoch seconds
         self._trials: Counter[tuple[str, int]] = Counter()  # that this object has written, by process
+        self._written: dict[str, tuple[int, Any]] = {}  # file -> where this object began to write, and the hash of that
         with _written(folder, ROOM):
             safe_write.make_folder(self.folder / "logs")
 
@@ -102,7 +103,9 @@ class RunStore:
 
     def write_info(self, info: RunInfo) -> None:
         """Replace run.json."""
-        self.write_text("run.json", info.recorded(indent=1))
+        text = info.recorded(indent=1)
+        self.write_text("run.json", text)
+        self._written["run.json"] = 0, sha256(f"{text}\n".encode())
 
     def write_text(self, name: str, text: str, *, durable: bool = True) -> None:
         """Replace a file by renaming, so that a reader never sees half of it.
@@ -127,13 +130,42 @@ class RunStore:
         """Append to verdicts.jsonl; the last one of an implementation, test type and process counts."""
         self._append("verdicts.jsonl", verdict)
 
+    def set_aside(self, unwanted: Callable[[tuple[str, int]], bool]) -> None:
+        """Move records out of the run, as the function ``set_aside`` does. Raises StoreError."""
+        self.require_unchanged()
+        set_aside(self.folder, unwanted)
+        for name in (f"{kind}.jsonl" for kind in LINES):
+            if name in self._written:
+                self._written[name] = 0, self._hash(name, 0)
+
+    def require_unchanged(self) -> None:
+        """Raise ChangedRecordsError if a file is not as this object has written it: servers may have this account."""
+        for name, (begin, written) in self._written.items():
+            if self._hash(name, begin).digest() != written.digest():
+                raise ChangedRecordsError(
+                    f"{self.folder / name}: another program changed the file during the run, so its figures are no "
+                    "measurements. Run tfb again, and look at what the servers and their builds do"
+                )
+
+    def _hash(self, name: str, begin: int) -> Any:  # noqa: ANN401 - hashlib names no type of its objects
+        """Return the hash of a file from a position on; of nothing if the file cannot be read."""
+        found = sha256()
+        with suppress(OSError, StoreError), safe_write.read(self.folder / name) as file:
+            file.seek(begin)
+            while data := file.read(1 << 20):
+                found.update(data)
+        return found
+
     def _append(self, name: str, record: Record) -> None:
         path = self.folder / name
         with _written(path), safe_write.append(path) as file:  # a buffer would be written again when it is closed
             size = os.fstat(file.fileno()).st_size
+            _, written = self._written.setdefault(name, (size, sha256()))
             try:
-                write_all(file, record.recorded().encode() + b"\n")
+                line = record.recorded().encode() + b"\n"
+                write_all(file, line)
                 os.fsync(file.fileno())
+                written.update(line)
             except OSError:
                 os.ftruncate(file.fileno(), size)  # no half line: the file stays readable
                 raise

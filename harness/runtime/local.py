@@ -126,6 +126,15 @@ class LocalRuntime:
         """Return the account of an implementation's build (None: that of the harness) and variables of its own."""
         return None, {}
 
+    @contextmanager
+    def serve_as(self, implementation: Implementation) -> Iterator[tuple[process.Account | None, dict[str, str]]]:
+        """Lend an account to a server (None: that of the harness), with variables of its own."""
+        if self.pool is None:
+            yield None, {}
+            return
+        with self.pool.account(implementation.name) as account, accounts.home(account) as own:
+            yield account, own
+
     def build(self, implementation: Implementation, log: Path) -> Build:
         """Run the build commands of the ``local`` block; a failure is in the result, with the log's last lines."""
         local = implementation.local
@@ -201,8 +210,8 @@ class LocalRuntime:
             variables["UPSTREAM_URL"] = upstream.url
         safe_write.make_folder(log.parent)
         with ExitStack() as stack:
-            account = stack.enter_context(self.pool.account(implementation.name)) if self.pool else None
-            variables |= stack.enter_context(accounts.home(account))
+            account, own = stack.enter_context(self.serve_as(implementation))
+            variables |= own
             stack.callback(process.bound, log)  # once all that writes it has stopped, started well or not
             spawn.start_guardian()  # not a part of the server's startup time
             began = time.monotonic()

@@ -1,6 +1,7 @@
 """Two versions of a service side by side: ``./tfb compare --base main`` where a tfb.toml is."""
 
 import math
+import os
 import shutil
 import time
 from collections.abc import Sequence
@@ -14,12 +15,13 @@ from harness.cli.flags import RunFlags
 from harness.cli.output import put
 from harness.cli.run import measured, settings
 from harness.cli.verbs import Asked
-from harness.errors import Exit, TfbError, UsageError
+from harness.errors import ChangedRecordsError, Exit, TfbError, UsageError
 from harness.experiment.preparation import JIT_PLATFORMS
 from harness.extras.gate import history, sides
 from harness.extras.gate import words as report
 from harness.extras.gate.contained import parse_allow
 from harness.extras.gate.declared import Declared, declared, measured_of, settle
+from harness.extras.gate.interference import undisturbed
 from harness.extras.gate.isolation import IsolatedRuntime, Isolation, TamperedError
 from harness.extras.gate.judge import ALL, GateResult, RequestVerdict, Verdict, judge
 from harness.extras.gate.page import page
@@ -88,8 +90,11 @@ def compare(folder: Path, base: str, head: str | None, flags: RunFlags, fail_ove
     parse_allow(flags.allow)
     consents, flags = flags.allow, replace(flags, profile=flags.profile or PROFILE, runtime="local", allow=())
     chosen = replace(settings(Asked(mode="benchmark", test=(), flags=flags), words), container_allow=consents)
-    with ownership.scratch("gate") as place:
+    with ExitStack() as stack:
+        place = stack.enter_context(ownership.scratch("gate"))
         accounts.share(place, listed=False)  # builds and servers enter it
+        if os.geteuid() != 0:  # sides of an ordinary user can write to the temporary folder, and not to this one
+            stack.enter_context(ownership.within(place))
         session = prepare(folder, base, head, place, chosen.seed)
         rights = (f"containers had more rights than usual: --allow {consent}" for consent in consents)
         asked, notes = session.asked, [*session.notes, *rights]
@@ -103,6 +108,7 @@ def compare(folder: Path, base: str, head: str | None, flags: RunFlags, fail_ove
             results=Path(flags.results) if flags.results else place / "results",
         )
         chosen = replace(chosen, consent=settled(chosen))
+        session.isolation.closed = (folder.resolve(), Path(chosen.results).resolve())
         began = time.time()
         try:
             records = _measured(chosen, session)
@@ -122,9 +128,10 @@ def compare(folder: Path, base: str, head: str | None, flags: RunFlags, fail_ove
             return show(nothing, outputs)
         weights = {request.name: request.weight for request in asked.base.request}
         running = [service.url for service, _ in (session.services[BASE], session.services[HEAD]) if service.url]
-        told = list(dict.fromkeys(notes))
+        told = list(dict.fromkeys([*notes, *filter(None, [session.isolation.note])]))
         compared = measured_of(records, asked)
-        result = judge(compared, fail_over, base, head or WORKING_TREE, told, weights, len(running))
+        judged = judge(compared, fail_over, base, head or WORKING_TREE, told, weights, len(running))
+        result = undisturbed(judged, compared)
     return show(settle(result, records, asked), outputs)
 
 
@@ -185,7 +192,10 @@ def _measured(chosen: Settings, session: Session) -> RunRecords:
             runtime = choose_services(session.services, stack, settings, implementations, logs, run_id=run_id)
             return IsolatedRuntime.of(runtime, session.isolation)
 
-        records = measured(chosen, Dependencies(choose_runtime=choose)).records
+        try:
+            records = measured(chosen, Dependencies(choose_runtime=choose)).records
+        except ChangedRecordsError as error:
+            raise TamperedError(str(error), by_head=False) from error
         session.isolation.require_unchanged()
     for implementation in records.info.implementations:
         if (build := implementation.build) and build.status != "ok":

@@ -9,6 +9,7 @@ import yaml
 from harness.errors import UsageError
 
 MOST_BYTES = 1 << 20  # size limit of a compose file
+MOST_NODES = 100_000  # of one compose file, once Docker Compose has replaced each alias by what it stands for
 READING_KEYS = ("env_file", "extends", "include", "label_file")  # their values name files
 REMOTE = ("://", "git@", "oci:", "github.com/")
 
@@ -66,9 +67,35 @@ def _read(file: Path) -> list[yaml.Node]:
         if file.stat().st_size > MOST_BYTES:
             raise UsageError(f"{file}: the file has more than {MOST_BYTES} bytes. Make it shorter")
         # compose_all returns plain nodes and creates no Python objects, so tags in the file have no effect.
-        return [node for node in yaml.compose_all(file.read_text(encoding="utf-8"), yaml.SafeLoader) if node]
+        documents = [node for node in yaml.compose_all(file.read_text(encoding="utf-8"), yaml.SafeLoader) if node]
     except (OSError, ValueError, yaml.YAMLError, RecursionError) as error:
         raise UsageError(f"{file}: not a compose file that can be read: {str(error)[:300]}") from error
+    if _expanded(documents) > MOST_NODES:
+        raise UsageError(f"{file}: its aliases stand for more than {MOST_NODES} values. Use fewer aliases")
+    return documents
+
+
+def _expanded(documents: list[yaml.Node]) -> int:
+    """Return the number of values with all aliases replaced; an alias within what it stands for counts once."""
+    sizes: dict[int, int] = {}
+    pending, counted = list(documents), set[int]()
+    while pending:
+        node = pending[-1]
+        if id(node) not in sizes:
+            sizes[id(node)] = 1
+            pending += [part for part in _parts(node) if id(part) not in sizes]
+            continue
+        pending.pop()
+        if id(node) not in counted:
+            counted.add(id(node))
+            sizes[id(node)] = 1 + sum(sizes[id(part)] for part in _parts(node))
+    return sum(sizes[id(node)] for node in documents)
+
+
+def _parts(node: yaml.Node) -> list[yaml.Node]:
+    if isinstance(node, yaml.MappingNode):
+        return [part for pair in node.value for part in pair]
+    return list(node.value) if isinstance(node, yaml.SequenceNode) else []
 
 
 def _paths(documents: list[yaml.Node]) -> Iterator[tuple[str, str]]:
@@ -96,7 +123,4 @@ def _nodes(documents: list[yaml.Node]) -> Iterator[yaml.Node]:
             continue
         seen.add(id(node))
         yield node
-        if isinstance(node, yaml.MappingNode):
-            pending += [part for pair in node.value for part in pair]
-        elif isinstance(node, yaml.SequenceNode):
-            pending += node.value
+        pending += _parts(node)

@@ -1,7 +1,8 @@
 """Protects base from head: separate accounts and homes for builds, and fingerprints of base's files.
 
-If tfb is root, a separate account builds each version and cannot write to the files of the other version. Otherwise,
-both versions share the user's account, and tfb detects changes to base's files and programs.
+If tfb is root, a separate account builds each version and cannot write to the files of the other version. Otherwise
+each side has an enclosure (``enclosures``), if the machine allows that. In any case, tfb detects changes to base's files
+and, without separation, to base's programs.
 """
 
 import hashlib
@@ -17,6 +18,7 @@ from pathlib import Path
 import psutil
 
 from harness.errors import TfbError
+from harness.extras.gate import enclosures
 from harness.extras.gate.paired import BASE, COPY, HEAD
 from harness.extras.gate.runtime import ServiceRuntime
 from harness.host import accounts
@@ -81,6 +83,9 @@ class Isolation:
     before: dict[str, dict[str, Print]] = field(default_factory=dict)  # base and control copy -> path -> fingerprint
     shared: dict[str, tuple[int, ...]] = field(default_factory=dict)
     above: frozenset[str] = frozenset()
+    closed: tuple[Path, ...] = ()  # further folders that no side may write to
+    enclosed: Mapping[str, Account] = field(default_factory=dict)  # of each side; empty: there are no enclosures
+    note: str = ""  # for the report: why the versions are not separated
 
     def prepare(self, *, separate: bool) -> None:
         """Assign the files of each version to a separate account if ``separate``. Call this before the first build."""
@@ -88,11 +93,25 @@ class Isolation:
         for side, root in self.roots.items():
             if account := self.builders[OWNERS[side]]:
                 _give(root, account)
+        if not separate:
+            self.enclosed, why = enclosures.enclosures(self.roots, self.homes.parent, self.closed)
+            self.note = enclosures.NOT_SEPARATE.format(why=why) if why else ""
+
+    @property
+    def separated(self) -> bool:
+        """Whether head cannot write to base's files and programs."""
+        return bool(self.builders.get(BASE) or self.enclosed)
+
+    def account(self, side: str) -> Account | None:
+        """Return the account of a side's build; None: that of the harness."""
+        return self.enclosed.get(side) or self.builders[OWNERS[side]] or enclosures.unenclosed()
 
     @property
     def account_names(self) -> str:
         """The accounts of both versions, for records."""
         builder = self.builders[HEAD]
+        if self.enclosed:
+            return f"{accounts.name_of(None)}, in a mount namespace for each side"
         return accounts.name_of(None) if builder is None else f"a uid for each version ({', '.join(builder.rights)})"
 
     def environment(self, side: str) -> dict[str, str]:
@@ -100,7 +119,7 @@ class Isolation:
         version = OWNERS[side]
         account = self.builders[version]
         if account is None:
-            return {}
+            return enclosures.environment(self.enclosed[side]) if self.enclosed else {}
         home = self.homes / version
         if not home.exists():
             _furnish(home)
@@ -115,7 +134,7 @@ class Isolation:
             yield
             return
         self.before = {each: _prints(self.roots[each]) for each in (BASE, COPY)}
-        self.shared = {} if self.builders[BASE] else _shared_programs()
+        self.shared = {} if self.separated else _shared_programs()
         self.above = _read_above(self.roots[BASE])
         yield
         if account := self.builders[HEAD]:
@@ -124,6 +143,8 @@ class Isolation:
             self._require_unchanged("the build of head", after_load=False)
         except TamperedError as error:
             raise TamperedError(str(error), by_head=True) from None
+        # The content is as it was. From now on metadata count: a server could change a file and later restore it.
+        self.before = {each: _prints(self.roots[each]) for each in (BASE, COPY)}
 
     def require_unchanged(self) -> None:
         """Raise TamperedError if files of base changed under load, except files that servers write."""
@@ -132,12 +153,13 @@ class Isolation:
 
     def _require_unchanged(self, who: str, *, after_load: bool) -> None:
         for side, before in self.before.items():
-            if name := next(_changes(self.roots[side], before, after_load=after_load), None):
+            changes = _changes(self.roots[side], before, after_load=after_load, restored=not self.separated)
+            if name := next(changes, None):
                 which = "base's files" if side == BASE else "files of base's copy"
                 raise TamperedError(f"{who} changed {which}: {name}: the two can no longer be compared", by_head=False)
         if new := _read_above(self.roots[BASE]) - self.above:
             raise TamperedError(f"{who} made {min(new)}, which base's programs read: remove it", by_head=False)
-        if not self.builders[BASE] and (name := _changed_program(self.shared)):
+        if not self.separated and (name := _changed_program(self.shared)):
             raise TamperedError(
                 f"{who} changed a program that base uses: {name}: the two can no longer be compared", by_head=False
             )
@@ -163,10 +185,16 @@ class IsolatedRuntime(ServiceRuntime):
 
     def build_as(self, implementation: Implementation) -> tuple[Account | None, dict[str, str]]:
         """Return the account and the home for the build of a side."""
-        return (
-            self.isolation.builders[OWNERS[implementation.name]],
-            self.isolation.environment(implementation.name),
-        )
+        return self.isolation.account(implementation.name), self.isolation.environment(implementation.name)
+
+    @contextmanager
+    def serve_as(self, implementation: Implementation) -> Iterator[tuple[Account | None, dict[str, str]]]:
+        """Lend an account to the server of a side: of a pool, or with the enclosure of the side."""
+        if self.isolation.enclosed:
+            yield self.isolation.account(implementation.name), self.isolation.environment(implementation.name)
+            return
+        with super().serve_as(implementation) as lent:
+            yield lent
 
     def build(self, implementation: Implementation, log: Path) -> Build:
         """Build a side; raise TamperedError if the build of head changed base."""
@@ -256,6 +284,11 @@ def _metadata(found: os.stat_result) -> tuple[int, ...]:
     return found.st_dev, found.st_ino, found.st_mode, found.st_size, found.st_mtime_ns, found.st_ctime_ns
 
 
+def _size(metadata: tuple[int, ...]) -> int:
+    """Return the size in metadata."""
+    return metadata[3]
+
+
 def _content(path: str, found: os.stat_result) -> str:
     """Return mode and content hash of a file, mode and target of a link, or the mode of a folder."""
     mode = f"{found.st_mode:o}"
@@ -274,8 +307,11 @@ def _prints(root: Path) -> dict[str, Print]:
     return {path: Print(_metadata(found), _content(path, found)) for path, found in _files(root)}
 
 
-def _changes(root: Path, before: Mapping[str, Print], *, after_load: bool) -> Iterator[str]:
-    """Yield changed, new and removed paths; ``after_load`` skips files that servers write."""
+def _changes(root: Path, before: Mapping[str, Print], *, after_load: bool, restored: bool) -> Iterator[str]:
+    """Yield changed, new and removed paths.
+
+    ``after_load`` skips files that servers write; ``restored`` adds files that were written and are as before.
+    """
     seen = set()
     for path, found in _files(root):
         seen.add(path)
@@ -283,11 +319,13 @@ def _changes(root: Path, before: Mapping[str, Print], *, after_load: bool) -> It
         if known is None:
             if not after_load or _is_code(path, found):
                 yield name
-        elif (
-            known.metadata != _metadata(found)
-            and not (after_load and path.endswith(DATA_SUFFIXES))
-            and known.content != _content(path, found)
-        ):
+        elif known.metadata == _metadata(found) or (after_load and path.endswith(DATA_SUFFIXES)):
+            continue
+        elif after_load and restored and not stat.S_ISDIR(found.st_mode):
+            yield name
+        elif _size(known.metadata) != found.st_size and stat.S_ISREG(found.st_mode):
+            yield name  # before its content is read: there may be any amount of it
+        elif known.content != _content(path, found):
             yield name
     yield from (
         os.path.relpath(path, root)

@@ -368,3 +368,16 @@ def test_head_uses_files_above_it_in_its_copy(place: Path) -> None:
     (own,) = head(place, DEEP, **files).model["services"].values()
     assert own["build"]["context"] == str(place / "head")
     assert own["volumes"][0]["source"] == str(place / "head" / "data")
+
+
+def test_aliases_that_grow_without_end_are_refused(tmp_path: Path) -> None:
+    """Docker Compose replaces aliases, and would need minutes and all memory."""
+    lines = ["a: &a [x, x, x, x, x, x, x, x, x]"]
+    for before, name in zip("abcdefg", "bcdefgh", strict=True):
+        lines.append(f"{name}: &{name} [{', '.join([f'*{before}'] * 9)}]")
+    lines.append("services: {}")
+    (tmp_path / "compose.yaml").write_text("\n".join(lines))
+    with pytest.raises(UsageError, match="aliases"):
+        require_confined(tmp_path / "compose.yaml", tmp_path)
+    (tmp_path / "compose.yaml").write_text("x: &x {a: [1, 2]}\nservices: {web: *x, db: {<<: *x}}\n")
+    require_confined(tmp_path / "compose.yaml", tmp_path)

@@ -315,6 +315,26 @@ def test_a_change_of_base_under_load_is_found(how: str, tmp_path: Path) -> None:
         made.require_unchanged()
 
 
+def test_a_file_of_base_that_is_restored_is_found(tmp_path: Path) -> None:
+    """Head's server changes base's program before a start of base, and restores it."""
+    made = isolation(tmp_path / "sides", separate=False)
+    with made.building(HEAD):
+        os.chmod(made.roots[BASE] / "server.py", 0o644)  # noqa: PTH101 - as it is: a build may touch a shared file
+    program = made.roots[BASE] / "server.py"
+    about = program.stat()
+    for text in ("slow", "base"):
+        program.write_text(text)
+    os.utime(program, ns=(about.st_atime_ns, about.st_mtime_ns))
+    with pytest.raises(TamperedError, match=r"base's files: server\.py"):
+        made.require_unchanged()
+
+
+def test_a_huge_file_in_place_of_a_small_one_is_found_at_once(tmp_path: Path) -> None:
+    made = isolation(tmp_path / "sides", separate=False)
+    with pytest.raises(TamperedError, match=r"server\.py"), made.building(HEAD):
+        os.truncate(made.roots[BASE] / "server.py", 1 << 42)
+
+
 def test_files_that_a_server_writes_are_no_tampering(tmp_path: Path) -> None:
     made = isolation(tmp_path / "sides", separate=False)
     with made.building(HEAD):
