@@ -26,6 +26,8 @@ DEVNULL, PIPE, STDOUT = subprocess.DEVNULL, subprocess.PIPE, subprocess.STDOUT
 HOME = Path(harness.__file__).resolve().parent.parent  # what the guardian imports tfb from
 LEDGER = "descendants"  # file in the guardian's scratch folder: pid and start time of each descendant
 END_SECONDS = 5.0
+# Only root can place files here. Cargo, rustup and version managers execute what files of the working directory name.
+NEUTRAL_FOLDER = Path("/")
 _sending = threading.Lock()
 _current: list["_Guardian"] = []  # at most one
 
@@ -47,7 +49,7 @@ class Order:
 
     command: Sequence[str]
     env: Mapping[str, str]
-    cwd: Path | None = None
+    cwd: Path = NEUTRAL_FOLDER
     account: Account | None = None
     cpus: Sequence[int] | None = None
     isolated: bool = False
@@ -243,7 +245,7 @@ def _request(order: Order) -> dict[str, object]:
     return {
         "command": [_text(word) for word in order.command],
         "env": {_text(key): _text(value) for key, value in order.env.items()},
-        "cwd": _text(str(order.cwd.absolute() if order.cwd else _current_folder())),
+        "cwd": _text(str(order.cwd.absolute())),
         "cpus": list(order.cpus or ()),
         "nofile": resource.getrlimit(resource.RLIMIT_NOFILE),
         "uid": account.uid if account else None,
@@ -253,13 +255,6 @@ def _request(order: Order) -> dict[str, object]:
         "isolated": order.isolated,
         "postmaster": order.postmaster,
     }
-
-
-def _current_folder() -> str:
-    try:
-        return str(Path.cwd())
-    except FileNotFoundError:  # it has been removed
-        return "/"
 
 
 def _text(word: str) -> str:

@@ -128,7 +128,7 @@ def reached(host: Host, folder: Path, *, addressed: bool = True) -> Iterator[Mac
 def configuration() -> Sequence[str]:
     """Another ssh configuration than the user's own, where TFB_SSH_CONFIG names one."""
     other = os.environ.get("TFB_SSH_CONFIG")
-    return ("-F", other) if other else ()
+    return ("-F", str(Path(other).absolute())) if other else ()
 
 
 def _address(host: Host) -> str:
