@@ -15,6 +15,8 @@ STEERS_PYTHON = (
     *("PYTHONPATH", "PYTHONHOME", "PYTHONSTARTUP", "PYTHONINSPECT", "PYTHONUSERBASE", "PYTHONPLATLIBDIR"),
     *("PYTHONBREAKPOINT", "PYTHONEXECUTABLE", "PYTHONWARNINGS", "PYTHONCASEOK", "PYTHONOPTIMIZE", "PYTHON_PRESITE"),
 )
+# Variables of libpq: PGHOSTADDR would lead tfb to another database than its own.
+STEERS_POSTGRES = re.compile(r"PG[A-Z]+")
 FOR_SERVERS = re.compile(
     r"PATH|HOME|USER|LOGNAME|SHELL|TERM|TZ|TZDIR|TMPDIR|LANG|LANGUAGE|LC_\w+|LD_LIBRARY_PATH"
     r"|SSL_CERT_(FILE|DIR)|NODE_EXTRA_CA_CERTS"  # certificate authorities
@@ -57,8 +59,9 @@ def of_helpers() -> dict[str, str]:
 
 
 def secure() -> None:
-    """Change this process's environment so that neither it nor its children run files of the current folder."""
-    for name in STEERS_PYTHON:
+    """Change this process's environment so that it runs no file of the current folder and meets its own database."""
+    libpq = {name for name in os.environ if STEERS_POSTGRES.fullmatch(name)} - _passed()
+    for name in (*STEERS_PYTHON, *libpq):
         os.environ.pop(name, None)
     os.environ["PYTHONSAFEPATH"] = "1"
     os.environ["PATH"] = absolute(os.environ.get("PATH", os.defpath))
@@ -70,6 +73,11 @@ def absolute(path: str) -> str:
 
 
 def _chosen(names: re.Pattern[str]) -> dict[str, str]:
-    passed = {name.strip() for name in os.environ.get(PASS, "").split(",")}
+    passed = _passed()
     given: Mapping[str, str] = os.environ
     return {name: value for name, value in given.items() if names.fullmatch(name) or name in passed}
+
+
+def _passed() -> set[str]:
+    """Return the names of the variables that the caller passes on."""
+    return {name.strip() for name in os.environ.get(PASS, "").split(",")}

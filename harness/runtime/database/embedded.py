@@ -19,7 +19,7 @@ from pathlib import Path
 import psycopg
 
 from harness.errors import EnvironmentLacksError, StartError, StoreError
-from harness.host import ownership, process
+from harness.host import environment, ownership, process
 from harness.host.metering import ProcessTreeMeter
 from harness.host.toolchain import Tool
 from harness.records import safe_write
@@ -70,6 +70,7 @@ class EmbeddedDatabase(RunDatabase):
             child = process.Child(
                 command,
                 cwd=self._scratch,
+                env=environment.for_servers(),
                 stdout=output,
                 account=self._account,
                 cpus=self._cpus,
@@ -146,7 +147,9 @@ def _initialise(tool: Tool, data: Path, account: process.Account | None, log: Pa
     access = f"host all {ADMIN} 127.0.0.1/32 scram-sha-256\nhost all +benchmarkdbuser 127.0.0.1/32 scram-sha-256\n"
     try:
         safe_write.replace_for(secret, f"{password}\n".encode(), owner)
-        done = process.run(command, seconds=60, cwd=data.parent, log=log, account=account)
+        done = process.run(
+            command, seconds=60, cwd=data.parent, env=environment.for_servers(), log=log, account=account
+        )
         secret.unlink(missing_ok=True)
         if done.status != 0:
             why = f"; {closed}" if account and (closed := closed_to(account, data.parent)) else ""

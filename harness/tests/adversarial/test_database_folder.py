@@ -1,16 +1,20 @@
-"""Another program that runs as PostgreSQL's account: it places links in the database's folder, which belongs to it."""
+"""Another program that runs as PostgreSQL's account, or that listens on PostgreSQL's port while it is down."""
 
 import os
+import socket
 import stat
 import tempfile
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from harness.errors import StartError
-from harness.host import ownership
+from harness.host import environment, ownership
 from harness.host.toolchain import Tool
+from harness.runtime import DatabaseAddress
+from harness.runtime.database import ADMIN, connect
 from harness.runtime.database.embedded import EmbeddedDatabase
 
 PRECIOUS = "root's own"
@@ -19,6 +23,9 @@ INITDB = """#!/bin/sh
 mkdir "$2"
 ln -s "{mine}" "$2/postgresql.conf"
 ln -s "{mine}" "$2/pg_hba.conf"
+"""
+SHOWS_ENVIRONMENT = """#!/bin/sh
+env > "$2.env"; cat "$2.env"; exit 1
 """
 MOVED = """#!/bin/sh
 ln -s "{folder}" "$2"
@@ -71,3 +78,50 @@ def test_a_configuration_that_is_a_link_is_not_written(place: Path) -> None:
 def test_a_cluster_that_is_a_link_is_not_entered(place: Path) -> None:
     begin(place, MOVED)
     assert not (place / "pg_hba.conf").exists()
+
+
+def test_postgresql_s_environment_holds_no_secret(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GITHUB_TOKEN", "ghp_1")
+    monkeypatch.setenv("PGOPTIONS", "-c log_statement=all")
+    begin(place, SHOWS_ENVIRONMENT)
+    seen = (place / "log").read_text(encoding="utf-8")
+    assert "PATH=" in seen
+    assert "ghp_1" not in seen
+    assert "PGOPTIONS" not in seen
+
+
+def impostor(listener: socket.socket, heard: list[bytes]) -> None:
+    """Ask whoever connects for the password in plain text."""
+    connection, _ = listener.accept()
+    with connection:
+        connection.settimeout(5)
+        start = connection.recv(4096)
+        if start[4:8] == b"\x04\xd2\x16\x2f":  # a request for TLS
+            connection.sendall(b"N")
+            connection.recv(4096)
+        connection.sendall(b"R\0\0\0\x08\0\0\0\x03")
+        heard.append(connection.recv(4096))
+
+
+def test_the_administrator_s_password_is_sent_to_nobody() -> None:
+    heard: list[bytes] = []
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        server = threading.Thread(target=impostor, args=(listener, heard), daemon=True)
+        server.start()
+        address = DatabaseAddress(
+            host="127.0.0.1", port=listener.getsockname()[1], admin_user=ADMIN, admin_password="made up"
+        )
+        with pytest.raises(StartError, match="refused 'tfb_admin'"), connect(address, admin=True):
+            pass
+        server.join(10)
+    assert b"made up" not in b"".join(heard)
+
+
+def test_variables_of_libpq_do_not_lead_to_another_database(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("PGHOSTADDR", "PGSERVICE", "PGOPTIONS", "PGPASSFILE", "PGUSER"):
+        monkeypatch.setenv(name, "x")
+    monkeypatch.setenv(environment.PASS, "PGUSER")
+    monkeypatch.setenv("PATH", os.environ["PATH"])
+    monkeypatch.setenv("PYTHONSAFEPATH", "1")
+    environment.secure()
+    assert {name for name in os.environ if name.startswith("PG")} == {"PGUSER"}
