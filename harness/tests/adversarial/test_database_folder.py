@@ -109,7 +109,10 @@ def test_the_administrator_s_password_is_sent_to_nobody() -> None:
         server = threading.Thread(target=impostor, args=(listener, heard), daemon=True)
         server.start()
         address = DatabaseAddress(
-            host="127.0.0.1", port=listener.getsockname()[1], admin_user=ADMIN, admin_password="made up"
+            host="127.0.0.1",
+            port=listener.getsockname()[1],
+            admin_user=ADMIN,
+            admin_password="made up",  # noqa: S106
         )
         with pytest.raises(StartError, match="refused 'tfb_admin'"), connect(address, admin=True):
             pass
