@@ -65,7 +65,7 @@ def publish(runs: Sequence[Path], output: Path, *, name: str, published_at: floa
     if any(old.slug == slug for old in site.rounds):
         raise StoreError(f"round {name!r} is published already: choose another name with --round")
     web = ensure_built()
-    known = [Run(folder) for folder in runs]
+    known = [Run(folder, rank_again=True) for folder in runs]  # what is published is what the trials say
     if len({run.info.run_id for run in known}) < len(known):
         raise StoreError("two of these runs have one id, and a page is called by its run's")
     new = Round(name=name, slug=slug, published_at=published_at, runs=tuple(map(_published, known)))
@@ -172,7 +172,7 @@ def _lists(site: Site, style: str) -> Iterable[tuple[str, str]]:
 def _address(name: str) -> str:
     """Return the file of a page about something of this name, whatever characters it has and however long it is."""
     found = quote(name, safe="")
-    if len(found) > NAME_CHARACTERS:
+    if len(found) > NAME_CHARACTERS or found == "index":  # which is the list of all
         found = f"{found[:NAME_CHARACTERS]}-{sha256(name.encode()).hexdigest()[:16]}"
     return f"{found}.html"
 
