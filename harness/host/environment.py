@@ -15,6 +15,7 @@ STEERS_PYTHON = (
     *("PYTHONPATH", "PYTHONHOME", "PYTHONSTARTUP", "PYTHONINSPECT", "PYTHONUSERBASE", "PYTHONPLATLIBDIR"),
     *("PYTHONBREAKPOINT", "PYTHONEXECUTABLE", "PYTHONWARNINGS", "PYTHONCASEOK", "PYTHONOPTIMIZE", "PYTHON_PRESITE"),
 )
+OTHERS_WRITE = 0o002  # of a file's mode: programs that tfb builds and runs must be nobody else's to change
 # Variables of libpq: PGHOSTADDR would lead tfb to another database than its own.
 STEERS_POSTGRES = re.compile(r"PG[A-Z]+")
 FOR_SERVERS = re.compile(
@@ -59,11 +60,12 @@ def of_helpers() -> dict[str, str]:
 
 
 def secure() -> None:
-    """Change this process's environment so that it runs no file of the current folder and meets its own database."""
+    """Change this process's environment and umask so that no other user and no current folder steers it."""
     libpq = {name for name in os.environ if STEERS_POSTGRES.fullmatch(name)} - _passed()
     for name in (*STEERS_PYTHON, *libpq):
         os.environ.pop(name, None)
     os.environ["PYTHONSAFEPATH"] = "1"
+    os.umask(os.umask(0o077) | OTHERS_WRITE)
     os.environ["PATH"] = absolute(os.environ.get("PATH", os.defpath))
 
 
