@@ -61,7 +61,7 @@ class Open(Record):
     """An open loop: Poisson arrivals at a rate, whatever the server does; latency from the intended send time."""
 
     kind: Literal["open"] = "open"
-    rate: float  # requests per second
+    rate: float = Field(gt=0)  # requests per second
     connections: int  # that the requests go over
     queries: int | None = None
     depth: Literal[1] = 1
@@ -76,7 +76,7 @@ class Scenario(Record):
     """Poisson arrivals of use cases, each a sequence of dependent requests, at ``factor`` times their base rates."""
 
     kind: Literal["scenario"] = "scenario"
-    factor: float
+    factor: float = Field(gt=0)
     connections: int  # at most
     queries: None = None
     depth: Literal[1] = 1

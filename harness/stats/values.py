@@ -114,7 +114,7 @@ class Cell:
         """
         costs: defaultdict[int, list[float]] = defaultdict(list)
         for trial in sorted(self.kept, key=lambda trial: trial.round):
-            if trial.cpu_per_request:
+            if trial.cpu_per_request and trial.cpu_per_request > 0:
                 costs[trial.process].append(math.log(trial.cpu_per_request))
         if any(trial.steady is False and len(costs[trial.process]) < 2 for trial in self.kept):
             return False
@@ -136,9 +136,9 @@ class Cell:
         return ", ".join(sorted(failed, key=lambda word: (-failed[word], word))) or "no valid response"
 
     def values(self, metric: Metric) -> dict[Position, float]:
-        """Return the metric of each kept trial by process and round."""
+        """Return the metric of each kept trial by process and round; a value that is not above 0 has no logarithm."""
         read = ((trial.process, trial.round, metric.read(trial)) for trial in self.kept)
-        return {(process, number): value for process, number, value in read if value}
+        return {(process, number): value for process, number, value in read if value and value > 0}
 
     def by_process(self, metric: Metric) -> dict[int, float]:
         """Return the geometric mean over the rounds of each process."""

@@ -1,4 +1,4 @@
-"""The sender of a results folder: a ranking.json that contradicts the trials reaches no published page."""
+"""The sender of a results folder: neither its ranking.json nor impossible figures mislead or end a report."""
 
 import base64
 import gzip
@@ -8,7 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from harness import cli
 from harness.dashboard import saved
+from harness.errors import Exit
 from harness.extras.site import publish
 from harness.records import store
 from harness.stats.ranking import rank
@@ -54,3 +56,39 @@ def test_an_implementation_called_index_replaces_no_list(tmp_path: Path) -> None
     publish([tmp_path / "r" / "run"], tmp_path / "site", name="one", published_at=1e9)
     assert "<h1>Implementations</h1>" in (tmp_path / "site" / "implementations" / "index.html").read_text()
     assert len(list((tmp_path / "site" / "implementations").iterdir())) == 3
+
+
+IMPOSSIBLE = {
+    "negative CPU": ('"cpu_seconds_per_request":', "-1"),
+    "negative throughput": ('"requests_per_second":', "-1e308"),
+    "negative latency": (
+        '"latency":',
+        '{"basis":"closed-loop, service time","mean_seconds":-1,"stdev_seconds":1,"min_seconds":1,"max_seconds":1,"percentiles_seconds":{}}',
+    ),
+    "negative memory": ('"rss_peak_bytes":', "-1"),
+    "smallest throughput": ('"requests_per_second":', "5e-324"),
+}
+
+
+@pytest.mark.parametrize("figure", IMPOSSIBLE)
+@pytest.mark.parametrize("words", [("report", "--levels"), ("report", "--format", "techempower"), ("compare", "one")])
+def test_an_impossible_figure_is_no_mistake_of_tfb(
+    tmp_path: Path, words: tuple[str, ...], figure: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    key, value = IMPOSSIBLE[figure]
+    file = records.write(tmp_path, "one").folder / "trials.jsonl"
+    text, count = re.subn(rf"{key}[^,}}]+", f"{key}{value}", file.read_text(encoding="utf-8"))
+    assert count
+    file.write_text(text, encoding="utf-8")
+    cli.main([words[0], "one", *words[1:], "--results", str(tmp_path)])
+    assert "a mistake of the harness" not in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("rate", ["0", "-1", "-0.0"])
+def test_a_load_without_a_positive_rate_is_named(tmp_path: Path, rate: str, capsys: pytest.CaptureFixture[str]) -> None:
+    file = records.write(tmp_path, "one").folder / "trials.jsonl"
+    first, *others = file.read_text(encoding="utf-8").splitlines()
+    load = f'"load":{{"kind":"open","rate":{rate},"connections":64}}'
+    file.write_text("\n".join([re.sub(r'"load":\{[^}]*\}', load, first), *others, ""]), encoding="utf-8")
+    assert cli.main(["report", "one", "--results", str(tmp_path)]) == Exit.FAILED
+    assert "trials.jsonl: line 1: load.open.rate: Input should be greater than 0" in capsys.readouterr().err
