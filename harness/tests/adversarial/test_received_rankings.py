@@ -58,14 +58,18 @@ def test_an_implementation_called_index_replaces_no_list(tmp_path: Path) -> None
     assert len(list((tmp_path / "site" / "implementations").iterdir())) == 3
 
 
+TIMES = (
+    '"basis":"closed-loop, service time","mean_seconds":-1,"stdev_seconds":1,"min_seconds":1,"max_seconds":1,'
+    '"percentiles_seconds":{}'
+)
 IMPOSSIBLE = {
     "negative CPU": ('"cpu_seconds_per_request":', "-1"),
     "negative throughput": ('"requests_per_second":', "-1e308"),
-    "negative latency": (
-        '"latency":',
-        '{"basis":"closed-loop, service time","mean_seconds":-1,"stdev_seconds":1,"min_seconds":1,"max_seconds":1,"percentiles_seconds":{}}',
-    ),
+    "negative latency": ('"latency":', f"{{{TIMES}}}"),
     "negative memory": ('"rss_peak_bytes":', "-1"),
+    "largest throughput": ('"requests_per_second":', "1.7976931348623157e308"),
+    "shortest load": ('"duration_seconds":', "5e-324"),
+    "very many requests": ('"requests":', "1" + "0" * 400),
     "smallest throughput": ('"requests_per_second":', "5e-324"),
 }
 
