@@ -70,33 +70,46 @@ class HeadlineRanking(Ranking):
 
 
 class Run(RunReader):
-    """One folder of results/, and the documents that the page is told of it."""
+    """One folder of results/, and the documents that the page is told of it.
 
-    def __init__(self, folder: Path) -> None:
+    ``rank_again``: ignore ranking.json, which whoever sent the folder may have changed, and rank from the trials.
+    """
+
+    def __init__(self, folder: Path, *, rank_again: bool = False) -> None:
         super().__init__(folder)
+        self._recorded = None if rank_again else self.folder / "ranking.json"
+        self._ranked: Ranking | None = None
         self.example = folder.parent.as_posix().endswith(f"/{PUBLISHED}")
 
     def ranking(self, model: type[Ranking] = Ranking) -> Ranking:
         """ranking.json where it is of the run's end and by today's rules; else ranked here from the trials."""
+        if found := self._recorded and self._ranking_of(self._recorded, model):
+            return found
+        if self._ranked is None:
+            self._ranked = self._ranked_here()
+        if model is Ranking:
+            return self._ranked
+        bare = {kind: each.model_copy(update={"tables": ()}) for kind, each in self._ranked.test_types.items()}
+        return self._ranked.model_copy(update={"test_types": bare})
+
+    def _ranking_of(self, path: Path, model: type[Ranking]) -> Ranking | None:
+        """Return a recorded ranking; None where it cannot be read, or is not of the run's end and by today's rules."""
         try:
-            found = model.model_validate_json(bounded(self.folder / "ranking.json"))
-            if found.scoring_version == SCORING_VERSION and self.info.status != "running":
-                return found
+            found = model.model_validate_json(bounded(path))
         except FileNotFoundError:
-            pass
-        except ValueError as error:
-            self._problem("ranking.json", f"{first_complaint(error)}; ranked again from the trials")
-        except OSError as error:
-            self._problem("ranking.json", f"cannot be read: {error.strerror}; ranked again from the trials")
+            return None
+        except (OSError, ValueError) as error:
+            self._problem(path.name, f"{first_complaint(error)}; ranked again from the trials")
+            return None
+        return found if found.scoring_version == SCORING_VERSION and self.info.status != "running" else None
+
+    def _ranked_here(self) -> Ranking:
+        """Rank from the trials; a run whose records cannot be ranked has an empty ranking."""
         try:
-            found = ranked(self.records())
+            return ranked(self.records())
         except (ValueError, ArithmeticError, LookupError) as error:  # a broken value that the models let through
             self._problem("trials.jsonl", f"cannot be ranked: {error}")
             return Ranking(run_id=self.id, reference=self.info.reference)
-        if model is Ranking:
-            return found
-        bare = {kind: each.model_copy(update={"tables": ()}) for kind, each in found.test_types.items()}
-        return found.model_copy(update={"test_types": bare})
 
     def log(self, name: str) -> LogDocument:
         """Return the end of a log; ``name`` is relative to the run's folder. Raises StoreError for any other file.

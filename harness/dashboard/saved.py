@@ -19,8 +19,8 @@ LOG_CHARACTERS = 12_000  # of a log's end
 
 
 def of_run(folder: Path) -> str:
-    """A run as one file that works offline, from disk. Raises StoreError when it cannot be read."""
-    return page(ensure_built(), collect(Run(folder)))
+    """A run as one file that works offline, ranked again from its trials. Raises StoreError when it cannot be read."""
+    return page(ensure_built(), collect(Run(folder, rank_again=True)))
 
 
 def collect(run: Run) -> Embedded:

@@ -41,25 +41,33 @@ def mark(folder: Path, info: RunInfo, settings: Settings) -> None:
 
 
 def is_own(folder: Path, info: RunInfo) -> bool:
-    """Return whether this user started this run with exactly this command on this machine."""
-    found = _read(folder)
-    places, seal = found.get("places"), found.get("seal")
-    if not isinstance(places, list) or not isinstance(seal, str) or not seal.isascii():
-        return False
-    with suppress(OSError, StoreError):
-        if key := _key(make=False):
-            return hmac.compare_digest(seal, _seal(key, info, places))
-    return False
+    """Return whether this user has started exactly this command as this run on this machine."""
+    return _sealed_places(folder, info) is not None
 
 
 def require_same_places(folder: Path, info: RunInfo, settings: Settings) -> None:
-    """Raise UsageError if the command of a sealed run names other folders or machines than at the start."""
-    before, now = _read(folder).get("places"), places_of(settings)
+    """Raise UsageError where the command of an own run names other folders or machines than when it was started."""
+    before, now = _sealed_places(folder, info), places_of(settings)
     if before != now:
         raise UsageError(
             f"run {info.run_id} cannot be resumed: the command names other folders or machines than at the start: "
             f"{_shown(before)} then, {_shown(now)} now. Resume the run from the folder in which it was started"
         )
+
+
+def _sealed_places(folder: Path, info: RunInfo) -> list[object] | None:
+    """Return the places of an own run, or None for any other run.
+
+    The file may be another one at each reading: places count only together with the seal that was read with them.
+    """
+    found = _read(folder)
+    places, seal = found.get("places"), found.get("seal")
+    if not isinstance(places, list) or not isinstance(seal, str) or not seal.isascii():
+        return None
+    with suppress(OSError, StoreError):
+        if (key := _key(make=False)) and hmac.compare_digest(seal, _seal(key, info, places)):
+            return places
+    return None
 
 
 def places_of(settings: Settings) -> list[str]:

@@ -178,13 +178,13 @@ def home(account: Account | None) -> Iterator[dict[str, str]]:
         share(folder, listed=False)
         own = folder / "home"
         (own / CACHE).mkdir(parents=True)
-        for path in (own, own / CACHE):
-            path.chmod(0o700)
-            os.chown(path, account.uid, account.gid)
         with suppress(OSError):  # root's home is missing or unreadable
             for entry in Path.home().iterdir():
                 if entry.name != CACHE:
                     (own / entry.name).symlink_to(entry)
+        for path in (own / CACHE, own):  # the account changes nothing before everything is there
+            path.chmod(0o700)
+            os.chown(path, account.uid, account.gid)
         yield {"HOME": str(own), "XDG_CACHE_HOME": str(own / CACHE)}
 
 

@@ -15,6 +15,9 @@ STEERS_PYTHON = (
     *("PYTHONPATH", "PYTHONHOME", "PYTHONSTARTUP", "PYTHONINSPECT", "PYTHONUSERBASE", "PYTHONPLATLIBDIR"),
     *("PYTHONBREAKPOINT", "PYTHONEXECUTABLE", "PYTHONWARNINGS", "PYTHONCASEOK", "PYTHONOPTIMIZE", "PYTHON_PRESITE"),
 )
+OTHERS_WRITE = 0o002  # of a file's mode: programs that tfb builds and runs must be nobody else's to change
+# Variables of libpq: PGHOSTADDR would lead tfb to another database than its own.
+STEERS_POSTGRES = re.compile(r"PG[A-Z]+")
 FOR_SERVERS = re.compile(
     r"PATH|HOME|USER|LOGNAME|SHELL|TERM|TZ|TZDIR|TMPDIR|LANG|LANGUAGE|LC_\w+|LD_LIBRARY_PATH"
     r"|SSL_CERT_(FILE|DIR)|NODE_EXTRA_CA_CERTS"  # certificate authorities
@@ -57,10 +60,12 @@ def of_helpers() -> dict[str, str]:
 
 
 def secure() -> None:
-    """Clean this process's environment, so that no file of the current folder is executed or imported."""
-    for name in STEERS_PYTHON:
+    """Change this process's environment and umask so that no other user and no current folder steers it."""
+    libpq = {name for name in os.environ if STEERS_POSTGRES.fullmatch(name)} - _passed()
+    for name in (*STEERS_PYTHON, *libpq):
         os.environ.pop(name, None)
     os.environ["PYTHONSAFEPATH"] = "1"
+    os.umask(os.umask(0o077) | OTHERS_WRITE)
     os.environ["PATH"] = absolute(os.environ.get("PATH", os.defpath))
 
 
@@ -70,6 +75,11 @@ def absolute(path: str) -> str:
 
 
 def _chosen(names: re.Pattern[str]) -> dict[str, str]:
-    passed = {name.strip() for name in os.environ.get(PASS, "").split(",")}
+    passed = _passed()
     given: Mapping[str, str] = os.environ
     return {name: value for name, value in given.items() if names.fullmatch(name) or name in passed}
+
+
+def _passed() -> set[str]:
+    """Return the names of the variables that the caller passes on."""
+    return {name.strip() for name in os.environ.get(PASS, "").split(",")}

@@ -73,7 +73,7 @@ class Child:
 
         Args:
             command: The program and its arguments. Without a slash, the program is looked for on the PATH of ``env``.
-            cwd: The working directory; None: the one of tfb.
+            cwd: The working directory; None: /, where only root can place files.
             env: Its whole environment; None: the one of tfb.
             stdin: DEVNULL, PIPE or a descriptor, as for ``stdout`` and ``stderr``.
             stdout: Where its output goes.
@@ -96,7 +96,7 @@ class Child:
         order = spawn.Order(
             command=command,
             env={**(os.environ if env is None else env), MARK: self.mark},
-            cwd=cwd,
+            cwd=cwd or spawn.NEUTRAL_FOLDER,
             account=account,
             cpus=cpus,
             isolated=isolated,

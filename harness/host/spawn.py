@@ -26,6 +26,8 @@ DEVNULL, PIPE, STDOUT = subprocess.DEVNULL, subprocess.PIPE, subprocess.STDOUT
 HOME = Path(harness.__file__).resolve().parent.parent  # folder from which the guardian imports tfb
 LEDGER = "descendants"  # file in the guardian's scratch folder: pid and start time of each descendant
 END_SECONDS = 5.0
+# Only root can place files here. Cargo, rustup and version managers execute what files of the working directory name.
+NEUTRAL_FOLDER = Path("/")
 _sending = threading.Lock()
 _current: list["_Guardian"] = []  # the running guardian, or empty
 
@@ -65,7 +67,7 @@ class Order:
 
     command: Sequence[str]
     env: Mapping[str, str]
-    cwd: Path | None = None
+    cwd: Path = NEUTRAL_FOLDER
     account: Account | None = None
     cpus: Sequence[int] | None = None
     isolated: bool = False
@@ -261,7 +263,7 @@ def _request(order: Order) -> dict[str, object]:
     return {
         "command": [_text(word) for word in order.command],
         "env": {_text(key): _text(value) for key, value in order.env.items()},
-        "cwd": _text(str(order.cwd.absolute() if order.cwd else _current_folder())),
+        "cwd": _text(str(order.cwd.absolute())),
         "cpus": list(order.cpus or ()),
         "nofile": resource.getrlimit(resource.RLIMIT_NOFILE),
         "uid": account.uid if account else None,
@@ -284,13 +286,6 @@ def _enclosure(given: Enclosure) -> dict[str, object]:
         "home": _text(str(given.home)) if given.home else "",
         "layer": _text(str(given.layer)),
     }
-
-
-def _current_folder() -> str:
-    try:
-        return str(Path.cwd())
-    except FileNotFoundError:  # the current folder has been removed
-        return "/"
 
 
 def _text(word: str) -> str:

@@ -16,6 +16,9 @@ from pydantic import BaseModel, ConfigDict, Field
 from harness.redaction import redacted_json
 
 SCHEMA_VERSION = 3
+LONGEST_SECONDS = 1e9  # of a load; a larger number in a file was never measured
+# JSON has integers of any length, and Python cannot divide those of more than 308 digits.
+Integer = Annotated[int, Field(ge=-(2**63), lt=2**63)]
 
 
 class Record(BaseModel):
@@ -47,9 +50,9 @@ class Closed(Record):
     """A closed loop: each connection keeps ``depth`` requests under way and sends the next when one is answered."""
 
     kind: Literal["closed"] = "closed"
-    connections: int
-    queries: int | None = None  # rows that each request asks for; None where the test type has no such count
-    depth: int = 1  # requests under way on each connection; above 1 they are pipelined
+    connections: Integer
+    queries: Integer | None = None  # rows that each request asks for; None where the test type has no such count
+    depth: Integer = 1  # requests under way on each connection; above 1 they are pipelined
 
     @property
     def label(self) -> str:
@@ -61,9 +64,9 @@ class Open(Record):
     """An open loop: Poisson arrivals at a rate, whatever the server does; latency from the intended send time."""
 
     kind: Literal["open"] = "open"
-    rate: float  # requests per second
-    connections: int  # that the requests go over
-    queries: int | None = None
+    rate: float = Field(gt=0)  # requests per second
+    connections: Integer  # that the requests go over
+    queries: Integer | None = None
     depth: Literal[1] = 1
 
     @property
@@ -76,8 +79,8 @@ class Scenario(Record):
     """Poisson arrivals of use cases, each a sequence of dependent requests, at ``factor`` times their base rates."""
 
     kind: Literal["scenario"] = "scenario"
-    factor: float
-    connections: int  # at most
+    factor: float = Field(gt=0)
+    connections: Integer  # at most
     queries: None = None
     depth: Literal[1] = 1
 
@@ -119,7 +122,7 @@ class Verdict(Record):
 
     implementation: str
     test_type: str
-    process: int
+    process: Integer
     thorough: bool  # True in the first process; later ones check briefly
     outcome: Outcome
     results: tuple[CheckResult, ...]
@@ -135,11 +138,11 @@ class Verdict(Record):
 class Errors(Record):
     """Errors by kind, as the generator counts them; none of them is throughput."""
 
-    connect: int = 0
-    read: int = 0
-    write: int = 0
-    timeout: int = 0
-    status: int = 0
+    connect: Integer = 0
+    read: Integer = 0
+    write: Integer = 0
+    timeout: Integer = 0
+    status: Integer = 0
 
     @property
     def total(self) -> int:
@@ -173,7 +176,7 @@ class Window(Record):
     server_cpu: Annotated[float | None, Field(alias="server_cpu_seconds")]  # of the server's process tree
     wait_share: float | None  # run-queue wait / (run-queue wait + on-CPU) of the server's threads, 0..1
     rss: Annotated[float | None, Field(alias="rss_bytes")]  # resident, at the window's end
-    connections: int | None  # established connections at the window's end
+    connections: Integer | None  # established connections at the window's end
 
 
 class ServerUse(Record):
@@ -183,8 +186,8 @@ class ServerUse(Record):
     rss_peak: Annotated[float | None, Field(alias="rss_peak_bytes")]
     wait_share: float | None  # run-queue wait / (wait + run), 0..1
     throttled_seconds: float | None  # cgroup CPU throttling; None where there is no cgroup of its own
-    pids: tuple[int, ...] = ()
-    threads_peak: int | None = None  # most threads seen at once, at the ends of windows
+    pids: tuple[Integer, ...] = ()
+    threads_peak: Integer | None = None  # most threads seen at once, at the ends of windows
 
 
 class Gate(Record):
@@ -201,7 +204,7 @@ class WarmUp(Record):
     """What the warm-up of one test type showed."""
 
     duration: Annotated[float, Field(alias="duration_seconds")]
-    requests: int
+    requests: Integer
     steady: bool | None  # None: a fixed-time warm-up that does not decide
     seconds_to_steady: float | None
     worst_latency: Annotated[float | None, Field(alias="worst_latency_seconds")]  # while cold; None when pipelined
@@ -212,10 +215,10 @@ class ClientUse(Record):
     """One client's part of a load that several made together."""
 
     client: str
-    connections: int
-    threads: int
-    requests: int
-    bytes: int
+    connections: Integer
+    threads: Integer
+    requests: Integer
+    bytes: Integer
     duration: Annotated[float, Field(alias="duration_seconds")]  # as its generator measured it
     cpu_seconds: float
     wait_seconds: float | None = None  # that its generator's threads were ready and had no CPU; wrk does not tell
@@ -245,8 +248,8 @@ class OperationTimes(Record):
 
     use_case: str
     operation: str
-    due: int  # requests whose due time came
-    answered: int  # with the status that is asked for
+    due: Integer  # requests whose due time came
+    answered: Integer  # with the status that is asked for
     errors: Errors
     latency: Latency | None  # from the due time to the last byte
     service: Latency | None = None  # from the sending to the last byte
@@ -256,18 +259,18 @@ class UseCaseTimes(Record):
     """One use case in one scenario load: whole arrivals, from their coming to their last answer."""
 
     use_case: str
-    due: int
-    done: int
+    due: Integer
+    done: Integer
     latency: Latency | None
 
 
 class Arrivals(Record):
     """What became of the arrivals of a scenario load: ``due`` is ``done`` + ``failed`` + ``unfinished``."""
 
-    due: int
-    done: int  # with good answers all the way
-    failed: int  # ended by a bad answer or an error
-    unfinished: int  # under way when the generator had waited long enough
+    due: Integer
+    done: Integer  # with good answers all the way
+    failed: Integer  # ended by a bad answer or an error
+    unfinished: Integer  # under way when the generator had waited long enough
     operations: tuple[OperationTimes, ...] = ()
     use_cases: tuple[UseCaseTimes, ...] = ()
 
@@ -275,8 +278,8 @@ class Arrivals(Record):
 class Evidence(Record):
     """What was looked at of the trial's own answers."""
 
-    answers: int  # written out and judged
-    of: int  # answers in all
+    answers: Integer  # written out and judged
+    of: Integer  # answers in all
     objections: tuple[CheckResult, ...] = ()  # of the checks, those that did not pass
 
 
@@ -292,18 +295,19 @@ class Counts(Record):
     ``answered`` and ``unfinished`` count requests whose intended send time came, those answered after its end included.
     """
 
-    duration: Annotated[float, Field(alias="duration_seconds")]  # as the generator measured it
-    requests: int  # completed responses of any status, within the duration
-    bytes: int
+    # As the generator measured it.
+    duration: Annotated[float, Field(alias="duration_seconds", ge=0, le=LONGEST_SECONDS)]
+    requests: Integer  # completed responses of any status, within the duration
+    bytes: Integer
     errors: Errors  # timeouts are those of requests that were never answered, too
     latency: Latency | None  # closed: service time; else from the intended send time; None if pipelined, or by wrk
     service: Latency | None = None  # open and scenario: from the actual send
-    due: int | None = None
-    answered: int | None = None
-    unfinished: int | None = None
-    late: int | None = None  # of those due: answered later than the profile's latency goal, badly, or never
+    due: Integer | None = None
+    answered: Integer | None = None
+    unfinished: Integer | None = None
+    late: Integer | None = None  # of those due: answered later than the profile's latency goal, badly, or never
     lag_p99: Annotated[float | None, Field(alias="lag_p99_seconds")] = None  # that the generator was late by
-    sent_late: int | None = None  # requests that it sent later than the gate of its lag allows
+    sent_late: Integer | None = None  # requests that it sent later than the gate of its lag allows
     arrivals: Arrivals | None = None  # of a scenario
 
 
@@ -315,7 +319,7 @@ class Watched(Record):
     server: ServerUse
     database_cpu_seconds: float | None = None
     windows: tuple[Window, ...] = ()
-    connections: int | None = None  # most established ones seen while the load was on
+    connections: Integer | None = None  # most established ones seen while the load was on
     steal_share: float | None = None  # of the machine's CPU time, stolen by its hypervisor
     restarted: bool = False  # the server was another process afterwards
     responses_per_request: float | None = None  # by the bytes on the sockets; None where they cannot be seen
@@ -330,8 +334,8 @@ class Trial(Counts, Watched):
     implementation: str
     test_type: str
     load: Load
-    process: int  # which fresh process of the implementation, from 0
-    round: int = 0  # which visit of the cell in this process; all cells are visited once a round
+    process: Integer  # which fresh process of the implementation, from 0
+    round: Integer = 0  # which visit of the cell in this process; all cells are visited once a round
     purpose: Purpose = "measure"
     share: float | None = None  # of the closed-loop throughput of the same process; None but for purpose "share"
     generator: str = "loadgen"  # or "wrk"
@@ -339,7 +343,7 @@ class Trial(Counts, Watched):
     throughput: Annotated[float, Field(alias="requests_per_second")]  # only 2xx; of a scenario whole arrivals
     cpu_per_request: Annotated[float | None, Field(alias="cpu_seconds_per_request")]  # of a scenario per arrival due
     generator_cpu_seconds: float
-    generator_threads: int
+    generator_threads: Integer
     warm_up: WarmUp | None = None  # of this test type in this process; carried by the first trial after it
     steady: bool | None = None  # did the warm-up before it reach a steady state
     evidence: Evidence | None = None  # None: by a generator that writes no answers out
@@ -375,13 +379,13 @@ class ProcessRecord(Record):
     """One fresh start of an implementation: a line of processes.jsonl."""
 
     implementation: str
-    process: int
+    process: Integer
     started_at: float
     startup_time: Annotated[float | None, Field(alias="startup_time_seconds")]  # to the first good answer
     status: Literal["ok", "failed", "interrupted"]
     reason: str = ""
     log: str | None = None  # path relative to the run's folder
-    trials: int = 0  # that it has written to trials.jsonl
+    trials: Integer = 0  # that it has written to trials.jsonl
     # Planned loads without a trial, by test type: loads that failed, and loads for which the run's time was up.
     failed_loads: dict[str, tuple[Load, ...]] = Field(default_factory=dict)
     unreached: dict[str, tuple[Load, ...]] = Field(default_factory=dict)
@@ -398,7 +402,7 @@ class Build(Record):
     tools: dict[str, str] = Field(default_factory=dict)  # "java": "25.0.3 (/path)", as used
     image: str | None = None
     image_digest: str | None = None
-    image_bytes: int | None = None
+    image_bytes: Integer | None = None
     stand_ins: tuple[str, ...] = ()  # base images that Debian with the toolchain stood in for
 
 
@@ -438,15 +442,15 @@ class Machine(Record):
     os: str
     kernel: str
     cpu_model: str
-    cpus_online: int
-    cpus_usable: tuple[int, ...]
-    memory_bytes: int
+    cpus_online: Integer
+    cpus_usable: tuple[Integer, ...]
+    memory_bytes: Integer
     governor: str | None = None
     turbo: bool | None = None
     smt: bool | None = None
     virtualised: str | None = None
-    nofile_soft: int | None = None
-    nofile_hard: int | None = None
+    nofile_soft: Integer | None = None
+    nofile_hard: Integer | None = None
     load_average: float | None = None
     pressure_cpu: Annotated[float | None, Field(alias="pressure_cpu_percent")] = None  # PSI "some avg10", per cent
     steal_share: float | None = None
@@ -461,7 +465,7 @@ class NoiseFloor(Record):
     implementation: str
     profile: str
     measured_at: float
-    pairs: int
+    pairs: Integer
     throughput: Annotated[float, Field(alias="throughput_relative")]  # relative, e.g. 0.03
     cpu_per_request: Annotated[float, Field(alias="cpu_per_request_relative")]
 
@@ -475,7 +479,7 @@ class MachineSet(Record):
     name: str
     machine: Machine  # of the server
     runs: tuple[str, ...] = ()  # ids of its runs
-    processes: tuple[int, ...] = ()  # of the merged run
+    processes: tuple[Integer, ...] = ()  # of the merged run
 
 
 class RoleMachine(Record):
@@ -505,7 +509,7 @@ RunStatus = Literal["running", "complete", "incomplete", "failed", "interrupted"
 class RunInfo(Record):
     """run.json: what was asked, where, with what, and how it ended."""
 
-    schema_version: int = Field(default=SCHEMA_VERSION, ge=SCHEMA_VERSION, le=SCHEMA_VERSION)
+    schema_version: Integer = Field(default=SCHEMA_VERSION, ge=SCHEMA_VERSION, le=SCHEMA_VERSION)
     run_id: str
     name: str
     environment: str
@@ -517,7 +521,7 @@ class RunInfo(Record):
     runtime: str
     design: str = "interleaved"  # in which order and how often cells are measured: docs/method.md
     generator: str = "loadgen"
-    seed: int
+    seed: Integer
     settings: dict[str, object]  # every resolved setting, for the record
     reference: str | None = None  # implementation that the overall score is relative to
     machine: Machine
@@ -528,8 +532,8 @@ class RunInfo(Record):
     loads: dict[str, tuple[Load, ...]]  # test type -> planned loads
     # Implementation -> test type -> loads, of a run that measures some cells alone; empty: all of them.
     cells: dict[str, dict[str, tuple[Load, ...]]] = Field(default_factory=dict)
-    processes_expected: int  # of each implementation
-    processes_maximum: int
+    processes_expected: Integer  # of each implementation
+    processes_maximum: Integer
     noise_floor: NoiseFloor | None = None
     problems: tuple[str, ...] = ()
     sets: tuple[MachineSet, ...] = ()  # of a run of several deployments
@@ -553,8 +557,8 @@ class Progress(Record):
 
     status: str = "running"
     stage: str = "starting"
-    process: int = 0  # of the implementation, counted from 1; 0 before the first
-    round: int = 0  # of the latest trial, likewise
+    process: Integer = 0  # of the implementation, counted from 1; 0 before the first
+    round: Integer = 0  # of the latest trial, likewise
     implementation: str = ""
     test_type: str = ""
     level: str = ""

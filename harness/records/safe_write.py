@@ -127,6 +127,23 @@ def replacing(path: Path, *, durable: bool = True) -> Iterator[IO[bytes]]:
         sync_folder(path.parent)
 
 
+def replace_for(path: Path, data: bytes, owner: tuple[int, int] | None) -> None:
+    """Replace a file in a folder that belongs to another account, which may place links there at any time.
+
+    ``owner``: uid and gid of the new file, which only that account may read; None: those of this process.
+
+    Raises UnsafePathError for a link in place of a folder, and OSError as the system does.
+    """
+    with folder(path.parent) as parent:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(path.name, dir_fd=parent)
+        descriptor = os.open(path.name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _FILE, 0o600, dir_fd=parent)
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(data)
+            if owner:
+                os.fchown(descriptor, *owner)
+
+
 def sync_folder(path: Path) -> None:
     """Wait until the names in a folder are on the disk. Does nothing on file systems without this operation."""
     with folder(path) as parent, contextlib.suppress(OSError):

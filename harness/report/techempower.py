@@ -18,6 +18,7 @@ from harness.records.models import Closed, ImplementationInfo, Load, Outcome, Ru
 from harness.report import Report
 from harness.stats.verdicts import NOT_REACHED, SERVER, unreached
 
+SHORTEST_SECONDS = 1e-6  # of a load that was measured
 Document = dict[str, object]
 INTERVALS: Mapping[str, Sweep] = {  # TechEmpower's key -> the sweep whose levels it lists
     "concurrencyLevels": "concurrency",
@@ -83,7 +84,7 @@ def _medians(trials: Sequence[Trial]) -> Mapping[tuple[str, str, Load], Trial]:
 
 def _entry(trial: Trial, duration: float) -> Document:
     """Counts are for as long as the document says that every load lasted: viewers divide by that."""
-    scale = duration / trial.duration
+    scale = duration / max(trial.duration, SHORTEST_SECONDS)
     errors, latency = trial.errors, trial.latency
     counts = {
         "connect": errors.connect,

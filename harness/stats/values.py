@@ -13,6 +13,8 @@ from harness.stats.table_fit import Position
 
 PROVISIONAL_BELOW = 5  # processes; with fewer, intervals have their nominal coverage but are wide
 WARM = 1.10  # CPU per request of all trials / of the later half, above which a process was not warmed up
+# Seconds, bytes or requests per second beyond these were never measured, and their ratios overflow.
+LEAST, MOST = 1e-15, 1e15
 PERCENTILES = ("50", "90", "99")  # of a row; trials record all percentiles
 MIN_REQUESTS_BEYOND = 5  # requests that must be slower than a percentile for it to be displayed
 
@@ -114,7 +116,7 @@ class Cell:
         """
         costs: defaultdict[int, list[float]] = defaultdict(list)
         for trial in sorted(self.kept, key=lambda trial: trial.round):
-            if trial.cpu_per_request:
+            if trial.cpu_per_request and trial.cpu_per_request > LEAST:
                 costs[trial.process].append(math.log(trial.cpu_per_request))
         if any(trial.steady is False and len(costs[trial.process]) < 2 for trial in self.kept):
             return False
@@ -136,9 +138,9 @@ class Cell:
         return ", ".join(sorted(failed, key=lambda word: (-failed[word], word))) or "no valid response"
 
     def values(self, metric: Metric) -> dict[Position, float]:
-        """Return the metric of each kept trial by process and round."""
+        """Return the metric of each kept trial by process and round, without values that nothing measures."""
         read = ((trial.process, trial.round, metric.read(trial)) for trial in self.kept)
-        return {(process, number): value for process, number, value in read if value}
+        return {(process, number): value for process, number, value in read if value and LEAST < value < MOST}
 
     def by_process(self, metric: Metric) -> dict[int, float]:
         """Return the geometric mean over the rounds of each process."""

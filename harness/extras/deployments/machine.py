@@ -136,7 +136,7 @@ def reached(host: Host, folder: Path, *, addressed: bool = True) -> Iterator[Mac
 def configuration() -> Sequence[str]:
     """Return ssh's arguments for the configuration file in TFB_SSH_CONFIG; empty without the variable."""
     other = os.environ.get("TFB_SSH_CONFIG")
-    return ("-F", other) if other else ()
+    return ("-F", str(Path(other).absolute())) if other else ()
 
 
 def _address(host: Host) -> str:

@@ -1,8 +1,8 @@
 """Protects base from head: separate accounts and homes for builds, and fingerprints of base's files.
 
 If tfb is root, a separate account builds each version and cannot write to the files of the other version. Otherwise
-each side has an enclosure (``enclosures``), if the machine allows that. In any case, tfb detects changes to base's files
-and, without separation, to base's programs.
+each side has an enclosure (``enclosures``), if the machine allows that. In any case, tfb detects changes to base's
+files and, without separation, to base's programs.
 """
 
 import hashlib

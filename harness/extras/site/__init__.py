@@ -75,7 +75,7 @@ def publish(runs: Sequence[Path], output: Path, *, name: str, published_at: floa
     if any(old.slug == slug for old in site.rounds):
         raise StoreError(f"round {name!r} is already published: choose a different name with --round")
     web = ensure_built()
-    known = [Run(folder) for folder in runs]
+    known = [Run(folder, rank_again=True) for folder in runs]  # what is published is what the trials say
     if len({run.info.run_id for run in known}) < len(known):
         raise StoreError("two of these runs have the same id, but each page needs a different id: name each run once")
     new = Round(name=name, slug=slug, published_at=published_at, runs=tuple(map(_published, known)))
@@ -185,7 +185,7 @@ def _lists(site: Site, style: str) -> Iterable[tuple[str, str]]:
 def _address(name: str) -> str:
     """Return a safe file name for the page of any name; a long name is shortened and gets a hash."""
     found = quote(name, safe="")
-    if len(found) > NAME_CHARACTERS:
+    if len(found) > NAME_CHARACTERS or found == "index":  # which is the list of all
         found = f"{found[:NAME_CHARACTERS]}-{sha256(name.encode()).hexdigest()[:16]}"
     return f"{found}.html"
 

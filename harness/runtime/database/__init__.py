@@ -15,13 +15,19 @@ from harness.runtime import DatabaseAddress
 SCRIPTS = TOOLSET / "database"
 ADMIN = "tfb_admin"
 SHARED_USER = DatabaseAddress(host="", port=0).user  # TechEmpower's role, of which those of servers are members
+REQUIRE_AUTH_SINCE = 160000  # version of libpq that knows require_auth
 _CRASH = re.compile(rb"process \(PID \d+\) (was terminated by signal \d+[^\n]*|exited with exit code [^\n]*)")
 _MOST_BYTES = 1 << 20  # of a log that are searched
 
 
 @contextmanager
 def connect(address: DatabaseAddress, *, admin: bool = False, name: str | None = None) -> Iterator[psycopg.Connection]:
-    """An autocommit connection; StartError says who could not be reached and why."""
+    """An autocommit connection; StartError says who could not be reached and why.
+
+    The administrator's password is sent to nobody: a program of another user that has taken the port while PostgreSQL
+    was down could ask for it in plain text.
+    """
+    proof = {"require_auth": "scram-sha-256"} if admin and psycopg.pq.version() >= REQUIRE_AUTH_SINCE else {}
     user, password = (address.admin_user, address.admin_password) if admin else (address.user, address.password)
     try:
         connection = psycopg.connect(
@@ -32,6 +38,7 @@ def connect(address: DatabaseAddress, *, admin: bool = False, name: str | None =
             password=password,
             autocommit=True,
             connect_timeout=5,
+            **proof,
         )
     except psycopg.OperationalError as error:
         raise StartError(

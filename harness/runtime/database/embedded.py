@@ -18,8 +18,8 @@ from pathlib import Path
 
 import psycopg
 
-from harness.errors import EnvironmentLacksError, StartError
-from harness.host import ownership, process
+from harness.errors import EnvironmentLacksError, StartError, StoreError
+from harness.host import environment, ownership, process
 from harness.host.metering import ProcessTreeMeter
 from harness.host.toolchain import Tool
 from harness.records import safe_write
@@ -70,6 +70,7 @@ class EmbeddedDatabase(RunDatabase):
             child = process.Child(
                 command,
                 cwd=self._scratch,
+                env=environment.for_servers(),
                 stdout=output,
                 account=self._account,
                 cpus=self._cpus,
@@ -131,28 +132,33 @@ def free_port() -> int:
 
 
 def _initialise(tool: Tool, data: Path, account: process.Account | None, log: Path, password: str) -> None:
+    """Make a cluster; raises StartError with the last lines of the log.
+
+    The scratch folder belongs to PostgreSQL's account, as which other programs may run: no link in it is followed.
+    """
+    owner = (account.uid, account.gid) if account else None
     secret = data.parent / "password"
-    secret.touch(mode=0o600)
-    secret.write_text(password + "\n", encoding="utf-8")
-    if account:
-        os.chown(secret, account.uid, account.gid)
     command = [
         str(tool.bin / "initdb"),
         *("-D", str(data), "--username", ADMIN, "--no-sync", "--locale=C.UTF-8", "--encoding=UTF8"),
         *("--auth=scram-sha-256", "--pwfile", str(secret)),
     ]
-    done = process.run(command, seconds=60, cwd=data.parent, log=log, account=account)
-    secret.unlink(missing_ok=True)
-    if done.status != 0:
-        why = f"; {closed}" if account and (closed := closed_to(account, data.parent)) else ""
-        how = process.describe_status(done.status)
-        raise StartError(f"initdb failed ({how}){why}:\n{process.tail(log)}\nlog: {log}")
     settings = (SCRIPTS / "postgresql.conf").read_text(encoding="utf-8") + _statistics(tool)
-    (data / "postgresql.conf").write_text(settings, encoding="utf-8")
-    (data / "pg_hba.conf").write_text(
-        f"host all {ADMIN} 127.0.0.1/32 scram-sha-256\nhost all +benchmarkdbuser 127.0.0.1/32 scram-sha-256\n",
-        encoding="utf-8",
-    )
+    access = f"host all {ADMIN} 127.0.0.1/32 scram-sha-256\nhost all +benchmarkdbuser 127.0.0.1/32 scram-sha-256\n"
+    try:
+        safe_write.replace_for(secret, f"{password}\n".encode(), owner)
+        done = process.run(
+            command, seconds=60, cwd=data.parent, env=environment.for_servers(), log=log, account=account
+        )
+        secret.unlink(missing_ok=True)
+        if done.status != 0:
+            why = f"; {closed}" if account and (closed := closed_to(account, data.parent)) else ""
+            how = process.describe_status(done.status)
+            raise StartError(f"initdb failed ({how}){why}:\n{process.tail(log)}\nlog: {log}")
+        safe_write.replace_for(data / "postgresql.conf", settings.encode(), owner)
+        safe_write.replace_for(data / "pg_hba.conf", access.encode(), owner)
+    except (OSError, StoreError) as error:
+        raise StartError(f"PostgreSQL's files cannot be written: {error}; another program changes them") from error
 
 
 def closed_to(account: process.Account, folder: Path) -> str:

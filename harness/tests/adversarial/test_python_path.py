@@ -153,3 +153,29 @@ def test_pip_installs_what_the_lock_says_where_tfb_says(tmp_path: Path) -> None:
     assert found["PYTHONSAFEPATH"] == "1"
     assert "PYTHONHOME" not in found
     assert "PYTHONPATH" not in found
+
+
+def test_other_users_may_write_nothing_that_tfb_makes(tmp_path: Path) -> None:
+    """However the caller's umask is: the state folder holds programs that tfb runs."""
+    code = (
+        "import os; os.umask(0); from harness.host import environment; environment.secure(); "
+        "from harness.records import safe_write; from pathlib import Path; "
+        "safe_write.make_folder(Path('made').absolute()); safe_write.replace(Path('made/file').absolute(), b'')"
+    )
+    env = environment(tmp_path, PYTHONPATH=str(REPOSITORY))
+    done = run([sys.executable, "-P", "-c", code], tmp_path, env)
+    assert done.returncode == 0, done.stderr
+    for path in (tmp_path / "made", tmp_path / "made" / "file"):
+        assert not path.stat().st_mode & 0o002
+
+
+def test_the_launcher_s_environment_is_closed_to_other_users(tmp_path: Path) -> None:
+    fake = script(
+        tmp_path / "python3",
+        f'case "$*" in *venv*) for last; do :; done; mkdir -p "$last/bin"; cp {tmp_path}/python3 "$last/bin/python";; '
+        f'*execv*) shift 2; exec {tmp_path}/python3 "$@";; esac',
+    )
+    env = environment(tmp_path, TFB_VENV=str(tmp_path / "venv"), TFB_PYTHON=str(fake))
+    run(["sh", "-c", f'umask 0; exec "{REPOSITORY}/tfb" --version'], tmp_path, env)
+    assert (tmp_path / "venv" / "bin").is_dir()
+    assert not (tmp_path / "venv" / "bin").stat().st_mode & 0o002

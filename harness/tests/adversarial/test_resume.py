@@ -244,6 +244,18 @@ def test_command_that_means_other_folders_now_is_refused(tmp_path: Path) -> None
         origin.require_same_places(folder, info, replace(settings, frameworks=(tmp_path / "evil",)))
 
 
+def test_places_that_were_exchanged_after_the_check_do_not_count(tmp_path: Path) -> None:
+    folder, info = own(tmp_path)
+    settings = FakeRun(tmp_path, {"one": Behaviour()}).settings()
+    other = replace(settings, frameworks=(tmp_path / "evil",))
+    mark = json.loads((folder / origin.FILE).read_text(encoding="utf-8"))
+    for seal in (mark["seal"], "", None):  # as if another process had replaced the file since ``is_own``
+        exchanged = {"places": origin.places_of(other), "seal": seal}
+        (folder / origin.FILE).write_text(json.dumps(exchanged), encoding="utf-8")
+        with pytest.raises(UsageError, match="names other folders or machines than at its start"):
+            origin.require_same_places(folder, info, other)
+
+
 def test_run_goes_on_where_the_state_folder_cannot_be_written(tmp_path: Path, state: Path) -> None:
     state.touch()
     folder, info = own(tmp_path)

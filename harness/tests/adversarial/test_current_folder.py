@@ -1,0 +1,53 @@
+"""Whoever fills the current folder: programs that tfb starts for itself read no file of it."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from harness.extras.deployments import machine
+from harness.host import crates, process
+
+
+@pytest.fixture
+def hostile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A current folder whose files make cargo run a program that leaves ``proof``."""
+    folder = tmp_path / "current"
+    (folder / ".cargo").mkdir(parents=True)
+    wrapper = folder / "wrapper"
+    wrapper.write_text(f'#!/bin/sh\ntouch "{tmp_path / "proof"}"\nexec "$@"\n', encoding="utf-8")
+    wrapper.chmod(0o755)
+    (folder / ".cargo" / "config.toml").write_text(f'[build]\nrustc-wrapper = "{wrapper}"\n', encoding="utf-8")
+    monkeypatch.chdir(folder)
+    return folder
+
+
+@pytest.mark.usefixtures("hostile")
+def test_a_program_does_not_start_in_the_current_folder() -> None:
+    assert process.run(["pwd"], seconds=10).stdout == "/\n"
+
+
+def test_a_program_starts_where_it_is_told(hostile: Path) -> None:
+    (hostile / "below").mkdir()
+    assert process.run(["pwd"], seconds=10, cwd=Path("below")).stdout == f"{hostile / 'below'}\n"
+
+
+@pytest.mark.usefixtures("hostile")
+@pytest.mark.skipif(shutil.which("cargo") is None, reason="cargo is missing")
+def test_a_cargo_configuration_of_the_current_folder_does_not_count(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(crates, "TOOLSET", tmp_path)
+    monkeypatch.setenv("TFB_STATE", str(tmp_path / "state"))
+    source = tmp_path / "tiny"
+    (source / "src").mkdir(parents=True)
+    (source / "src" / "main.rs").write_text("fn main() {}", encoding="utf-8")
+    (source / "Cargo.toml").write_text('[package]\nname = "tiny"\nversion = "0.1.0"\nedition = "2021"\n[workspace]\n')
+    (source / "Cargo.lock").write_text('version = 3\n\n[[package]]\nname = "tiny"\nversion = "0.1.0"\n')
+    assert crates.program("tiny", "tiny").is_file()
+    assert not (tmp_path / "proof").exists()
+
+
+def test_an_ssh_configuration_is_that_of_the_user_s_folder(hostile: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TFB_SSH_CONFIG", "mine")
+    assert machine.configuration() == ("-F", str(hostile / "mine"))

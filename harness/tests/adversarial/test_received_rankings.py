@@ -1,0 +1,98 @@
+"""The sender of a results folder: neither its ranking.json nor impossible figures mislead or end a report."""
+
+import base64
+import gzip
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from harness import cli
+from harness.dashboard import saved
+from harness.errors import Exit
+from harness.extras.site import publish
+from harness.records import store
+from harness.stats.ranking import rank
+from harness.tests.doubles import records
+
+
+@pytest.fixture
+def forged(tmp_path: Path) -> Path:
+    """A run whose ranking.json puts the slower implementation first: the two names are exchanged in it."""
+    written = records.write(tmp_path / "results")
+    found = store.read(written.folder)
+    text = rank(found.info, found.trials, found.processes, found.verdicts).recorded()
+    written.write_text(
+        "ranking.json", text.replace('"fast"', '"-"').replace('"slow"', '"fast"').replace('"-"', '"slow"')
+    )
+    return written.folder
+
+
+def first_of(document: object) -> str:
+    """Return the implementation of the first row of a saved page's headline table."""
+    rows = json.loads(json.dumps(document))["document"]["ranking"]["test_types"]["json"]["headline"]["rows"]
+    return str(rows[0]["implementation"])
+
+
+def test_a_saved_page_is_ranked_from_the_trials(forged: Path) -> None:
+    found = re.search(r'id="run-data">([A-Za-z0-9+/=]+)</script>', saved.of_run(forged))
+    assert found
+    assert first_of(json.loads(gzip.decompress(base64.b64decode(found[1])))) == "fast"
+
+
+def test_a_site_is_ranked_from_the_trials(forged: Path, tmp_path: Path) -> None:
+    site = publish([forged], tmp_path / "site", name="one", published_at=1e9)
+    rows = [row for row in site.rounds[0].runs[0].rows if row[0] == "json"]
+    assert [name for _, name, cells in rows if cells[0].startswith("1 ")] == ["fast"]
+
+
+def test_an_implementation_called_index_replaces_no_list(tmp_path: Path) -> None:
+    info = records.info("run")
+    first, second = info.implementations
+    info = info.model_copy(update={"implementations": (first.model_copy(update={"name": "index"}), second)})
+    trials = [each.model_copy(update={"implementation": "index"}) for each in records.trials()[:6]]
+    records.stored(tmp_path / "r" / "run", info, trials)
+    publish([tmp_path / "r" / "run"], tmp_path / "site", name="one", published_at=1e9)
+    assert "<h1>Implementations</h1>" in (tmp_path / "site" / "implementations" / "index.html").read_text()
+    assert len(list((tmp_path / "site" / "implementations").iterdir())) == 3
+
+
+TIMES = (
+    '"basis":"closed-loop, service time","mean_seconds":-1,"stdev_seconds":1,"min_seconds":1,"max_seconds":1,'
+    '"percentiles_seconds":{}'
+)
+IMPOSSIBLE = {
+    "negative CPU": ('"cpu_seconds_per_request":', "-1"),
+    "negative throughput": ('"requests_per_second":', "-1e308"),
+    "negative latency": ('"latency":', f"{{{TIMES}}}"),
+    "negative memory": ('"rss_peak_bytes":', "-1"),
+    "largest throughput": ('"requests_per_second":', "1.7976931348623157e308"),
+    "shortest load": ('"duration_seconds":', "5e-324"),
+    "very many requests": ('"requests":', "1" + "0" * 400),
+    "smallest throughput": ('"requests_per_second":', "5e-324"),
+}
+
+
+@pytest.mark.parametrize("figure", IMPOSSIBLE)
+@pytest.mark.parametrize("words", [("report", "--levels"), ("report", "--format", "techempower"), ("compare", "one")])
+def test_an_impossible_figure_is_no_mistake_of_tfb(
+    tmp_path: Path, words: tuple[str, ...], figure: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    key, value = IMPOSSIBLE[figure]
+    file = records.write(tmp_path, "one").folder / "trials.jsonl"
+    text, count = re.subn(rf"{key}[^,}}]+", f"{key}{value}", file.read_text(encoding="utf-8"))
+    assert count
+    file.write_text(text, encoding="utf-8")
+    cli.main([words[0], "one", *words[1:], "--results", str(tmp_path)])
+    assert "a mistake of the harness" not in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("rate", ["0", "-1", "-0.0"])
+def test_a_load_without_a_positive_rate_is_named(tmp_path: Path, rate: str, capsys: pytest.CaptureFixture[str]) -> None:
+    file = records.write(tmp_path, "one").folder / "trials.jsonl"
+    first, *others = file.read_text(encoding="utf-8").splitlines()
+    load = f'"load":{{"kind":"open","rate":{rate},"connections":64}}'
+    file.write_text("\n".join([re.sub(r'"load":\{[^}]*\}', load, first), *others, ""]), encoding="utf-8")
+    assert cli.main(["report", "one", "--results", str(tmp_path)]) == Exit.FAILED
+    assert "trials.jsonl: line 1: load.open.rate: Input should be greater than 0" in capsys.readouterr().err
