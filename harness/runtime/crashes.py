@@ -12,7 +12,8 @@ LINE_CHARACTERS = 500
 LONGEST_LINE = 500  # characters of a line that are searched: some lines take quadratic time
 
 # Crash messages of programs, the exception in a group: Python (the line after the indented
-# frames), Go, Rust, the JVM, Node (after the line that threw it), JavaScript and Ruby; then supervisors of workers.
+# frames), Go, Rust, the JVM, Node (after the line that threw it), JavaScript, Ruby, Perl (before the line that
+# aborts), Dart, Crystal and Nim, Swift and OCaml, Zig, Julia, Lua, Haskell, R, D and Erlang; then supervisors.
 _EXCEPTIONS = re.compile(
     r"Traceback \(most recent call last\):\n(?:[ \t|+].*\n|\n){0,300}(?P<python>[^\s|+].*)"
     r"|^(?P<go>(?:panic|fatal error): .+)"
@@ -20,7 +21,19 @@ _EXCEPTIONS = re.compile(
     r"|^(?P<jvm>Exception in thread \".+)"
     r"|^[ \t]*\^+\n\n(?P<node>\S.*)"
     r"|^(?P<javascript>(?:Uncaught )?\w*(?:Error|Exception): .+)(?=\n(?:.*\n){0,5}?\s+at )"
-    r"|^(?P<ruby>.+:\d+:in .+ \(\w+(?:Error|Exception)\))",
+    r"|^(?P<ruby>.+:\d+:in .+ \(\w+(?:Error|Exception)\))"
+    r"|^(?P<perl>.+ at \S+ line \d+[.,].*)(?=\n(?:.*\n){0,5}?(?:BEGIN failed|Compilation failed"
+    r"|Execution of .+ aborted))"
+    r"|^Unhandled exception:\n(?P<dart>.+)"
+    r"|^(?P<unhandled>(?:Error: )?[Uu]nhandled exception: .+)"
+    r"|^(?P<swift>(?:\S+:\d+: )?Fatal error: .+)"
+    r"|^(?P<zig>thread \d+ panic: .+)"
+    r"|^(?P<julia>ERROR: LoadError: .+)"
+    r"|^(?P<lua>lua\S*: \S+:\d+: .+)"
+    r"|^(?P<haskell>\S+: .+)(?=\nCallStack \(from HasCallStack\))"
+    r"|^(?P<r>Error\b.*:.*(?:\n  .+)?)(?=\n(?:.*\n){0,3}?Execution halted)"
+    r"|^(?P<d>[\w.]+@\S+\(\d+\): .+)"
+    r"|^(?P<erlang>\{\"init terminating in do_boot\".+)",
     re.MULTILINE,
 )
 _WORKERS = re.compile(
@@ -77,9 +90,18 @@ def crashes_in(text: str) -> list[str]:
 
 
 def crash_reason(name: str, how: str, log: Path) -> str:
-    """Return name, crash, end, last lines and log of a server that is gone."""
-    said = next(iter(crashes(log)), "")
-    return f"{name}: {f'{said}: {how}' if said else how}\n{process.tail(log)}\nlog: {log}"
+    """Return why a server has ended: a headline, the last lines of the log, and its path.
+
+    The headline quotes the first crash in the log, or the last line if no crash is recognised.
+    """
+    last_lines = process.tail(log)
+    if said := next(iter(crashes(log)), ""):
+        headline = f"{said}: {how}"
+    elif last := next((line for line in reversed(last_lines.splitlines()) if line.strip()), ""):
+        headline = f"{how}; the last line of its log is: {_one_line(last)}"
+    else:
+        headline = f"{how}; its log is empty"
+    return f"{name}: {headline}\n{last_lines}\nlog: {log}"
 
 
 def _text(log: Path, begin: int) -> str:

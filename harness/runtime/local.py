@@ -46,10 +46,10 @@ class LocalProgram(ProcessTreeMeter, Program):
         return f"{self.child.pid}@{start_of(self.child.pid)}"
 
     def require_alive(self) -> None:
-        """Raises ServerDiedError with how it ended and its last lines."""
+        """Raise ServerDiedError with the exit status and the last lines of the log if the server has ended."""
         status = self.child.poll()
         if status is not None:
-            how = f"the server ended ({process.describe_status(status)}):"
+            how = f"the server ended ({process.describe_status(status)})"
             raise ServerDiedError(crash_reason(self.name, how, self.log))
 
     def end(self) -> float | None:
