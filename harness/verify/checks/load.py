@@ -49,7 +49,7 @@ def nothing_left_behind(evidence: Evidence) -> Iterator[Finding]:
 
 @check("load.7", lambda name: name == DECLARED or ALL_TYPES(name), lambda evidence: evidence.account is not None)
 def one_answer_a_request(evidence: Evidence) -> Iterator[Finding]:
-    """Find requests without a response, unrequested responses, other statuses, and connections that hung or were closed.
+    """Find requests without a response, unrequested responses, other statuses, and hung or closed connections.
 
     A service may close connections, and declares the status of its responses. Under TechEmpower's rules any server may
     close connections, because wrk opens new ones.
