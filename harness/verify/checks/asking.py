@@ -16,6 +16,7 @@ from harness.verify.wire import Connection, Response, WireError
 
 KEPT_BYTES = 16 << 20  # of the answers of one client: 500 rows are 20 kB, and some hundred answers are asked for
 GIVE_UP_AFTER = 3  # failed requests of one connection
+ERRORS_IN_A_ROW = 12  # responses with a 5xx status: more than malformed parameters alone can cause
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,6 +44,14 @@ class Asking:
         return Client(self.server.endpoint, self.test_type, self.test_type.target(self.url), self.patience)
 
 
+def always_fails(exchanges: Sequence[Exchange]) -> bool:
+    """Return whether all responses so far have a 5xx status: further requests would only take time.
+
+    A declared request may expect such a status, so it does not count.
+    """
+    return all(each.case.asked is None and each.response and each.response.status >= 500 for each in exchanges)
+
+
 class Client:
     """Asks a declared URL over keep-alive connections of its own, one request at a time on each."""
 
@@ -59,13 +68,18 @@ class Client:
         return case.asked or Prepared(target=target, headers=(("Accept", self._accept),))
 
     def ask(self, cases: Iterable[Case], connection: int = 0) -> list[Exchange]:
-        """One request after the other on one connection, a new one where the server closed it."""
+        """Send one request after the other on a connection, and on a new connection where the server closed it.
+
+        Stop where the server does not respond, or responds with nothing but 5xx statuses.
+        """
         exchanges: list[Exchange] = []
         with Lane(self, connection) as lane:
             for case in cases:
                 exchanges.append(lane.send(case))
                 failures = sum(exchange.response is None for exchange in exchanges)
                 if exchanges[-1].error_kind == "silent" or failures >= GIVE_UP_AFTER:
+                    break
+                if len(exchanges) >= ERRORS_IN_A_ROW and always_fails(exchanges):
                     break
         return exchanges
 
