@@ -15,6 +15,7 @@ from harness.plan.discovery import Implementation
 from harness.records.models import Load, Outcome, Verdict
 from harness.records.store import RunStore
 from harness.runtime import Database, Runtime, Server, SharedDatabase
+from harness.runtime.crashes import complaints
 from harness.runtime.database.refusals import Watch
 from harness.verify import conduct
 from harness.verify.checks import SERVER
@@ -38,6 +39,21 @@ class Made(Protocol):
         """The store of the servers' logs."""
 
 
+def _quoting(logged: str | None, verdict: Verdict) -> Verdict:
+    """Add an error from the server's log to the first failed check of a verdict.
+
+    The error becomes part of the actual value, because causes are grouped by the message.
+    """
+    failed = next((each for each in verdict.results if each.outcome is Outcome.FAIL), None)
+    if failed is None or not logged:
+        return verdict
+    actual = f"{failed.actual}; its log says: {logged}" if failed.actual else f"its log says: {logged}"
+    quoting = failed.model_copy(update={"actual": actual})
+    return verdict.model_copy(
+        update={"results": tuple(quoting if each is failed else each for each in verdict.results)}
+    )
+
+
 class Verification:
     """The verification of one implementation: HTTP, each test type, and the conduct of its process."""
 
@@ -58,6 +74,7 @@ class Verification:
         self._stop_seconds: float | None = None
         self._as_root: tuple[str, ...] | None = None
         self._stopped = False
+        self._logged: dict[str, str] = {}  # error in the server's log while a test type failed, by test type
 
     def verdicts(self) -> list[Verdict]:
         """Return the verdicts, and report problems that prevented further ones.
@@ -82,6 +99,8 @@ class Verification:
             address = self._made.database.address
             at = f"PostgreSQL at {address.host}:{address.port}"
             self._progress.problem(str(error) if isinstance(error, TfbError) else f"{at}: {str(error).strip()}")
+        if not mistakes:  # a mistake with the database quotes the log itself
+            self._verdicts = [_quoting(self._logged.get(each.test_type), each) for each in self._verdicts]
         if self._verdicts:  # else the server was never up, and only the problems count
             self._judge_conduct(mistakes, began)
         return self._verdicts
@@ -125,11 +144,19 @@ class Verification:
                 try:
                     while left:
                         name = left.pop(0)
+                        log_begin = self._log.stat().st_size if self._log.exists() else 0
                         self._verdicts.append(self._judged(server, name, database))
+                        self._keep_error(self._verdicts[-1], log_begin)
                         server.meter.require_alive()
                     self._watch_end(server)
                 except ServerDiedError as error:
                     self._progress.problem(f"while {name} was verified: {error}")
+
+    def _keep_error(self, verdict: Verdict, log_begin: int) -> None:
+        """Keep the first error that the server has logged after byte ``log_begin``, if a test type failed."""
+        failed = verdict.outcome is Outcome.FAIL and verdict.test_type != SERVER
+        if failed and (errors := complaints(self._log, log_begin)):
+            self._logged[verdict.test_type] = errors[0]
 
     def _judged(self, server: Server, name: str, database: Database) -> Verdict:
         """Return the verdict on one test type, or on HTTP."""

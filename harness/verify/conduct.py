@@ -52,8 +52,9 @@ def folder_of(implementation: Implementation, *, strict: bool) -> Folder | None:
         file=CONFIG_FILE,
         dockerfile=implementation.dockerfile.name,
         whole=tuple(_dockerfile_wrongs(implementation.dockerfile, recipe, text)),
-        image_command=_plain(command),
-        run=_plain(local.run),
+        image_command=tuple(command),
+        same_command=_plain(command) == _plain(local.run),
+        run=tuple(local.run),
         readme=_readme_wrong(_text(implementation.folder / "README.md")),
         maintainers=implementation.maintainers,
     )

@@ -104,6 +104,7 @@ class Lane:
         self._client = client
         self._connection = connection
         self._line: Connection | None = None
+        self._requests = 0  # on this connection
 
     def __enter__(self) -> Self:
         return self
@@ -117,6 +118,7 @@ class Lane:
         A server may close an idle connection while the next request is on its way: that one is sent again, unless it
         changes something, since what was not answered may have been carried out all the same.
         """
+        earlier = self._requests
         reconnected = self._line is not None and self._line.ended(0)
         if reconnected:
             self._close()
@@ -129,7 +131,10 @@ class Lane:
             # Whatever was not asked for is there already: it comes with the response, in the same segment.
             stray = self._line.stray()
             closed = exchange.closed or self._line.ended(0)
-            exchange = dataclasses.replace(exchange, stray=stray, closed=closed, reconnected=reconnected)
+            requests = earlier if reconnected else self._requests
+            exchange = dataclasses.replace(
+                exchange, stray=stray, closed=closed, reconnected=reconnected, requests=requests
+            )
             if stray or closed:
                 self._close()
         return exchange
@@ -141,7 +146,8 @@ class Lane:
         failed: WireError | None = None
         try:
             if self._line is None:
-                self._line = Connection(client.endpoint, client.patience)
+                self._line, self._requests = Connection(client.endpoint, client.patience), 0
+            self._requests += 1
             self._line.send(asked.head(client.endpoint.host) + asked.body)
             response = client.kept(self._line.receive(asked.method))
         except WireError as error:

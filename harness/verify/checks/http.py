@@ -68,13 +68,13 @@ def length_exact(exchange: Exchange) -> Iterator[Finding]:
 
 @each("http.5", everywhere, good=False)
 def keep_alive(exchange: Exchange) -> Iterator[Finding]:
-    """A connection stays open as long as the client wants it."""
+    """Find connections that the server closed although the client wanted to keep them."""
     gone = exchange.closed or exchange.reconnected
     if exchange.response is not None and gone and exchange.response.framing != "close":
         yield Finding(
             "the connection was closed although keep-alive was asked for",
             expected="an open connection",
-            actual="closed",
+            actual=f"closed after {exchange.requests} requests" if exchange.requests > 1 else "closed",
         )
 
 

@@ -1,6 +1,7 @@
 """What is asked in verification, and what is kept of it."""
 
 import itertools
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import cast
 
@@ -13,7 +14,7 @@ from harness.tests.doubles.reference import ReferenceServer, Reply, Request, Ses
 from harness.tests.verify.subjects import as_server
 from harness.verify.checks import asking
 from harness.verify.checks.asking import Asking, Client
-from harness.verify.checks.evidence import Case
+from harness.verify.checks.evidence import Case, Evidence
 from harness.verify.checks.fan_out import LOOKS, at_rest
 from harness.verify.verification import Gathering, judge
 
@@ -56,6 +57,20 @@ def test_verification_of_a_failing_server_ends_early(name: str) -> None:
     assert len(list(evidence.all)) == asking.ERRORS_IN_A_ROW
     (status,) = [each for each in judge(evidence) if each.check == "status-ok"]
     assert status.outcome is Outcome.FAIL
+
+
+class ClosesAfter(ReferenceServer):
+    """Limits the requests on a connection to three."""
+
+    def reply(self, session: Session, request: Request) -> Reply:
+        return replace(super().reply(session, request), close=session.asked == 3)
+
+
+def test_a_limit_of_requests_on_a_connection_is_told() -> None:
+    with ClosesAfter() as server:
+        exchanges = Client(server.endpoint, TEST_TYPES["json"], "/json").ask([Case(name="plain")] * 4)
+    (found,) = [each for each in judge(Evidence(test_type="json", exchanges=exchanges)) if each.check == "keep-alive"]
+    assert found.actual == "closed after 3 requests"
 
 
 class ClosesUnasked(ReferenceServer):
