@@ -1,5 +1,6 @@
 """Verifies one implementation on a fresh server and a private database, without load."""
 
+import re
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
@@ -37,6 +38,12 @@ class Made(Protocol):
     @property
     def logs(self) -> RunStore:
         """The store of the servers' logs."""
+
+
+def _is_unknown_route(verdict: Verdict) -> bool:
+    """Return whether the declared URL had the status 404 or 405."""
+    statuses = [each.actual or "" for each in verdict.results if each.check == "status-ok"]
+    return any(re.match(r"40[45]\b", status) for status in statuses)
 
 
 def _quoting(logged: str | None, verdict: Verdict) -> Verdict:
@@ -127,9 +134,13 @@ class Verification:
         return stack.enter_context(shared.own(f"{self._implementation.name}-verify", empty=empty))
 
     def _mistakes(self, watch: Watch) -> tuple[str, ...]:
-        """Return which database variable is ignored, where test types that need the database fail."""
+        """Return which database variable is ignored, where test types that need the database fail.
+
+        A route that does not exist says nothing about the database.
+        """
         types = self._implementation.test_types
-        failed = [v.test_type for v in self._verdicts if v.outcome is Outcome.FAIL and v.test_type != SERVER]
+        failures = (v for v in self._verdicts if v.outcome is Outcome.FAIL and v.test_type != SERVER)
+        failed = [v.test_type for v in failures if not _is_unknown_route(v)]
         reading = any(types[kind].reads_database for kind in failed)
         return watch.mistakes(self._log, expected=True) if reading else ()
 

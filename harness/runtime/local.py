@@ -49,7 +49,8 @@ class LocalProgram(ProcessTreeMeter, Program):
         """Raise ServerDiedError with the exit status and the last lines of the log if the server has ended."""
         status = self.child.poll()
         if status is not None:
-            how = f"the server ended ({process.describe_status(status)})"
+            daemon = "" if status else "; run has to stay in the foreground, so a server must not become a daemon"
+            how = f"the server ended ({process.describe_status(status)}{daemon})"
             raise ServerDiedError(crash_reason(self.name, how, self.log))
 
     def end(self) -> float | None:

@@ -102,6 +102,13 @@ def test_what_a_pull_request_needs_fails_with_strict_alone(scene: Scene) -> None
     scene.tfb("verify", "mine", *where, "--strict").ends(0)
 
 
+def test_a_route_that_does_not_exist_is_no_database_mistake(scene: Scene) -> None:
+    add(scene, "--late", urls={"json_url": "/json", "db_url": "/no-such-route"})
+    text = verify(scene)
+    assert "status-ok in db: GET /no-such-route: status 404" in text, text
+    assert "database-as-told" not in text, text
+
+
 def test_an_error_status_quotes_the_log(scene: Scene) -> None:
     add(scene, "--fails", urls={"json_url": "/json"})
     text = verify(scene)

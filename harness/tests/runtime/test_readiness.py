@@ -89,6 +89,7 @@ STARTS_ANEW = f"import subprocess, sys\nwhile True: subprocess.run([sys.executab
 SAYS = (
     "import time\nfor n in range(100):\n  print('worker', 4711 + n, 'exited with code 1', flush=True); time.sleep(0.3)"
 )
+DAEMON = "run has to stay in the foreground, so a server must not become a daemon"
 # One traceback on the way to an answer.
 RECOVERS = """
 import os, runpy, time, traceback
@@ -107,8 +108,15 @@ runpy.run_module("harness.tests.doubles.fake", run_name="__main__")
         (STARTS_ANEW, "x: it crashed as it started: ModuleNotFoundError: No module named 'no_such_module'"),
         (SAYS, "x: it crashed as it started: worker 4711 exited with code 1"),
         (WORKER, "x: ModuleNotFoundError: No module named 'no_such_module': the server ended (exit status 1)"),
+        ("print('ready')", f"x: the server ended (exit status 0; {DAEMON}); the last line of its log is: ready"),
     ],
-    ids=["a worker that is left dead", "a worker that is started anew", "no traceback", "the server itself"],
+    ids=[
+        "a worker that is left dead",
+        "a worker that is started anew",
+        "no traceback",
+        "the server itself",
+        "a daemon",
+    ],
 )
 def test_a_start_that_crashes_is_told_as_that_at_once(code: str, headline: str, tmp_path: Path) -> None:
     began = time.monotonic()
