@@ -25,7 +25,7 @@ class ContributedServer(ReferenceServer):
 
     nameless = False  # without a Server header
     panics = False  # under load, now and then
-    fails = False  # each request with 500, after an error in the log
+    fails = False  # plaintext with 500, after an error in the log
     late = False  # connects when it is asked for rows, and answers 503 where that fails
     answered = 0
 
@@ -45,7 +45,7 @@ class ContributedServer(ReferenceServer):
         if self.panics and self.answered > ANSWERED and self.answered % 100 == 0:
             print(f"panic in handler {self.answered}: index out of range", file=sys.stderr)
             raise ValueError("index out of range")  # which closes the connection
-        if self.fails:
+        if self.fails and request.path == "/plaintext":
             print(f"12:00 ERROR request {self.answered}: out of frobs", file=sys.stderr, flush=True)
             return Reply(status=500, body=b"sorry")
         try:
