@@ -1,5 +1,6 @@
 """Verifies an implementation on a fresh server with a private database, without load."""
 
+import re
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
@@ -16,14 +17,11 @@ from harness.records.models import Load, Outcome, Verdict
 from harness.records.store import RunStore
 from harness.runtime import Database, Runtime, Server, SharedDatabase
 from harness.runtime.crashes import complaints
-from harness.runtime.database import size_of
 from harness.runtime.database.refusals import Watch
 from harness.verify import conduct
 from harness.verify.checks import SERVER
 from harness.verify.checks.evidence import Conduct
 from harness.verify.verifier import Verifier
-
-UNSERVED = {"answered", "status-ok"}  # checks whose failure an exception may explain
 
 
 class Made(Protocol):
@@ -40,6 +38,27 @@ class Made(Protocol):
     @property
     def logs(self) -> RunStore:
         """The store of the servers' logs."""
+
+
+def _is_unknown_route(verdict: Verdict) -> bool:
+    """Return whether the declared URL had the status 404 or 405."""
+    statuses = [each.actual or "" for each in verdict.results if each.check == "status-ok"]
+    return any(re.match(r"40[45]\b", status) for status in statuses)
+
+
+def _quoting(logged: str | None, verdict: Verdict) -> Verdict:
+    """Add an error from the server's log to the first failed check of a verdict.
+
+    The error becomes part of the actual value, because causes are grouped by the message.
+    """
+    failed = next((each for each in verdict.results if each.outcome is Outcome.FAIL), None)
+    if failed is None or not logged:
+        return verdict
+    actual = f"{failed.actual}; its log says: {logged}" if failed.actual else f"its log says: {logged}"
+    quoting = failed.model_copy(update={"actual": actual})
+    return verdict.model_copy(
+        update={"results": tuple(quoting if each is failed else each for each in verdict.results)}
+    )
 
 
 class Verification:
@@ -62,7 +81,7 @@ class Verification:
         self._stop_seconds: float | None = None
         self._as_root: tuple[str, ...] | None = None
         self._stopped = False
-        self._quoted: set[str] = set()
+        self._logged: dict[str, str] = {}  # error in the server's log while a test type failed, by test type
 
     def verdicts(self) -> list[Verdict]:
         """Return the verdicts, and report problems that prevented further verdicts.
@@ -87,6 +106,8 @@ class Verification:
             address = self._made.database.address
             at = f"PostgreSQL at {address.host}:{address.port}"
             self._progress.problem(str(error) if isinstance(error, TfbError) else f"{at}: {str(error).strip()}")
+        if not mistakes:  # a mistake with the database quotes the log itself
+            self._verdicts = [_quoting(self._logged.get(each.test_type), each) for each in self._verdicts]
         if self._verdicts:  # else the server was never up, and only the problems count
             self._judge_conduct(mistakes, began)
         return self._verdicts
@@ -113,9 +134,13 @@ class Verification:
         return stack.enter_context(shared.own(f"{self._implementation.name}-verify", empty=empty))
 
     def _mistakes(self, watch: Watch) -> tuple[str, ...]:
-        """Return the database variables that the server ignores, if a test type that needs the database failed."""
+        """Return the database variables that the server ignores, if a test type that needs the database failed.
+
+        A route that does not exist says nothing about the database.
+        """
         types = self._implementation.test_types
-        failed = [v.test_type for v in self._verdicts if v.outcome is Outcome.FAIL and v.test_type != SERVER]
+        failures = (v for v in self._verdicts if v.outcome is Outcome.FAIL and v.test_type != SERVER)
+        failed = [v.test_type for v in failures if not _is_unknown_route(v)]
         reading = any(types[kind].reads_database for kind in failed)
         return watch.mistakes(self._log, expected=True) if reading else ()
 
@@ -130,29 +155,26 @@ class Verification:
                 try:
                     while left:
                         name = left.pop(0)
+                        log_begin = self._log.stat().st_size if self._log.exists() else 0
                         self._verdicts.append(self._judged(server, name, database))
+                        self._keep_error(self._verdicts[-1], log_begin)
                         server.meter.require_alive()
                     self._watch_end(server)
                 except ServerDiedError as error:
                     self._progress.problem(f"while {name} was verified: {error}")
+
+    def _keep_error(self, verdict: Verdict, log_begin: int) -> None:
+        """Keep the first error that the server has logged after byte ``log_begin``, if a test type failed."""
+        failed = verdict.outcome is Outcome.FAIL and verdict.test_type != SERVER
+        if failed and (errors := complaints(self._log, log_begin)):
+            self._logged[verdict.test_type] = errors[0]
 
     def _judged(self, server: Server, name: str, database: Database) -> Verdict:
         """Return the verdict on one test type, or on HTTP."""
         if name == SERVER:
             return self._verifier.connection(server, process=0, thorough=True)
         kind, loads = self._implementation.test_types[name], self._kinds[name]
-        begin = size_of(self._log)
-        found = self._verifier.check(server, kind, database.address, process=0, thorough=True, loads=loads)
-        if UNSERVED & {result.check for result in found.results if result.outcome is Outcome.FAIL}:
-            self._quote(name, begin)
-        return found
-
-    def _quote(self, name: str, begin: int) -> None:
-        """Report exceptions that the server has logged since byte ``begin``, each set of them once."""
-        quoted = " | ".join(complaints(self._log, begin))
-        if quoted and quoted not in self._quoted:
-            self._quoted.add(quoted)
-            self._progress.note(f"{self._implementation.name}: {name}: its log says: {quoted}")
+        return self._verifier.check(server, kind, database.address, process=0, thorough=True, loads=loads)
 
     def _watch_end(self, server: Server) -> None:
         """See as whom the server runs, and how long it takes to stop."""

@@ -12,7 +12,7 @@ LINE_CHARACTERS = 500
 LONGEST_LINE = 500  # searched characters of a line; the patterns can take quadratic time
 
 # Crash messages of programs. The named group is the exception: for Python the line after the indented frames, for Node
-# the line after the marked source line.
+# the line after the marked source line, for Perl the line before the line that aborts.
 _EXCEPTIONS = re.compile(
     r"Traceback \(most recent call last\):\n(?:[ \t|+].*\n|\n){0,300}(?P<python>[^\s|+].*)"
     r"|^(?P<go>(?:panic|fatal error): .+)"
@@ -20,7 +20,19 @@ _EXCEPTIONS = re.compile(
     r"|^(?P<jvm>Exception in thread \".+)"
     r"|^[ \t]*\^+\n\n(?P<node>\S.*)"
     r"|^(?P<javascript>(?:Uncaught )?\w*(?:Error|Exception): .+)(?=\n(?:.*\n){0,5}?\s+at )"
-    r"|^(?P<ruby>.+:\d+:in .+ \(\w+(?:Error|Exception)\))",
+    r"|^(?P<ruby>.+:\d+:in .+ \(\w+(?:Error|Exception)\))"
+    r"|^(?P<perl>.+ at \S+ line \d+[.,].*)(?=\n(?:.*\n){0,5}?(?:BEGIN failed|Compilation failed"
+    r"|Execution of .+ aborted))"
+    r"|^Unhandled exception:\n(?P<dart>.+)"
+    r"|^(?P<unhandled>(?:Error: )?[Uu]nhandled exception: .+)"
+    r"|^(?P<swift>(?:\S+:\d+: )?Fatal error: .+)"
+    r"|^(?P<zig>thread \d+ panic: .+)"
+    r"|^(?P<julia>ERROR: LoadError: .+)"
+    r"|^(?P<lua>lua\S*: \S+:\d+: .+)"
+    r"|^(?P<haskell>\S+: .+)(?=\nCallStack \(from HasCallStack\))"
+    r"|^(?P<r>Error\b.*:.*(?:\n  .+)?)(?=\n(?:.*\n){0,3}?Execution halted)"
+    r"|^(?P<d>[\w.]+@\S+\(\d+\): .+)"
+    r"|^(?P<erlang>\{\"init terminating in do_boot\".+)",
     re.MULTILINE,
 )
 _WORKERS = re.compile(
@@ -80,9 +92,18 @@ def crashes_in(text: str) -> list[str]:
 
 
 def crash_reason(name: str, how: str, log: Path) -> str:
-    """Return a message about a server that exited: name, crash, exit status, last lines and path of the log."""
-    said = next(iter(crashes(log)), "")
-    return f"{name}: {f'{said}: {how}' if said else how}\n{process.tail(log)}\nlog: {log}"
+    """Return why a server has ended: a headline, the last lines of the log, and its path.
+
+    The headline quotes the first crash in the log, or the last line if no crash is recognised.
+    """
+    last_lines = process.tail(log)
+    if said := next(iter(crashes(log)), ""):
+        headline = f"{said}: {how}"
+    elif last := next((line for line in reversed(last_lines.splitlines()) if line.strip()), ""):
+        headline = f"{how}; the last line of its log is: {_one_line(last)}"
+    else:
+        headline = f"{how}; its log is empty"
+    return f"{name}: {headline}\n{last_lines}\nlog: {log}"
 
 
 def _text(log: Path, begin: int) -> str:

@@ -29,7 +29,6 @@ from harness.runtime.upstream import upstream_for
 BUILD_SECONDS = 3600.0  # TechEmpower's
 EXIT_SECONDS = 2.0  # from the end of a process to its exit status
 # A clean exit is no crash: most of these programs have left a server behind.
-DAEMON = ". If it runs in the background, start it in the foreground: local.run has to last as long as the server"
 
 
 class LocalProgram(ProcessTreeMeter, Program):
@@ -54,10 +53,11 @@ class LocalProgram(ProcessTreeMeter, Program):
         return f"{self.child.pid}@{start_of(self.child.pid)}"
 
     def require_alive(self) -> None:
-        """Raise ServerDiedError with the exit status and the last lines of the log."""
+        """Raise ServerDiedError with the exit status and the last lines of the log if the server has exited."""
         status = self.child.poll()
         if status is not None:
-            how = f"the server ended ({process.describe_status(status)}){DAEMON if status == 0 else ''}:"
+            daemon = "" if status else "; run has to stay in the foreground, so a server must not become a daemon"
+            how = f"the server ended ({process.describe_status(status)}{daemon})"
             raise ServerDiedError(crash_reason(self.name, how, self.log))
 
     def end(self) -> float | None:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from harness.errors import ServerDiedError, StartError
 from harness.host.metering import Reading
 from harness.runtime import Endpoint, Server
-from harness.runtime.crashes import crashes
+from harness.runtime.crashes import complaints, crashes
 
 READY_SECONDS = 60.0
 INTERVAL, ANSWERED_INTERVAL = 0.01, 0.05  # seconds between questions: asking one that answers is none of its work
@@ -134,5 +134,5 @@ def startup_time(
             last = f"its answer to {path} could not be read: {error}"
         watch.require_hope(wrong, refused=refused)
         time.sleep(INTERVAL if refused else ANSWERED_INTERVAL)
-    said = crashes(server.meter.log)[:1]
+    said = (crashes(server.meter.log) or complaints(server.meter.log, 0))[:1]
     raise StartError(f"no valid response within {READY_SECONDS:.0f} s: {'; '.join([*said, last])}")

@@ -9,7 +9,7 @@ from harness.records.models import CheckResult, Outcome
 from harness.records.models import worst as worst_of
 from harness.verify.changes import history_of
 from harness.verify.checks import LOAD
-from harness.verify.checks.asking import Asking, Lane
+from harness.verify.checks.asking import GIVE_UP_AFTER, Asking, Lane, always_fails
 from harness.verify.checks.evidence import HIGHEST_ID, Case, Due, Evidence, Look, Version, clamped, odd, supersede
 from harness.verify.checks.registry import CHECKS, GATHERERS
 from harness.verify.checks.statement_counts import Snapshot, snapshot
@@ -200,5 +200,8 @@ class Gathering:
                 evidence.counts, evidence.due, evidence.different = seen.counts, seen.due, seen.different
 
     def _answers(self) -> bool:
-        """No use in sending thousands of requests to a server that leaves them unanswered."""
-        return all(exchange.response is not None for exchange in self.evidence.exchanges)
+        """Return whether thousands of further requests are worthwhile: each had a response, and not all failed."""
+        asked = self.evidence.exchanges
+        return all(each.response is not None for each in asked) and not (
+            len(asked) >= GIVE_UP_AFTER and always_fails(asked)
+        )

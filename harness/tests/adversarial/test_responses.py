@@ -227,6 +227,9 @@ LINES = {
     "long words": "a" * MIB,
     "traces": "Traceback (most recent call last):\n" * 30_000,
     "carets": (" " * 400 + "^\n") * 2_500,
+    "perl": "a at b line 1." + " at b line 1." * 80_000,
+    "perl, many lines": "a at b line 1. BEGIN\n" * 50_000,
+    "errors": "Error: a:\n  b\n" * 70_000,
 }
 
 

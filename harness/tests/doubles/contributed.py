@@ -25,6 +25,7 @@ class ContributedServer(ReferenceServer):
 
     nameless = False  # without a Server header
     panics = False  # under load, now and then
+    fails = False  # plaintext with 500, after an error in the log
     late = False  # connects when it is asked for rows, and answers 503 where that fails
     answered = 0
 
@@ -44,6 +45,9 @@ class ContributedServer(ReferenceServer):
         if self.panics and self.answered > ANSWERED and self.answered % 100 == 0:
             print(f"panic in handler {self.answered}: index out of range", file=sys.stderr)
             raise ValueError("index out of range")  # which closes the connection
+        if self.fails and request.path == "/plaintext":
+            print(f"12:00 ERROR request {self.answered}: out of frobs", file=sys.stderr, flush=True)
+            return Reply(status=500, body=b"sorry")
         try:
             return super().reply(session, request)
         except psycopg.Error:
@@ -78,6 +82,7 @@ def main() -> None:
     parser.add_argument("--fixed", nargs="*", default=[])
     parser.add_argument("--nameless", action="store_true")
     parser.add_argument("--panics", action="store_true")
+    parser.add_argument("--fails", action="store_true")
     parser.add_argument("--late", action="store_true")
     parser.add_argument("--ignores-sigterm", action="store_true")
     given = parser.parse_args()
@@ -86,6 +91,7 @@ def main() -> None:
     fixed = dict(each.split("=", 1) for each in given.fixed)
     server = ContributedServer(database(os.environ, fixed))
     server.nameless, server.panics, server.late = given.nameless, given.panics, given.late
+    server.fails = given.fails
     server.pool_size = 0 if given.late else server.pool_size  # type: ignore[misc]
     server.listen(os.environ["HOST"], int(os.environ["PORT"]))
     with server:

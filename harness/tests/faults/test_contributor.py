@@ -48,7 +48,8 @@ def verify(scene: Scene, *words: str) -> str:
 def test_a_fixed_database_variable_is_named(scene: Scene, fixed: list[str], told: str) -> None:
     add(scene, "--fixed", *fixed)
     text = verify(scene)
-    assert text.count(told) == 1, text
+    verdicts = [line for line in text.splitlines() if line.startswith("mine: ")]  # they repeat the reason
+    assert text.count(told) - sum(told in line for line in verdicts) == 1, text
 
 
 def test_a_server_that_connects_late_is_judged_by_the_rule(scene: Scene) -> None:
@@ -99,6 +100,20 @@ def test_what_a_pull_request_needs_fails_with_strict_alone(scene: Scene) -> None
     (path.parent / "mine.dockerfile").write_text(f"FROM x\nCOPY . .\nUSER app\nCMD {json.dumps(run)}\n")
     path.write_text(json.dumps({**document, "maintainers": ["octocat"]}))
     scene.tfb("verify", "mine", *where, "--strict").ends(0)
+
+
+def test_a_route_that_does_not_exist_is_no_database_mistake(scene: Scene) -> None:
+    add(scene, "--late", urls={"json_url": "/json", "db_url": "/no-such-route"})
+    text = verify(scene)
+    assert "status-ok in db: GET /no-such-route: status 404" in text, text
+    assert "database-as-told" not in text, text
+
+
+def test_an_error_status_quotes_the_log(scene: Scene) -> None:
+    add(scene, "--fails", urls={key: URLS[key] for key in ("json_url", "plaintext_url")})
+    text = verify(scene)
+    assert text.count("its log says: 12:00 ERROR request") == 1, text
+    assert text.count("500 Other: sorry; its log says") == 1, text
 
 
 def test_a_panic_under_load_is_quoted_beside_the_symptom(scene: Scene) -> None:

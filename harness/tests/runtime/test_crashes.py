@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.runtime.crashes import complaints
+from harness.runtime.crashes import complaints, crash_reason
 
 BEFORE = 'listening\nException in thread "main" java.lang.Error: of the start\n'
 
@@ -64,3 +64,16 @@ def test_a_hostile_log_takes_no_time(part: str, tmp_path: Path) -> None:
     began = time.monotonic()
     complaints(path, 0)
     assert time.monotonic() - began < 10
+
+
+@pytest.mark.parametrize(
+    ("log", "headline"),
+    [
+        ("listening\nout of frobs\n\n", "x: it ended; the last line of its log is: out of frobs"),
+        ("panic: nil map\n\ngoroutine 1 [running]:", "x: panic: nil map: it ended"),
+        ("\n", "x: it ended; its log is empty"),
+    ],
+)
+def test_the_headline_of_an_end_quotes_the_log(log: str, headline: str, tmp_path: Path) -> None:
+    (tmp_path / "log").write_text(log)
+    assert crash_reason("x", "it ended", tmp_path / "log").splitlines()[0] == headline

@@ -89,6 +89,7 @@ STARTS_ANEW = f"import subprocess, sys\nwhile True: subprocess.run([sys.executab
 SAYS = (
     "import time\nfor n in range(100):\n  print('worker', 4711 + n, 'exited with code 1', flush=True); time.sleep(0.3)"
 )
+DAEMON = "run has to stay in the foreground, so a server must not become a daemon"
 # One traceback on the way to an answer.
 RECOVERS = """
 import os, runpy, time, traceback
@@ -106,9 +107,16 @@ runpy.run_module("harness.tests.doubles.fake", run_name="__main__")
         (FORKS, "x: it crashed as it started: ModuleNotFoundError: No module named 'no_such_module'"),
         (STARTS_ANEW, "x: it crashed as it started: ModuleNotFoundError: No module named 'no_such_module'"),
         (SAYS, "x: it crashed as it started: worker 4711 exited with code 1"),
-        (WORKER, "x: ModuleNotFoundError: No module named 'no_such_module': the server ended (exit status 1):"),
+        (WORKER, "x: ModuleNotFoundError: No module named 'no_such_module': the server ended (exit status 1)"),
+        ("print('ready')", f"x: the server ended (exit status 0; {DAEMON}); the last line of its log is: ready"),
     ],
-    ids=["a worker that is left dead", "a worker that is started anew", "no traceback", "the server itself"],
+    ids=[
+        "a worker that is left dead",
+        "a worker that is started anew",
+        "no traceback",
+        "the server itself",
+        "a daemon",
+    ],
 )
 def test_a_start_that_crashes_is_told_as_that_at_once(code: str, headline: str, tmp_path: Path) -> None:
     began = time.monotonic()
@@ -142,6 +150,24 @@ CRASHES: Mapping[str, str | None] = {  # what a program logs -> what is told of 
     "/app.js:3\nthrow x\n^\n\nError: Cannot find module 'pg'\n    at Module._load": "Error: Cannot find module 'pg'",
     "/pg/client.js:5\n    throw e\n          ^\n\nerror: denied\n    at Parser {\n  length: 98": "error: denied",
     "app.rb:1:in `require': cannot load such file -- puma (LoadError)\n": "app.rb:1:in `require': cannot load such",
+    "Can't locate Mojo/Pg.pm in @INC (x) at app.pl line 3.\nBEGIN failed--compilation aborted at app.pl line 3.\n": (
+        "Can't locate Mojo/Pg.pm in @INC"
+    ),
+    "Missing right curly at app.pl line 6, at end of line\nsyntax error at app.pl line 6, at EOF\n"
+    "Execution of app.pl aborted due to compilation errors.\n": "Missing right curly at app.pl line 6",
+    "Use of uninitialized value $x in addition (+) at app.pl line 3.\nlistening\n": None,
+    "Unhandled exception:\nFormatException: bad port\n#0 main (a.dart:3)": "FormatException: bad port",
+    "Unhandled exception: Connection refused (Socket::ConnectError)\n  from a.cr:3": "Unhandled exception: Connection",
+    "a.nim(3) a\nError: unhandled exception: no port [ValueError]": "Error: unhandled exception: no port",
+    "Sources/App/main.swift:3: Fatal error: no port\n": "Sources/App/main.swift:3: Fatal error: no port",
+    'Fatal error: exception Failure("no port")\n': "Fatal error: exception Failure",
+    "thread 77 panic: index out of bounds\n/a.zig:3:1": "thread 77 panic: index out of bounds",
+    "ERROR: LoadError: ArgumentError: Package HTTP not found\nStacktrace:": "ERROR: LoadError: ArgumentError",
+    "lua5.4: app.lua:3: module 'pg' not found:\nstack traceback:": "lua5.4: app.lua:3: module 'pg' not found",
+    "server: Prelude.read: no parse\nCallStack (from HasCallStack):\n  error": "server: Prelude.read: no parse",
+    "Error in library(plumber) : there is no package\nExecution halted\n": "Error in library(plumber) :",
+    "core.exception.RangeError@app.d(3): Range violation\n": "core.exception.RangeError@app.d(3)",
+    '{"init terminating in do_boot",{undef,[{app,start,[],[]}]}}\n': '{"init terminating in do_boot"',
     "[2025-01-01] [ERROR] Worker (pid:12) exited with code 3": "[2025-01-01] [ERROR] Worker (pid:12) exited",
     "[7] Early termination of worker\n": "[7] Early termination of worker",
     "[ERROR] Unexpected exit from worker-1\n": "[ERROR] Unexpected exit from worker-1",

@@ -111,6 +111,15 @@ def test_a_setting_that_the_container_lacks_is_named(
     assert said in rules(folder)["folder.2"]
 
 
+def test_another_command_is_shown_as_written(folder: Path) -> None:
+    (folder / "mine.dockerfile").write_text(DOCKERFILE.replace("./server", "./other"))
+    ((one,), *_) = read(folder / CONFIG_FILE)
+    found = verdict(one, Conduct(folder=folder_of(one, strict=True)), 0.0)
+    assert found is not None
+    (result,) = [each for each in found.results if each.rule == "folder.2"]
+    assert (result.expected, result.actual) == ('CMD ["./server"]', 'CMD ["./other"]')
+
+
 def test_what_dockerignore_leaves_out_is_named(folder: Path) -> None:
     (folder / "mine.dockerfile").write_text(DOCKERFILE.replace("COPY . .", "COPY README.md src ./"))
     (folder / "src").mkdir()

@@ -16,6 +16,7 @@ from harness.verify.wire import Connection, Response, WireError
 
 KEPT_BYTES = 16 << 20  # of the answers of one client: 500 rows are 20 kB, and some hundred answers are asked for
 GIVE_UP_AFTER = 3  # failed requests of one connection
+ERRORS_IN_A_ROW = 12  # responses with a 5xx status: more than malformed parameters alone can cause
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,6 +44,14 @@ class Asking:
         return Client(self.server.endpoint, self.test_type, self.test_type.target(self.url), self.patience)
 
 
+def always_fails(exchanges: Sequence[Exchange]) -> bool:
+    """Return whether all responses so far have a 5xx status: further requests would only take time.
+
+    A declared request may expect such a status, so it does not count.
+    """
+    return all(each.case.asked is None and each.response and each.response.status >= 500 for each in exchanges)
+
+
 class Client:
     """Asks a declared URL over keep-alive connections of its own, one request at a time on each."""
 
@@ -59,13 +68,18 @@ class Client:
         return case.asked or Prepared(target=target, headers=(("Accept", self._accept),))
 
     def ask(self, cases: Iterable[Case], connection: int = 0) -> list[Exchange]:
-        """One request after the other on one connection, a new one where the server closed it."""
+        """Send one request after the other on a connection, and on a new connection where the server closed it.
+
+        Stop where the server does not respond, or responds with nothing but 5xx statuses.
+        """
         exchanges: list[Exchange] = []
         with Lane(self, connection) as lane:
             for case in cases:
                 exchanges.append(lane.send(case))
                 failures = sum(exchange.response is None for exchange in exchanges)
                 if exchanges[-1].error_kind == "silent" or failures >= GIVE_UP_AFTER:
+                    break
+                if len(exchanges) >= ERRORS_IN_A_ROW and always_fails(exchanges):
                     break
         return exchanges
 
@@ -90,6 +104,7 @@ class Lane:
         self._client = client
         self._connection = connection
         self._line: Connection | None = None
+        self._requests = 0  # on this connection
 
     def __enter__(self) -> Self:
         return self
@@ -103,6 +118,7 @@ class Lane:
         A server may close an idle connection while the next request is on its way: that one is sent again, unless it
         changes something, since what was not answered may have been carried out all the same.
         """
+        earlier = self._requests
         reconnected = self._line is not None and self._line.ended(0)
         if reconnected:
             self._close()
@@ -115,7 +131,10 @@ class Lane:
             # Whatever was not asked for is there already: it comes with the response, in the same segment.
             stray = self._line.stray()
             closed = exchange.closed or self._line.ended(0)
-            exchange = dataclasses.replace(exchange, stray=stray, closed=closed, reconnected=reconnected)
+            requests = earlier if reconnected else self._requests
+            exchange = dataclasses.replace(
+                exchange, stray=stray, closed=closed, reconnected=reconnected, requests=requests
+            )
             if stray or closed:
                 self._close()
         return exchange
@@ -127,7 +146,8 @@ class Lane:
         failed: WireError | None = None
         try:
             if self._line is None:
-                self._line = Connection(client.endpoint, client.patience)
+                self._line, self._requests = Connection(client.endpoint, client.patience), 0
+            self._requests += 1
             self._line.send(asked.head(client.endpoint.host) + asked.body)
             response = client.kept(self._line.receive(asked.method))
         except WireError as error:

@@ -1,5 +1,6 @@
 """Checks of an implementation's process and folder, which do not depend on responses."""
 
+import json
 from collections.abc import Callable, Iterator
 
 from harness.records.models import Outcome
@@ -76,11 +77,11 @@ def same_command(evidence: Evidence) -> Iterator[Finding]:
     """Require that container and local runtime start the same command."""
     _, outcome = _of(evidence)
     folder = _folder(evidence)
-    if folder.image_command != folder.run:
+    if not folder.same_command:
         yield Finding(
             f"{folder.dockerfile} starts a different command than local.run of {folder.file}",
-            expected=f"CMD {list(folder.run)}",
-            actual=f"CMD {list(folder.image_command)}",
+            expected=f"CMD {json.dumps(folder.run)}",
+            actual=f"CMD {json.dumps(folder.image_command)}" if folder.image_command else "no CMD",
             outcome=outcome,
         )
     if folder.unset:

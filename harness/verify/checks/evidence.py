@@ -64,6 +64,7 @@ class Exchange:
     stray: bytes = b""  # bytes after the response that nobody asked for
     closed: bool = False  # the connection was closed after the response
     reconnected: bool = False  # it had been closed when this request was sent: sent again on a new one
+    requests: int = 0  # on the connection that was closed, until then; 0: not counted
 
     @property
     def ok(self) -> bool:
@@ -287,6 +288,7 @@ class Folder:
     dockerfile: str  # its name
     whole: tuple[str, ...]  # what is wrong with the Dockerfile, one sentence each
     image_command: tuple[str, ...]  # of the container; empty: that of the base image
+    same_command: bool  # image_command and run start the same program with the same arguments
     run: tuple[str, ...]  # local.run
     unset: tuple[str, ...] = ()  # NAME=value of local.env that the image does not set
     readme: str | None  # what is wrong with README.md

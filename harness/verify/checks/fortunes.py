@@ -70,7 +70,8 @@ def nothing_else_on_the_page(exchange: Exchange) -> Iterator[Finding]:
     for name in page.elements:
         if name not in ELEMENTS:
             message, accepted = f"the page holds a <{name}> element", name in OVERLOOKED
-            yield Finding(message, expected="a table of fortunes", actual=f"<{name}>", accepted=accepted)
+            expected = "a table of fortunes whose messages are escaped: &lt; for <"
+            yield Finding(message, expected=expected, actual=f"<{name}>", accepted=accepted)
     for element, name, value in page.attributes:
         target = re.sub(r"[\s\x00-\x1f]", "", value).lower()
         refresh = name == "http-equiv" and target == "refresh"

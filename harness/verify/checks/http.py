@@ -68,14 +68,14 @@ def length_exact(exchange: Exchange) -> Iterator[Finding]:
 
 @each("http.5", everywhere, good=False)
 def keep_alive(exchange: Exchange) -> Iterator[Finding]:
-    """A connection stays open as long as the client wants it."""
+    """Find connections that the server closed although the client wanted to keep them."""
     gone = exchange.closed or exchange.reconnected
     if exchange.response is not None and gone and exchange.response.framing != "close":
         yield Finding(
             "the connection was closed although keep-alive was asked for. Look for the server's limits of requests per "
             "connection and of idle connections",
             expected="an open connection",
-            actual="Connection: close" if (exchange.header("connection") or "").lower() == "close" else "closed",
+            actual=_end_of(exchange),
         )
 
 
@@ -179,3 +179,10 @@ def parse_media_type(value: str) -> tuple[str | None, dict[str, str]]:
         return None, {}
     parameters = {name.lower(): quoted or token for name, quoted, token in _PARAMETER.findall(match[2])}
     return match[1].strip().lower(), parameters
+
+
+def _end_of(exchange: Exchange) -> str:
+    """Return how the server announced the end of the connection, and after how many requests it came."""
+    announced = (exchange.header("connection") or "").lower() == "close"
+    how = "Connection: close" if announced else "closed"
+    return f"{how} after {exchange.requests} requests" if exchange.requests > 1 else how

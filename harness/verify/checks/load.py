@@ -20,6 +20,8 @@ from harness.verify.checks.evidence import Evidence, TableUse
 
 STILL_SECONDS, STILL_INTERVAL = 2.0, 0.05  # in which a stopped server's sessions end
 
+UNANSWERED = "requests without an answer (lost, or slower than the limit of 8 s)"
+
 HERE = frozenset({LOAD})
 KEPT_OPEN = (
     "connections that stay open until the client closes them: look for the server's limits of requests per connection "
@@ -51,10 +53,10 @@ def nothing_left_behind(evidence: Evidence) -> Iterator[Finding]:
 
 @check("load.7", lambda name: name == DECLARED or ALL_TYPES(name), lambda evidence: evidence.account is not None)
 def one_answer_a_request(evidence: Evidence) -> Iterator[Finding]:
-    """No answer is missing, came unasked or has another status; no connection hung or was closed by the server.
+    """Find requests without a response, unrequested responses, other statuses, and hung or closed connections.
 
-    A service of one's own may close connections, and has declared which status it answers. By TechEmpower's rules any
-    server may: wrk opens another, whatever was under way.
+    A service may close connections, and declares the status of its responses. Under TechEmpower's rules any server may
+    close connections, because wrk opens new ones.
     """
     account = evidence.account
     assert account is not None  # noqa: S101 - needs
@@ -63,7 +65,7 @@ def one_answer_a_request(evidence: Evidence) -> Iterator[Finding]:
     statuses = ", ".join(f"{number} × {status}" for status, number in sorted(account.statuses.items()))
     cut = 0 if service else account.cut
     for count, message, accepted in (
-        (account.sent - account.received - account.unfinished - cut, "requests without an answer", False),
+        (account.sent - account.received - account.unfinished - cut, UNANSWERED, False),
         (0 if service else account.hung, "connections that hung", False),
         (0 if service else account.closed, "connections that the server closed", True),
         (cut, "requests under way on connections that the server closed", True),

@@ -1,18 +1,22 @@
 """What is asked in verification, and what is kept of it."""
 
 import itertools
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import cast
 
 import pytest
 
 from harness.plan.testtypes.registry import TEST_TYPES
+from harness.records.models import Outcome
 from harness.runtime import Upstream, UpstreamStats
 from harness.tests.doubles.reference import ReferenceServer, Reply, Request, Session
+from harness.tests.verify.subjects import as_server
 from harness.verify.checks import asking
-from harness.verify.checks.asking import Client
-from harness.verify.checks.evidence import Case
+from harness.verify.checks.asking import Asking, Client
+from harness.verify.checks.evidence import Case, Evidence
 from harness.verify.checks.fan_out import LOOKS, at_rest
+from harness.verify.verification import Gathering, judge
 
 
 class Large(ReferenceServer):
@@ -26,6 +30,47 @@ def test_of_large_answers_no_more_is_kept_than_there_is_room_for(monkeypatch: py
         found = Client(server.endpoint, TEST_TYPES["json"], "/json").ask([Case(name="plain")] * 20)
     assert [exchange.response is not None for exchange in found] == [True] * 3 + [False] * asking.GIVE_UP_AFTER
     assert "more than 0 MiB" in (found[-1].error or "")
+
+
+class Fails(ReferenceServer):
+    """Answers the first requests with 500, or all of them."""
+
+    failing = 1 << 30
+
+    def reply(self, session: Session, request: Request) -> Reply:
+        return Reply(status=500) if session.asked <= self.failing else super().reply(session, request)
+
+
+@pytest.mark.parametrize(("failing", "sent"), [(1 << 30, asking.ERRORS_IN_A_ROW), (11, 100)])
+def test_a_server_that_always_fails_gets_few_requests(failing: int, sent: int) -> None:
+    with Fails() as server:
+        server.failing = failing
+        found = Client(server.endpoint, TEST_TYPES["json"], "/json").ask([Case(name="plain")] * 100)
+    assert len(found) == sent
+
+
+@pytest.mark.parametrize("name", ["json", "plaintext"])
+def test_verification_of_a_failing_server_ends_early(name: str) -> None:
+    with Fails() as server:
+        asked = Asking(server=as_server(server), test_type=TEST_TYPES[name], patience=8.0, thorough=True)
+        evidence = Gathering(asked).evidence
+    assert len(list(evidence.all)) == asking.ERRORS_IN_A_ROW
+    (status,) = [each for each in judge(evidence) if each.check == "status-ok"]
+    assert status.outcome is Outcome.FAIL
+
+
+class ClosesAfter(ReferenceServer):
+    """Limits the requests on a connection to three."""
+
+    def reply(self, session: Session, request: Request) -> Reply:
+        return replace(super().reply(session, request), close=session.asked == 3)
+
+
+def test_a_limit_of_requests_on_a_connection_is_told() -> None:
+    with ClosesAfter() as server:
+        exchanges = Client(server.endpoint, TEST_TYPES["json"], "/json").ask([Case(name="plain")] * 4)
+    (found,) = [each for each in judge(Evidence(test_type="json", exchanges=exchanges)) if each.check == "keep-alive"]
+    assert found.actual == "closed after 3 requests"
 
 
 class ClosesUnasked(ReferenceServer):

@@ -10,7 +10,7 @@ from harness.plan.testtypes import DECLARED
 from harness.records.models import CheckResult, Outcome
 from harness.verify.checks import LOAD
 from harness.verify.checks.evidence import Account, Due, Evidence, TableUse
-from harness.verify.checks.load import DatabaseCounters
+from harness.verify.checks.load import UNANSWERED, DatabaseCounters
 from harness.verify.checks.registry import CHECKS
 from harness.verify.verification import judge
 
@@ -29,10 +29,10 @@ def accounted(rules: Rules, test_type: str = "json", **counts: int) -> CheckResu
     [
         ("json", {"closed": 1}, "warn", "connections that the server closed: 1"),
         ("json", {"closed": 1, "cut": 12}, "warn", "connections that the server closed: 1 (and 1 more like it)"),
-        ("json", {"closed": 1, "cut": 12, "missing": 2}, "fail", "requests without an answer: 2 (and 2 more like it)"),
+        ("json", {"closed": 1, "cut": 12, "missing": 2}, "fail", f"{UNANSWERED}: 2 (and 2 more like it)"),
         ("json", {"hung": 1}, "fail", "connections that hung: 1"),
         (DECLARED, {"closed": 1, "hung": 1, "unasked_bytes": 1}, "pass", ""),  # behind an answer, not before it
-        (DECLARED, {"closed": 1, "cut": 1}, "fail", "requests without an answer: 1"),
+        (DECLARED, {"closed": 1, "cut": 1}, "fail", f"{UNANSWERED}: 1"),
     ],
 )
 def test_a_server_that_closes_connections_now_and_then_fails_under_our_rules_alone(
