@@ -7,7 +7,7 @@ from harness.paths import REPOSITORY
 
 PAGE = (REPOSITORY / "SECURITY.md").read_text(encoding="utf-8")
 FOLDER = Path("harness/tests/adversarial")
-LINKS = re.findall(rf"\[([^\]]+)\]\(({FOLDER}/\w+\.py)\)", PAGE)
+LINKS = re.findall(rf"\[`(\w+)`\]\(({FOLDER}/\w+\.py)\)", PAGE)
 ROWS = [line for line in PAGE.splitlines() if re.match(r"\| (?!asset|version|-)", line) and line.count("|") == 5]
 
 
@@ -18,8 +18,7 @@ def test_every_promise_names_a_test() -> None:
 
 def test_every_named_test_exists() -> None:
     missing = []
-    for words, path in LINKS:
-        name = f"test_{words.replace(' ', '_')}"
+    for name, path in LINKS:
         if f"def {name}(" not in (REPOSITORY / path).read_text(encoding="utf-8"):
             missing.append(f"{path}::{name}")
     assert missing == []

@@ -194,9 +194,11 @@ class MachinesRuntime(DockerRuntime):
         return info.model_copy(update={"machine": machines[0].machine, "machines": machines, "links": links})
 
     def close(self) -> None:
-        """Remove the run's resources and disconnect from the machines."""
-        self.remove_all()
-        self.links.close()
+        """Remove what the run has left, as on one machine, and close the connections to the machines."""
+        try:
+            super().close()
+        finally:
+            self.links.close()
 
 
 def _quietly(machine: Machine, action: Callable[[], None]) -> None:

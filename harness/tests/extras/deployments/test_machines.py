@@ -1,6 +1,7 @@
 """A run over several machines (laptop, db, app, two clients), and what happens when one of them vanishes."""
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -66,6 +67,10 @@ def test_a_smoke_run_of_two_implementations_measures_every_cell_and_leaves_nothi
     assert all(link.throughput > 0 and link.round_trip > 0 for link in info.links)
     assert "server: app (10.99.0.2), " in done.stdout + done.stderr
     assert left(lab) == {}
+    tags = subprocess.check_output(["docker", "image", "ls", "--format", "{{.Tag}}"], text=True).split()
+    own = set(re.findall(r"tfb/express:(run-\w+)", (store.find(tmp_path, None) / "logs" / "harness.log").read_text()))
+    assert len(own) == 1
+    assert not own & set(tags)
 
 
 def test_a_machine_whose_host_key_is_another_one_is_refused(lab: Lab, tmp_path: Path) -> None:
