@@ -177,9 +177,9 @@ def test_a_server_that_ends_is_told_in_its_verdict(
     assert line.startswith("good: failed: while json was verified: good: the server ended")
 
 
-@pytest.mark.parametrize(("check_name", "quoted"), [("status-ok", 1), ("answered", 1), ("json-message", 0)])
+@pytest.mark.parametrize("check_name", ["status-ok", "answered", "json-message"])
 def test_exceptions_behind_failing_responses_are_quoted(
-    check_name: str, quoted: int, scene: Scene, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    check_name: str, scene: Scene, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     real: Callable[..., Any] = FakeVerifier.check
 
@@ -193,7 +193,7 @@ def test_exceptions_behind_failing_responses_are_quoted(
     monkeypatch.setattr(FakeVerifier, "check", check)
     assert scene.verify("good") == Exit.FAILED
     told = capsys.readouterr()
-    assert told.err.count("its log says: PG::Bad - no such table") == quoted
+    assert "its log says: PG::Bad - no such table" in told.out
     assert "good: failed: 1 violation" in told.out
 
 

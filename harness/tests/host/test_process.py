@@ -17,6 +17,7 @@ import pytest
 from harness.errors import EnvironmentLacksError
 from harness.host import process
 from harness.host.process import Child, CommandTimeoutError, running
+from harness.paths import REPOSITORY
 
 IGNORE = "import os, signal, sys, time; signal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
 # A child whose grandchild sleeps: the pid of the grandchild is its first line.
@@ -162,5 +163,5 @@ def test_an_interrupt_is_held_back_until_the_block_has_ended() -> None:
         "except KeyboardInterrupt:\n  os.kill(os.getpid(), signal.SIGINT)\n  print('then', flush=True)\n"
         "  import time\n  time.sleep(1.5)\n"
     )
-    done = process.run([sys.executable, "-c", code], seconds=30)
+    done = process.run([sys.executable, "-c", code], seconds=30, cwd=REPOSITORY)
     assert done.stdout.splitlines() == ["ask", "held", "then", "kill"]

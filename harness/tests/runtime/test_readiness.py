@@ -131,7 +131,7 @@ def test_a_clean_exit_asks_for_the_foreground(tmp_path: Path) -> None:
     runtime, known = LocalRuntime(work=tmp_path), running("true")
     with pytest.raises((StartError, ServerDiedError)) as error:
         runtime.start(known, DATABASE, tmp_path / "log", ready_path="/json").__enter__()
-    told = "x: the server ended (exit status 0). If it runs in the background, start it in the foreground"
+    told = "x: the server ended (exit status 0; run has to stay in the foreground"
     assert str(error.value).startswith(told)
 
 

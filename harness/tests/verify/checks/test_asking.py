@@ -70,7 +70,7 @@ def test_a_limit_of_requests_on_a_connection_is_told() -> None:
     with ClosesAfter() as server:
         exchanges = Client(server.endpoint, TEST_TYPES["json"], "/json").ask([Case(name="plain")] * 4)
     (found,) = [each for each in judge(Evidence(test_type="json", exchanges=exchanges)) if each.check == "keep-alive"]
-    assert found.actual == "closed after 3 requests"
+    assert found.actual == "Connection: close after 3 requests"
 
 
 class ClosesUnasked(ReferenceServer):
