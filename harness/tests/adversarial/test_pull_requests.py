@@ -216,6 +216,24 @@ def test_a_head_that_points_to_a_running_service_is_refused(shop: Path, tmp_path
         session(shop, tmp_path / "place")
 
 
+@pytest.mark.parametrize(
+    "way", ['dockerfile = "Dockerfile"', 'image = "shop:1"', 'compose = "compose.yaml"\nservice = "web"']
+)
+def test_a_head_that_leaves_its_container_is_refused(way: str, shop: Path, tmp_path: Path) -> None:
+    """A command of head would run on the machine, and base's container would not confine it."""
+    contained = toml(*BOTH).replace(f'start = "{START}"', way).replace('build = "true"', "")
+    for name, text in (("tfb.toml", contained), ("Dockerfile", "FROM scratch\n"), ("compose.yaml", "services: {}\n")):
+        (shop / name).write_text(text)
+    git(shop, "add", "-A")
+    git(shop, "commit", "-q", "-m", "contained")
+    (shop / "tfb.toml").write_text(toml(*BOTH))
+    with pytest.raises(UsageError, match="starts a command on this machine"):
+        session(shop, tmp_path / "place")
+    (tmp_path / "second").mkdir()
+    made = prepare(shop, "main", "cmd:./server", tmp_path / "second", seed=1)
+    assert made.asked.head.service.start == "./server"
+
+
 def test_a_first_adoption_says_that_head_decides(shop: Path, tmp_path: Path) -> None:
     git(shop, "rm", "-q", "--cached", "tfb.toml")
     git(shop, "commit", "-q", "-m", "none yet")
