@@ -15,7 +15,7 @@ from harness.host import ownership, process
 from harness.host.process import Account, Enclosure
 from harness.paths import REPOSITORY, state_folder
 
-SHARED = ("/dev", "/dev/shm", "/dev/mqueue", "/dev/pts", "/proc", "/tmp", "/var/tmp")  # noqa: S108 - not used here
+SHARED = ("/dev", "/dev/pts", "/proc", "/tmp", "/var/tmp")  # noqa: S108 - not used here
 # Sockets behind which a program would start others outside the enclosure: of container engines and of systemd.
 SOCKETS = ("/run/docker.sock", "/run/podman/podman.sock", "/run/containerd/containerd.sock", "/run/crio/crio.sock")
 PROBE = 'echo x > "$1/probe" && ! echo x > "$2/probe"'

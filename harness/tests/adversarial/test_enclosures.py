@@ -134,6 +134,21 @@ def test_a_side_has_a_temporary_folder_of_its_own(place: Place) -> None:
     assert said.strip() == str(place.place / "layers" / "head" / "tmp")
 
 
+def test_a_side_has_shared_memory_of_its_own(place: Place) -> None:
+    name = f"tfb-adversarial-{os.getpid()}"
+    memory = Path("/dev/shm", name)  # noqa: S108 - it is about this folder
+    memory.write_text("of another program")
+    try:
+        memory.chmod(0o666)
+        said = place.run(
+            f"cat /dev/shm/{name}; echo own > /dev/shm/{name} && cat /dev/shm/{name}; ipcs -m | grep -c ^0x"
+        )
+        assert memory.read_text() == "of another program"
+    finally:
+        memory.unlink()
+    assert said.split()[-2:] == ["own", "0"]
+
+
 def test_sockets_that_start_programs_elsewhere_are_hidden(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     sockets = [path for path in map(Path, enclosures.SOCKETS) if path.exists()]
     if not sockets:

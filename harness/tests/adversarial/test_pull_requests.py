@@ -387,6 +387,31 @@ def test_a_build_of_head_that_steers_base_from_above_is_found(name: str, up: int
         (made.roots[BASE].parents[up - 1] / name).mkdir()
 
 
+@pytest.mark.parametrize("way", ["folder", "file", "link", "moved"])
+def test_what_steers_base_from_above_for_a_moment_is_found(way: str, tmp_path: Path) -> None:
+    """Head's server puts a library above base while base starts, and removes it."""
+    made = isolation(tmp_path / "sides", separate=False)
+    with made.building(HEAD):
+        pass
+    place = made.roots[BASE].parents[1] / "node_modules"
+    (tmp_path / "aside").write_text("")
+    ways: dict[str, Callable[[], object]] = {
+        "folder": place.mkdir,
+        "file": place.touch,
+        "link": lambda: place.symlink_to(tmp_path),
+        "moved": lambda: (tmp_path / "aside").rename(place),
+    }
+    ways[way]()
+    (place.rmdir if way == "folder" else place.unlink)()
+    for number in range(20_000):  # more than the kernel keeps
+        if number % 5_000 == 0:
+            made.look()
+        (tmp_path / "busy").touch()
+        (tmp_path / "busy").unlink()
+    with pytest.raises(TamperedError, match="node_modules"):
+        made.require_unchanged()
+
+
 def test_new_libraries_in_a_shared_cache_are_no_tampering(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     cache = tmp_path / "home" / ".m2" / "repository"
