@@ -20,8 +20,9 @@ SHARED = ("/dev", "/dev/pts", "/proc", "/tmp", "/var/tmp")  # noqa: S108 - not u
 SOCKETS = ("/run/docker.sock", "/run/podman/podman.sock", "/run/containerd/containerd.sock", "/run/crio/crio.sock")
 PROBE = 'echo x > "$1/probe" && ! echo x > "$2/probe"'
 NOT_SEPARATE = (
-    "head could write to base's files; changes are looked for. This machine allows no user namespaces ({why}): run tfb "
-    "as root, or the service in containers, if you do not trust head"
+    "head could write to base's files; changes are looked for. This machine does not allow what would prevent it (user "
+    "namespaces, or an overlay over the home: {why}). If you do not trust head, run tfb as root, or the service in a "
+    "container"
 )
 
 
