@@ -1,6 +1,6 @@
-"""Watches the folders above the sides, in which programs look for libraries and settings that their own folder lacks.
+"""Watches the parent folders of the sides, where programs look for libraries and settings.
 
-These folders, such as /tmp, belong to all accounts: head could put a library there while base starts, and remove it.
+All accounts can write to folders such as /tmp: head could create a library there during the start of base.
 """
 
 import ctypes
@@ -26,7 +26,7 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 class Watch:
-    """The names of ``READ_ABOVE`` that have appeared in some folders, also those that are gone again."""
+    """A record of files from ``READ_ABOVE`` that were created in some folders, including removed files."""
 
     def __init__(self, folders: Sequence[Path]) -> None:
         self._folders = folders
@@ -39,7 +39,7 @@ class Watch:
             self._watched[number] = folder
 
     def made(self) -> set[str]:
-        """Return the paths that have appeared; call it now and then, because the kernel's queue is limited."""
+        """Return the paths that were created. Call this method regularly, because the kernel's queue is limited."""
         while data := self._read():
             place = 0
             while place < len(data):
