@@ -4,6 +4,8 @@ import os
 import pwd
 import shutil
 import sys
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -12,11 +14,14 @@ from harness.extras.gate import enclosures
 from harness.host import process
 from harness.host.process import Account
 from harness.paths import REPOSITORY
+from harness.records.remove_tree import remove_tree_if_possible
 from harness.tests.adversarial.repositories import give, let_others_enter
 
 # Run by an ordinary user: builds the sides' folders below {place}, and runs {attack} as head.
 PROGRAM = """
 import sys
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 from harness.extras.gate.isolation import Isolation
 from harness.extras.gate.paired import HEAD, SIDES
@@ -75,8 +80,13 @@ class Place:
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> Place:
-    return Place(tmp_path)
+def place() -> Iterator[Place]:
+    """Folders that other accounts may enter, unlike those of pytest."""
+    folder = Path(tempfile.mkdtemp(prefix="tfb-enclosures-"))
+    try:
+        yield Place(folder)
+    finally:
+        remove_tree_if_possible(folder)
 
 
 @pytest.mark.parametrize(
