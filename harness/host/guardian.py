@@ -41,8 +41,9 @@ _LANDLOCK_CREATE, _LANDLOCK_ALLOW, _LANDLOCK_RESTRICT = 444, 445, 446  # system 
 _LANDLOCK_VERSION, _PATH_BENEATH, _SCOPE_SIGNAL = 1, 1, 2
 _REFER = 1 << 13  # to rename and link between folders; by default a domain that handles file access denies it
 _REFER_SINCE, _SIGNALS_SINCE = 2, 6  # versions of Landlock's interface: Linux 5.19 and 6.12
-_CLONE_NEWNS, _CLONE_NEWUSER = 1 << 17, 1 << 28
-_MS_BIND, _MS_REC, _MS_PRIVATE = 1 << 12, 1 << 14, 1 << 18
+_CLONE_NEWNS, _CLONE_NEWIPC, _CLONE_NEWUSER = 1 << 17, 1 << 27, 1 << 28
+_MEMORY = b"/dev/shm"
+_MS_NOSUID, _MS_NODEV, _MS_BIND, _MS_REC, _MS_PRIVATE = 2, 4, 1 << 12, 1 << 14, 1 << 18
 _MOUNT_SETATTR, _AT_FDCWD, _AT_RECURSIVE, _RDONLY = 442, -100, 0x8000, 1  # Linux 5.12
 
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -125,10 +126,10 @@ def enclose(shared: list[str], closed: list[str], own: list[str], hidden: list[s
 
     Writable are the folders of ``shared``, without those of ``closed`` in them, and the folders of ``own``. Folders and
     sockets of ``hidden`` are empty. ``home`` shows what it holds, and what the program writes there goes to ``layer``
-    (overlayfs); empty: there is no home.
+    (overlayfs); empty: there is no home. Shared memory is the program's own.
     """
     uid, gid = os.geteuid(), os.getegid()
-    _call(_libc.unshare, _CLONE_NEWUSER | _CLONE_NEWNS)
+    _call(_libc.unshare, _CLONE_NEWUSER | _CLONE_NEWNS | _CLONE_NEWIPC)
     for name, text in (("setgroups", "deny"), ("uid_map", f"{uid} {uid} 1"), ("gid_map", f"{gid} {gid} 1")):
         with open(f"/proc/self/{name}", "w", encoding="ascii") as file:  # noqa: PTH123
             file.write(text)
@@ -155,6 +156,9 @@ def enclose(shared: list[str], closed: list[str], own: list[str], hidden: list[s
     for path in hidden:
         empty = f"{layer}/empty" if os.path.isdir(path) else "/dev/null"  # noqa: PTH112
         _mount(_bytes(empty), _bytes(path), None, _MS_BIND)
+    if os.path.isdir(_MEMORY):  # noqa: PTH112
+        _mount(b"tmpfs", _MEMORY, b"tmpfs", _MS_NOSUID | _MS_NODEV, b"mode=1777")
+        writable.append(_MEMORY.decode())
     _set_read_only("/", True)
     for path in writable:
         try:

@@ -33,13 +33,19 @@ class Declared:
 def declared(base: service.ServiceFile, head: service.ServiceFile, *, targets: Sequence[str | None]) -> Declared:
     """Compare the two files; ``targets`` are ``--base`` and ``--head`` of the command line.
 
-    Raises UsageError if head's file names the URL of a running service and base's file does not.
+    Raises UsageError if head's file names the URL of a running service, or a command, and base's file does not.
     """
     asked = any(target and target.startswith(tuple(WAYS)) for target in targets)
     if head.service.url and not base.service.url and not asked:
         raise UsageError(
             f"head's {service.FILE} sets url = {head.service.url!r}, but base's does not: the service at this URL may "
             "not be head. Name the URL on the command line (--head http://HOST:PORT)"
+        )
+    if head.service.start and not (base.service.start or base.service.url) and not asked:
+        raise UsageError(
+            f"head's {service.FILE} starts a command on this machine ({_shown(head.service.start)}), and base's a "
+            "container, in which head could do no harm. If you trust head, name the command on the command line "
+            "(--head cmd:COMMAND), or change base first"
         )
     known = {request.name: request for request in base.request}
     own = {request.name: request for request in head.request}

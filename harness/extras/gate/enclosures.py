@@ -1,7 +1,7 @@
-"""Separates the sides if tfb is an ordinary user: each can write to its own folder, and to nothing of the other sides.
+"""Separates the sides for an ordinary user: no side can write to the files of base, of tfb or of the user.
 
-Each side has a mount namespace in a user namespace, in which the machine is read-only. The user's home looks the same,
-but what a side writes there stays in a layer of the side. Some kernels and containers do not allow user namespaces.
+Each side runs in a user namespace with a read-only view of the machine. The user's home is readable, and changes go to
+a private layer. Some kernels and containers do not allow user namespaces.
 """
 
 import os
@@ -15,13 +15,14 @@ from harness.host import ownership, process
 from harness.host.process import Account, Enclosure
 from harness.paths import REPOSITORY, state_folder
 
-SHARED = ("/dev", "/dev/shm", "/dev/mqueue", "/dev/pts", "/proc", "/tmp", "/var/tmp")  # noqa: S108 - not used here
-# Sockets behind which a program would start others outside the enclosure: of container engines and of systemd.
+SHARED = ("/dev", "/dev/pts", "/proc", "/tmp", "/var/tmp")  # noqa: S108 - not used here
+# Sockets of container engines, which would start programs outside the enclosure.
 SOCKETS = ("/run/docker.sock", "/run/podman/podman.sock", "/run/containerd/containerd.sock", "/run/crio/crio.sock")
 PROBE = 'echo x > "$1/probe" && ! echo x > "$2/probe"'
 NOT_SEPARATE = (
-    "head could write to base's files; changes are looked for. This machine allows no user namespaces ({why}): run tfb "
-    "as root, or the service in containers, if you do not trust head"
+    "head could write to base's files; changes are looked for. This machine does not allow what would prevent it (user "
+    "namespaces, or an overlay over the home: {why}). If you do not trust head, run tfb as root, or the service in a "
+    "container"
 )
 
 
@@ -50,16 +51,16 @@ def enclosures(roots: Mapping[str, Path], place: Path, closed: Sequence[Path]) -
 
 
 def unenclosed() -> Account | None:
-    """Return this user's account for builds without an enclosure: they read no memory and environment of others.
+    """Return this user's account for builds without an enclosure, or None for root.
 
-    They gain no rights either, as by sudo. None for root, who has all rights.
+    Such builds cannot read the memory or environment of processes outside, or gain rights with sudo.
     """
     uid = os.geteuid()
     return Account(name="this user", uid=uid, gid=os.getegid(), isolated=True) if uid else None
 
 
 def environment(account: Account) -> dict[str, str]:
-    """Return the variables of a side's programs: a temporary folder of its own."""
+    """Return the variables for a side's programs, with the private temporary folder."""
     return {"TMPDIR": str(account.enclosure.layer / "tmp")} if account.enclosure else {}
 
 

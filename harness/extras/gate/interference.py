@@ -1,6 +1,6 @@
-"""Finds that a side works while another side is loaded: its CPU then counts for nobody, or slows the other side.
+"""Detects sides that work during the load of a different side, where tfb does not count their CPU time.
 
-Head could pass its requests on to base, whose CPU is not metered then, or keep the CPUs busy while base is loaded.
+Head could forward requests to base. Head could also keep the CPUs busy during the load of base.
 """
 
 from collections.abc import Sequence
@@ -12,11 +12,11 @@ from harness.records.models import RunRecords, Trial
 
 IDLE_CPUS = 0.05  # that head may use on average while base is loaded: a task in the background takes less
 ASKED_CPUS, ASKED_SHARE = 0.005, 0.05  # that base may use while head is loaded: in CPUs, and in shares of head's CPU
-UNEQUAL = 2.0  # times as much as the other sides: what all of them do in the background favours none
+UNEQUAL = 2.0  # factor between the sides: equal background work favours no side
 
 
 def undisturbed(result: GateResult, records: RunRecords) -> GateResult:
-    """Return the result without good verdicts on requests under which one side worked during the load of another."""
+    """Return the result without good verdicts on requests with interference."""
     known = {name: _interference(records, name) for name in records.info.loads}
     known[ALL] = next(filter(None, known.values()), "")
     found = tuple(_left_open(one, known.get(one.request, "")) for one in result.requests)
@@ -25,7 +25,7 @@ def undisturbed(result: GateResult, records: RunRecords) -> GateResult:
 
 
 def _left_open(one: RequestVerdict, why: str) -> RequestVerdict:
-    """Return the verdict on a request: cannot tell in place of a good one if there is a reason."""
+    """Replace a good verdict by "cannot tell" if there is a reason."""
     if not why or one.verdict not in ("faster", "the same"):
         return one
     reason = f"{why} (it would be {one.verdict})"
@@ -33,7 +33,7 @@ def _left_open(one: RequestVerdict, why: str) -> RequestVerdict:
 
 
 def _interference(records: RunRecords, name: str) -> str:
-    """Return which side worked while another was loaded; empty if all did about as much."""
+    """Describe the side that worked during the load of a different side; return an empty text if there is none."""
     loads = [trial for trial in records.trials if trial.test_type == name and trial.load.kind == "open"]
     of_head = [trial for trial in loads if trial.implementation == HEAD]
     own = fmean([trial.server.cpu_seconds / trial.duration for trial in of_head if trial.duration] or [0.0])
@@ -47,5 +47,5 @@ def _interference(records: RunRecords, name: str) -> str:
 
 
 def _others(trials: Sequence[Trial]) -> float:
-    """Return the CPUs that the busiest of the other sides used, on average."""
+    """Return the mean number of CPUs that the busiest idle side used."""
     return fmean([trial.idle_cpu_share or 0.0 for trial in trials] or [0.0])

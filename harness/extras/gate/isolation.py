@@ -19,6 +19,7 @@ import psutil
 
 from harness.errors import TfbError
 from harness.extras.gate import enclosures
+from harness.extras.gate.above import Watch
 from harness.extras.gate.paired import BASE, COPY, HEAD
 from harness.extras.gate.runtime import ServiceRuntime
 from harness.host import accounts
@@ -34,13 +35,6 @@ DATA_SUFFIXES = (".db", ".sqlite", ".sqlite3", ".log", ".pid", ".lock", ".tmp", 
 CODE_SUFFIXES = (
     *(".py", ".pth", ".so", ".js", ".mjs", ".cjs", ".json", ".node", ".ts", ".jar", ".class", ".rb", ".php", ".dll"),
     *(".sh", ".lua", ".pl", ".pm", ".toml", ".yaml", ".yml", ".properties", ".xml", ".env"),
-)
-# Names that runtimes search for in every parent folder of a program.
-READ_ABOVE = (
-    *("node_modules", "package.json", ".npmrc", ".yarnrc.yml", "tsconfig.json", "deno.json", "bunfig.toml"),
-    *("pyproject.toml", "Gemfile", "composer.json", "global.json", "nuget.config", "NuGet.Config", "go.work", ".cargo"),
-    *("Directory.Build.props", "Directory.Build.targets", "rust-toolchain", "rust-toolchain.toml", ".mvn", ".git"),
-    *(".tool-versions", ".node-version", ".nvmrc", ".python-version", ".ruby-version", ".java-version", ".sdkmanrc"),
 )
 # Folders of a home with programs and libraries for builds. Package managers add files but do not change them.
 LIBRARIES = (".cargo/bin", ".cargo/registry/src", ".m2/repository", ".nuget/packages", ".rustup/toolchains", "go/pkg")
@@ -82,7 +76,7 @@ class Isolation:
     builders: Mapping[str, Account | None] = field(default_factory=dict)  # version -> account; None: tfb's account
     before: dict[str, dict[str, Print]] = field(default_factory=dict)  # base and control copy -> path -> fingerprint
     shared: dict[str, tuple[int, ...]] = field(default_factory=dict)
-    above: frozenset[str] = frozenset()
+    above: Watch | None = None  # of the folders above base, from before the build of head
     closed: tuple[Path, ...] = ()  # further folders that no side may write to
     enclosed: Mapping[str, Account] = field(default_factory=dict)  # of each side; empty: there are no enclosures
     note: str = ""  # for the report: why the versions are not separated
@@ -135,7 +129,7 @@ class Isolation:
             return
         self.before = {each: _prints(self.roots[each]) for each in (BASE, COPY)}
         self.shared = {} if self.separated else _shared_programs()
-        self.above = _read_above(self.roots[BASE])
+        self.above = Watch(tuple(self.roots[BASE].parents))
         yield
         if account := self.builders[HEAD]:
             _end_processes(account)
@@ -145,6 +139,11 @@ class Isolation:
             raise TamperedError(str(error), by_head=True) from None
         # The content is as it was. From now on metadata count: a server could change a file and later restore it.
         self.before = {each: _prints(self.roots[each]) for each in (BASE, COPY)}
+
+    def look(self) -> None:
+        """Take note of what has appeared above base by now."""
+        if self.above:
+            self.above.made()
 
     def require_unchanged(self) -> None:
         """Raise TamperedError if files of base changed under load, except files that servers write."""
@@ -157,7 +156,7 @@ class Isolation:
             if name := next(changes, None):
                 which = "base's files" if side == BASE else "files of base's copy"
                 raise TamperedError(f"{who} changed {which}: {name}: the two can no longer be compared", by_head=False)
-        if new := _read_above(self.roots[BASE]) - self.above:
+        if new := self.above.made() if self.above else set():
             raise TamperedError(f"{who} made {min(new)}, which base's programs read: remove it", by_head=False)
         if not self.separated and (name := _changed_program(self.shared)):
             raise TamperedError(
@@ -190,6 +189,7 @@ class IsolatedRuntime(ServiceRuntime):
     @contextmanager
     def serve_as(self, implementation: Implementation) -> Iterator[tuple[Account | None, dict[str, str]]]:
         """Lend an account to the server of a side: of a pool, or with the enclosure of the side."""
+        self.isolation.look()
         if self.isolation.enclosed:
             yield self.isolation.account(implementation.name), self.isolation.environment(implementation.name)
             return
@@ -339,13 +339,6 @@ def _is_code(path: str, found: os.stat_result) -> bool:
     if stat.S_ISDIR(found.st_mode):
         return False
     return stat.S_ISLNK(found.st_mode) or path.endswith(CODE_SUFFIXES) or bool(found.st_mode & 0o111)
-
-
-def _read_above(root: Path) -> frozenset[str]:
-    """Return the existing files in parent folders that runtimes may read."""
-    return frozenset(
-        str(folder / name) for folder in root.parents for name in READ_ABOVE if os.path.lexists(folder / name)
-    )
 
 
 def _shared_programs() -> dict[str, tuple[int, ...]]:

@@ -174,7 +174,12 @@ def _bring(repository: Path, to: Side) -> None:
         source = _name(top, repository.resolve(), name)
         target = _name(to.root, to.folder, name)
         places = (Path(os.path.normpath(top / source)), (top / source).resolve())
-        if any(place.is_relative_to(top) and str(place.relative_to(top)) in tracked for place in places):
+        within = [place.relative_to(top) for place in places if place.is_relative_to(top)]
+        if any(part.lower() == ".git" for place in within for part in place.parts):
+            raise UsageError(
+                f"service.files: {name}: git's own files may hold credentials and are not copied: remove the name"
+            )
+        if any(str(place) in tracked for place in within):
             raise UsageError(
                 f"service.files: {name}: git tracks it in the working tree, and this side lacks it: only files that "
                 "git does not have are copied"

@@ -4,6 +4,8 @@ import os
 import pwd
 import shutil
 import sys
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -12,11 +14,14 @@ from harness.extras.gate import enclosures
 from harness.host import process
 from harness.host.process import Account
 from harness.paths import REPOSITORY
+from harness.records.remove_tree import remove_tree_if_possible
 from harness.tests.adversarial.repositories import give, let_others_enter
 
 # Run by an ordinary user: builds the sides' folders below {place}, and runs {attack} as head.
 PROGRAM = """
 import sys
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 from harness.extras.gate.isolation import Isolation
 from harness.extras.gate.paired import HEAD, SIDES
@@ -75,8 +80,13 @@ class Place:
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> Place:
-    return Place(tmp_path)
+def place() -> Iterator[Place]:
+    """Folders that other accounts may enter, unlike those of pytest."""
+    folder = Path(tempfile.mkdtemp(prefix="tfb-enclosures-"))
+    try:
+        yield Place(folder)
+    finally:
+        remove_tree_if_possible(folder)
 
 
 @pytest.mark.parametrize(
@@ -132,6 +142,21 @@ def test_a_side_has_a_temporary_folder_of_its_own(place: Place) -> None:
         "echo x > $TMPDIR/x && echo $TMPDIR; echo x > /tmp/tfb-adversarial-$$ && rm /tmp/tfb-adversarial-$$"
     )
     assert said.strip() == str(place.place / "layers" / "head" / "tmp")
+
+
+def test_a_side_has_shared_memory_of_its_own(place: Place) -> None:
+    name = f"tfb-adversarial-{os.getpid()}"
+    memory = Path("/dev/shm", name)  # noqa: S108 - it is about this folder
+    memory.write_text("of another program")
+    try:
+        memory.chmod(0o666)
+        said = place.run(
+            f"cat /dev/shm/{name}; echo own > /dev/shm/{name} && cat /dev/shm/{name}; ipcs -m | grep -c ^0x"
+        )
+        assert memory.read_text() == "of another program"
+    finally:
+        memory.unlink()
+    assert said.split()[-2:] == ["own", "0"]
 
 
 def test_sockets_that_start_programs_elsewhere_are_hidden(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:

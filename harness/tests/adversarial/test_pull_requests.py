@@ -216,6 +216,24 @@ def test_a_head_that_points_to_a_running_service_is_refused(shop: Path, tmp_path
         session(shop, tmp_path / "place")
 
 
+@pytest.mark.parametrize(
+    "way", ['dockerfile = "Dockerfile"', 'image = "shop:1"', 'compose = "compose.yaml"\nservice = "web"']
+)
+def test_a_head_that_leaves_its_container_is_refused(way: str, shop: Path, tmp_path: Path) -> None:
+    """A command of head would run on the machine, and base's container would not confine it."""
+    contained = toml(*BOTH).replace(f'start = "{START}"', way).replace('build = "true"', "")
+    for name, text in (("tfb.toml", contained), ("Dockerfile", "FROM scratch\n"), ("compose.yaml", "services: {}\n")):
+        (shop / name).write_text(text)
+    git(shop, "add", "-A")
+    git(shop, "commit", "-q", "-m", "contained")
+    (shop / "tfb.toml").write_text(toml(*BOTH))
+    with pytest.raises(UsageError, match="starts a command on this machine"):
+        session(shop, tmp_path / "place")
+    (tmp_path / "second").mkdir()
+    made = prepare(shop, "main", "cmd:./server", tmp_path / "second", seed=1)
+    assert made.asked.head.service.start == "./server"
+
+
 def test_a_first_adoption_says_that_head_decides(shop: Path, tmp_path: Path) -> None:
     git(shop, "rm", "-q", "--cached", "tfb.toml")
     git(shop, "commit", "-q", "-m", "none yet")
@@ -367,6 +385,31 @@ def test_a_build_of_head_that_steers_base_from_above_is_found(name: str, up: int
     made = isolation(tmp_path / "sides", separate=False)
     with pytest.raises(TamperedError, match=name), made.building(HEAD):
         (made.roots[BASE].parents[up - 1] / name).mkdir()
+
+
+@pytest.mark.parametrize("way", ["folder", "file", "link", "moved"])
+def test_what_steers_base_from_above_for_a_moment_is_found(way: str, tmp_path: Path) -> None:
+    """Head's server puts a library above base while base starts, and removes it."""
+    made = isolation(tmp_path / "sides", separate=False)
+    with made.building(HEAD):
+        pass
+    place = made.roots[BASE].parents[1] / "node_modules"
+    (tmp_path / "aside").write_text("")
+    ways: dict[str, Callable[[], object]] = {
+        "folder": place.mkdir,
+        "file": place.touch,
+        "link": lambda: place.symlink_to(tmp_path),
+        "moved": lambda: (tmp_path / "aside").rename(place),
+    }
+    ways[way]()
+    (place.rmdir if way == "folder" else place.unlink)()
+    for number in range(20_000):  # more than the kernel keeps
+        if number % 5_000 == 0:
+            made.look()
+        (tmp_path / "busy").touch()
+        (tmp_path / "busy").unlink()
+    with pytest.raises(TamperedError, match="node_modules"):
+        made.require_unchanged()
 
 
 def test_new_libraries_in_a_shared_cache_are_no_tampering(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

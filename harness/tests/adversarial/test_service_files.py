@@ -196,3 +196,18 @@ def test_a_copied_file_keeps_its_mode(tmp_path: Path) -> None:
     (shop / ".env").chmod(0o600)
     made = side(shop, "HEAD", tmp_path / "base", [])
     assert stat.S_IMODE((made.folder / ".env").stat().st_mode) == 0o600
+
+
+@pytest.mark.parametrize("name", [".git/config", "sub/../.git/config", "link/config", "one", ".git/hooks/../config"])
+def test_credentials_of_git_are_not_copied(name: str, tmp_path: Path) -> None:
+    """Checkouts of CI services keep a token in .git/config, and a Dockerfile of head may send it away."""
+    shop = repository(tmp_path / "shop", tfb__toml=SERVICE.format(service='start = "x"', request=""), **{"sub/b": ""})
+    (shop / "link").symlink_to(".git")
+    git(shop, "add", "-A")
+    git(shop, "commit", "-q", "-m", "a link")
+    (shop / "one").symlink_to(".git/config")
+    (shop / "tfb.toml").write_text(toml("files", name))
+    (tmp_path / "place").mkdir()
+    with pytest.raises(UsageError, match=r"credentials|cannot be copied"):
+        prepare(shop, "main", None, tmp_path / "place", seed=1)
+    assert not [path for path in (tmp_path / "place").rglob("config") if path.is_file()]
