@@ -21,6 +21,7 @@ from starlette.staticfiles import StaticFiles
 
 from harness.dashboard.api import Api
 from harness.dashboard.build import ensure_built
+from harness.dashboard.connections import BoundedProtocol
 from harness.dashboard.runs import PUBLISHED, Runs
 from harness.errors import EnvironmentLacksError
 from harness.paths import RESULTS
@@ -106,6 +107,8 @@ def serve(results: Path, *, bind: str, port: int) -> None:
         log_level="warning",
         access_log=False,
         server_header=False,
+        http=BoundedProtocol,
+        ws="none",
         timeout_graceful_shutdown=1,
     )
     try:

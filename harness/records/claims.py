@@ -7,7 +7,7 @@ from pydantic import Field
 
 from harness.errors import StoreError
 from harness.paths import RESULTS
-from harness.records.models import Record
+from harness.records.models import Moment, Record
 from harness.records.reader import bounded, first_complaint, of_newer_version
 
 FILE = "claims.json"
@@ -59,7 +59,7 @@ class ClaimVerdict(Record):
     sentence: str  # the verdict with its figures
     statements: tuple[StatementVerdict, ...]
     runs: tuple[str, ...] = ()  # whose trials it rests on
-    measured_at: float  # epoch seconds, of the latest
+    measured_at: Moment  # epoch seconds, of the latest
     machine: str
     cpus: int
     grade: str = ""

@@ -19,6 +19,7 @@ SCHEMA_VERSION = 3
 LONGEST_SECONDS = 1e9  # of a load; a larger number in a file was never measured
 # JSON has integers of any length, and Python cannot divide those of more than 308 digits.
 Integer = Annotated[int, Field(ge=-(2**63), lt=2**63)]
+Moment = Annotated[float, Field(ge=-1e11, le=1e11)]  # epoch seconds; a calendar knows no later ones
 
 
 class Record(BaseModel):
@@ -314,7 +315,7 @@ class Counts(Record):
 class Watched(Record):
     """What was seen of a load beside what its generator counted."""
 
-    started_at: float  # epoch seconds
+    started_at: Moment  # epoch seconds
     command: tuple[str, ...] = ()  # the generator's command line; paths of the repository are relative to its root
     server: ServerUse
     database_cpu_seconds: float | None = None
@@ -380,7 +381,7 @@ class ProcessRecord(Record):
 
     implementation: str
     process: Integer
-    started_at: float
+    started_at: Moment
     startup_time: Annotated[float | None, Field(alias="startup_time_seconds")]  # to the first good answer
     status: Literal["ok", "failed", "interrupted"]
     reason: str = ""
@@ -464,13 +465,10 @@ class NoiseFloor(Record):
 
     implementation: str
     profile: str
-    measured_at: float
+    measured_at: Moment
     pairs: Integer
     throughput: Annotated[float, Field(alias="throughput_relative")]  # relative, e.g. 0.03
     cpu_per_request: Annotated[float, Field(alias="cpu_per_request_relative")]
-
-
-Moment = Annotated[float, Field(ge=-1e11, le=1e11)]  # epoch seconds; a calendar knows no later ones
 
 
 class MachineSet(Record):

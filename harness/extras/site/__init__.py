@@ -16,7 +16,7 @@ from harness.dashboard.build import ensure_built
 from harness.dashboard.runs import Run
 from harness.errors import StoreError
 from harness.records import bounded, safe_write
-from harness.records.models import ImplementationInfo, Record, Scenario
+from harness.records.models import ImplementationInfo, Moment, Record, Scenario
 from harness.records.reader import first_complaint
 from harness.report.tables import interval, ratio
 from harness.stats.model import Row
@@ -45,7 +45,7 @@ class Round(Record):
 
     name: str
     slug: str
-    published_at: float
+    published_at: Moment
     runs: tuple[PublishedRun, ...]
 
 

@@ -5,7 +5,6 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import psycopg
 
@@ -28,12 +27,11 @@ def connect(address: DatabaseAddress, *, admin: bool = False, name: str | None =
     The administrator's password is sent to nobody: a program of another user that has taken the port while PostgreSQL
     was down could ask for it in plain text.
     """
-    proof: dict[str, Any] = (
-        {"require_auth": "scram-sha-256"} if admin and psycopg.pq.version() >= REQUIRE_AUTH_SINCE else {}
-    )
+    proof = "require_auth=scram-sha-256" if admin and psycopg.pq.version() >= REQUIRE_AUTH_SINCE else ""
     user, password = (address.admin_user, address.admin_password) if admin else (address.user, address.password)
     try:
         connection = psycopg.connect(
+            proof,
             host=address.host,
             port=address.port,
             dbname=name or address.name,
@@ -41,7 +39,6 @@ def connect(address: DatabaseAddress, *, admin: bool = False, name: str | None =
             password=password,
             autocommit=True,
             connect_timeout=5,
-            **proof,
         )
     except psycopg.OperationalError as error:
         raise StartError(

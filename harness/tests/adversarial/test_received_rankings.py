@@ -69,6 +69,7 @@ IMPOSSIBLE = {
     "negative memory": ('"rss_peak_bytes":', "-1"),
     "largest throughput": ('"requests_per_second":', "1.7976931348623157e308"),
     "shortest load": ('"duration_seconds":', "5e-324"),
+    "distant time": ('"started_at":', "1e308"),
     "very many requests": ('"requests":', "1" + "0" * 400),
     "smallest throughput": ('"requests_per_second":', "5e-324"),
 }
