@@ -7,6 +7,7 @@ from harness.host import process
 from harness.plain_text import printable
 
 LOG_BYTES = 1 << 20  # searched bytes of a log
+NO_REASON = "Traceback (most recent"  # begins a report whose last line has the reason
 MOST_QUOTED = 3  # lines per symptom
 LINE_CHARACTERS = 500
 LONGEST_LINE = 500  # searched characters of a line; the patterns can take quadratic time
@@ -75,7 +76,7 @@ def crashes(log: Path) -> list[str]:
 def complaints(log: Path, begin: int) -> list[str]:
     """Return the first distinct exceptions after byte ``begin`` of a log, or error lines if there are no exceptions."""
     text = _text(log, begin)
-    found = crashes_in(text) or _lines(_ERROR_LINES, text)
+    found = [each for each in crashes_in(text) if not each.startswith(NO_REASON)] or _lines(_ERROR_LINES, text)
     different = {re.sub(r"\d+|0x[0-9a-f]+", "", each): each for each in reversed(found)}
     return list(reversed(different.values()))[:MOST_QUOTED]
 

@@ -20,7 +20,7 @@ from types import FrameType
 
 from harness.tests.doubles.reference import ReferenceServer, Reply, Request, Session
 
-VERIFIED = 2_000  # requests that verification never needs: only a load gets beyond
+VERIFIED = 5_000  # requests that verification never needs: only a load gets beyond
 SLOW_SECONDS = 0.05
 FLOOD_LINES = 50_000
 FLOOD = b"x" * (8 << 20)

@@ -55,7 +55,7 @@ def test_a_fixed_database_variable_is_named(scene: Scene, fixed: list[str], told
 def test_a_server_that_connects_late_is_judged_by_the_rule(scene: Scene) -> None:
     add(scene, "--late", "--fixed", "DBNAME=hello_world")
     text = verify(scene)
-    assert text.count("queries database hello_world, but DBNAME is") == 1, text
+    assert "queries database hello_world, but DBNAME is" in " ".join(text.split())
     assert "database-as-told in conduct: the server queries" in text
 
 
@@ -96,8 +96,10 @@ def test_what_a_pull_request_needs_fails_with_strict_alone(scene: Scene) -> None
     (path.parent / "mine.dockerfile").write_text(f"FROM x\nCOPY . .\nUSER app\nCMD {json.dumps(sys.argv)}\n")
     assert "folder.2" in verify(scene, "--strict")
     document = json.loads(path.read_bytes())
-    run = document["tests"][0]["default"]["local"]["run"]
-    (path.parent / "mine.dockerfile").write_text(f"FROM x\nCOPY . .\nUSER app\nCMD {json.dumps(run)}\n")
+    local = document["tests"][0]["default"]["local"]
+    run = local["run"]
+    settings = "".join(f"ENV {key}={value}\n" for key, value in local["env"].items())
+    (path.parent / "mine.dockerfile").write_text(f"FROM x\nCOPY . .\n{settings}USER app\nCMD {json.dumps(run)}\n")
     path.write_text(json.dumps({**document, "maintainers": ["octocat"]}))
     scene.tfb("verify", "mine", *where, "--strict").ends(0)
 
