@@ -212,7 +212,7 @@ def test_each_changed_key_of_the_service_is_reported(shop: Path, tmp_path: Path)
 def test_a_head_that_points_to_a_running_service_is_refused(shop: Path, tmp_path: Path) -> None:
     text = toml(*BOTH).replace(f'start = "{START}"', 'url = "http://127.0.0.1:9"').replace('build = "true"', "")
     (shop / "tfb.toml").write_text(text)
-    with pytest.raises(UsageError, match="names url"):
+    with pytest.raises(UsageError, match="sets url"):
         session(shop, tmp_path / "place")
 
 
