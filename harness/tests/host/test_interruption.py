@@ -131,7 +131,7 @@ def test_an_interrupt_that_passes_the_exec_of_a_text_ends_with_our_status(tmp_pa
     waits = r"exec('print(flush=True)\nwhile True: time.sleep(0.1)')"  # a signal just before a wait is heard after it
     code = f"import time\nfrom harness import cli\ncli.main = lambda: cli.guarded(lambda: {waits})"
     (tmp_path / "changed.py").write_text(f"{HEARS}\n{code}\n{RUNS}\n", encoding="ascii")
-    interrupted(started("-m", "changed", cwd=tmp_path))
+    interrupted(started(str(tmp_path / "changed.py"), cwd=tmp_path))
 
 
 def test_a_step_that_never_ends_is_interrupted_all_the_same() -> None:
