@@ -45,8 +45,8 @@ STEERING = (
 REGISTRIES = {
     "https_proxy": "http://user:secret@proxy:3128",
     "PIP_INDEX_URL": "https://user:secret@index.example/simple",
-    "npm_config_registry": "https://registry.example",
-    "GOPROXY": "https://proxy.example",
+    "npm_config_registry": "https://npm.example",
+    "GOPROXY": "https://go.example",
     "MAVEN_OPTS": "-Dhttps.proxyHost=proxy",
 }
 PLACES = {"JAVA_HOME": "/opt/java", "LANG": "C.UTF-8", "LC_ALL": "C.UTF-8", "SSL_CERT_FILE": "/etc/ssl/cert.pem"}

@@ -130,7 +130,7 @@ def test_pip_installs_what_the_lock_says_where_tfb_says(tmp_path: Path) -> None:
         f'case "$*" in *pip*install*) env > {seen}; exit 1;; *venv*) for last; do :; done; mkdir -p "$last/bin"; '
         f'cp {tmp_path}/python3 "$last/bin/python";; *execv*) shift 2; exec {tmp_path}/python3 "$@";; esac',
     )
-    kept = {"PIP_INDEX_URL": "https://index.example", "PIP_CERT": "/etc/cert", "PIP_CONFIG_FILE": "/etc/pip.conf"}
+    kept = {"PIP_INDEX_URL": "https://pypi.example", "PIP_CERT": "/etc/cert", "PIP_CONFIG_FILE": "/etc/pip.conf"}
     dropped = (
         "TARGET",
         "PREFIX",
