@@ -79,6 +79,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
         environment = stack.enter_context(pytest.MonkeyPatch.context())
         environment.setattr(readiness, "READY_SECONDS", READY_SECONDS)
         environment.setenv("UPSTREAM_URL", f"{upstream.url}?of=1")
+        environment.setenv("TFB_PASS_ENV", "UPSTREAM_URL")
         environment.setattr("harness.runtime.local.upstream_for", lambda _implementation: None)
         for name in NAMES:
             build = runtime.build(implementations[name], work / f"{name}.build.log")
