@@ -121,7 +121,8 @@ def test_two_tfb_processes_never_share_a_uid() -> None:
         "with accounts.of_servers(None).account('x') as a: print(a.uid, a.gid, flush=True); sys.stdin.read()"
     )
     command = [sys.executable, "-c", code]
-    others = [subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) for _ in range(4)]
+    env = {**os.environ, "PYTHONPATH": str(REPOSITORY)}
+    others = [subprocess.Popen(command, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE) for _ in range(4)]
     numbers = [int(word) for other in others for word in other.stdout.readline().split()]
     for other in others:
         other.communicate()

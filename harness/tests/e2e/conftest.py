@@ -56,7 +56,7 @@ def smoke(runtime: str) -> Finished:
     assert done.stdout.startswith("{"), f"exit {done.returncode}\n{done.stderr}"
     ranking = Ranking.model_validate(json.loads(done.stdout))
     folder = store.find(REPOSITORY / "results", ranking.run_id)
-    return Finished(done.returncode, done.stderr, folder, store.read(folder), ranking)
+    return Finished(done.returncode, done.stderr, folder, store.read(folder, whole=True), ranking)
 
 
 @pytest.fixture(scope="session", params=["local", pytest.param("docker", marks=pytest.mark.docker)])

@@ -160,7 +160,7 @@ def test_verify_fails_a_container_of_root_that_ignores_sigterm(scene: Scene) -> 
         where = ("--frameworks", str(scene.frameworks), "--rules", "tfb", "--runtime", "docker")
         return scene.tfb("verify", name, *where, "--type", "json", "--strict", "--no-install", seconds=200)
 
-    verified("e2e-root").ends(1).says("runs as root in its container", "does not stop after SIGTERM")
+    verified("e2e-root").ends(1).says("runs as root in the container", "does not stop after SIGTERM")
     answer = verified("e2e-good")
     assert "as root" not in answer.stdout + answer.stderr
     assert "SIGTERM" not in answer.stdout + answer.stderr

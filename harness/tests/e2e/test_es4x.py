@@ -18,6 +18,7 @@ def test_it_refuses_to_start_on_the_interpreter(tmp_path: Path, monkeypatch: pyt
     runtime = LocalRuntime(work=tmp_path)
     build = runtime.build(implementation, tmp_path / "build.log")
     assert build.status == "ok", build.reason
+    monkeypatch.setenv("TFB_PASS_ENV", "_JAVA_OPTIONS")
     monkeypatch.setenv("_JAVA_OPTIONS", "-XX:-EnableJVMCI")  # stands behind those of java.args
     start = runtime.start(implementation, NO_DATABASE, tmp_path / "log", ready_path="/json")
     with pytest.raises((StartError, ServerDiedError), match="would only be interpreted"), start:
