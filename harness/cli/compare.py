@@ -29,10 +29,10 @@ from harness.records.models import Record, RunRecords
 from harness.report import comparison as report
 from harness.report import terminal
 from harness.report.tables import Rows
-from harness.stats.compare import compare, noise_floor
-from harness.stats.model import Comparison
+from harness.stats.cell_comparison import compare, noise_floor
 from harness.stats.published import hold, read_round
 from harness.stats.ranking import rank
+from harness.stats.ranking_model import Comparison
 
 Of = TypeVar("Of", bound=Record)
 BASE, COPY = "@base", "~copy"  # suffixes of the other side's names

@@ -16,7 +16,7 @@ from cyclopts.validators import Number
 
 from harness.errors import UsageError
 from harness.paths import CONFIG_FILE, FRAMEWORKS, INSTALLED, PROFILES, RESULTS
-from harness.records import bounded
+from harness.records import safe_read
 
 MOST = 1_000_000  # connections, or queries a request
 MOST_LEVELS = 1000  # of one sweep, as of a profile's
@@ -34,7 +34,7 @@ def names(*_: object) -> list[str]:
     found = ["all", "run"]
     for path in sorted(FRAMEWORKS.glob(f"*/*/{CONFIG_FILE}")):
         with contextlib.suppress(OSError, ValueError, AttributeError, KeyError, TypeError):
-            document: Any = bounded.parse(bounded.read(path, 1 << 20))
+            document: Any = safe_read.parse(safe_read.read(path, 1 << 20))
             variants = [variant for tests in document["tests"] for variant in tests]
             found += [document["framework"] + ("" if each == "default" else f"-{each}") for each in variants]
     return found

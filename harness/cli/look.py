@@ -20,7 +20,7 @@ from harness.errors import Exit, UsageError
 from harness.host import interruption
 from harness.plain_text import json_text, printable
 from harness.plan.discovery import Implementation, Scan, Selection, scan, select
-from harness.plan.words import suggest
+from harness.plan.suggestions import suggest
 
 Results = Annotated[str | None, Parameter(help="another results folder", metavar="DIR")]
 

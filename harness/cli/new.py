@@ -15,7 +15,7 @@ from harness.errors import Exit, UsageError
 from harness.paths import CONFIG_FILE, FRAMEWORKS
 from harness.plan import trees
 from harness.plan.discovery import RESERVED, Implementation, Selection, require_sound, scan
-from harness.plan.words import suggest
+from harness.plan.suggestions import suggest
 
 DEFAULT = "express"
 NOT_COPIED = ("node_modules", "target", "dist", "build", "__pycache__", ".venv", "README.md")

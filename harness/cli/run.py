@@ -26,13 +26,13 @@ from harness.plan.config import DEFAULT_PROFILE, Settings, parse_cpus, parse_goa
 from harness.plan.discovery import Selection, scan, select
 from harness.plan.hosts import Hosts
 from harness.plan.profile import Profile
+from harness.plan.suggestions import suggest
 from harness.plan.testtypes.registry import TEST_TYPES
-from harness.plan.words import suggest
 from harness.records import store
 from harness.records.models import RunInfo
 from harness.records.reader import RunReader
 from harness.runtime import upstream
-from harness.runtime.techempower import parse_allow
+from harness.runtime.techempower_container import parse_allow
 
 if TYPE_CHECKING:
     from harness.experiment.workflow import Dependencies, RunOutcome

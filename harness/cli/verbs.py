@@ -18,7 +18,7 @@ from harness.cli.flags import WHAT, Flags, RunFlags, Texts, VerifyFlags, names
 from harness.errors import Exit, UsageError
 from harness.host import interruption
 from harness.paths import PROGRAM, REPOSITORY
-from harness.plan.words import suggest
+from harness.plan.suggestions import suggest
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,10 +42,10 @@ VERBS: dict[str, Verb] = {
     "dashboard": Verb(target="harness.cli.look:dashboard", help="serve the results to a browser, live during a run"),
     **{name: Verb(target=f"{module}:command", help=text) for name, (module, text) in extras.VERBS.items()},
     "doctor": Verb(
-        target="harness.cli.machine:doctor", help="tools, machine facts, what would disturb", group="this machine"
+        target="harness.cli.doctor:doctor", help="tools, machine facts, what would disturb", group="this machine"
     ),
     "clean": Verb(
-        target="harness.cli.machine:clean", help="remove what runs have left, and images", group="this machine"
+        target="harness.cli.doctor:clean", help="remove what runs have left, and images", group="this machine"
     ),
     "new": Verb(target="harness.cli.new:command", help="the folder of a new implementation", group="contribute"),
     "check": Verb(

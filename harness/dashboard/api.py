@@ -15,7 +15,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from harness.dashboard.documents import ClaimsDocument, RunDocument, RunList
-from harness.dashboard.runs import FILES, FileState, Run, Runs, comparison, state_of
+from harness.dashboard.run_documents import FILES, FileState, Run, Runs, comparison, state_of
 from harness.errors import StoreError
 from harness.records import claims
 

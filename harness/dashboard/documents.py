@@ -23,7 +23,7 @@ from harness.records.models import (
     Trial,
     Verdict,
 )
-from harness.stats.model import Comparison, Ranking, Score, Table
+from harness.stats.ranking_model import Comparison, Ranking, Score, Table
 
 
 class RunSummary(Record):

@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from harness.dashboard.runs import PUBLISHED, Run
+from harness.dashboard.run_documents import PUBLISHED, Run
 from harness.paths import RESULTS
 from harness.records.models import Record, Trial
 

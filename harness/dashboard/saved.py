@@ -10,7 +10,7 @@ from pathlib import Path
 
 from harness.dashboard.build import ensure_built
 from harness.dashboard.documents import Embedded, LogDocument
-from harness.dashboard.runs import Run
+from harness.dashboard.run_documents import Run
 from harness.errors import StoreError
 from harness.records.models import Trial
 

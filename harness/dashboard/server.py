@@ -22,7 +22,7 @@ from starlette.staticfiles import StaticFiles
 from harness.dashboard.api import Api
 from harness.dashboard.build import ensure_built
 from harness.dashboard.connections import BoundedProtocol
-from harness.dashboard.runs import PUBLISHED, Runs
+from harness.dashboard.run_documents import PUBLISHED, Runs
 from harness.errors import EnvironmentLacksError
 from harness.paths import RESULTS
 

@@ -29,7 +29,7 @@ from harness.records.remove_tree import remove_tree_if_possible
 from harness.records.store import RunStore
 from harness.report import terminal
 from harness.report.causes import named, of_verdicts
-from harness.report.verdicts import REQUIREMENTS, Judged, Verified, judged_build, place, violations, write
+from harness.report.verification import REQUIREMENTS, Judged, Verified, judged_build, place, violations, write
 from harness.runtime import Runtime, SharedDatabase
 from harness.runtime.choice import choose
 from harness.units import format_seconds

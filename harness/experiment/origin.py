@@ -19,7 +19,7 @@ from pathlib import Path
 from harness.errors import StoreError, UsageError
 from harness.paths import state_folder
 from harness.plan.config import Settings
-from harness.records import bounded, safe_write
+from harness.records import safe_read, safe_write
 from harness.records.models import RunInfo
 
 FILE = ".origin"  # file in the folder of a run
@@ -83,7 +83,7 @@ def _read(folder: Path) -> dict[str, object]:
     """Return the mark of a run, or an empty mark if it is missing or cannot be read."""
     try:
         with safe_write.read(folder.resolve() / FILE) as file:
-            found = bounded.parse(file.read(MOST_BYTES))
+            found = safe_read.parse(file.read(MOST_BYTES))
     except (OSError, ValueError, StoreError):
         return {}
     return found if isinstance(found, dict) else {}

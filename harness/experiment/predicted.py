@@ -13,7 +13,7 @@ from harness.host.clock import Clock
 from harness.plan.plan import Plan
 from harness.records.models import Errors, Load, Trial, Window
 from harness.report.tables import counted
-from harness.stats.verdicts import AT_RATES
+from harness.stats.unranked import AT_RATES
 
 START_SECONDS, STOP_SECONDS = 3.0, 3.0  # a start with its database, an end with its last checks
 VERIFY_SECONDS = {True: 1.5, False: 0.4}  # of a test type, in an implementation's first process and in later ones

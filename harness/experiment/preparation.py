@@ -15,7 +15,7 @@ from harness.paths import CONFIG_FILE, INSTALLED, REPOSITORY
 from harness.plan.config import Settings, Twins
 from harness.plan.discovery import RESERVED, Implementation, Scan, scan, select
 from harness.plan.plan import Candidate, Plan
-from harness.plan.words import suggest
+from harness.plan.suggestions import suggest
 from harness.records import store
 from harness.records.models import Build, Load, Machine, RunInfo
 from harness.records.store import RunStore

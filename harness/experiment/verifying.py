@@ -10,15 +10,15 @@ from typing import Protocol
 import psycopg
 
 from harness.errors import ServerDiedError, StartError, TfbError
-from harness.experiment.bench import OverMachines
 from harness.experiment.progress import Progress
+from harness.experiment.step_executor import OverMachines
 from harness.plan.discovery import Implementation
 from harness.records.models import Load, Outcome, Verdict
 from harness.records.store import RunStore
 from harness.runtime import Database, Runtime, Server, SharedDatabase
 from harness.runtime.crashes import complaints
 from harness.runtime.database.refusals import Watch
-from harness.verify import conduct
+from harness.verify import process_conduct
 from harness.verify.checks import SERVER
 from harness.verify.checks.evidence import Conduct
 from harness.verify.verifier import Verifier
@@ -119,10 +119,10 @@ class Verification:
             stopped=self._stopped,
             stop_seconds=self._stop_seconds,
             as_root=self._as_root,
-            folder=conduct.folder_of(self._implementation, strict=self._strict),
+            folder=process_conduct.folder_of(self._implementation, strict=self._strict),
             strict=self._strict,
         )
-        if found := conduct.verdict(self._implementation, seen, began):
+        if found := process_conduct.verdict(self._implementation, seen, began):
             self._verdicts.append(found)
 
     def _database(self, stack: ExitStack) -> Database:
@@ -180,5 +180,5 @@ class Verification:
         """See as whom the server runs, and how long it takes to stop."""
         runtime = self._made.runtime
         if runtime.name == "docker" and not isinstance(runtime, OverMachines):
-            self._as_root = conduct.root_processes(server)
+            self._as_root = process_conduct.root_processes(server)
         self._stop_seconds, self._stopped = server.meter.end(), True

@@ -14,7 +14,6 @@ from typing import Literal
 from harness.console import PlainFormatter
 from harness.errors import DatabaseDiedError, Exit, MachineLostError, StoreError, TfbError, UsageError
 from harness.experiment import first_use, origin
-from harness.experiment.bench import Bench, OverMachines
 from harness.experiment.designs import DESIGNS
 from harness.experiment.ending import ended_as, forgotten, judged
 from harness.experiment.first_use import Chore
@@ -33,6 +32,7 @@ from harness.experiment.preparation import (
     within_memory,
 )
 from harness.experiment.progress import Progress
+from harness.experiment.step_executor import Bench, OverMachines
 from harness.experiment.steps import Start, Step, Stop
 from harness.host import crates, leftovers
 from harness.host import machine as host
@@ -46,12 +46,12 @@ from harness.records.models import Machine, RunRecords
 from harness.records.store import RunStore
 from harness.report import techempower
 from harness.report.tables import counted
-from harness.report.verdicts import Judged
+from harness.report.verification import Judged
 from harness.runtime import Runtime, SharedDatabase
 from harness.runtime.choice import choose
 from harness.runtime.database.external import NoDatabase, external
-from harness.stats.model import Ranking
 from harness.stats.ranking import rank
+from harness.stats.ranking_model import Ranking
 from harness.units import whole_seconds
 from harness.verify.verifier import Verifier
 

@@ -12,12 +12,12 @@ from harness.errors import ConfigError, UsageError
 from harness.paths import CONFIG_FILE, FRAMEWORKS, REPOSITORY
 from harness.plan import trees
 from harness.plan.benchmark_config import BenchmarkConfig, Local, TestEntry, json_schema
-from harness.plan.foreign import tolerate
+from harness.plan.lenient import tolerate
+from harness.plan.suggestions import naming, suggest
 from harness.plan.testtypes import TestType
 from harness.plan.testtypes.registry import TEST_TYPES
 from harness.plan.troubles import CONFIG_BYTES, Trouble, missing, trouble
-from harness.plan.words import naming, suggest
-from harness.records import bounded
+from harness.records import safe_read
 from harness.records.models import Build, ImplementationInfo
 
 MISPLACED = "lies where a language's folder should be; move it to <Language>/<name>/"
@@ -165,7 +165,7 @@ def scan(*folders: Path) -> Scan:
     """Read every configuration below the folders (default: ours); a broken one becomes a problem, not a crash.
 
     A folder is a tree, a checkout with one, or a part of one (``harness.plan.trees``). Another tree than ours is read
-    as its own toolset would (``harness.plan.foreign``). A name that an earlier tree has taken gets its own tree's name
+    as its own toolset would (``harness.plan.lenient``). A name that an earlier tree has taken gets its own tree's name
     behind it: ``vertx-web@other``.
     """
     found: dict[str, Implementation] = {}
@@ -243,7 +243,7 @@ def read(path: Path, *, foreign: bool = False) -> tuple[tuple[Implementation, ..
     Raises ConfigError that names the file, the key and what is allowed.
     """
     with naming(path, json_schema):
-        document = bounded.parse(_text(bounded.read(path, CONFIG_BYTES)))
+        document = safe_read.parse(_text(safe_read.read(path, CONFIG_BYTES)))
         if foreign:
             config, aside, wrong = tolerate(document, folder=path.parent.name, language=path.parent.parent.name)
         else:
@@ -273,7 +273,7 @@ def _text(data: bytes) -> bytes:
         raise ValueError(f"is not UTF-8 at byte {error.start + 1}; save it as UTF-8") from error
     if not data.strip():
         raise ValueError("is empty; expected an object with framework and tests (./tfb new writes one)")
-    return bounded.require_no_nul(data)
+    return safe_read.require_no_nul(data)
 
 
 ANTIPATTERN = "antipattern"  # tag of what is measured to show its cost

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from harness.records import bounded
+from harness.records import safe_read
 
 # Blanks within a line only: \s would search the rest of a file of empty lines again at each of them.
 FROM = re.compile(
@@ -37,7 +37,7 @@ def base_images(text: str) -> tuple[str, ...]:
 def of_file(path: Path) -> tuple[str, ...]:
     """Those of a file; none where it cannot be read."""
     try:
-        return base_images(bounded.read(path, bounded.TEXT_BYTES).decode("utf-8-sig", errors="replace"))
+        return base_images(safe_read.read(path, safe_read.TEXT_BYTES).decode("utf-8-sig", errors="replace"))
     except OSError:
         return ()
 

@@ -7,8 +7,8 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validat
 
 from harness.paths import PROFILES
 from harness.plain_text import require_printable
-from harness.plan.words import naming
-from harness.records import bounded
+from harness.plan.suggestions import naming
+from harness.records import safe_read
 from harness.records.models import LatencyGoal
 
 
@@ -137,4 +137,4 @@ Model = TypeVar("Model", bound=BaseModel)
 def read_toml(path: Path, model: type[Model], absent: str = "", **usual: object) -> Model:
     """A file as its model reads it; raises ConfigError that names file and key, ``absent`` where there is no file."""
     with naming(path, model.model_json_schema, absent):
-        return model.model_validate({**usual, **bounded.toml(path)})
+        return model.model_validate({**usual, **safe_read.toml(path)})

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Annotated, Self
 from pydantic import AfterValidator, Field, JsonValue, model_validator
 
 from harness.errors import ConfigError
-from harness.plan import schemas
+from harness.plan import json_schema_limits
 from harness.plan.profile import Section
-from harness.plan.words import naming
-from harness.records import bounded, confined
+from harness.plan.suggestions import naming
+from harness.records import confined, safe_read
 
 if TYPE_CHECKING:
     from jsonschema.protocols import Validator
@@ -108,7 +108,7 @@ class Expect(Section):
     @cached_property
     def schema_validator(self) -> "Validator":
         """A validator of the schema, for schemas of this repository: others may take any time (``verify.schemas``)."""
-        return schemas.validator(self._schema)
+        return json_schema_limits.validator(self._schema)
 
     @cached_property
     def schema_text(self) -> bytes | None:
@@ -132,12 +132,12 @@ class Expect(Section):
             file = document
             data = files.read(file)
             with naming(files.folder / file):
-                document = bounded.parse(data)
+                document = safe_read.parse(data)
         key = f'{file}: request "{request}": expect.json_schema'
         if not isinstance(document, dict):
             raise ConfigError(f"{key}: should be an object, the schema (found {document!r:.60})")
         try:
-            schemas.check(document)
+            json_schema_limits.check(document)
         except ConfigError as error:
             raise ConfigError(f"{key}: {error}") from error
         found = self.model_copy(update={"json_schema": document})

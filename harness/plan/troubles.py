@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Literal
 
 from harness.paths import CONFIG_FILE, PROGRAM
-from harness.records import bounded
+from harness.records import safe_read
 
 CONFIG_BYTES = 1 << 20  # size limit of a configuration; TechEmpower's longest configuration has some 30 KiB
 TOO_DEEP = "lies one level too deep; move its folder to <Language>/<name>/"
@@ -65,7 +65,7 @@ def _names(path: Path) -> frozenset[str]:
     """Return the names by which a user may refer to a broken configuration, in lower case."""
     names = {path.parent.name, "/".join(path.parts[-3:-1])}
     with contextlib.suppress(OSError):
-        text = bounded.read(path, CONFIG_BYTES).decode("utf-8", "replace").replace("\0", "")  # also of UTF-16
+        text = safe_read.read(path, CONFIG_BYTES).decode("utf-8", "replace").replace("\0", "")  # also of UTF-16
         if found := re.search(r'"framework"\s*:\s*"([^"\n]{1,100})"', text):
             names.add(found[1])
     return frozenset(name.lower() for name in names)

@@ -13,7 +13,7 @@ from typing import BinaryIO, TypeVar
 from pydantic import ValidationError
 
 from harness.errors import StoreError
-from harness.records import bounded as files
+from harness.records import safe_read as files
 from harness.records.models import (
     SCHEMA_VERSION,
     Problem,

@@ -7,8 +7,8 @@ import re
 from pathlib import Path
 
 from harness.errors import UsageError
-from harness.records.bounded import open_regular, parse
 from harness.records.reader import RUN_BYTES
+from harness.records.safe_read import open_regular, parse
 
 START_BYTES = 1 << 16  # beginning of run.json that is searched for the start before the whole file is read
 START = re.compile(rb'"started_at"\s*:\s*([-+.0-9eE]{1,40})')  # a quote within a text has a backslash before it

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from harness.records.models import RunRecords
-from harness.stats.model import Ranking
+from harness.stats.ranking_model import Ranking
 
 
 @dataclass(frozen=True, kw_only=True)

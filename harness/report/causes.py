@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from harness.records.models import CheckResult, Outcome, Verdict
-from harness.stats.verdicts import SERVER
+from harness.stats.unranked import SERVER
 
 _TARGET = re.compile(r"^GET \S+: ")
 _COUNT = re.compile(r" \(and \d+ more like it\)$")

@@ -4,7 +4,7 @@ from collections import Counter
 from typing import Literal
 
 from harness.report.tables import Rows, Shown, counted, ratio
-from harness.stats.model import CellComparison, Comparison, Effect
+from harness.stats.ranking_model import CellComparison, Comparison, Effect
 
 Verdict = Literal["slower", "cannot tell", "faster", "same"]
 ORDER: tuple[Verdict, ...] = ("slower", "cannot tell", "faster", "same")  # the gravest first

@@ -8,7 +8,7 @@ from harness.report import Report, markdown, techempower, terminal
 
 
 def ranking(report: Report, out: TextIO) -> None:
-    """The ranking itself as JSON: the model of ``harness.stats.model``, as ranking.json holds it."""
+    """The ranking itself as JSON: the model of ``harness.stats.ranking_model``, as ranking.json holds it."""
     out.write(json_text(report.ranking.recorded(indent=1)) + "\n")
 
 

@@ -11,8 +11,8 @@ from typing import NamedTuple
 from harness.plan.orders import CREATE
 from harness.records.models import RunInfo
 from harness.report.tables import ORDER, by_place, counted, ratio, standing
-from harness.stats.model import Quantity, Ranking, Standing
-from harness.stats.verdicts import is_ranked
+from harness.stats.ranking_model import Quantity, Ranking, Standing
+from harness.stats.unranked import is_ranked
 from harness.units import format_micros, format_rate
 
 QUANTITIES: tuple[Quantity, ...] = ("cpu", "throughput")

@@ -8,7 +8,7 @@ from typing import Generic, TypeVar
 
 from harness.plan.orders import CREATE
 from harness.records.models import RunInfo
-from harness.stats.model import (
+from harness.stats.ranking_model import (
     Estimate,
     GoalRow,
     LatencyTable,
@@ -21,7 +21,7 @@ from harness.stats.model import (
     Standing,
     Table,
 )
-from harness.stats.verdicts import is_ranked
+from harness.stats.unranked import is_ranked
 from harness.units import format_bytes, format_micros, format_rate, format_seconds
 
 COLUMNS = 31  # of a drawing

@@ -16,7 +16,7 @@ from harness.plan.testtypes import Sweep
 from harness.plan.testtypes.registry import TEST_TYPES
 from harness.records.models import Closed, ImplementationInfo, Load, Outcome, RunRecords, Trial, Verdict, worst
 from harness.report import Report
-from harness.stats.verdicts import NOT_REACHED, SERVER, unreached
+from harness.stats.unranked import NOT_REACHED, SERVER, unreached
 
 SHORTEST_SECONDS = 1e-6  # of a load that was measured
 Document = dict[str, object]

@@ -16,9 +16,9 @@ from harness.console import SafeConsole
 from harness.records.models import RunInfo
 from harness.report import Report, sentence
 from harness.report.tables import ORDER, Column, Shown, shown
-from harness.report.verdicts import Judged
-from harness.stats.model import Ranking
-from harness.stats.verdicts import is_ranked
+from harness.report.verification import Judged
+from harness.stats.ranking_model import Ranking
+from harness.stats.unranked import is_ranked
 from harness.units import format_seconds
 
 PIPE_WIDTH = 10_000  # of a file or pipe, which has no edge: nothing is left out or folded there

@@ -11,7 +11,7 @@ from harness.host import accounts, leftovers, machine, provision
 from harness.plan.config import Settings, divided_cpus
 from harness.plan.discovery import Implementation
 from harness.plan.hosts import LOOPBACK, Postgres
-from harness.runtime import Runtime, compose, limits, techempower
+from harness.runtime import Runtime, compose, limits, techempower_container
 from harness.runtime.compose import Project
 from harness.runtime.docker import DockerRuntime
 from harness.runtime.local import LocalRuntime
@@ -71,7 +71,7 @@ def containers(
 ) -> DockerRuntime:
     """The Docker runtime, with the images of database and wrk built unless ``prepare`` is off."""
     of_server = limits.of_server(settings.container_memory, settings.container_pids)
-    theirs = [i for i in implementations if techempower.is_upstream(i)]
+    theirs = [i for i in implementations if techempower_container.is_upstream(i)]
     if settings.network_mode == "host" and theirs:
         raise UsageError(
             f"--network-mode host: {theirs[0].name} has no local block: it asks for tfb-database:5432 and a port of "
@@ -98,7 +98,7 @@ def containers(
         "TFB_SERVER_PIDS": str(of_server.pids),
         "TFB_DATABASE_MEMORY": str(limits.Limits().memory_bytes),
         "TFB_NOFILE": str(min(machine.raise_nofile(), 1 << 20)),
-        **({"TFB_DATABASE_ARGS": f"-c max_connections={techempower.DATABASE_CONNECTIONS}"} if theirs else {}),
+        **({"TFB_DATABASE_ARGS": f"-c max_connections={techempower_container.DATABASE_CONNECTIONS}"} if theirs else {}),
     }
     runtime = DockerRuntime(
         project=Project(run_id=run_id, bridge=bridge, variables=variables),

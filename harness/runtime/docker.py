@@ -17,7 +17,7 @@ from harness.plan.discovery import Implementation
 from harness.plan.dockerfile import of_file
 from harness.records import safe_write
 from harness.records.models import Build
-from harness.runtime import DatabaseAddress, Endpoint, Server, images, techempower
+from harness.runtime import DatabaseAddress, Endpoint, Server, images, techempower_container
 from harness.runtime.compose import (
     DATABASE,
     FOLDER,
@@ -36,8 +36,8 @@ from harness.runtime.compose import (
 )
 from harness.runtime.container import Container
 from harness.runtime.database import ADMIN
-from harness.runtime.database.contained import ContainerType, DockerDatabase
 from harness.runtime.database.embedded import free_port
+from harness.runtime.database.in_container import ContainerType, DockerDatabase
 from harness.runtime.generator import GeneratorProgram, started
 from harness.runtime.limits import Limits
 from harness.runtime.local import BUILD_SECONDS, require_free
@@ -96,10 +96,12 @@ class DockerRuntime:
         began, reason = time.monotonic(), ""
         where = {"TFB_SERVER_CONTEXT": str(folder), "TFB_SERVER_DOCKERFILE": str(recipe), "TFB_SERVER_LABEL": tag}
         try:
-            self._build(SERVER, tag, log, where, techempower.build_arguments(implementation, self.environment))
+            self._build(
+                SERVER, tag, log, where, techempower_container.build_arguments(implementation, self.environment)
+            )
         except BuildError as error:
             reason = str(error)
-            if techempower.is_upstream(implementation) and NO_REGISTRY.search(reason):
+            if techempower_container.is_upstream(implementation) and NO_REGISTRY.search(reason):
                 reason += f"\nNo registry gives its base image: docker/bootstrap-base --for {folder} makes a stand-in"
         image = None if reason else inspect("image", self.image_id(tag))
         return Build(
@@ -201,7 +203,7 @@ class DockerRuntime:
         self, implementation: Implementation, database: DatabaseAddress, log: Path, *, ready_path: str
     ) -> Iterator[Server]:
         """A fresh container that has answered once; stopped and removed on the way out, its log kept."""
-        theirs = techempower.is_upstream(implementation)
+        theirs = techempower_container.is_upstream(implementation)
         port = implementation.entry.port if theirs else self.server_port or free_port()
         if self.server_port and not theirs:
             require_free(port)
@@ -257,7 +259,7 @@ class DockerRuntime:
 
     def _run_as_toolset(self, implementation: Implementation) -> str:
         """As TechEmpower's toolset starts it, in a container without privileges beyond those consented to."""
-        arguments = techempower.run_arguments(
+        arguments = techempower_container.run_arguments(
             implementation,
             image=self.image_id(image_tag(implementation)),
             network=self.project.network,

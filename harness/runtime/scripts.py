@@ -11,7 +11,7 @@ from harness.host import process
 from harness.paths import CONFIG_FILE
 from harness.plain_text import printable
 from harness.plan.benchmark_config import Local
-from harness.records import bounded
+from harness.records import safe_read
 
 # Disables install scripts, unless the build command enables them: npm ci --ignore-scripts=false.
 OFF = {"npm_config_ignore_scripts": "true"}
@@ -107,7 +107,7 @@ def _scripts(package: Path) -> list[str]:
     """Return the install scripts of a package. Raises BuildError if package.json cannot be read."""
     path = package / "package.json"
     try:
-        document = json.loads(bounded.read(path, bounded.TEXT_BYTES))
+        document = json.loads(safe_read.read(path, safe_read.TEXT_BYTES))
         known = document.get("scripts") or {}
         return [script for script in SCRIPTS if known.get(script)]
     except (OSError, ValueError, AttributeError) as error:

@@ -17,11 +17,8 @@ from scipy import special
 
 from harness.plan.profile import OpenLoop, Orders, Processes
 from harness.records.models import Closed, Latency, LatencyGoal, Open, Outcome, RunInfo, Scenario, Trial
-from harness.stats import model
-from harness.stats.moderation import CONFIDENCE, MAX_DF, add_variance
-from harness.stats.stopping import alpha_at, section
-from harness.stats.tables import ONLY, Tables, alone, best_first, estimates, percentiles, placed
-from harness.stats.values import (
+from harness.stats import ranking_model
+from harness.stats.cell_values import (
     METRICS,
     PERCENTILES,
     PROVISIONAL_BELOW,
@@ -30,6 +27,9 @@ from harness.stats.values import (
     deployments_of,
     percentile,
 )
+from harness.stats.moderation import CONFIDENCE, MAX_DF, add_variance
+from harness.stats.stopping import alpha_at, section
+from harness.stats.value_tables import ONLY, Tables, alone, best_first, estimates, percentiles, placed
 
 BRACKET = 0.05  # relative distance of the two loads at which the search ends
 # Validity checks that fail when a server does not sustain a rate.
@@ -138,7 +138,7 @@ def next_load(trials: Sequence[Trial], goal: LatencyGoal, *, start: float, secon
 # ---- tables ----------------------------------------------------------------------------------------------------------
 
 
-def tables(info: RunInfo, trials: Sequence[Trial], reasons: Reasons) -> dict[str, model.LatencyTable]:
+def tables(info: RunInfo, trials: Sequence[Trial], reasons: Reasons) -> dict[str, ranking_model.LatencyTable]:
     """Return a latency table for each test type with open-loop loads."""
     goal, by_type = section(info, "open_loop", OpenLoop).goal, {}
     for kind in info.loads:
@@ -152,7 +152,7 @@ def tables(info: RunInfo, trials: Sequence[Trial], reasons: Reasons) -> dict[str
             elif isinstance(trial.load, Closed) and trial.rankable:
                 closed[trial.implementation].append(trial.throughput)
         rows = _capacities(info, kind, at_rate, goal, reasons, closed)
-        by_type[kind] = model.LatencyTable(test_type=kind, goal=goal, rows=rows)
+        by_type[kind] = ranking_model.LatencyTable(test_type=kind, goal=goal, rows=rows)
     return by_type
 
 
@@ -163,7 +163,7 @@ def _middle(values: Sequence[float]) -> float | None:
 def _capacities(
     info: RunInfo, kind: str, loads: Mapping[str, Sequence[Trial]], goal: LatencyGoal, reasons: Reasons,
     closed: Mapping[str, Sequence[float]],
-) -> tuple[model.GoalRow, ...]:  # fmt: skip
+) -> tuple[ranking_model.GoalRow, ...]:  # fmt: skip
     """Return the rows of a capacity table, best first, then unranked rows.
 
     An implementation has a capacity only if every process met the goal. Leaving out processes that missed the goal
@@ -183,7 +183,7 @@ def _capacities(
         flags += [f"{undecided} of {len(own)} brackets not decided"] if undecided else []
         flags += ["provisional"] if 0 < len(own) < PROVISIONAL_BELOW else []
         rows.append(
-            model.GoalRow(
+            ranking_model.GoalRow(
                 implementation=name,
                 capacity=None,
                 above=_middle([high.rate for _, high in own.values() if high]),
@@ -201,7 +201,9 @@ def _capacities(
     return best_first(rows, lambda row: row.capacity)
 
 
-def _standings(info: RunInfo, brackets: Mapping[str, Mapping[int, tuple[float, float]]]) -> dict[str, model.Standing]:
+def _standings(
+    info: RunInfo, brackets: Mapping[str, Mapping[int, tuple[float, float]]]
+) -> dict[str, ranking_model.Standing]:
     """Rank brackets: the low ends are displayed, the geometric middles are compared.
 
     The capacity is uniform within its bracket, which adds a variance of width² / 12. More processes with the same
@@ -219,7 +221,7 @@ def _standings(info: RunInfo, brackets: Mapping[str, Mapping[int, tuple[float, f
     return placed(compared, shown, info.reference, 1 - CONFIDENCE, 0.0, higher=True)
 
 
-def _points(trials: Sequence[Trial]) -> tuple[model.RatePoint, ...]:
+def _points(trials: Sequence[Trial]) -> tuple[ranking_model.RatePoint, ...]:
     """Return latency at each share of the throughput and at each common rate, in order of rate."""
     groups: defaultdict[tuple[str, float], list[Trial]] = defaultdict(list)
     for trial in trials:
@@ -232,7 +234,7 @@ def _points(trials: Sequence[Trial]) -> tuple[model.RatePoint, ...]:
         held = [(t, t.latency) for t in members if t.rankable and t.latency and not lost]
         first = members[0]
         made.append(
-            model.RatePoint(
+            ranking_model.RatePoint(
                 purpose="share" if first.purpose == "share" else "common",
                 share=first.share,
                 rate=median(trial.load.rate for trial in members if isinstance(trial.load, Open)),
@@ -248,8 +250,8 @@ def _points(trials: Sequence[Trial]) -> tuple[model.RatePoint, ...]:
 
 
 def orders(
-    info: RunInfo, trials: Sequence[Trial], test_types: Mapping[str, model.TestTypeRanking], reasons: Reasons
-) -> model.Orders | None:
+    info: RunInfo, trials: Sequence[Trial], test_types: Mapping[str, ranking_model.TestTypeRanking], reasons: Reasons
+) -> ranking_model.Orders | None:
     """Return tables, capacities and operations of the order service; None for a run without it."""
     if ORDER not in test_types:
         return None
@@ -266,7 +268,7 @@ def orders(
     names = [one.name for one in info.implementations if ORDER in one.test_types]
     processes = {trial.process for own in measured.values() for trial in own}
     alpha = alpha_at(section(info, "processes", Processes), len(processes))
-    return model.Orders(
+    return ranking_model.Orders(
         tables=tuple(
             _of_factor(info, table, factor, measured, alpha)
             for factor, table in sorted(found, key=lambda each: each[0])
@@ -282,11 +284,11 @@ def orders(
 
 def _of_factor(
     info: RunInfo,
-    table: model.Table,
+    table: ranking_model.Table,
     factor: float,
     measured: Mapping[tuple[str, float], Sequence[Trial]],
     alpha: float,
-) -> model.OrderTable:
+) -> ranking_model.OrderTable:
     """Rank implementations at one factor by the response time of "create order"."""
     cells = {row.implementation: Cell(measured.get((row.implementation, factor), ())) for row in table.rows}
     response = METRICS["response-time-p50"]
@@ -299,17 +301,17 @@ def _of_factor(
         database = {t.process: t.database_cpu_seconds / t.arrivals.due for t in kept
                     if t.database_cpu_seconds and t.arrivals and t.arrivals.due}  # fmt: skip
         rows.append(
-            model.OrderRow(
+            ranking_model.OrderRow(
                 **vars(row),
                 response=found.get(row.implementation),
                 percentiles=percentiles(times),
                 database_cpu_per_arrival=alone(database) if database else None,
             )
         )
-    return model.OrderTable(factor=factor, rows=best_first(rows, lambda row: row.response))
+    return ranking_model.OrderTable(factor=factor, rows=best_first(rows, lambda row: row.response))
 
 
-def _operations(factor: float, loads: Sequence[Trial]) -> Iterable[model.OrderPoint]:
+def _operations(factor: float, loads: Sequence[Trial]) -> Iterable[ranking_model.OrderPoint]:
     """Yield a point for every operation of every use case, and for every use case as a whole."""
     seen: defaultdict[tuple[str, str], list[tuple[Trial, Latency | None, int, int]]] = defaultdict(list)
     for load in loads:
@@ -319,7 +321,7 @@ def _operations(factor: float, loads: Sequence[Trial]) -> Iterable[model.OrderPo
             seen[each.use_case, ""].append((load, each.latency, each.done, each.due))
     for (use_case, operation), found in seen.items():
         valid = [(load.process, times.percentiles, done) for load, times, done, _ in found if load.rankable and times]
-        yield model.OrderPoint(
+        yield ranking_model.OrderPoint(
             factor=factor,
             use_case=use_case,
             operation=operation,

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from harness.stats.model import Ratio
 from harness.stats.moderation import CONFIDENCE, MAX_HALF_WIDTH, RowMeans, student_half_width
+from harness.stats.ranking_model import Ratio
 from harness.stats.variances import BoolArray, FloatArray
 
 RowIndices = NDArray[np.intp]

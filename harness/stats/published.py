@@ -14,8 +14,8 @@ from statistics import geometric_mean
 from typing import Any
 
 from harness.errors import UsageError
-from harness.records import bounded
-from harness.stats.model import Ranking
+from harness.records import safe_read
+from harness.stats.ranking_model import Ranking
 
 FILE_BYTES = 64 << 20  # of a results.json
 SWEEPS_QUERIES = ("query", "update", "cached-query")  # shown at their last level, the others at their best one
@@ -69,7 +69,7 @@ def read_round(path: Path) -> Round:
         UsageError: the file cannot be read or is not a TechEmpower results.json.
     """
     try:
-        document: Any = bounded.parse(bounded.read(path, FILE_BYTES))
+        document: Any = safe_read.parse(safe_read.read(path, FILE_BYTES))
         seconds = _figure(document.get("duration") or 15)
         rates: dict[str, dict[str, float]] = {}
         for key, by_name in document["rawData"].items():

@@ -6,12 +6,8 @@ from statistics import median
 
 from harness.plan.profile import Processes
 from harness.records.models import Load, ProcessRecord, RunInfo, Scenario, Trial, Verdict
-from harness.stats import capacity, model
-from harness.stats.moderation import ASSUMED_SD, pool_tables
-from harness.stats.stopping import alpha_at, section
-from harness.stats.table_fit import TableFit
-from harness.stats.tables import Tables, alone, best_first, percentiles, placed, ratios_to
-from harness.stats.values import (
+from harness.stats import capacity, ranking_model
+from harness.stats.cell_values import (
     CPU,
     METRICS,
     PERCENTILES,
@@ -25,7 +21,11 @@ from harness.stats.values import (
     deployments_of,
     headline_load,
 )
-from harness.stats.verdicts import NOT_REACHED, caveats, is_ranked, rates_unreached, unranked, why_no_figure
+from harness.stats.moderation import ASSUMED_SD, pool_tables
+from harness.stats.stopping import alpha_at, section
+from harness.stats.table_fit import TableFit
+from harness.stats.unranked import NOT_REACHED, caveats, is_ranked, rates_unreached, unranked, why_no_figure
+from harness.stats.value_tables import Tables, alone, best_first, percentiles, placed, ratios_to
 
 LIMIT = "limit"  # tag of an implementation that shows the cost of machine, kernel and protocol; it is not ranked
 
@@ -67,7 +67,7 @@ class _Run:
 
 def rank(
     info: RunInfo, trials: Sequence[Trial], processes: Sequence[ProcessRecord], verdicts: Sequence[Verdict]
-) -> model.Ranking:
+) -> ranking_model.Ranking:
     """Rank every test type at every load, and compute overall scores, latency goals and the order service.
 
     A profile that only checks that implementations run gives unranked rows and no score.
@@ -97,7 +97,7 @@ def rank(
         for kind, r in test_types.items()
         for row in r.headline.rows
     }
-    return model.Ranking(
+    return ranking_model.Ranking(
         run_id=info.run_id,
         reference=info.reference,
         leading=leading(info),
@@ -110,7 +110,7 @@ def rank(
     )
 
 
-def leading(info: RunInfo) -> model.Quantity:
+def leading(info: RunInfo) -> ranking_model.Quantity:
     """Return the leading figure: CPU per request on a shared or busy machine, where it is the steadier figure."""
     return "cpu" if info.machine.grade in ("C", "D") else "throughput"
 
@@ -124,14 +124,14 @@ def _limits(info: RunInfo) -> list[str]:
 # ---- tables ----------------------------------------------------------------------------------------------------------
 
 
-def _test_type(kind: str, run: _Run) -> model.TestTypeRanking:
+def _test_type(kind: str, run: _Run) -> ranking_model.TestTypeRanking:
     tables = {load: _table(kind, load, run) for load in run.loads(kind)}
     chosen = next(iter(tables)) if len(tables) == 1 else headline_load(run.cells[kind])
     headline = tables[chosen] if chosen in tables else _table(kind, None, run)
-    return model.TestTypeRanking(test_type=kind, headline=headline, tables=tuple(tables.values()))
+    return ranking_model.TestTypeRanking(test_type=kind, headline=headline, tables=tuple(tables.values()))
 
 
-def _table(kind: str, load: Load | None, run: _Run) -> model.Table:
+def _table(kind: str, load: Load | None, run: _Run) -> ranking_model.Table:
     processes = {trial.process for own in run.cells[kind].values() for cell in own.values() for trial in cell.trials}
     alpha = alpha_at(run.rules, len(processes))
     standings = [
@@ -141,12 +141,12 @@ def _table(kind: str, load: Load | None, run: _Run) -> model.Table:
         for metric, tables, floor in run.tables
     ]
     rows = [_row(one.name, kind, load, run, standings) for one in run.info.implementations if kind in one.test_types]
-    return model.Table(test_type=kind, load=load, rows=best_first(rows, lambda row: row.throughput))
+    return ranking_model.Table(test_type=kind, load=load, rows=best_first(rows, lambda row: row.throughput))
 
 
 def _row(
-    name: str, kind: str, load: Load | None, run: _Run, standings: Sequence[Mapping[str, model.Standing]]
-) -> model.Row:
+    name: str, kind: str, load: Load | None, run: _Run, standings: Sequence[Mapping[str, ranking_model.Standing]]
+) -> ranking_model.Row:
     at, cell = run.at(kind, name, load)
     reason, flags = run.unranked.get((name, kind), ""), run.caveats.get((name, kind), ())
     startup = run.startup.get(name)
@@ -154,10 +154,10 @@ def _row(
         loads = run.info.loads[kind] if load is None else (load,)
         late = NOT_REACHED in (why_no_figure(name, kind, each, run.processes) for each in loads)
         reason = reason or (NOT_REACHED if late else "missing")
-        return model.Row(implementation=name, startup_time=startup, flags=flags, ranked=False, reason=reason)
+        return ranking_model.Row(implementation=name, startup_time=startup, flags=flags, ranked=False, reason=reason)
     above, limit_reason = _relative_to_limit(name, kind, at, run)
     reason = reason or (limit_reason if cell.kept else f"kept out by its gates: {cell.why_empty}")
-    return model.Row(
+    return ranking_model.Row(
         implementation=name,
         load=at,
         throughput=standings[0].get(name),
@@ -190,7 +190,7 @@ def _relative_to_limit(name: str, kind: str, load: Load, run: _Run) -> tuple[lis
     return [f"CPU {cpu / min(known):.3g}× the floor"] if cpu and known else [], reason
 
 
-def _latency(cell: Cell) -> model.ClosedLoopLatency | None:
+def _latency(cell: Cell) -> ranking_model.ClosedLoopLatency | None:
     """Return the closed-loop latency; None if the generator of any process reported no latency."""
     of_trials = [
         (trial.process, trial.latency, trial.requests)
@@ -200,7 +200,7 @@ def _latency(cell: Cell) -> model.ClosedLoopLatency | None:
     means = cell.by_process(METRICS["response-time"])
     if not of_trials or len(means) < len(cell.processes):
         return None
-    return model.ClosedLoopLatency(
+    return ranking_model.ClosedLoopLatency(
         mean=alone(means),
         percentiles=percentiles([(process, times.percentiles, n) for process, times, n in of_trials], PERCENTILES),
         maximum=max(times.max for _, times, _ in of_trials),
@@ -210,7 +210,7 @@ def _latency(cell: Cell) -> model.ClosedLoopLatency | None:
 # ---- overall ---------------------------------------------------------------------------------------------------------
 
 
-def _overall(run: _Run, test_types: Mapping[str, model.TestTypeRanking]) -> tuple[model.Score, ...]:
+def _overall(run: _Run, test_types: Mapping[str, ranking_model.TestTypeRanking]) -> tuple[ranking_model.Score, ...]:
     """Return geometric means of the ratios to the reference over the test types in which the reference has a figure.
 
     A score depends only on the run and its reference, so filtering a view never changes it. (The order by arithmetic
@@ -234,7 +234,7 @@ def _overall(run: _Run, test_types: Mapping[str, model.TestTypeRanking]) -> tupl
         for metric, tables, floor in run.tables
     )
     scores = [
-        model.Score(
+        ranking_model.Score(
             implementation=one.name,
             throughput=throughput.get(one.name),
             cpu=cpu.get(one.name),
@@ -245,7 +245,7 @@ def _overall(run: _Run, test_types: Mapping[str, model.TestTypeRanking]) -> tupl
         if one.name not in run.limits
     ]
 
-    def sort_key(score: model.Score) -> tuple[int | str, ...]:
+    def sort_key(score: ranking_model.Score) -> tuple[int | str, ...]:
         """Order by the leading figure, then by the other figure."""
         both = (score.cpu, score.throughput) if leading(run.info) == "cpu" else (score.throughput, score.cpu)
         return *(each.position if each else len(scores) + 1 for each in both), score.implementation
@@ -255,7 +255,7 @@ def _overall(run: _Run, test_types: Mapping[str, model.TestTypeRanking]) -> tupl
 
 def _scores(
     run: _Run, metric: Metric, tables: Tables, fits: Sequence[TableFit], floor: float
-) -> dict[str, model.Standing]:
+) -> dict[str, ranking_model.Standing]:
     """Return scores with the interval of the ratio to the reference; for a cost, reference over own."""
     reference = run.info.reference
     names = [name for name in fits[0].names if all(name in table.names for table in fits)]
@@ -265,13 +265,13 @@ def _scores(
     joint = joint if metric.higher else replace(joint, mean=-joint.mean)
     counts = [min(int(table.processes[list(table.names).index(name)]) for table in fits) for name in names]
     shown = [
-        model.Estimate(median=ratio.value, low=ratio.low, high=ratio.high, processes=count, values=())
+        ranking_model.Estimate(median=ratio.value, low=ratio.low, high=ratio.high, processes=count, values=())
         for ratio, count in zip(ratios_to(joint, reference), counts, strict=True)
     ]
     return placed(joint, shown, reference, alpha_at(run.rules, max(counts)), floor, higher=True)
 
 
-def _notes(run: _Run, test_types: Mapping[str, model.TestTypeRanking]) -> Iterator[str]:
+def _notes(run: _Run, test_types: Mapping[str, ranking_model.TestTypeRanking]) -> Iterator[str]:
     info = run.info
     if len(info.sets) > 1:
         names = ", ".join(one.name for one in info.sets[:20]) + (", …" if len(info.sets) > 20 else "")

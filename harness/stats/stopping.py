@@ -14,9 +14,9 @@ from pydantic import ValidationError
 from harness.plan.profile import Processes, Section
 from harness.records.models import RunInfo, Trial
 from harness.stats import pairs
+from harness.stats.cell_values import CPU, THROUGHPUT, Cell, Key, best_load, by_type, collect, headline_load
 from harness.stats.moderation import CONFIDENCE, RowMeans
-from harness.stats.tables import Tables
-from harness.stats.values import CPU, THROUGHPUT, Cell, Key, best_load, by_type, collect, headline_load
+from harness.stats.value_tables import Tables
 
 AnySection = TypeVar("AnySection", bound=Section)
 

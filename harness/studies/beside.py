@@ -15,10 +15,10 @@ from harness.records import store
 from harness.records.models import RunRecords
 from harness.report.tables import ratio
 from harness.stats import pairs
-from harness.stats.model import Ratio
+from harness.stats.cell_values import CPU, by_type, collect, headline_load
 from harness.stats.moderation import CONFIDENCE, pool_tables
-from harness.stats.tables import Tables
-from harness.stats.values import CPU, by_type, collect, headline_load
+from harness.stats.ranking_model import Ratio
+from harness.stats.value_tables import Tables
 
 TYPES = ("json", "plaintext", "db", "query", "fortune", "update")
 

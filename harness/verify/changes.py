@@ -15,7 +15,7 @@ import psycopg
 
 from harness.plan.testtypes import TestType
 from harness.verify.checks.evidence import CLOCKS_SECONDS, History, Look, Version, World, supersede
-from harness.verify.tables import Changed, Tables, numbers
+from harness.verify.database_tables import Changed, Tables, numbers
 
 # While a load is on: few rows at a time, so that the database has little to do, and often, so that an answer that was
 # read a moment too early falls into a change.

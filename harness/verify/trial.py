@@ -23,13 +23,13 @@ from harness.records import models
 from harness.records.models import CheckResult, Load, Open, Outcome
 from harness.runtime import DatabaseAddress, Server
 from harness.verify.changes import ConcurrentChanges, history_of
-from harness.verify.checks import declared, fan_out
+from harness.verify.checks import expectations, fan_out
+from harness.verify.checks.after_load import DatabaseCounters
 from harness.verify.checks.evidence import Account, Due, Evidence, Exchange, History, Sampling, Version
-from harness.verify.checks.load import DatabaseCounters
 from harness.verify.checks.registry import LOADS
 from harness.verify.checks.statement_counts import Snapshot
 from harness.verify.checks.values import pairs
-from harness.verify.tables import Tables, tables
+from harness.verify.database_tables import Tables, tables
 from harness.verify.verification import PLAIN, counted, judge, rows
 from harness.verify.wire import Response
 
@@ -237,7 +237,7 @@ class TrialAudit:
             asked = self.test_type.requests[int(entry["request"])] if self.test_type.requests else None
             plain = PLAIN if self.load.queries is None else rows(self.load.queries)
             return Exchange(
-                case=declared.case(asked) if asked else plain,
+                case=expectations.case(asked) if asked else plain,
                 target=asked.target if asked else self._target,
                 sent_at=least + int(entry["sent_ns"]) * NS,
                 received_at=most + int(entry["received_ns"]) * NS,

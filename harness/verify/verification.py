@@ -13,7 +13,7 @@ from harness.verify.checks.asking import GIVE_UP_AFTER, Asking, Lane, always_fai
 from harness.verify.checks.evidence import HIGHEST_ID, Case, Due, Evidence, Look, Version, clamped, odd, supersede
 from harness.verify.checks.registry import CHECKS, GATHERERS
 from harness.verify.checks.statement_counts import Snapshot, snapshot
-from harness.verify.tables import Tables, tables
+from harness.verify.database_tables import Tables, tables
 
 CONNECTIONS = 8  # of the crowd
 FRESH_CONNECTIONS = 24  # each asked twice: a broken worker among several is met

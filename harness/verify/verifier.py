@@ -15,11 +15,11 @@ from harness.records.models import CheckResult, Load, Verdict, worst
 from harness.runtime import NO_DATABASE, DatabaseAddress, Server
 from harness.verify import wire
 from harness.verify.checks import LOAD, SERVER, connection
+from harness.verify.checks.after_load import read_counters
 from harness.verify.checks.asking import Asking, Client, Lane
 from harness.verify.checks.evidence import Evidence, Exchange
 from harness.verify.checks.http import DATE_BEHIND_SECONDS
-from harness.verify.checks.load import read_counters
-from harness.verify.tables import tables
+from harness.verify.database_tables import tables
 from harness.verify.trial import Process, TrialAudit
 from harness.verify.verification import PLAIN, Gathering, judge
 

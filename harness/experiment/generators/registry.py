@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from harness.experiment.generators import Generator
-from harness.experiment.generators.own import Loadgen
+from harness.experiment.generators.loadgen import Loadgen
 from harness.experiment.generators.wrk import Wrk
 from harness.runtime import Runtime
 

@@ -10,10 +10,10 @@ from pydantic import AfterValidator, Field, model_validator
 from harness.errors import UsageError
 from harness.paths import CLAIMS
 from harness.plan.profile import Section, read_toml
+from harness.plan.suggestions import suggest
 from harness.plan.testtypes.registry import TEST_TYPES
-from harness.plan.words import suggest
 from harness.records.models import Closed, Load, Scenario
-from harness.stats.values import METRICS
+from harness.stats.cell_values import METRICS
 
 ERRORS = "errors"  # number of failed requests of a cell; it is counted and never compared as a ratio
 

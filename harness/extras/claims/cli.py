@@ -16,7 +16,7 @@ from harness.cli.run import measured, settings
 from harness.cli.verbs import Asked
 from harness.errors import Exit, UsageError
 from harness.experiment import workflow
-from harness.extras.claims import judge, measure, show
+from harness.extras.claims import assessment, measure, show
 from harness.extras.claims.claim import Claim, chosen, read
 from harness.host import machine
 from harness.plain_text import json_text
@@ -71,7 +71,7 @@ def run(*names: Names, flags: RunFlags = RunFlags()) -> int:  # noqa: B008 - fro
         if claim.program and (names or claim.name not in known):
             where = {"measured_at": time.time(), "profile": given.profile.name, "runtime": "local"}
             starts = [measure.figures_of(claim) for _ in range(measure.PROGRAM_STARTS)]
-            measure.keep(given.results, [judge.of_program(claim, starts, machine.facts(), **where)])
+            measure.keep(given.results, [assessment.of_program(claim, starts, machine.facts(), **where)])
     code = _measured(claims, given, flags.time)
     known = recorded.read(given.results).verdicts
     if flags.json:
@@ -124,6 +124,6 @@ def _judged(claims: Sequence[Claim], given: Settings) -> dict[str, ClaimVerdict]
             continue
         runs = {run.run_id: run for cell in claim.cells for run in behind.get(cell.implementation, ())}
         if records and runs:
-            verdicts[claim.name] = judge.of_runs(claim, records, [runs[name] for name in sorted(runs)])
+            verdicts[claim.name] = assessment.of_runs(claim, records, [runs[name] for name in sorted(runs)])
     measure.keep(given.results, verdicts.values())
     return verdicts

@@ -18,8 +18,8 @@ from harness.cli.output import put_below
 from harness.errors import StartError, StoreError, TfbError
 from harness.experiment.predicted import predict
 from harness.experiment.preparation import choose_work, within_memory
+from harness.extras.claims.assessment import MANY
 from harness.extras.claims.claim import Cell, Claim
-from harness.extras.claims.judge import MANY
 from harness.host import machine, process, toolchain
 from harness.host.git import Repository
 from harness.paths import REPOSITORY

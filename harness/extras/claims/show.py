@@ -14,7 +14,7 @@ from harness.extras.claims.claim import Claim
 from harness.plain_text import markdown
 from harness.records.claims import WORDS, ClaimVerdict, StatementVerdict, Word
 from harness.report.tables import drawn, ratio
-from harness.stats.model import Ratio
+from harness.stats.ranking_model import Ratio
 
 TEMPLATE = Path(__file__).with_name("page.md")
 STYLES: Mapping[Word, str] = dict(zip(WORDS, ("green", "yellow", "red", "cyan", "dim"), strict=True))

@@ -13,9 +13,9 @@ from functools import partial
 from pathlib import Path
 
 from harness.errors import EnvironmentLacksError, StartError, TfbError, UsageError
-from harness.extras.deployments import generators, survey
-from harness.extras.deployments.container import METER_IMAGE, RemoteContainer
-from harness.extras.deployments.machine import Machine, reached
+from harness.extras.deployments import distributed_load, survey
+from harness.extras.deployments.connection import Machine, reached
+from harness.extras.deployments.remote_container import METER_IMAGE, RemoteContainer
 from harness.extras.deployments.survey import METER
 from harness.extras.deployments.survey import clean as clean
 from harness.extras.deployments.survey import doctor as doctor
@@ -29,8 +29,8 @@ from harness.records.models import Build, RunInfo
 from harness.runtime import DatabaseAddress, Endpoint, Generator, Server, compose
 from harness.runtime.choice import containers
 from harness.runtime.compose import SERVER
-from harness.runtime.database.contained import DockerDatabase
 from harness.runtime.database.embedded import free_port
+from harness.runtime.database.in_container import DockerDatabase
 from harness.runtime.docker import DATABASE_IMAGE, GENERATORS, LOADGEN_IMAGE, WRK_IMAGE, DockerRuntime, image_tag
 from harness.runtime.readiness import startup_time
 
@@ -169,14 +169,14 @@ class MachinesRuntime(DockerRuntime):
             for machine in self.clients:
                 machine.send(LOADGEN_IMAGE)
         run = ("run", "--interactive", "--rm", "--init", "--pull", "never", "--network", "host")
-        gate, inside = ((), ()) if waits_for_go else (("--entrypoint", "sh"), ("-c", generators.GATE, name))
+        gate, inside = ((), ()) if waits_for_go else (("--entrypoint", "sh"), ("-c", distributed_load.GATE, name))
         whole = (*run, *self.project.labels(), *self.limits(), *gate, self.image_id(GENERATORS[name]), *inside)
-        parts = generators.shares(name, arguments, len(self.clients))
+        parts = distributed_load.shares(name, arguments, len(self.clients))
         commands = [
             (machine, part, machine.command(*whole, *part.arguments))
             for machine, part in zip(self.clients, parts, strict=True)
         ]
-        return generators.gated(commands, self.reached.values(), tell=not waits_for_go)
+        return distributed_load.gated(commands, self.reached.values(), tell=not waits_for_go)
 
     def require_machines(self) -> None:
         """Check that every machine responds. Raises MachineLostError with the name of a lost machine."""

@@ -8,8 +8,8 @@ from typing import Any
 
 from harness.console import SafeConsole
 from harness.errors import EnvironmentLacksError, Exit, MachineLostError, TfbError
-from harness.extras.deployments.container import METER_IMAGE
-from harness.extras.deployments.machine import Machine, reached
+from harness.extras.deployments.connection import Machine, reached
+from harness.extras.deployments.remote_container import METER_IMAGE
 from harness.host import leftovers, ownership, process
 from harness.host import machine as host
 from harness.plain_text import printable

@@ -18,8 +18,8 @@ from harness.cli.verbs import Asked
 from harness.errors import ChangedRecordsError, Exit, TfbError, UsageError
 from harness.experiment.preparation import JIT_PLATFORMS
 from harness.extras.gate import history, sides
-from harness.extras.gate import words as report
-from harness.extras.gate.contained import parse_allow
+from harness.extras.gate import report as report
+from harness.extras.gate.container_sides import parse_allow
 from harness.extras.gate.declared import Declared, declared, measured_of, settle
 from harness.extras.gate.interference import undisturbed
 from harness.extras.gate.isolation import IsolatedRuntime, Isolation, TamperedError

@@ -8,8 +8,8 @@ from cyclopts import Parameter
 
 from harness.errors import Exit, UsageError
 from harness.extras.gate.judge import GateResult
-from harness.extras.gate.words import headline, picture, safe, scale, when
-from harness.records import bounded
+from harness.extras.gate.report import headline, picture, safe, scale, when
+from harness.records import safe_read
 from harness.report.markdown import one_line
 
 FILE = "tfb-history.jsonl"
@@ -42,7 +42,7 @@ def read(path: Path) -> list[GateResult]:
 def text(path: Path) -> str:
     """Return what a file of sessions holds; raise UsageError where there is none, or one that is too large."""
     try:
-        return bounded.read(path, FILE_BYTES).decode("utf-8", "replace")
+        return safe_read.read(path, FILE_BYTES).decode("utf-8", "replace")
     except OSError as error:
         raise UsageError(f"{path}: {error.strerror}: ./tfb compare --base REV --history {path} begins one") from error
 

@@ -12,7 +12,7 @@ from cyclopts import Parameter
 from harness.errors import Exit, UsageError
 from harness.paths import PROGRAM
 from harness.plan.service import FILE
-from harness.records import bounded, confined
+from harness.records import confined, safe_read
 
 TEMPLATE = """\
 # What {program} compare needs to know of this service. Commands run in this folder, in a shell.
@@ -226,7 +226,7 @@ NOT_ITS_OWN = (
 def _text(file: Path) -> str:
     """Return the text of a file; empty for a pipe, a device, and a file that is too large or cannot be read."""
     try:
-        return bounded.read(file, bounded.TEXT_BYTES).decode("utf-8", "replace")
+        return safe_read.read(file, safe_read.TEXT_BYTES).decode("utf-8", "replace")
     except OSError:
         return ""
 

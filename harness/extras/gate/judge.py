@@ -14,10 +14,10 @@ from typing import Literal
 from harness.extras.gate.paired import BASE, COPY, HEAD, KEYS, SIDES, Metric, Paired, intervals, paired, together
 from harness.records.models import Closed, Outcome, Record, RunRecords, Trial
 from harness.records.models import Verdict as Verification
-from harness.stats.compare import ratio
-from harness.stats.model import Ratio
+from harness.stats.cell_comparison import ratio
+from harness.stats.cell_values import METRICS
 from harness.stats.moderation import ASSUMED_SD
-from harness.stats.values import METRICS
+from harness.stats.ranking_model import Ratio
 
 ALL = "all"  # the requests together, by their weights
 Verdict = Literal["slower", "faster", "the same", "cannot tell", "failed", "not in base"]

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 
 from harness.dashboard.saved import digest
 from harness.extras.gate.judge import GateResult
-from harness.extras.gate.words import headline, picture, remarks, rows, scale, when
+from harness.extras.gate.report import headline, picture, remarks, rows, scale, when
 from harness.plain_text import printable
 from harness.report.markdown import without_orders
 

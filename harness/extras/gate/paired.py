@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from scipy import special
 
 from harness.records.models import Trial
-from harness.stats.model import Ratio
-from harness.stats.values import METRICS, WARM
+from harness.stats.cell_values import METRICS, WARM
+from harness.stats.ranking_model import Ratio
 
 BASE, HEAD, COPY = "base", "head", "base-copy"  # names of the sides
 SIDES = (BASE, HEAD, COPY)

@@ -14,8 +14,8 @@ from urllib.parse import urlsplit
 
 from harness import redaction
 from harness.errors import ServerDiedError, StartError, UsageError
-from harness.extras.gate.contained import Contained, Session, parse_allow
-from harness.extras.gate.contained import contained as in_containers
+from harness.extras.gate.container_sides import Contained, Session, parse_allow
+from harness.extras.gate.container_sides import contained as in_containers
 from harness.host import ownership
 from harness.host.metering import Reading
 from harness.plan.config import Settings

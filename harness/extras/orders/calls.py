@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 
-from harness.extras.orders.model import CARD, SEEDED, Call
+from harness.extras.orders.entities import CARD, SEEDED, Call
 from harness.paths import REPOSITORY
 from harness.plan.requests import Expect, Prepared
 from harness.verify.checks import shown

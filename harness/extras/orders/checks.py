@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import partial
 from itertools import chain
 
-from harness.extras.orders.model import Answer, OrderEvidence, differences, judging, same, told, total, wanted
+from harness.extras.orders.entities import Answer, OrderEvidence, differences, judging, same, told, total, wanted
 from harness.verify.checks import Finding, shown
 
 order_check = partial(judging, OrderEvidence, "order")

@@ -12,8 +12,8 @@ import psycopg
 
 from harness.errors import StartError
 from harness.extras.orders.calls import Calls, refused
-from harness.extras.orders.model import Answer, Call, Crowd, OrderEvidence, Orders
-from harness.extras.orders.tables import ITEMS, ORDERS, OrderTables, order_tables
+from harness.extras.orders.database import ITEMS, ORDERS, OrderTables, order_tables
+from harness.extras.orders.entities import Answer, Call, Crowd, OrderEvidence, Orders
 from harness.runtime import NO_DATABASE
 from harness.verify.checks.asking import Asking, Lane
 from harness.verify.checks.evidence import Case, Evidence

@@ -18,10 +18,10 @@ from string import Template
 from typing import Any
 
 from harness.errors import LoadError
-from harness.extras.orders.model import Call, Order, Orders, Prices, applied, judging, same, told, wanted
-from harness.extras.orders.tables import OrderTables, order_tables
+from harness.extras.orders.database import OrderTables, order_tables
+from harness.extras.orders.entities import Call, Order, Orders, Prices, applied, judging, same, told, wanted
 from harness.plan.orders import USE_CASES, Step
-from harness.records import bounded
+from harness.records import safe_read
 from harness.runtime import DatabaseAddress
 from harness.verify.checks import LOAD, Finding, shown
 from harness.verify.checks.evidence import Evidence
@@ -198,7 +198,7 @@ def _agrees(step: Stepped, number: int, state: Order | None) -> bool:
     if step.status == 204 or len(step.body) >= CUT_OFF:
         return True
     try:
-        found = bounded.parse(step.body.encode("utf-8", "surrogatepass"))
+        found = safe_read.parse(step.body.encode("utf-8", "surrogatepass"))
     except ValueError:
         return False
     return state is not None and same(found, wanted(step.call, number, state))

@@ -14,7 +14,7 @@ from xml.sax.saxutils import escape
 from zlib import crc32
 
 from harness.errors import EnvironmentLacksError, LoadError, StartError, TfbError, UsageError
-from harness.experiment import bench
+from harness.experiment import step_executor
 from harness.experiment.generators import LoadRun
 from harness.experiment.generators.registry import GENERATORS
 from harness.experiment.modes import built
@@ -121,7 +121,7 @@ def _sample(
         stacks = _stacks(alive, scratch / "perf.data")
     if not stacks:
         raise StartError(f"{server.implementation.name}: perf took no samples, because the server used no CPU")
-    throughput, cpu = bench.figures(seen.result, seen.server.cpu_seconds)
+    throughput, cpu = step_executor.figures(seen.result, seen.server.cpu_seconds)
     stamp = time.strftime("%Y%m%d-%H%M%S", time.gmtime())
     folder = settings.results.resolve() / FOLDER / f"{stamp}-{server.implementation.name}-{kind}"
     kernel = sum(count for stack, count in stacks.items() if stack[-1].endswith("[k]"))

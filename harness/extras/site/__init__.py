@@ -13,13 +13,13 @@ from urllib.parse import quote
 
 from harness.dashboard import saved
 from harness.dashboard.build import ensure_built
-from harness.dashboard.runs import Run
+from harness.dashboard.run_documents import Run
 from harness.errors import StoreError
-from harness.records import bounded, safe_write
+from harness.records import safe_read, safe_write
 from harness.records.models import ImplementationInfo, Moment, Record, Scenario
 from harness.records.reader import first_complaint
 from harness.report.tables import interval, ratio
-from harness.stats.model import Row
+from harness.stats.ranking_model import Row
 from harness.units import format_micros, format_rate
 
 FILE = "site.json"
@@ -103,7 +103,7 @@ def read(folder: Path) -> Site:
     """Return the site in a folder, or an empty site without site.json. Raises StoreError for a broken site.json."""
     path = folder / FILE
     try:
-        return Site.model_validate_json(bounded.require_few(bounded.read(path, MOST_BYTES)))
+        return Site.model_validate_json(safe_read.require_few(safe_read.read(path, MOST_BYTES)))
     except FileNotFoundError:
         return Site()
     except ValueError as error:

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from uuid import uuid4
 
-from harness.extras.gate.contained import Contained, Session, contained, parse_allow
+from harness.extras.gate.container_sides import Contained, Session, contained, parse_allow
 from harness.plan.service import Service
 from harness.runtime.compose import Project
 from harness.runtime.limits import Limits

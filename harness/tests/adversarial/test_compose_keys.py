@@ -12,7 +12,7 @@ from harness.errors import TfbError, UsageError
 from harness.extras.gate import cli
 from harness.extras.gate.compose_files import require_confined
 from harness.extras.gate.compose_model import Separation, separated
-from harness.extras.gate.contained import Contained, contained, parse_allow
+from harness.extras.gate.container_sides import Contained, contained, parse_allow
 from harness.extras.gate.runtime import copy_of
 from harness.host import ownership
 from harness.runtime.limits import Limits

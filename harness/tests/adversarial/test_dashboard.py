@@ -11,9 +11,9 @@ import pytest
 from starlette.testclient import TestClient
 
 from harness.dashboard import api as dashboard_api
-from harness.dashboard import runs as dashboard_runs
+from harness.dashboard import run_documents as dashboard_runs
 from harness.dashboard.api import Api
-from harness.dashboard.runs import Run, Runs
+from harness.dashboard.run_documents import Run, Runs
 from harness.dashboard.server import create_app
 from harness.tests.doubles import records
 

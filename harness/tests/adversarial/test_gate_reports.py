@@ -10,7 +10,7 @@ from selectolax.lexbor import LexborHTMLParser
 
 from harness import cli
 from harness.errors import Exit
-from harness.extras.gate import words
+from harness.extras.gate import report
 from harness.extras.gate.cli import Outputs, show
 from harness.extras.gate.judge import GateResult, RequestVerdict
 from harness.plain_text import is_printable
@@ -91,7 +91,7 @@ def require_quiet(text: str) -> None:
 
 @every
 def test_text_for_a_terminal_is_inert(place: str, payload: str) -> None:
-    said = words.text(result(place, payload))
+    said = report.text(result(place, payload))
     require_quiet(said)
     first = said.split("\n")[0]
     assert first.startswith("failed: ")
@@ -122,14 +122,14 @@ def test_a_page_shows_text_as_text(place: str, payload: str, tmp_path: Path) -> 
 
 @every
 def test_a_comment_is_inert(place: str, payload: str) -> None:
-    said = words.markdown(result(place, payload))
+    said = report.markdown(result(place, payload))
     require_quiet(said)
     rows = [line for line in said.split("\n") if line.startswith("| ")]
     for line in outside_code(said):
         assert not re.search(r"[@<>`~\\]|\]\(|!\[|https?:|www\.|#\d|GH-\d|[0-9a-f]{7,}|:\w+:|\$|&", line), line
         assert not re.match(r"\s*(#|>|\d+\.|---|===|\[\w+\]:|-\s+\[|\*\*\*)", line), line
     for row in rows:
-        assert row.count("|") == len(words.HEADER) + 1, row
+        assert row.count("|") == len(report.HEADER) + 1, row
 
 
 def outside_code(text: str) -> Iterator[str]:
@@ -171,7 +171,7 @@ def test_a_history_with_an_impossible_time_is_shown(
     started: float, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     made = result("head", "x").model_copy(update={"started_at": started})
-    (tmp_path / "kept").write_text(words.as_json(made) + "\n", encoding="utf-8")
+    (tmp_path / "kept").write_text(report.as_json(made) + "\n", encoding="utf-8")
     assert cli.main(["history", str(tmp_path / "kept")]) == Exit.OK
     assert "unknown time" in capsys.readouterr().out
 

@@ -23,7 +23,7 @@ from harness.plain_text import inert_line, is_printable, json_text, markdown, pr
 from harness.records.models import CheckResult, Outcome, Verdict
 from harness.report.markdown import section
 from harness.report.tables import Rows
-from harness.report.verdicts import Verified, as_github, as_json, as_junit, write
+from harness.report.verification import Verified, as_github, as_json, as_junit, write
 from harness.tests.scene import Scene
 
 CONTROLS = (

@@ -19,7 +19,7 @@ from harness.records.models import Outcome
 from harness.runtime import Endpoint
 from harness.runtime.crashes import crashes
 from harness.tests.verify.subjects import exchange
-from harness.verify.checks import declared
+from harness.verify.checks import expectations
 from harness.verify.checks.evidence import Evidence, Version
 from harness.verify.verification import PLAIN, judge, rows
 from harness.verify.wire import Connection, WireError
@@ -129,7 +129,7 @@ def test_a_declared_answer_survives_a_hostile_body(body: str) -> None:
     for said in SCHEMAS:
         asked = Prepared(request="item", target="/", expect=Expect.model_validate(said))
         evidence = Evidence(
-            test_type="declared", thorough=True, exchanges=[exchange(BODIES[body], declared.case(asked))]
+            test_type="declared", thorough=True, exchanges=[exchange(BODIES[body], expectations.case(asked))]
         )
         assert Outcome.FAIL in judged(evidence), said
 
@@ -150,7 +150,7 @@ BOMBS: dict[str, tuple[str, Callable[[], bytes]]] = {
 def test_a_compressed_body_is_bounded(kind: str) -> None:
     coding, make = BOMBS[kind]
     asked = Prepared(request="item", target="/", expect=Expect.model_validate({"json": {"a": 1}}))
-    answer = exchange(make(), declared.case(asked), [("Content-Encoding", coding)])
+    answer = exchange(make(), expectations.case(asked), [("Content-Encoding", coding)])
     assert Outcome.FAIL in judged(Evidence(test_type="declared", thorough=True, exchanges=[answer]))
 
 

@@ -11,7 +11,7 @@ import pytest
 from harness import cli
 from harness.errors import ConfigError, Exit
 from harness.plan.requests import Request, prepare
-from harness.verify.schemas import SchemaJudge
+from harness.verify.response_schemas import SchemaJudge
 
 SECONDS = 40.0  # on a machine that others use as well; the CPU time is bounded to two
 

@@ -11,7 +11,7 @@ import pytest
 from harness import redaction
 from harness.console import PlainFormatter
 from harness.errors import StartError, UsageError
-from harness.extras.gate.contained import contained, env_file
+from harness.extras.gate.container_sides import contained, env_file
 from harness.plain_text import printable
 from harness.plan.service import Service
 from harness.records.models import Build

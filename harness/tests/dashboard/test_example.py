@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from harness.dashboard import example
-from harness.dashboard.runs import PUBLISHED, Run, Runs
+from harness.dashboard.run_documents import PUBLISHED, Run, Runs
 from harness.paths import REPOSITORY, RESULTS
 from harness.records.models import Outcome
 from harness.report.sentence import answer

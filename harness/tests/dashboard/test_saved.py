@@ -10,7 +10,7 @@ import pytest
 
 from harness.dashboard import saved
 from harness.dashboard.documents import Embedded
-from harness.dashboard.runs import Run
+from harness.dashboard.run_documents import Run
 from harness.tests.doubles import invented
 
 

@@ -12,7 +12,7 @@ from starlette.testclient import TestClient
 
 from harness.dashboard import documents
 from harness.dashboard.api import Api
-from harness.dashboard.runs import Run, Runs
+from harness.dashboard.run_documents import Run, Runs
 from harness.dashboard.server import create_app
 from harness.records.models import Record
 

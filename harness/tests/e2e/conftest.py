@@ -14,7 +14,7 @@ from harness.paths import REPOSITORY
 from harness.plan.discovery import Selection, scan, select
 from harness.records import store
 from harness.records.models import RunRecords
-from harness.stats.model import Ranking
+from harness.stats.ranking_model import Ranking
 
 RUN_SECONDS = 1800
 

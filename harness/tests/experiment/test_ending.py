@@ -17,7 +17,7 @@ from harness.plan.discovery import Implementation
 from harness.plan.profile import Profile
 from harness.records.models import Build, Outcome
 from harness.report.tables import shown
-from harness.stats.verdicts import NOT_REACHED
+from harness.stats.unranked import NOT_REACHED
 from harness.tests.doubles.fakes_run import FakeRun
 from harness.tests.doubles.fakes_world import Behaviour, FakeClock
 

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from harness.experiment.generators import ANSWERS, LoadRun
-from harness.experiment.generators.own import Loadgen, totals
+from harness.experiment.generators.loadgen import Loadgen, totals
 from harness.experiment.generators.wrk import Wrk
 from harness.host import crates
 from harness.paths import REPOSITORY, TOOLSET

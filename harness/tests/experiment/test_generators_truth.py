@@ -28,7 +28,7 @@ import pytest
 
 from harness.cli.scans import NOT_JUDGED
 from harness.experiment.generators import ANSWERS, LoadRun
-from harness.experiment.generators.own import PLAN, Loadgen, Times, Total, totals
+from harness.experiment.generators.loadgen import PLAN, Loadgen, Times, Total, totals
 from harness.host import crates
 from harness.plan.orders import plan
 from harness.records.models import Arrivals, Scenario

@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from harness.errors import DatabaseDiedError, Exit, MachineLostError
-from harness.experiment.bench import Running
 from harness.experiment.generators import LoadResult, LoadRun
 from harness.experiment.observe import cpus_used
+from harness.experiment.step_executor import Running
 from harness.experiment.steps import Process
 from harness.host import interruption
 from harness.host.clock import JUMPS

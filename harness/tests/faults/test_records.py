@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.dashboard.runs import Runs
+from harness.dashboard.run_documents import Runs
 from harness.tests.scene import Scene
 
 pytestmark = pytest.mark.fault

@@ -17,7 +17,7 @@ from typing import TypeVar
 
 from harness.errors import ConfigError, LoadError, StoreError, UsageError
 from harness.experiment.generators import LoadRun
-from harness.experiment.generators.own import Loadgen
+from harness.experiment.generators.loadgen import Loadgen
 from harness.experiment.generators.wrk import Wrk
 from harness.extras.gate import history
 from harness.extras.orders import load as orders

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.cli import machine
+from harness.cli import doctor
 from harness.host import advice, process, toolchain
 from harness.host.process import Completed
 from harness.host.provision import Need
@@ -46,12 +46,12 @@ def test_doctor_and_a_skipped_build_say_the_same(
     one = implementation(tmp_path, local={"run": ["x"], "requires": {"go": condition}})
     build = LocalRuntime(work=tmp_path).build(one, tmp_path / "log")
     assert build.reason == f"needs go {condition}: {told} (benchmark_config.json: local.requires)"
-    machine.show_tools([Need(kind="go", condition=condition, wanted_by=("chi",), tool=None)])
+    doctor.show_tools([Need(kind="go", condition=condition, wanted_by=("chi",), tool=None)])
     assert f"missing: {told}" in capsys.readouterr().out
 
 
 def test_a_tool_that_is_there_gets_no_advice(old_go: None, capsys: pytest.CaptureFixture[str]) -> None:
-    machine.show_tools([Need(kind="go", condition=">=1.19", wanted_by=("chi",), tool=OLD)])
+    doctor.show_tools([Need(kind="go", condition=">=1.19", wanted_by=("chi",), tool=OLD)])
     assert "missing" not in capsys.readouterr().out
 
 

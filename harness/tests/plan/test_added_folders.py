@@ -84,7 +84,7 @@ def test_an_added_folder_fails_no_test_of_the_project(clone: Path) -> None:
         for path in sorted(tests.glob("**/test_*.py"))
         if path.name != Path(__file__).name and READS.search(path.read_text(encoding="utf-8"))
     ]
-    assert {"test_command_line.py", "test_conduct.py", "test_docs.py", "test_new.py"} <= {
+    assert {"test_command_line.py", "test_process_conduct.py", "test_docs.py", "test_new.py"} <= {
         Path(each).name for each in chosen
     }
     done = run(clone, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-m", USUAL, *chosen)

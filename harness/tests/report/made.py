@@ -5,8 +5,8 @@ from typing import Any
 
 from harness.plan.profile import Processes
 from harness.records.models import Gate, Load, Machine, Outcome, RunInfo, ServerUse, Trial
-from harness.stats import model
-from harness.stats.model import Estimate, Quantity, Ranking, RankInterval, Ratio, Row, Score, Standing, Table
+from harness.stats import ranking_model
+from harness.stats.ranking_model import Estimate, Quantity, Ranking, RankInterval, Ratio, Row, Score, Standing, Table
 from harness.tests.doubles import runs
 
 JSON = runs.LOAD
@@ -86,7 +86,7 @@ def row(name: str, position: int, place: tuple[int, int], **more: Any) -> Row:
         rss_peak=100 * 2**20,
         startup_time=0.5,
         errors=0,
-        latency=model.ClosedLoopLatency(
+        latency=ranking_model.ClosedLoopLatency(
             mean=estimate(0.001), percentiles={"50": estimate(0.0008), "99": estimate(0.004)}, maximum=0.1
         ),
         trials=8,
@@ -125,7 +125,7 @@ def ranking(
         run_id="20260101-000000",
         reference=of[0].implementation,
         leading=leading,
-        test_types={"json": model.TestTypeRanking(test_type="json", headline=headline, tables=(headline,))},
+        test_types={"json": ranking_model.TestTypeRanking(test_type="json", headline=headline, tables=(headline,))},
         **{"overall": scores, **more},
     )
 

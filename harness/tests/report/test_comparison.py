@@ -6,7 +6,7 @@ import pytest
 
 from harness.records.models import Closed
 from harness.report import comparison as report
-from harness.stats.model import CellComparison, Comparison, Effect, Ratio
+from harness.stats.ranking_model import CellComparison, Comparison, Effect, Ratio
 
 
 def effect(value: float, low: float, high: float, verdict: str = "tie") -> Effect:

@@ -8,7 +8,7 @@ import pytest
 
 from harness.records.models import Closed, Errors, Latency, Outcome, RunRecords
 from harness.report import Report, exporters, techempower
-from harness.stats.model import Ranking
+from harness.stats.ranking_model import Ranking
 from harness.tests.doubles import records
 from harness.tests.report import made
 

@@ -7,7 +7,7 @@ import pytest
 from harness.console import SafeConsole
 from harness.records.models import Closed, LatencyGoal, MachineLink, RoleMachine, RunInfo, RunRecords
 from harness.report import Report, markdown, tables, terminal
-from harness.stats.model import GoalRow, LatencyTable, OrderRow, Orders, OrderTable, Ranking, RatePoint, Ratio
+from harness.stats.ranking_model import GoalRow, LatencyTable, OrderRow, Orders, OrderTable, Ranking, RatePoint, Ratio
 from harness.tests.report import made
 
 LONG = "quarkus-hibernate-reactive"

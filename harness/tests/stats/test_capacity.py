@@ -11,7 +11,7 @@ from harness.records import models
 from harness.records.models import Gate, Latency, LatencyGoal, Load, Open, Outcome, Purpose, RunInfo, Scenario, Trial
 from harness.stats.capacity import ORDER, bracket, next_load
 from harness.stats.ranking import rank
-from harness.stats.tables import percentiles
+from harness.stats.value_tables import percentiles
 from harness.tests.approve import approve
 from harness.tests.doubles.invented import verdict
 from harness.tests.doubles.runs import LOAD, run_info, trial

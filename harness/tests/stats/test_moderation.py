@@ -11,7 +11,7 @@ from scipy import special
 from harness.stats import moderation, pairs
 from harness.stats.moderation import RowMeans, estimate_prior, pool_tables
 from harness.stats.table_fit import fit_logs
-from harness.stats.tables import ONLY, Tables
+from harness.stats.value_tables import ONLY, Tables
 from harness.studies import coverage
 from harness.studies.worlds import World, draw
 from harness.tests.approve import approve

@@ -4,8 +4,8 @@ import json
 from pathlib import Path
 
 from harness.errors import UsageError
-from harness.stats.model import Quantity, Ranking, Row
 from harness.stats.published import hold, read_round
+from harness.stats.ranking_model import Quantity, Ranking, Row
 from harness.tests.approve import approve
 from harness.tests.report import made
 from harness.tests.stats.dense import dense

@@ -11,10 +11,10 @@ from scipy import special
 from harness.plan.profile import Processes
 from harness.records import models
 from harness.records.models import Closed, Gate, Load, NoiseFloor, Outcome, RunInfo, Scenario, Trial
-from harness.stats.compare import noise_floor
-from harness.stats.model import Ranking
+from harness.stats.cell_comparison import noise_floor
 from harness.stats.ranking import rank
-from harness.stats.verdicts import caveats
+from harness.stats.ranking_model import Ranking
+from harness.stats.unranked import caveats
 from harness.studies.worlds import Logs, World, draw
 from harness.tests.approve import approve
 from harness.tests.doubles.records import process, verdict

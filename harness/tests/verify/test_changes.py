@@ -10,7 +10,7 @@ from harness.runtime import DatabaseAddress
 from harness.tests.doubles.reference import ReferenceServer
 from harness.verify import changes
 from harness.verify.checks.evidence import Version
-from harness.verify.tables import Tables, tables
+from harness.verify.database_tables import Tables, tables
 
 
 @pytest.fixture

@@ -10,9 +10,9 @@ import pytest
 
 from harness.errors import LoadError
 from harness.extras.orders import load as order_load
+from harness.extras.orders.database import order_tables
+from harness.extras.orders.entities import Line, Order, Orders
 from harness.extras.orders.load import Look, OrderLoad
-from harness.extras.orders.model import Line, Order, Orders
-from harness.extras.orders.tables import order_tables
 from harness.records.models import Outcome
 from harness.runtime import DatabaseAddress
 from harness.runtime.database import connect

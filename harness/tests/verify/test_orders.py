@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from harness.extras.orders.tables import order_tables
+from harness.extras.orders.database import order_tables
 from harness.records.models import CheckResult
 from harness.runtime import DatabaseAddress
 from harness.runtime.database import connect

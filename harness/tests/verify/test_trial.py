@@ -29,10 +29,10 @@ from harness.tests.doubles.service import Service
 from harness.tests.doubles.upstream import FakeUpstream
 from harness.tests.verify.subjects import as_server, exchange, said
 from harness.tests.verify.trials import WITH_GENERATOR, audited
-from harness.verify.checks import declared
+from harness.verify.checks import expectations
 from harness.verify.checks.asking import Client
 from harness.verify.checks.evidence import Account, Exchange
-from harness.verify.tables import tables
+from harness.verify.database_tables import tables
 from harness.verify.trial import TrialAudit, sampling
 from harness.verify.verification import PLAIN
 from harness.verify.verifier import Verifier
@@ -174,7 +174,7 @@ def loaded(
     """The trial of a load that this process makes; so many of its answers are written out, or lost."""
     kind = trial.test_type
     client = Client(trial.server.endpoint, kind, kind.path(trial.server.implementation.urls[kind.name], trial.load))
-    cases = ([declared.case(one) for one in kind.requests] or [PLAIN]) * requests
+    cases = ([expectations.case(one) for one in kind.requests] or [PLAIN]) * requests
     with trial:
         came = client.crowd(cases[: requests // 2], 8)
         time.sleep(0.8 * changes)  # until there was one

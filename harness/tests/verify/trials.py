@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from harness.experiment.generators import ANSWERS, LoadRun
-from harness.experiment.generators.own import Loadgen
+from harness.experiment.generators.loadgen import Loadgen
 from harness.host import crates
 from harness.plan.testtypes import TestType
 from harness.records.models import Evidence, Load

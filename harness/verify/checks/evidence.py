@@ -11,7 +11,7 @@ from typing import Generic, NamedTuple, TypeVar
 from harness.plan.discovery import Rules
 from harness.plan.requests import Prepared
 from harness.plan.testtypes import TestType
-from harness.records import bounded
+from harness.records import safe_read
 from harness.runtime import UpstreamStats
 from harness.verify.checks.statement_counts import Statement
 from harness.verify.wire import Response, WireError
@@ -88,7 +88,7 @@ class Exchange:
     def parsed(self) -> object:
         """The JSON document, or the ValueError that says why there is none."""
         try:
-            return bounded.parse(self.body, MOST_OPENED, MOST_VALUES)
+            return safe_read.parse(self.body, MOST_OPENED, MOST_VALUES)
         except ValueError as error:
             return error
 
@@ -282,7 +282,7 @@ class Account:
 
 @dataclass(frozen=True, kw_only=True)
 class Folder:
-    """What the folder of an implementation says, as ``harness.verify.conduct`` reads it."""
+    """What the folder of an implementation says, as ``harness.verify.process_conduct`` reads it."""
 
     file: str  # benchmark_config.json as messages name it
     dockerfile: str  # its name

@@ -10,12 +10,11 @@ from harness.verify.checks import (
     bodies,
     conduct,
     connection,
-    declared,
     delay,
+    expectations,
     fan_out,
     fortunes,
     http,
-    load,
     randomness,
     statements,
     values,
@@ -29,7 +28,7 @@ EXTRAS = {name: import_module(package) for name, package in TEST_TYPES.items()}
 MODULES = (
     *(http, connection, bodies, delay, fan_out, values, randomness, statements, fortunes),
     *(module for extra in EXTRAS.values() for module in extra.CHECKS),
-    *(load, declared, conduct),
+    *(after_load, expectations, conduct),
 )
 CHECKS: dict[str, Check] = {
     check.name: check
@@ -41,7 +40,7 @@ CHECKS: dict[str, Check] = {
 
 # Test type -> what asks the server; the others are asked by ``harness.verify.verification`` as their traits say.
 GATHERERS: Mapping[str, Callable[[Asking, Evidence], None]] = {
-    DECLARED: declared.gather,
+    DECLARED: expectations.gather,
     "delay": delay.gather,
     "fan-out": fan_out.gather,
     **{name: extra.gather for name, extra in EXTRAS.items()},

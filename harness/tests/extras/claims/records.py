@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from harness.extras.claims import judge
+from harness.extras.claims import assessment
 from harness.extras.claims.claim import Claim
 from harness.records.claims import ClaimVerdict
 from harness.records.models import Load, RunRecords, Trial
@@ -44,4 +44,4 @@ def run_of(found: Mapping[str, Sequence[float]] | Sequence[Trial], **more: Any) 
 
 
 def judged(said: Claim, records: RunRecords) -> ClaimVerdict:
-    return judge.of_runs(said, records, [records.info])
+    return assessment.of_runs(said, records, [records.info])

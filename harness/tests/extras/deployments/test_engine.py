@@ -11,9 +11,9 @@ import pytest
 
 from harness.errors import EnvironmentLacksError, Exit, MachineLostError, ServerDiedError, StartError
 from harness.extras.deployments import clean, doctor
-from harness.extras.deployments import container as containers
-from harness.extras.deployments.container import RemoteContainer
-from harness.extras.deployments.machine import Machine, reached
+from harness.extras.deployments import remote_container as containers
+from harness.extras.deployments.connection import Machine, reached
+from harness.extras.deployments.remote_container import RemoteContainer
 from harness.host import ownership, process
 from harness.paths import REPOSITORY, TOOLSET
 from harness.plan.hosts import of_flags, parse

@@ -11,7 +11,7 @@ from harness.extras.gate.cli import Outputs, in_time, show
 from harness.extras.gate.judge import RequestVerdict
 from harness.plan import profile
 from harness.plan.service import ServiceFile
-from harness.stats.model import Ratio
+from harness.stats.ranking_model import Ratio
 from harness.tests.extras.gate.test_judge import judged, session
 
 

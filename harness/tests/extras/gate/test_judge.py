@@ -10,10 +10,10 @@ import pytest
 
 from harness.extras.gate.judge import ALL, GateResult, RequestVerdict, decided, judge
 from harness.extras.gate.paired import BASE, COPY, HEAD
-from harness.extras.gate.words import text
+from harness.extras.gate.report import text
 from harness.plan.profile import Processes
 from harness.records.models import CheckResult, Closed, Gate, Latency, Open, Outcome, RunRecords, Trial
-from harness.stats.model import Ratio
+from harness.stats.ranking_model import Ratio
 from harness.studies.worlds import World, draw
 from harness.tests.doubles.records import process, verdict
 from harness.tests.doubles.runs import run_info, trial

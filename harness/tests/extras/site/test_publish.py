@@ -12,7 +12,7 @@ from harness.errors import StoreError
 from harness.extras import site as module
 from harness.extras.site import cells, publish, read
 from harness.records.models import Scenario
-from harness.stats.model import Estimate, RankInterval, Row, Standing
+from harness.stats.ranking_model import Estimate, RankInterval, Row, Standing
 from harness.tests.doubles import invented, sample_data
 
 

@@ -9,8 +9,8 @@ from harness.plan.discovery import Rules
 from harness.plan.testtypes import DECLARED
 from harness.records.models import CheckResult, Outcome
 from harness.verify.checks import LOAD
+from harness.verify.checks.after_load import UNANSWERED, DatabaseCounters
 from harness.verify.checks.evidence import Account, Due, Evidence, TableUse
-from harness.verify.checks.load import UNANSWERED, DatabaseCounters
 from harness.verify.checks.registry import CHECKS
 from harness.verify.verification import judge
 

@@ -7,7 +7,7 @@ from decimal import Decimal
 import pytest
 
 from harness.extras.orders.calls import Calls, refused
-from harness.extras.orders.model import (
+from harness.extras.orders.entities import (
     Answer,
     Call,
     Line,

@@ -23,7 +23,7 @@ AT_ONCE = 8  # servers without a database: they mostly wait, but more of them st
 OF_THE_ENVIRONMENT = {"statements-counted", "tables-seen"}
 # Judge a load of arrivals: test_order_load.py has what they object to.
 OF_ARRIVALS = {name for name, check in CHECKS.items() if check.applies(LOAD) and check.rule.startswith("order.")}
-# Judge a service by what it declares: test_declared.py has what each of them alone objects to.
+# Judge a service by what it declares: test_expectations.py has what each of them alone objects to.
 OF_SERVICES = {name for name, check in CHECKS.items() if check.rule == "declared.1"}
 
 # Of the rogues with a database, those that the fast tests try: one a test type.
@@ -89,7 +89,7 @@ def param(rogue: Rogue) -> ParameterSet:
 
 
 def test_there_is_a_rogue_for_every_rule_that_a_server_can_break() -> None:
-    # What no answer shows has tests of its own: test_conduct.py, and real servers in faults/test_contributor.py.
+    # What no answer shows has tests of its own: test_process_conduct.py, and real servers in faults/test_contributor.py.
     of_conduct = {name for name, check in CHECKS.items() if check.applies(CONDUCT)}
     without = OF_THE_ENVIRONMENT | OF_ARRIVALS | OF_SERVICES | of_conduct
     assert CHECKS.keys() - {rogue.caught_by for rogue in EVERYONE.values()} <= without

@@ -16,7 +16,7 @@ from harness.verify import verification
 from harness.verify.checks import LOAD
 from harness.verify.checks.evidence import Due, Evidence, TableUse
 from harness.verify.checks.statement_counts import MOST_STATEMENTS, Snapshot, Statement, snapshot
-from harness.verify.tables import Tables
+from harness.verify.database_tables import Tables
 
 ONE_ROW = "SELECT id, randomnumber FROM world WHERE id = $1"
 FORTUNES = "SELECT id, message FROM fortune"

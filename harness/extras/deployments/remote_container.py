@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.errors import MachineLostError, ServerDiedError, StartError, TfbError
-from harness.extras.deployments.machine import Machine
+from harness.extras.deployments.connection import Machine
 from harness.host import process
 from harness.host.metering import Reading
 from harness.host.sockets import Sockets

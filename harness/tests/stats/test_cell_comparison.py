@@ -11,8 +11,8 @@ import pytest
 
 from harness.plan.profile import Processes
 from harness.records.models import Closed, Gate, Load, NoiseFloor, Outcome, ProcessRecord, RunRecords
-from harness.stats.compare import compare, noise_floor, ratio, ratio_of_values
-from harness.stats.model import Comparison
+from harness.stats.cell_comparison import compare, noise_floor, ratio, ratio_of_values
+from harness.stats.ranking_model import Comparison
 from harness.studies.worlds import World, draw
 from harness.tests.approve import approve
 from harness.tests.doubles.invented import verdict

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from harness.dashboard import runs
-from harness.dashboard.runs import PUBLISHED, SILENT_SECONDS, Run, Runs
+from harness.dashboard import run_documents
+from harness.dashboard.run_documents import PUBLISHED, SILENT_SECONDS, Run, Runs
 from harness.errors import StoreError
 from harness.records.models import Closed
 from harness.report.sentence import title_of
@@ -104,7 +104,7 @@ def test_latency_is_that_of_the_ranking_over_the_processes_of_the_trials_that_co
 
 
 def test_a_long_log_is_cut_at_its_start(results: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(runs, "LOG_BYTES", 10)
+    monkeypatch.setattr(run_documents, "LOG_BYTES", 10)
     (results / "run" / "logs" / "long.log").write_text("0123456789abcdefghij")
     log = Run(results / "run").log("logs/long.log")
     assert (log.text, log.skipped) == ("abcdefghij", 10)

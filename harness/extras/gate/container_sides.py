@@ -16,7 +16,7 @@ from harness.extras.gate.compose_files import confined, require_confined
 from harness.extras.gate.compose_model import CONSENTS, VALUE_PREFIX, Separation, separated, set_only
 from harness.host import process
 from harness.plan.service import Service
-from harness.plan.words import suggest
+from harness.plan.suggestions import suggest
 from harness.records import safe_write
 from harness.records.models import Build
 from harness.runtime import images

@@ -8,7 +8,7 @@ from harness.extras.gate.judge import ALL, GateResult, RequestVerdict
 from harness.plain_text import printable
 from harness.report.markdown import fenced, inert, one_line, without_orders
 from harness.report.tables import drawn, ratio
-from harness.stats.model import Ratio
+from harness.stats.ranking_model import Ratio
 from harness.units import format_micros, format_rate, format_seconds
 
 HEADER = ("request", "verdict", "head ÷ base", "base ÷ its copy", "finds", "base", "head", "at", "p50", "p99", "req/s")

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from scipy.special import pdtrc
 
-from harness.experiment.gates import Expected, by_chance, judge
+from harness.experiment.validity import Expected, by_chance, judge
 from harness.plan import profile as profiles
 from harness.records.models import (
     CheckResult,

@@ -10,12 +10,12 @@ from numpy.typing import NDArray
 
 from harness.records.models import NoiseFloor, ProcessRecord, RunInfo, RunRecords, Trial
 from harness.stats import pairs
-from harness.stats.model import CellComparison, Comparison, Effect, Ratio
+from harness.stats.cell_values import CPU, METRICS, THROUGHPUT, Cell, Key, Metric, by_start, collect
 from harness.stats.moderation import CONFIDENCE, RowMeans, standalone_means, student_half_width
 from harness.stats.pairs import Differences
-from harness.stats.tables import ONLY, Tables
-from harness.stats.values import CPU, METRICS, THROUGHPUT, Cell, Key, Metric, by_start, collect
-from harness.stats.verdicts import unranked
+from harness.stats.ranking_model import CellComparison, Comparison, Effect, Ratio
+from harness.stats.unranked import unranked
+from harness.stats.value_tables import ONLY, Tables
 
 Cells = Mapping[Key, Cell]
 MISSING = Effect(ratio=None, verdict="missing")

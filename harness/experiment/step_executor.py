@@ -11,7 +11,7 @@ from typing import Protocol, runtime_checkable
 import psycopg
 
 from harness.errors import DatabaseDiedError, LoadError, MachineLostError, ServerDiedError, StoreError, TfbError
-from harness.experiment import gates, steps
+from harness.experiment import steps, validity
 from harness.experiment.generators import ANSWERS, Generator, LoadResult, LoadRun
 from harness.experiment.observe import Observation, cpus_used, observe, readings
 from harness.experiment.progress import Progress
@@ -90,7 +90,7 @@ class Running:
         self.idle_seconds += seconds
         self.idle_cpu_seconds += cpus * seconds
         if self.idle_seconds >= 5.0:  # after fewer seconds of idleness it is not judged
-            busy = self.idle_cpu_seconds / self.idle_seconds > gates.IDLE_CPUS
+            busy = self.idle_cpu_seconds / self.idle_seconds > validity.IDLE_CPUS
             self.idle_seconds = self.idle_cpu_seconds = 0.0
             self.busy_looks = self.busy_looks + 1 if busy else 0
         return self.busy_looks >= BUSY_LOOKS
@@ -516,14 +516,14 @@ class Bench:
             **vars(seen),
             **vars(result),
         )
-        expected = gates.Expected(
+        expected = validity.Expected(
             open_loop=self.profile.open_loop,
             server_cpus=self.server_cpus,
             response_bytes=self._sizes(running, cell),
             may_close=running.implementation.is_service,
             beside=self._latest.get(cell) if step.purpose == "witness" else None,
         )
-        trial = trial.model_copy(update={"gates": gates.judge(trial, expected)})
+        trial = trial.model_copy(update={"gates": validity.judge(trial, expected)})
         if step.purpose == "measure":
             self._latest = {cell: trial}
         return trial

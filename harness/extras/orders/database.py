@@ -6,7 +6,7 @@ from contextlib import contextmanager
 
 import psycopg
 
-from harness.extras.orders.model import Line, Order, Orders, Prices
+from harness.extras.orders.entities import Line, Order, Orders, Prices
 from harness.runtime import DatabaseAddress
 from harness.runtime.database import connect
 from harness.verify.checks.statement_counts import Snapshot, snapshot, uncounted

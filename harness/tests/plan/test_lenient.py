@@ -8,7 +8,7 @@ import pytest
 from harness.errors import ConfigError
 from harness.plan.benchmark_config import TestEntry
 from harness.plan.discovery import scan
-from harness.plan.foreign import tolerate
+from harness.plan.lenient import tolerate
 
 ENTRY = {"language": "C", "json_url": "/json"}
 

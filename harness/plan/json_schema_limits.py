@@ -1,6 +1,6 @@
 """Checks the size, keywords, regular expressions and references of a JSON Schema when a configuration is read.
 
-A valid schema can still be expensive for some documents. ``harness.verify.schemas`` therefore compares documents with
+A valid schema can still be expensive for some documents. ``harness.verify.response_schemas`` therefore compares documents with
 schemas in a separate process.
 """
 

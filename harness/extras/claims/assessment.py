@@ -24,10 +24,10 @@ from harness.extras.claims import show
 from harness.extras.claims.claim import ERRORS, Claim, Statement
 from harness.records.claims import ClaimVerdict, StatementVerdict, Word
 from harness.records.models import Machine, RunInfo, RunRecords, Trial
-from harness.stats import values
-from harness.stats.compare import ratio, ratio_of_values
-from harness.stats.model import Ratio
-from harness.stats.verdicts import unranked
+from harness.stats import cell_values
+from harness.stats.cell_comparison import ratio, ratio_of_values
+from harness.stats.ranking_model import Ratio
+from harness.stats.unranked import unranked
 
 # Claims are judged again after each run. At 98 %, the error probability of three looks together is 5 % (Pocock 1977,
 # Biometrika 64, table 1: nominal 2.2 % each), of eight looks 8 %. The number of looks is not limited.
@@ -189,8 +189,8 @@ def _verdict(claim: Claim, machine: Machine, statements: Sequence[StatementVerdi
 
 
 def _of_trials(said: Statement, records: RunRecords) -> StatementVerdict:
-    cpus, cells = len(records.info.machine.cpus_usable), values.collect(records.trials)
-    found = [cells.get(cell.key, values.Cell(())) for cell in said.cells]
+    cpus, cells = len(records.info.machine.cpus_usable), cell_values.collect(records.trials)
+    found = [cells.get(cell.key, cell_values.Cell(())) for cell in said.cells]
     refused = unranked(records.info, records.trials, records.processes, records.verdicts)
     for cell, own in zip(said.cells, found, strict=True):
         lacking = ""
@@ -207,9 +207,9 @@ def _of_trials(said: Statement, records: RunRecords) -> StatementVerdict:
         errors = sum(trial.errors.total for trial in found[0].trials)
         finding = of_count(errors, said.said, sum(trial.requests for trial in found[0].trials), "requests")
         return _statement(said, cpus, finding, value=float(errors), remarks=remarks)
-    (of, to), metric = (cell.key for cell in said.cells), values.METRICS[said.metric]
+    (of, to), metric = (cell.key for cell in said.cells), cell_values.METRICS[said.metric]
     measured = ratio(records.trials, of, to, said.metric, CONFIDENCE, records.processes)
-    starts = values.by_start(records.processes, metric)  # for metrics of processes
+    starts = cell_values.by_start(records.processes, metric)  # for metrics of processes
     sides = [
         tuple(starts.get(name, {}).values()) if metric.of_process else _rounded(own.by_process(metric).values())
         for (name, *_), own in zip((of, to), found, strict=True)

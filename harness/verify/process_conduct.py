@@ -12,7 +12,7 @@ import psutil
 from harness.paths import CONFIG_FILE
 from harness.plan import dockerfile
 from harness.plan.discovery import Implementation, is_ours
-from harness.records import bounded
+from harness.records import safe_read
 from harness.records.models import Verdict, worst
 from harness.runtime import Server
 from harness.verify.checks import CONDUCT
@@ -75,7 +75,7 @@ def root_processes(server: Server) -> tuple[str, ...]:
 
 def _text(path: Path) -> str | None:
     try:
-        return bounded.read(path, bounded.TEXT_BYTES).decode("utf-8-sig", errors="replace")
+        return safe_read.read(path, safe_read.TEXT_BYTES).decode("utf-8-sig", errors="replace")
     except OSError:
         return None
 

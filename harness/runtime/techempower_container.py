@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from harness.errors import UsageError
 from harness.paths import REPOSITORY
 from harness.plan.discovery import Implementation
-from harness.plan.words import suggest
+from harness.plan.suggestions import suggest
 from harness.runtime.limits import Limits
 
 NOFILE = 200_000  # the toolset's

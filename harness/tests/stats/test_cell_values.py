@@ -3,7 +3,7 @@
 import pytest
 
 from harness.records.models import Latency
-from harness.stats.values import METRICS, Cell
+from harness.stats.cell_values import METRICS, Cell
 from harness.tests.doubles.runs import trial
 
 SETTLED, FALLING = (10.0, 10.5, 9.5, 10.0), (20.0, 14.0, 11.0, 10.0)  # microseconds of CPU per request, trial by trial

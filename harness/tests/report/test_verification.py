@@ -7,7 +7,7 @@ import pytest
 
 from harness.paths import REPOSITORY
 from harness.records.models import Build, CheckResult, Outcome, Verdict
-from harness.report.verdicts import FORMATS, Judged, Verified, judged_build, lines_of_rules, place, violations
+from harness.report.verification import FORMATS, Judged, Verified, judged_build, lines_of_rules, place, violations
 from harness.tests.doubles import records
 from harness.verify.checks.registry import CHECKS
 

@@ -36,7 +36,7 @@ from harness.records.reader import RunReader, bounded, first_complaint, read_lin
 from harness.records.runs import started_at
 from harness.report import comparison as words
 from harness.report.sentence import sentences, title_of
-from harness.stats.model import SCORING_VERSION, Ranking, Table, TestTypeRanking
+from harness.stats.ranking_model import SCORING_VERSION, Ranking, Table, TestTypeRanking
 
 LOG_BYTES = 512 * 1024  # of a log's end that are shown
 NAME = re.compile(r"[\w][\w.+-]*")  # of a run's folder: no separator, no leading dot
@@ -258,7 +258,7 @@ def ranked(records: RunRecords) -> Ranking:
 
 def comparison(before: Run, after: Run) -> ComparisonDocument:
     """``after`` over ``before``, cell by cell, and in words."""
-    from harness.stats.compare import compare  # here: scipy takes longer to import than most pages to serve
+    from harness.stats.cell_comparison import compare  # here: scipy takes longer to import than most pages to serve
 
     found = compare(before.records(), after.records(), FAIL_OVER)
     titles = [title_of(run.info) for run in (before, after)]
@@ -270,8 +270,8 @@ def comparison(before: Run, after: Run) -> ComparisonDocument:
 
 def _cell_latency(trials: Sequence[Trial]) -> CellLatency:
     """Of one cell, by process as in the ranking's tables."""
-    from harness.stats.tables import percentiles  # here: scipy takes longer to import than most pages to serve
-    from harness.stats.values import METRICS, Cell
+    from harness.stats.cell_values import METRICS, Cell
+    from harness.stats.value_tables import percentiles  # here: scipy takes longer to import than most pages to serve
 
     seen = [(trial.process, trial.latency, trial.requests) for trial in trials if trial.latency]
     found = percentiles((process, each.percentiles, requests) for process, each, requests in seen)

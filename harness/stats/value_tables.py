@@ -11,10 +11,10 @@ from typing import TypeVar
 import numpy as np
 
 from harness.stats import moderation, pairs
-from harness.stats.model import Estimate, GoalRow, OrderRow, RankInterval, Ratio, Row, Standing
+from harness.stats.cell_values import Cell, Key, Metric, shown
 from harness.stats.moderation import CONFIDENCE, MAX_HALF_WIDTH, Prior, RowMeans, moderated_means
+from harness.stats.ranking_model import Estimate, GoalRow, OrderRow, RankInterval, Ratio, Row, Standing
 from harness.stats.table_fit import Position, TableFit, fit_additive, fit_values
-from harness.stats.values import Cell, Key, Metric, shown
 from harness.stats.variances import FloatArray
 
 ONLY = ""  # key of the table of a metric that has one table

@@ -11,7 +11,7 @@ from harness.paths import CONFIG_FILE
 from harness.plan.discovery import Implementation, read
 from harness.tests.doubles.own import own_implementations
 from harness.verify.checks.evidence import Conduct
-from harness.verify.conduct import folder_of, verdict
+from harness.verify.process_conduct import folder_of, verdict
 
 DOCKERFILE = 'FROM x\nCOPY . .\nUSER app\nCMD ["./server"]\n'
 README = f"# Mine\n\n{'It shows what a server does. ' * 5}\n"

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from harness.plan.discovery import Implementation
-from harness.runtime.techempower import SECCOMP, build_arguments, parse_allow, run_arguments
+from harness.runtime.techempower_container import SECCOMP, build_arguments, parse_allow, run_arguments
 from harness.tests.doubles import implementations
 
 

@@ -6,7 +6,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 
 from harness.errors import LoadError, MachineLostError
-from harness.extras.deployments.machine import SETTLE_SECONDS, Machine
+from harness.extras.deployments.connection import SETTLE_SECONDS, Machine
 from harness.runtime import Begun
 from harness.runtime.compose import client_environment
 from harness.runtime.generator import GeneratorProgram, started

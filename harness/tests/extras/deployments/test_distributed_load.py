@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from harness.errors import LoadError, MachineLostError
-from harness.extras.deployments.generators import GATE, Share, gated, shares
-from harness.extras.deployments.machine import Machine
+from harness.extras.deployments.connection import Machine
+from harness.extras.deployments.distributed_load import GATE, Share, gated, shares
 from harness.host import process
 
 URL = "http://app:8080/json"

@@ -18,7 +18,7 @@ from harness.tests.doubles.reference import Reply, Request
 from harness.tests.doubles.service import REQUESTS, Service
 from harness.tests.verify.subjects import exchange, found, objections
 from harness.tests.verify.trials import WITH_GENERATOR, audited
-from harness.verify.checks import declared
+from harness.verify.checks import expectations
 from harness.verify.checks.evidence import Evidence
 from harness.verify.verifier import Verifier
 
@@ -150,7 +150,7 @@ JUDGED: dict[str, Any] = {  # what is expected, and what comes
 def judged(expect: dict[str, Any], body: bytes, came: dict[str, Any]) -> list[str]:
     more = dict(came)
     asked = Prepared(request="item", target=more.pop("target", "/items/7"), expect=Expect.model_validate(expect))
-    answer = exchange(body, declared.case(asked), **more)
+    answer = exchange(body, expectations.case(asked), **more)
     return found(Evidence(test_type="declared", exchanges=[answer]), "declared")
 
 

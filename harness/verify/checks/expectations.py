@@ -11,9 +11,9 @@ from pydantic import JsonValue
 
 from harness.plan.requests import Expect, Prepared
 from harness.plan.testtypes import DECLARED
-from harness.records import bounded
+from harness.records import safe_read
 from harness.records.models import Outcome
-from harness.verify import schemas
+from harness.verify import response_schemas
 from harness.verify.checks import Check, Finding, check, everywhere, shown
 from harness.verify.checks.asking import KEPT_BYTES, Asking, Client
 from harness.verify.checks.evidence import Case, Evidence, Exchange
@@ -137,8 +137,8 @@ def declared_json(expect: Expect, exchange: Exchange) -> Iterator[Finding]:
     if (expect.subset is None and expect.json_schema is None) or not _comparable(expect, exchange):
         return
     body = _decoded(exchange)
-    document = cast("JsonValue", bounded.parse(body, MOST_OPENED, MOST_VALUES))
-    if expect.schema_text is not None and (wrong := schemas.JUDGE.misfit(expect.schema_text, body)):
+    document = cast("JsonValue", safe_read.parse(body, MOST_OPENED, MOST_VALUES))
+    if expect.schema_text is not None and (wrong := response_schemas.JUDGE.misfit(expect.schema_text, body)):
         yield Finding(wrong.message, expected=wrong.expected, actual=wrong.found)
     for path, wanted, came in _missing(expect.subset, document, "$") if expect.subset is not None else ():
         yield Finding(f"{path} is another", expected=shown(repr(wanted)), actual=came)

@@ -13,7 +13,7 @@ from pydantic import ValidationError
 from harness.errors import ConfigError
 from harness.plan.benchmark_config import NAME, BenchmarkConfig, TestEntry, json_schema
 from harness.plan.profile import Model
-from harness.plan.words import explain, keys_of, plainly, suggest
+from harness.plan.suggestions import explain, keys_of, plainly, suggest
 
 ANY_DATABASE = {"any_database": True}  # context of the validation: one that is not served is named, not refused
 

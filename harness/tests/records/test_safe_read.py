@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.records import bounded
+from harness.records import safe_read
 
 
 @pytest.mark.parametrize(
@@ -28,46 +28,46 @@ from harness.records import bounded
 )
 def test_what_no_document_holds_is_named(data: bytes, says: str) -> None:
     with pytest.raises(ValueError, match=f"^not valid JSON: {says}"):
-        bounded.parse(data)
+        safe_read.parse(data)
 
 
 def test_a_pipe_is_refused_without_waiting_for_its_writer_and_so_is_a_file_of_more_bytes(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     with pytest.raises(OSError, match=rf"\[Errno 22\] is no regular file: '{tmp_path}/pipe'"):
-        bounded.read(tmp_path / "pipe", 10)
+        safe_read.read(tmp_path / "pipe", 10)
     path, text = tmp_path / "file", b"x" * (1 + (3 << 20))
     path.write_bytes(text)
     for most, said in ((100, r"0\.098 KiB"), (1 << 20, "1 MiB"), (3 << 20, "3 MiB")):
         with pytest.raises(OSError, match=rf"\[Errno 27\] larger than {said}: '{path}'"):
-            bounded.read(path, most)
-    assert bounded.read(path, len(text)) == text
+            safe_read.read(path, most)
+    assert safe_read.read(path, len(text)) == text
 
 
 def test_a_document_is_parsed_but_not_one_of_few_megabytes_that_would_fill_memory() -> None:
-    assert bounded.parse(b'{"a": [1, 2.5, "x", null, true]}') == {"a": [1, 2.5, "x", None, True]}
+    assert safe_read.parse(b'{"a": [1, 2.5, "x", null, true]}') == {"a": [1, 2.5, "x", None, True]}
     said = "holds more than 1,002 arrays and objects, or 2,003 values"
     for data in (b"[{" * 501 + b"[", b"," * 2004):
         with pytest.raises(ValueError, match=f"^{said}$"):
-            bounded.require_few(data, 1002, 2003)
-        assert bounded.require_few(data[:-1], 1002, 2003) == data[:-1]
+            safe_read.require_few(data, 1002, 2003)
+        assert safe_read.require_few(data[:-1], 1002, 2003) == data[:-1]
     with pytest.raises(ValueError, match="arrays and objects"):
-        bounded.parse(b"[" + b"[]," * bounded.MOST_OPENED + b"[]]")
+        safe_read.parse(b"[" + b"[]," * safe_read.MOST_OPENED + b"[]]")
     with pytest.raises(ValueError, match="or 2 values"):
-        bounded.parse(b"[1, 2, 3, 4]", values=2)
+        safe_read.parse(b"[1, 2, 3, 4]", values=2)
 
 
 def test_a_configuration_has_no_nul_and_another_document_may() -> None:
-    assert bounded.parse(b'"\\u0000"') == "\0"
+    assert safe_read.parse(b'"\\u0000"') == "\0"
     for data in (b'"\\u0000"', b'"\\\\\\u0000"'):
         with pytest.raises(ValueError, match="a NUL character"):
-            bounded.require_no_nul(data)
-    assert bounded.require_no_nul(b'"\\\\u0000"') == b'"\\\\u0000"'  # a backslash and five letters
+            safe_read.require_no_nul(data)
+    assert safe_read.require_no_nul(b'"\\\\u0000"') == b'"\\\\u0000"'  # a backslash and five letters
 
 
 def test_toml_is_read_with_a_mark_and_what_is_none_is_told(tmp_path: Path) -> None:
     path = tmp_path / "a.toml"
     path.write_bytes(b"\xef\xbb\xbfa = 1")
-    assert bounded.toml(path) == {"a": 1}
+    assert safe_read.toml(path) == {"a": 1}
     for data, says in (
         (b"a = " + b"[" * 20_000, "nested too deep"),
         (b"a = ", "not valid TOML"),
@@ -75,4 +75,4 @@ def test_toml_is_read_with_a_mark_and_what_is_none_is_told(tmp_path: Path) -> No
     ):
         path.write_bytes(data)
         with pytest.raises(ValueError, match=says):
-            bounded.toml(path)
+            safe_read.toml(path)
