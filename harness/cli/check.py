@@ -113,6 +113,7 @@ def stages(extent: Extent) -> tuple[Stage, ...]:
         Stage(name="format", command=(*python, "ruff", "format", "--check", ".")),
         Stage(name="imports", command=(sys.executable, "-c", LINT_IMPORTS)),
         Stage(name="types", command=(*python, "mypy", "--num-workers", str(CPUS))),
+        of_page("page types", "types:check"),
         of_page("page tests", "test"),
         of_page("page lint", "lint"),
         of_page("page format", "format:check"),

@@ -28,7 +28,7 @@ from harness.records import store
 from harness.records.models import Record, RunRecords
 from harness.report import comparison as report
 from harness.report import terminal
-from harness.report.tables import Rows
+from harness.report.tables import TableRows
 from harness.stats.cell_comparison import compare, noise_floor
 from harness.stats.published import hold, read_round
 from harness.stats.ranking import rank
@@ -190,7 +190,7 @@ def beside_round(round_: Path, run: Path, *, as_json: bool) -> int:
         print(json_text(json.dumps({"round": published.name, "environment": published.environment, **asdict(held)})))
         return Exit.OK
     machine = f"{info.machine.cpu_model}, {len(info.machine.cpus_usable)} CPUs, {info.runtime} runtime"
-    rows = Rows(held.rows)
+    rows = TableRows(held.rows)
     table = rows.table(
         f"Round {published.name} ({published.environment}) beside run {info.run_id} ({machine})",
         rows.column("test", lambda row: row.test_type),

@@ -15,7 +15,7 @@ from harness import extras
 from harness.cli import flags
 from harness.cli.flags import Texts, frameworks_folders, results_folder
 from harness.cli.output import put, put_below, tell_problems
-from harness.cli.verbs import Names
+from harness.cli.verbs import ImplementationNames
 from harness.errors import Exit, UsageError
 from harness.host import interruption
 from harness.plain_text import json_text, printable
@@ -26,7 +26,7 @@ Results = Annotated[str | None, Parameter(help="another results folder", metavar
 
 
 def listing(
-    *names: Names,
+    *names: ImplementationNames,
     test_lang: Annotated[Texts, Parameter(help="languages: folders of frameworks/", completer=flags.languages)] = (),
     tag: Annotated[Texts, Parameter(help="with one of these tags")] = (),
     frameworks: Annotated[Texts, Parameter(help="other folders; default: frameworks/")] = (),

@@ -122,7 +122,7 @@ def measured(chosen: Settings, needs: "Dependencies | None" = None) -> "RunOutco
     """Carry out a run, shown as it goes on; an interruption comes between two of its steps, and says how to go on."""
     from harness.experiment import progress, workflow
 
-    shown = progress.Progress(progress.display(quiet=chosen.quiet or chosen.json))
+    shown = progress.ProgressTracker(progress.display(quiet=chosen.quiet or chosen.json))
     try:
         with interruption.deferred():
             return workflow.benchmark(chosen, shown, needs)

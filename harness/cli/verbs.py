@@ -84,7 +84,9 @@ OF_MODE = (
     *(("benchmark", flag) for flag in ("dry_run", "resume", "profiler")),
     *(("verify", flag) for flag in ("watch", "format", "strict")),
 )
-Names = Annotated[str, Parameter(group=WHAT, help="implementations; run: the core ones, all: all", completer=names)]
+ImplementationNames = Annotated[
+    str, Parameter(group=WHAT, help="implementations; run: the core ones, all: all", completer=names)
+]
 
 
 # ---- what run, verify, debug and TechEmpower's flags ask for ---------------------------------------------------------
@@ -112,17 +114,17 @@ class _Alone(RunFlags, VerifyFlags):
     completion: Literal["bash", "zsh", "fish"] | None = None
 
 
-def run(*names: Names, flags: RunFlags = RunFlags()) -> Asked:  # noqa: B008 - frozen
+def run(*names: ImplementationNames, flags: RunFlags = RunFlags()) -> Asked:  # noqa: B008 - frozen
     """Build, verify, measure and rank implementations; --dry-run shows the plan."""
     return Asked(mode="benchmark", test=names, flags=flags)
 
 
-def verify(*names: Names, flags: VerifyFlags = VerifyFlags()) -> Asked:  # noqa: B008 - frozen
+def verify(*names: ImplementationNames, flags: VerifyFlags = VerifyFlags()) -> Asked:  # noqa: B008 - frozen
     """Check every answer thoroughly, without load: what was expected, what came, and the rule that says so."""
     return Asked(mode="verify", test=names, flags=flags)
 
 
-def debug(*names: Names, flags: Flags = Flags()) -> Asked:  # noqa: B008 - frozen
+def debug(*names: ImplementationNames, flags: Flags = Flags()) -> Asked:  # noqa: B008 - frozen
     """Start one implementation with its database, print addresses and its log, and stay until Ctrl-C."""
     return Asked(mode="debug", test=names, flags=flags)
 

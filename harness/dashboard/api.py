@@ -29,7 +29,7 @@ SMALL_AT_ONCE = 4  # of those that are made for each request: each may read one 
 
 
 @dataclass(frozen=True, kw_only=True)
-class Made:
+class CachedDocument:
     """A document of some runs, and their files as they were before they were read."""
 
     json: bytes
@@ -42,7 +42,7 @@ class Api:
 
     def __init__(self, runs: Runs) -> None:
         self.runs = runs
-        self._kept: dict[str, Made] = {}
+        self._kept: dict[str, CachedDocument] = {}
         self._making = WeakValueDictionary[str, threading.Lock]()  # all who ask for a document wait for one making
         self._at_once = threading.BoundedSemaphore(AT_ONCE)
         self._small_at_once = threading.BoundedSemaphore(SMALL_AT_ONCE)
@@ -126,10 +126,10 @@ class Api:
             growing = any(run.info.status == "running" for run in runs)
             # At least 5 s, or 20 times what it took to make: its viewers cost the run a twentieth of a CPU at most.
             until = ended + max(5.0, 20.0 * (ended - began)) if growing else ended
-            self._keep(key, Made(json=made, states=states, until=until))
+            self._keep(key, CachedDocument(json=made, states=states, until=until))
             return made
 
-    def _keep(self, key: str, made: Made) -> None:
+    def _keep(self, key: str, made: CachedDocument) -> None:
         """Keep a document as the newest one, and as many of the others as there is room for."""
         with self._keeping:
             self._kept.pop(key, None)

@@ -21,7 +21,7 @@ from harness.records.models import (
     RunInfo,
     RunStatus,
     Trial,
-    Verdict,
+    VerificationRecord,
 )
 from harness.stats.ranking_model import Comparison, Ranking, Score, Table
 
@@ -132,7 +132,7 @@ class CellDocument(Record):
     implementation: str
     test_type: str
     trials: tuple[Trial, ...] = ()
-    verdicts: tuple[Verdict, ...] = ()
+    verdicts: tuple[VerificationRecord, ...] = ()
     processes: tuple[ProcessRecord, ...] = ()
     problems: tuple[Problem, ...] = ()
 

@@ -31,7 +31,7 @@ from harness.dashboard.documents import (
 )
 from harness.errors import StoreError
 from harness.records import safe_write
-from harness.records.models import Outcome, RunRecords, Trial, Verdict, worst
+from harness.records.models import Outcome, RunRecords, Trial, VerificationRecord, worst
 from harness.records.reader import RunReader, bounded, first_complaint, read_lines
 from harness.records.runs import started_at
 from harness.report import comparison as words
@@ -270,7 +270,7 @@ def comparison(before: Run, after: Run) -> ComparisonDocument:
 
 def _cell_latency(trials: Sequence[Trial]) -> CellLatency:
     """Of one cell, by process as in the ranking's tables."""
-    from harness.stats.cell_values import METRICS, Cell
+    from harness.stats.cell_values import METRICS, CellTrials
     from harness.stats.value_tables import percentiles  # here: scipy takes longer to import than most pages to serve
 
     seen = [(trial.process, trial.latency, trial.requests) for trial in trials if trial.latency]
@@ -282,16 +282,16 @@ def _cell_latency(trials: Sequence[Trial]) -> CellLatency:
         basis=seen[0][1].basis,
         percentiles={key: found[key].median for key in keys},
         spread={key: (min(found[key].values), max(found[key].values)) for key in keys},
-        mean=Cell(trials).median(METRICS["response-time"]),
+        mean=CellTrials(trials).median(METRICS["response-time"]),
         stdev=median(each.stdev for _, each, _ in seen),
         maximum=max(each.max for _, each, _ in seen),
         trials=len(seen),
     )
 
 
-def _summaries(verdicts: Iterable[Verdict]) -> tuple[VerdictSummary, ...]:
+def _summaries(verdicts: Iterable[VerificationRecord]) -> tuple[VerdictSummary, ...]:
     """The worst outcome of each implementation and test type, with the checks that did not pass in any process."""
-    groups: dict[tuple[str, str], list[Verdict]] = defaultdict(list)
+    groups: dict[tuple[str, str], list[VerificationRecord]] = defaultdict(list)
     for verdict in verdicts:
         groups[verdict.implementation, verdict.test_type].append(verdict)
     found = []

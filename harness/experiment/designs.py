@@ -14,14 +14,14 @@ from harness.experiment.steps import (
     Design,
     Done,
     Failed,
-    Late,
     Measure,
     Measured,
+    OutOfTime,
     Process,
     Rest,
-    Shown,
     Start,
     Step,
+    StepResult,
     Stop,
     Warm,
 )
@@ -41,7 +41,7 @@ FEW_REQUESTS, LONGEST_TRIAL = 50, 10.0  # of its trials at a rate: those of a sl
 
 
 @dataclass
-class Up:
+class ActiveGroup:
     """The processes that are up together, their cells, and what was measured of them."""
 
     plan: Plan
@@ -84,7 +84,7 @@ class Up:
         purpose: Purpose = "measure",
         share: float | None = None,
         must: bool = False,
-    ) -> Generator[Step, Shown, Trial | None]:
+    ) -> Generator[Step, StepResult, Trial | None]:
         """One trial, unless its process or test type is out by now. ``must``: whatever the time."""
         process, kind = cell.process, cell.test_type
         if kind not in self.test_types.get(process, ()):
@@ -104,7 +104,7 @@ class Up:
             steady=route.steady if route else None,
             until=2.0 if must else self.until,
         )
-        if isinstance(shown, Late):
+        if isinstance(shown, OutOfTime):
             self._skipped.setdefault(cell, purpose)
         else:
             self._tried.add(cell)
@@ -114,7 +114,7 @@ class Up:
                 self.trials.append(shown.trial)
                 self.busy |= shown.busy
                 return shown.trial
-            case Late():
+            case OutOfTime():
                 self.late.add(process)
             case Failed(gone=True):
                 self.lose(process)
@@ -149,7 +149,7 @@ class Up:
                 yield self.stop(process)
 
 
-Visits = Callable[[Up], Design]  # what is measured while processes are up
+Visits = Callable[[ActiveGroup], Design]  # what is measured while processes are up
 
 
 def interleaved(plan: Plan, seed: int) -> Design:
@@ -172,7 +172,7 @@ def techempower(plan: Plan, seed: int) -> Design:
     """TechEmpower's order: one server at a time, a test type after the other, its levels ascending, with its pauses."""
     for number in range(plan.profile.processes.maximum):
         for (candidate,) in groups(replace(plan, side_by_side=False), seed + number):
-            up = Up(plan=plan, number=number, begin=0.0, until=1.0, seed=seed)
+            up = ActiveGroup(plan=plan, number=number, begin=0.0, until=1.0, seed=seed)
             yield from _start(up, [candidate])
             for process in list(up.members):
                 for kind in candidate.test_types:
@@ -212,7 +212,7 @@ def _processes(plan: Plan, seed: int, visits: Visits, *, whole: bool = False) ->
         for group in filter(None, together):
             begin = (number + done / count) * share
             done += len(group)
-            up = Up(plan=plan, number=number, begin=begin, until=(number + done / count) * share, seed=seed)
+            up = ActiveGroup(plan=plan, number=number, begin=begin, until=(number + done / count) * share, seed=seed)
             out |= yield from _start(up, group)
             if not whole or _common(up, group):
                 yield from _warm(up, _common(up, group) if whole else None)
@@ -236,7 +236,7 @@ def _due(group: Sequence[Candidate], waiting: Sequence[tuple[str, str]], out: se
     return chosen
 
 
-def _warm(up: Up, kinds: Set[str] | None) -> Design:
+def _warm(up: ActiveGroup, kinds: Set[str] | None) -> Design:
     """Warm everything that is up, test type by test type; ``kinds``: these test types alone."""
     chosen = (cell for cell in up.cells() if kinds is None or cell.test_type in kinds)
     cells = {cell: up.members[cell.process].jit for cell in chosen}
@@ -247,7 +247,7 @@ def _warm(up: Up, kinds: Set[str] | None) -> Design:
     up.routes = {(route.cell.process, route.cell.test_type): route for route in routes}
 
 
-def _start(up: Up, group: Sequence[Candidate]) -> Generator[Step, Shown, set[str]]:
+def _start(up: ActiveGroup, group: Sequence[Candidate]) -> Generator[Step, StepResult, set[str]]:
     """Start and verify them one after the other; the names of those that did not come up."""
     failed: set[str] = set()
     for candidate in group:
@@ -261,13 +261,13 @@ def _start(up: Up, group: Sequence[Candidate]) -> Generator[Step, Shown, set[str
     return failed
 
 
-def _common(up: Up, group: Sequence[Candidate]) -> set[str]:
+def _common(up: ActiveGroup, group: Sequence[Candidate]) -> set[str]:
     """The test types that can be loaded on every process of the group."""
     found = [up.test_types.get(Process(each.implementation, up.number), set()) for each in group]
     return set[str].intersection(*found)
 
 
-def _stop(up: Up) -> Design:
+def _stop(up: ActiveGroup) -> Design:
     for process in list(up.members):
         yield up.stop(process)
 
@@ -275,7 +275,7 @@ def _stop(up: Up) -> Design:
 # ---- what is visited ------------------------------------------------------------------------------------------------
 
 
-def _rounds(up: Up) -> Design:
+def _rounds(up: ActiveGroup) -> Design:
     """Rounds: the windows of one table stand next to one another, since what slows a machine lasts seconds."""
     rules, plan, number = up.plan.profile.interleaved, up.plan, 0
     while rules.rounds is None or number < rules.rounds:
@@ -311,7 +311,7 @@ def in_random_order(cells: Sequence[Cell], is_headline: Callable[[Cell], bool], 
         yield from dice.sample(table, len(table))
 
 
-def _rates(up: Up) -> Design:
+def _rates(up: ActiveGroup) -> Design:
     """The closed loop, then shares of it and rates for all in random order, then the search, cell by cell in rounds."""
     profile, dice = up.plan.profile, random.Random(f"{up.seed} rates {up.number}")
     cells, rules = up.cells(), profile.open_loop
@@ -351,7 +351,7 @@ def _rates(up: Up) -> Design:
                 yield from up.measure(_at(cell, found), seconds, number, purpose="search")
 
 
-def _at_one_rate(up: Up, rates: dict[str, float]) -> Design:
+def _at_one_rate(up: ActiveGroup, rates: dict[str, float]) -> Design:
     """A closed loop, then rounds; ``rates`` by test type: half of what the slowest side answered in the first loop.
 
     After a round in which more than one side fell short of the rate it is half of what these answered: a closed loop
@@ -398,7 +398,7 @@ def _at(cell: Cell, rate: float) -> Cell:
     return replace(cell, load=Open(rate=rate, connections=old.connections, queries=old.queries))
 
 
-def _as_techempower(up: Up, process: Process, kind: str) -> Design:
+def _as_techempower(up: ActiveGroup, process: Process, kind: str) -> Design:
     """Primer, warm-up, then every level of one test type, with pauses; a witness at the headline level."""
     profile = up.plan.profile
     loads = up.members[process].test_types[kind]
@@ -415,7 +415,7 @@ def _as_techempower(up: Up, process: Process, kind: str) -> Design:
             if shown.gone:
                 up.lose(process)
             return
-        if isinstance(shown, Late):
+        if isinstance(shown, OutOfTime):
             up.late.add(process)
             break
         yield Rest(seconds=pause)

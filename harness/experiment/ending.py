@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterator
 from typing import Literal
 
 from harness.records.models import Outcome, ProcessRecord, RunRecords, RunStatus
-from harness.report.verification import Judged, judged_build, violations
+from harness.report.verification_results import Judged, judged_build, violations
 from harness.stats.unranked import NOT_REACHED, unreached, without_figure
 
 AGAIN = "; started again"

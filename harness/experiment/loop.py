@@ -7,14 +7,14 @@ from harness.experiment.steps import (
     Design,
     Done,
     Failed,
-    Late,
     Measure,
     Measured,
+    OutOfTime,
     Process,
     Rest,
-    Shown,
     Start,
     Step,
+    StepResult,
     Stop,
     Warm,
 )
@@ -27,7 +27,7 @@ OVERHEAD_SECONDS = 0.8  # of a load beyond its own seconds
 STOP_SECONDS = 4.0  # of a process's last checks and its end
 
 
-class Recorded:
+class RecordedProcesses:
     """What a run has recorded of processes that it finished: their steps are not carried out again."""
 
     def __init__(self, records: RunRecords) -> None:
@@ -36,7 +36,7 @@ class Recorded:
             ((t.implementation, t.process), t.test_type, t.load, t.round, t.purpose): t for t in records.trials
         }
 
-    def shown(self, step: Step) -> Shown | None:
+    def shown(self, step: Step) -> StepResult | None:
         """What a step of a finished process showed; None for any other one."""
         if isinstance(step, Rest):
             return None
@@ -49,9 +49,9 @@ class Recorded:
                 return Done(test_types=measured) if measured else Failed(gone=True)
             case Measure(cell=cell):
                 trial = self._trials.get((process, cell.test_type, cell.load, step.round, step.purpose))
-                return Measured(trial=trial) if trial else Late()
+                return Measured(trial=trial) if trial else OutOfTime()
             case Warm():
-                return Late()
+                return OutOfTime()
             case _:
                 return Done()
 
@@ -72,7 +72,7 @@ class Deadline:
         end = self.began + step.until * self.seconds - len(self.up) * STOP_SECONDS
         return self.clock.monotonic() + step.seconds + OVERHEAD_SECONDS > end
 
-    def note(self, step: Step, shown: Shown) -> None:
+    def note(self, step: Step, shown: StepResult) -> None:
         """Who is up after a step."""
         match step:
             case Start(process=process) if isinstance(shown, Done):
@@ -91,7 +91,7 @@ class MeasuringClock(Clock):
     """
 
     clock: Clock
-    show: Callable[[Step], Shown]
+    show: Callable[[Step], StepResult]
     planned: Callable[[Step], float]  # seconds; infinite for steps that may not extend the run
     tell: Callable[[Step, float], None]  # called with the seconds beyond the plan
     beyond: float = 0.0  # seconds beyond the plan so far
@@ -108,7 +108,7 @@ class MeasuringClock(Clock):
         """Wait."""
         self.clock.sleep(seconds)
 
-    def carry_out(self, step: Step) -> Shown:
+    def carry_out(self, step: Step) -> StepResult:
         """Carry out a step, and stop the clock for what it takes beyond its plan."""
         began = self.clock.monotonic()
         shown = self.show(step)
@@ -121,11 +121,11 @@ class MeasuringClock(Clock):
 
 def carry_out(
     design: Design,
-    show: Callable[[Step], Shown],
+    show: Callable[[Step], StepResult],
     clock: Clock,
     seconds: float | None,
     *,
-    recorded: Recorded | None = None,
+    recorded: RecordedProcesses | None = None,
     used: float = 0.0,
 ) -> None:
     """All steps of a design within so many seconds; None: without a limit. ``show`` does one, and records it.
@@ -142,7 +142,7 @@ def carry_out(
                 if deadline is None:
                     deadline = Deadline(clock, seconds, began=clock.monotonic() - used * (seconds or 0.0))
                 if deadline.passed(step):
-                    shown = Late()
+                    shown = OutOfTime()
                 else:
                     shown = show(step)
                     deadline.note(step, shown)

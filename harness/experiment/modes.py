@@ -17,19 +17,19 @@ from harness.console import SafeConsole
 from harness.errors import Exit, TfbError, UsageError
 from harness.experiment import first_use
 from harness.experiment.preparation import build_all, choose_work
-from harness.experiment.progress import Display, Progress
+from harness.experiment.progress import Display, ProgressTracker
 from harness.experiment.verifying import Verification
 from harness.experiment.workflow import doing, open_database, prepare_upstream
 from harness.paths import REPOSITORY
 from harness.plan.config import Settings
 from harness.plan.discovery import Implementation
 from harness.plan.plan import Plan
-from harness.records.models import Build, Outcome, Verdict
+from harness.records.models import Build, Outcome, VerificationRecord
 from harness.records.remove_tree import remove_tree_if_possible
 from harness.records.store import RunStore
 from harness.report import terminal
 from harness.report.causes import named, of_verdicts
-from harness.report.verification import REQUIREMENTS, Judged, Verified, judged_build, place, violations, write
+from harness.report.verification_results import REQUIREMENTS, Judged, Verified, judged_build, place, violations, write
 from harness.runtime import Runtime, SharedDatabase
 from harness.runtime.choice import choose
 from harness.units import format_seconds
@@ -47,12 +47,12 @@ def verify(settings: Settings) -> int:
     plan = choose_work(settings)
     as_text = settings.verdict_format == "text"
     console = terminal.console(sys.stdout if as_text else sys.stderr)
-    progress = Progress(Display(quiet=settings.quiet))
+    progress = ProgressTracker(Display(quiet=settings.quiet))
     for problem in plan.problems:
         progress.problem(problem)
     with built(settings, plan, progress) as made:
         while True:
-            verdicts: list[Verdict] = []
+            verdicts: list[VerificationRecord] = []
             judged: list[Judged] = []
             for implementation in plan.implementations:
                 began = time.monotonic()
@@ -78,8 +78,8 @@ def verify(settings: Settings) -> int:
 
 
 def _judge(
-    implementation: Implementation, plan: Plan, made: "Built", progress: Progress, *, strict: bool
-) -> tuple[list[Verdict], Judged]:
+    implementation: Implementation, plan: Plan, made: "Built", progress: ProgressTracker, *, strict: bool
+) -> tuple[list[VerificationRecord], Judged]:
     """Return the verdicts on an implementation's test types, and the verdict on the implementation as a whole."""
     name, build = implementation.name, made.builds[implementation.name]
     if unbuilt := judged_build(name, build):
@@ -97,7 +97,9 @@ def _judge(
     return verdicts, Judged(implementation=name, verdict="verified")
 
 
-def _tell(judged: Judged, verdicts: Sequence[Verdict], seconds: float, console: SafeConsole, *, quiet: bool) -> None:
+def _tell(
+    judged: Judged, verdicts: Sequence[VerificationRecord], seconds: float, console: SafeConsole, *, quiet: bool
+) -> None:
     """Print the verdicts on an implementation; ``quiet``: only those that did not pass."""
     told = [verdict for verdict in verdicts if not (quiet and verdict.outcome is Outcome.PASS)]
     if told:
@@ -107,7 +109,7 @@ def _tell(judged: Judged, verdicts: Sequence[Verdict], seconds: float, console: 
         console.print(Text(f"{judged.line}{took}\n"), soft_wrap=True)
 
 
-def _changed(settings: Settings, plan: Plan, progress: Progress) -> Plan:
+def _changed(settings: Settings, plan: Plan, progress: ProgressTracker) -> Plan:
     """The selection once a file of it has changed, until Ctrl-C."""
     while True:
         folders = {i.folder for i in plan.implementations}
@@ -145,7 +147,7 @@ def wait_for_change(folders: Iterable[Path], sleep: Callable[[float], None]) -> 
         last = now
 
 
-def show(verdicts: Sequence[Verdict], console: SafeConsole) -> None:
+def show(verdicts: Sequence[VerificationRecord], console: SafeConsole) -> None:
     """Print a line for each test type, then each violation once, with the test types in which it shows."""
     for verdict in verdicts:
         passed = sum(r.outcome is Outcome.PASS for r in verdict.results)
@@ -176,7 +178,7 @@ def debug(settings: Settings) -> int:
         raise UsageError(f"debug starts one implementation, the selection has {names}: name one")
     implementation = plan.implementations[0]
     fixed = replace(settings, server_port=settings.server_port or implementation.entry.port)
-    console, progress = SafeConsole(), Progress(Display(quiet=settings.quiet))
+    console, progress = SafeConsole(), ProgressTracker(Display(quiet=settings.quiet))
     with built(fixed, plan, progress) as made:
         if made.builds[implementation.name].status != "ok":
             return Exit.FAILED
@@ -214,7 +216,7 @@ class Built:
 
 
 @contextmanager
-def built(settings: Settings, plan: Plan, progress: Progress) -> Iterator[Built]:
+def built(settings: Settings, plan: Plan, progress: ProgressTracker) -> Iterator[Built]:
     """Build the selection; keep the logs in a scratch folder when something failed."""
     logs = RunStore(Path(tempfile.mkdtemp(prefix="tfb-logs-")), started_at=time.time())
     before, keep = len(progress.problems), False

@@ -7,22 +7,21 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from harness.errors import LoadError, ServerDiedError
-from harness.experiment.generators import TIMEOUT_SECONDS, Generator, LoadResult, LoadRun
+from harness.experiment.generators import TIMEOUT_SECONDS, LoadGenerator, LoadResult, LoadRun
 from harness.host import process
 from harness.host.clock import Clock
 from harness.host.metering import Reading
 from harness.host.sockets import Sockets
 from harness.paths import REPOSITORY
-from harness.records.models import ClientUse, ServerUse, Watched, Window
-from harness.runtime import Begun, Connections, Database, Meter, OfSeveral, Runtime, Server
-from harness.runtime import Generator as Running
+from harness.records.models import ClientUse, LoadObservations, ServerUse, Window
+from harness.runtime import Begun, ConnectionTracker, Database, Meter, OfSeveral, RunningGenerator, Runtime, Server
 
 WINDOW_SECONDS = 1.0
 # A generator that runs longer than asked by this much is stopped: an answer and the drain may each take the timeout.
 SLACK_SECONDS = 10.0 + 2 * TIMEOUT_SECONDS
 
 
-class Observation(Watched):
+class Observation(LoadObservations):
     """A load as the generator and the harness saw it."""
 
     result: LoadResult
@@ -33,7 +32,7 @@ def observe(
     runtime: Runtime,
     clock: Clock,
     server: Server,
-    generator: Generator,
+    generator: LoadGenerator,
     run: LoadRun,
     arguments: Sequence[str],
     folder: Path | None,
@@ -138,7 +137,7 @@ class _Moment:
 class _Series:
     """The readings of one load, and the windows between them."""
 
-    def __init__(self, meter: Meter, sockets: Connections, load: LoadRun, response_bytes: float | None) -> None:
+    def __init__(self, meter: Meter, sockets: ConnectionTracker, load: LoadRun, response_bytes: float | None) -> None:
         self._meter = meter
         self._sockets = sockets
         self._load = load
@@ -150,7 +149,9 @@ class _Series:
     def _now(self) -> _Moment:
         return _Moment(self._meter.read(), self._sockets.read())
 
-    def follow(self, running: Running, clock: Clock, most_seconds: float, tell: Callable[[Window], None]) -> None:
+    def follow(
+        self, running: RunningGenerator, clock: Clock, most_seconds: float, tell: Callable[[Window], None]
+    ) -> None:
         """Take a reading each second until the generator ends; raises LoadError when it does not."""
         began = clock.monotonic()
         # A container may take that long to start; after that the windows begin without a connection.

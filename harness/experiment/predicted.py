@@ -8,7 +8,7 @@ from typing import Any
 from harness.experiment import steps
 from harness.experiment.designs import DESIGNS
 from harness.experiment.loop import OVERHEAD_SECONDS, carry_out
-from harness.experiment.steps import Process, Shown, Step
+from harness.experiment.steps import Process, Step, StepResult
 from harness.host.clock import Clock
 from harness.plan.plan import Plan
 from harness.records.models import Errors, Load, Trial, Window
@@ -87,7 +87,7 @@ class Prediction(Clock):
         """They pass."""
         self.seconds += seconds
 
-    def carry_out(self, step: Step) -> Shown:
+    def carry_out(self, step: Step) -> StepResult:
         """What the step is expected to show."""
         match step:
             case steps.Start():

@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from harness.errors import ConfigError, EnvironmentLacksError, StoreError, UsageError
-from harness.experiment.progress import Progress
+from harness.experiment.progress import ProgressTracker
 from harness.host.git import Repository
 from harness.paths import CONFIG_FILE, INSTALLED, REPOSITORY
 from harness.plan.config import Settings, Twins
@@ -135,7 +135,7 @@ def within_memory(plan: Plan, results: Path, free_memory: float) -> Plan:
     return replace(plan, sizes=sizes, room=MEMORY_SHARE * free_memory)
 
 
-def build_all(runtime: Runtime, plan: Plan, progress: Progress, folder: RunStore) -> dict[str, Build]:
+def build_all(runtime: Runtime, plan: Plan, progress: ProgressTracker, folder: RunStore) -> dict[str, Build]:
     """Build every implementation; return how that went, by name, and tell which could not be built.
 
     Variants that share a build are built once, and its failure is told once for all of them.

@@ -28,7 +28,7 @@ STAGES = {"measure": "measuring", "warm-up": "warming up"}  # as people read the
 
 
 @dataclass
-class Progress:
+class ProgressTracker:
     """Follows a run: keeps its state, estimates what remains, tells the display and the dashboard."""
 
     display: "Display"

@@ -12,10 +12,10 @@ import psycopg
 
 from harness.errors import DatabaseDiedError, LoadError, MachineLostError, ServerDiedError, StoreError, TfbError
 from harness.experiment import steps, validity
-from harness.experiment.generators import ANSWERS, Generator, LoadResult, LoadRun
+from harness.experiment.generators import ANSWERS, LoadGenerator, LoadResult, LoadRun
 from harness.experiment.observe import Observation, cpus_used, observe, readings
-from harness.experiment.progress import Progress
-from harness.experiment.steps import Cell, Process, Shown, Step
+from harness.experiment.progress import ProgressTracker
+from harness.experiment.steps import Cell, Process, Step, StepResult
 from harness.host import interruption, ownership
 from harness.host.clock import JUMP_SECONDS, JUMPS, Clock, time_of_day
 from harness.plan.config import Settings, divided_cpus
@@ -24,14 +24,14 @@ from harness.plan.plan import Plan
 from harness.records.models import (
     CheckResult,
     Closed,
-    Evidence,
     Load,
     Outcome,
     ProcessRecord,
     RunInfo,
     Scenario,
     Trial,
-    Verdict,
+    TrialEvidence,
+    VerificationRecord,
     worst,
 )
 from harness.records.store import RunStore
@@ -39,7 +39,7 @@ from harness.report.causes import causes, key, sentence
 from harness.runtime import Database, Runtime, Server, SharedDatabase
 from harness.runtime.crashes import complaints
 from harness.runtime.database import size_of
-from harness.runtime.database.refusals import Watch
+from harness.runtime.database.refusals import RefusalWatch
 from harness.verify.checks.evidence import Sampling
 from harness.verify.verifier import Verifier
 
@@ -73,12 +73,12 @@ class Running:
     database: Database = field(init=False)
     startup_time: float | None = None
     http: tuple[CheckResult, ...] = ()  # what HTTP as a whole failed
-    verdicts: dict[str, Verdict] = field(default_factory=dict)
+    verdicts: dict[str, VerificationRecord] = field(default_factory=dict)
     reasons: list[str] = field(default_factory=list)  # for which it counts as failed
     failed_loads: dict[Cell, None] = field(default_factory=dict)  # cells that were tried and have no trial yet
     unreached: tuple[Cell, ...] = ()  # planned cells for which the run's time was up
     told: set[object] = field(default_factory=set)  # causes among them
-    watch: Watch | None = None  # of its connections to PostgreSQL
+    watch: RefusalWatch | None = None  # of its connections to PostgreSQL
     rates: dict[tuple[str, Load], float] = field(default_factory=dict)  # answers per second, as last seen
     loaded_at: float = 0.0  # when its latest load ended, by the clock
     idle_seconds: float = 0.0  # since the latest look
@@ -97,7 +97,7 @@ class Running:
 
 
 @dataclass(kw_only=True)
-class Bench:
+class StepExecutor:
     """Everything that steps are carried out with."""
 
     settings: Settings
@@ -107,9 +107,9 @@ class Bench:
     runtime: Runtime
     verifier: Verifier
     database: SharedDatabase
-    generators: Mapping[str, Generator]
+    generators: Mapping[str, LoadGenerator]
     store: RunStore
-    progress: Progress
+    progress: ProgressTracker
     up: dict[Process, Running] = field(default_factory=dict)
     _loads: int = 0
     _reported: set[object] = field(default_factory=set)  # causes of failures, by implementation
@@ -127,7 +127,7 @@ class Bench:
         clients = [each.machine.cpus_online for each in self.info.machines if "client" in each.role]
         self.generator_cpus = min(clients, default=len(others or usable))
 
-    def carry_out(self, step: Step) -> Shown:
+    def carry_out(self, step: Step) -> StepResult:
         """One step. Raises what ends the run, or what all processes that are up have lost: they stay up."""
         match step:
             case steps.Start(process=process):
@@ -154,7 +154,7 @@ class Bench:
 
     # ---- processes ---------------------------------------------------------------------------------------------------
 
-    def _guarded(self, process: Process, carry_out: Callable[[Running], Shown]) -> Shown:
+    def _guarded(self, process: Process, carry_out: Callable[[Running], StepResult]) -> StepResult:
         """A step of one process; an error that is its own ends it, and its record says how."""
         running = self.up[process]
         try:
@@ -206,7 +206,7 @@ class Bench:
             began=self.clock.time(),
         )
 
-    def _start(self, running: Running) -> Shown:
+    def _start(self, running: Running) -> StepResult:
         process, implementation = running.process, running.implementation
         self.progress.process(implementation.name, process.number)
         if self.database.divisible:
@@ -216,7 +216,7 @@ class Bench:
             self.database.restore()
             running.database = self.database
         address, path = running.database.address, implementation.ready_path
-        running.watch = Watch.of(address, self.database.log)
+        running.watch = RefusalWatch.of(address, self.database.log)
         if not implementation.is_service:
             self.verifier.begin(address)
         # Once the server has stopped.
@@ -233,7 +233,7 @@ class Bench:
         running.http = tuple(result for result in verdict.results if result.outcome is Outcome.FAIL)
         return self._verify(running)
 
-    def _verify(self, running: Running) -> Shown:
+    def _verify(self, running: Running) -> StepResult:
         process, address = running.process, running.database.address
         failed: list[tuple[str, CheckResult]] = []
         try:
@@ -258,7 +258,7 @@ class Bench:
         good = (kind for kind, verdict in running.verdicts.items() if verdict.outcome is not Outcome.FAIL)
         return steps.Done(test_types=frozenset(good))
 
-    def _stop(self, running: Running) -> Shown:
+    def _stop(self, running: Running) -> StepResult:
         self._look_around()  # sessions may have been lost under a load of which no server said so
         failed: list[tuple[str, CheckResult]] = []
         for kind, verdict in list(running.verdicts.items()):
@@ -295,7 +295,7 @@ class Bench:
 
     # ---- verdicts ----------------------------------------------------------------------------------------------------
 
-    def _judged(self, running: Running, verdict: Verdict) -> None:
+    def _judged(self, running: Running, verdict: VerificationRecord) -> None:
         running.verdicts[verdict.test_type] = verdict
         self.store.add_verdict(verdict)
 
@@ -346,7 +346,7 @@ class Bench:
 
     # ---- loads -------------------------------------------------------------------------------------------------------
 
-    def _warm(self, running: Running, step: steps.Warm) -> Shown:
+    def _warm(self, running: Running, step: steps.Warm) -> StepResult:
         cell = step.cell
         self.progress.load(cell, "warm-up")
         with ownership.scratch("tfb-load-") as folder:
@@ -360,11 +360,11 @@ class Bench:
             worst_latency=result.latency.max if result.latency else None,
         )
 
-    def _main(self, load: Load) -> Generator:
+    def _main(self, load: Load) -> LoadGenerator:
         """The run's generator, where it can make the load."""
         return self.generator if isinstance(load, Closed) or self.generator.name == "loadgen" else self.witness
 
-    def _measure(self, running: Running, step: steps.Measure) -> Shown:
+    def _measure(self, running: Running, step: steps.Measure) -> StepResult:
         cell, began = step.cell, self.clock.monotonic()
         log_begin = size_of(running.log)
         generator = self.witness if step.purpose == "witness" else self._main(cell.load)
@@ -409,8 +409,8 @@ class Bench:
         return steps.Measured(trial=trial, busy=frozenset(busy))
 
     def _load(
-        self, running: Running, cell: Cell, seconds: float, generator: Generator
-    ) -> tuple[Observation, Evidence | None]:
+        self, running: Running, cell: Cell, seconds: float, generator: LoadGenerator
+    ) -> tuple[Observation, TrialEvidence | None]:
         """One load with the evidence of its own answers."""
         dice = random.Random(f"{self.settings.seed} {cell} {self._loads}")
         self._loads += 1
@@ -443,7 +443,7 @@ class Bench:
         running: Running,
         cell: Cell,
         seconds: float,
-        generator: Generator,
+        generator: LoadGenerator,
         folder: Path,
         *,
         sampling: Sampling | None = None,
@@ -493,7 +493,12 @@ class Bench:
         return running.verdicts[cell.test_type].response_bytes.get("" if queries is None else str(queries))
 
     def _trial(
-        self, running: Running, step: steps.Measure, generator: Generator, seen: Observation, evidence: Evidence | None
+        self,
+        running: Running,
+        step: steps.Measure,
+        generator: LoadGenerator,
+        seen: Observation,
+        evidence: TrialEvidence | None,
     ) -> Trial:
         cell, process, result = step.cell, step.cell.process, seen.result
         throughput, cpu = figures(result, seen.server.cpu_seconds)
@@ -573,7 +578,7 @@ def loads_by_type(cells: Iterable[Cell]) -> dict[str, tuple[Load, ...]]:
     return found
 
 
-def with_results(verdict: Verdict, more: Sequence[CheckResult]) -> Verdict:
+def with_results(verdict: VerificationRecord, more: Sequence[CheckResult]) -> VerificationRecord:
     """The verdict with further results; its outcome is the worst of all."""
     results = (*verdict.results, *more)
     return verdict.model_copy(update={"results": results, "outcome": worst(r.outcome for r in results)})

@@ -105,9 +105,9 @@ class Failed:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Late:
+class OutOfTime:
     """There is no time for this step any more."""
 
 
-Shown: TypeAlias = Done | Warmed | Measured | Failed | Late
-Design: TypeAlias = Generator[Step, Shown, None]
+StepResult: TypeAlias = Done | Warmed | Measured | Failed | OutOfTime
+Design: TypeAlias = Generator[Step, StepResult, None]

@@ -31,7 +31,7 @@ class Expected:
 
 
 @dataclass(frozen=True)
-class Finding:
+class ValidityFinding:
     """A gate before its outcome; ``value`` None: it could not be judged."""
 
     breached: bool
@@ -41,7 +41,7 @@ class Finding:
     few: bool = False  # so few that it warns where it would fail
 
 
-Rule = Callable[[Trial, Expected], Finding | None]  # None: the gate does not apply to this load
+Rule = Callable[[Trial, Expected], ValidityFinding | None]  # None: the gate does not apply to this load
 
 
 def judge(trial: Trial, expected: Expected) -> tuple[Gate, ...]:
@@ -50,7 +50,7 @@ def judge(trial: Trial, expected: Expected) -> tuple[Gate, ...]:
     return tuple(_gate(name, each) for name, each in found if each is not None)
 
 
-def _gate(name: str, finding: Finding) -> Gate:
+def _gate(name: str, finding: ValidityFinding) -> Gate:
     outcome, flag = Outcome.PASS, ""
     if finding.breached:
         outcome = Outcome.FAIL if name in FAILING and not finding.few else Outcome.WARN
@@ -63,11 +63,11 @@ def _above(
 ) -> Rule:
     """Breached by a figure of the trial above the limit; of the trials ``when`` it applies to."""
 
-    def rule(trial: Trial, _: Expected) -> Finding | None:
+    def rule(trial: Trial, _: Expected) -> ValidityFinding | None:
         if not when(trial):
             return None
         value = figure(trial)
-        return Finding(value is not None and value > limit, value, limit, flag)
+        return ValidityFinding(value is not None and value > limit, value, limit, flag)
 
     return rule
 
@@ -135,7 +135,7 @@ def overlap(clients: Sequence[ClientUse]) -> float | None:
 # ---- rules of their own ----------------------------------------------------------------------------------------------
 
 
-def _response_size(trial: Trial, expected: Expected) -> Finding | None:
+def _response_size(trial: Trial, expected: Expected) -> ValidityFinding | None:
     """Bytes an answer against the verified size: an answer cut short or of another kind shows in every single one.
 
     ``value`` is the deviation from the verified range, relative to its nearer end. What is under way at the end is in
@@ -145,33 +145,33 @@ def _response_size(trial: Trial, expected: Expected) -> Finding | None:
     if isinstance(trial.load, Scenario):
         return None
     if expected.response_bytes is None or trial.requests == 0:
-        return Finding(False, None, limit)
+        return ValidityFinding(False, None, limit)
     smallest, largest = expected.response_bytes
     size = trial.bytes / trial.requests
     under_way = trial.load.connections * trial.load.depth / trial.requests
     deviation = min(size / smallest - 1, 0.0) or max(size / largest - 1, 0.0)
     allowed = limit + (under_way if deviation > 0 else 0.0)
-    return Finding(abs(deviation) > allowed, deviation, allowed, "response size")
+    return ValidityFinding(abs(deviation) > allowed, deviation, allowed, "response size")
 
 
-def _connections(trial: Trial, expected: Expected) -> Finding | None:
+def _connections(trial: Trial, expected: Expected) -> ValidityFinding | None:
     """Fewer established than asked for."""
     if not _closed(trial) or expected.may_close:
         return None
     asked, seen = asked_connections(trial), trial.connections
-    return Finding(seen is not None and seen < asked, seen, float(asked), "connections")
+    return ValidityFinding(seen is not None and seen < asked, seen, float(asked), "connections")
 
 
-def _overrun(trial: Trial, _: Expected) -> Finding | None:
+def _overrun(trial: Trial, _: Expected) -> ValidityFinding | None:
     """Seconds beyond (or short of) the asked duration: a stalled or killed generator averages over another time."""
     if not _closed(trial):
         return None
     allowed = max(0.5, 0.05 * trial.asked_duration)
     over = trial.duration - trial.asked_duration
-    return Finding(abs(over) > allowed, over, allowed, "overrun" if over > 0 else "cut short")
+    return ValidityFinding(abs(over) > allowed, over, allowed, "overrun" if over > 0 else "cut short")
 
 
-def _littles_law(trial: Trial, _: Expected) -> Finding | None:
+def _littles_law(trial: Trial, _: Expected) -> ValidityFinding | None:
     """Requests under way, X R, against the connections N that keep one under way each (Little 1961).
 
     ``value`` is (X R - N) / N. Requests under way at the end are in no count, hence the allowance of one mean latency
@@ -181,13 +181,13 @@ def _littles_law(trial: Trial, _: Expected) -> Finding | None:
     if not _closed(trial):
         return None
     if trial.latency is None or trial.duration <= 0 or not trial.requests or asked_connections(trial) == 0:
-        return Finding(False, None, limit)
+        return ValidityFinding(False, None, limit)
     deviation = trial.requests / trial.duration * trial.latency.mean / asked_connections(trial) - 1
     allowed = limit + trial.latency.mean / trial.duration
-    return Finding(abs(deviation) > allowed, deviation, allowed, "Little's law")
+    return ValidityFinding(abs(deviation) > allowed, deviation, allowed, "Little's law")
 
 
-def _delayed_ack(trial: Trial, expected: Expected) -> Finding | None:
+def _delayed_ack(trial: Trial, expected: Expected) -> ValidityFinding | None:
     """Nagle against delayed ACK: every connection answers once in 40 ms while the server idles.
 
     ``value`` is throughput / (connections depth / 0.04 s) - 1. A server that waits for a CPU is not idle.
@@ -196,27 +196,27 @@ def _delayed_ack(trial: Trial, expected: Expected) -> Finding | None:
     if not _closed(trial):
         return None
     if trial.duration <= 0 or expected.server_cpus <= 0 or asked_connections(trial) == 0:
-        return Finding(False, None, limit)
+        return ValidityFinding(False, None, limit)
     signature = asked_connections(trial) * trial.load.depth / DELAYED_ACK_SECONDS
     deviation = trial.requests / trial.duration / signature - 1
     idle = trial.server.cpu_seconds / (trial.duration * expected.server_cpus) < 1 / 2
     idle = idle and (trial.server.wait_share or 0.0) <= WAIT_SHARE
-    return Finding(abs(deviation) <= limit and idle, deviation, limit, "delayed ACK")
+    return ValidityFinding(abs(deviation) <= limit and idle, deviation, limit, "delayed ACK")
 
 
-def _witness(trial: Trial, expected: Expected) -> Finding | None:
+def _witness(trial: Trial, expected: Expected) -> ValidityFinding | None:
     """The other generator's CPU per request against ours just before, in standard deviations of such a difference."""
     beside, limit = expected.beside, 3.0  # of two dozen cells one goes beyond by chance in 6 % of runs
     if beside is None:
         return None
     if not trial.cpu_per_request or not beside.cpu_per_request:
-        return Finding(False, None, limit)
+        return ValidityFinding(False, None, limit)
     error = WINDOW_SPREAD * math.sqrt(1 / max(1.0, trial.duration) + 1 / max(1.0, beside.duration))
     sigmas = abs(math.log(trial.cpu_per_request / beside.cpu_per_request)) / error
-    return Finding(sigmas > limit, sigmas, limit, "the two generators disagree")
+    return ValidityFinding(sigmas > limit, sigmas, limit, "the two generators disagree")
 
 
-def _achieved_rate(trial: Trial, expected: Expected) -> Finding | None:
+def _achieved_rate(trial: Trial, expected: Expected) -> ValidityFinding | None:
     """Answers within the load against requests due: ``value`` is the shortfall, relative. Not of scenarios.
 
     Against those due, not the rate asked for: Poisson arrivals differ from it by chance. What is under way then is
@@ -227,16 +227,16 @@ def _achieved_rate(trial: Trial, expected: Expected) -> Finding | None:
     if not isinstance(trial.load, Open):
         return None
     if not trial.due or trial.duration <= 0:
-        return Finding(True, None, limit, "no requests")
+        return ValidityFinding(True, None, limit, "no requests")
     short = 1 - trial.requests / trial.due
     under_way = 0.0
     if trial.latency:
         under_way = by_chance(trial.requests / trial.duration * trial.latency.percentiles.get("50", 0.0))
     allowed = limit + min(under_way, trial.load.connections) / trial.due
-    return Finding(short > allowed, short, allowed, "rate not achieved")
+    return ValidityFinding(short > allowed, short, allowed, "rate not achieved")
 
 
-def _generator_lag(trial: Trial, expected: Expected) -> Finding | None:
+def _generator_lag(trial: Trial, expected: Expected) -> ValidityFinding | None:
     """The generator's own lateness is part of the latency: ``value`` is its p99 / latency p99.
 
     The p99 of a hundred requests is one request. Where more than one in a hundred was sent late, but no more than a
@@ -247,12 +247,12 @@ def _generator_lag(trial: Trial, expected: Expected) -> Finding | None:
         return None
     lag, latency = trial.lag_p99, trial.latency
     if lag is None or latency is None or not latency.percentiles.get("99"):
-        return Finding(False, None, rules.lag_share)
+        return ValidityFinding(False, None, rules.lag_share)
     share = lag / latency.percentiles["99"]
     breached = share > rules.lag_share and lag > LEAST_LAG_SECONDS
     few = trial.sent_late is not None and trial.sent_late <= by_chance(0.01 * (trial.due or 0))
     flag = "a few requests sent late" if few else "generator lag"
-    return Finding(breached, share, rules.lag_share, flag, few)
+    return ValidityFinding(breached, share, rules.lag_share, flag, few)
 
 
 def by_chance(mean: float) -> float:
@@ -260,12 +260,12 @@ def by_chance(mean: float) -> float:
     return mean + CHANCE_SIGMAS * math.sqrt(mean) + 1
 
 
-def _clients_apart(trial: Trial, _: Expected) -> Finding | None:
+def _clients_apart(trial: Trial, _: Expected) -> ValidityFinding | None:
     """Clients that did not load at the same time: their rates are of different loads, and do not add up."""
     if not trial.clients:
         return None
     share, limit = overlap(trial.clients), 0.95
-    return Finding(share is not None and share < limit, share, limit, "clients apart")
+    return ValidityFinding(share is not None and share < limit, share, limit, "clients apart")
 
 
 RULES: Mapping[str, Rule] = {

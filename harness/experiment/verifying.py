@@ -10,21 +10,21 @@ from typing import Protocol
 import psycopg
 
 from harness.errors import ServerDiedError, StartError, TfbError
-from harness.experiment.progress import Progress
+from harness.experiment.progress import ProgressTracker
 from harness.experiment.step_executor import OverMachines
 from harness.plan.discovery import Implementation
-from harness.records.models import Load, Outcome, Verdict
+from harness.records.models import Load, Outcome, VerificationRecord
 from harness.records.store import RunStore
 from harness.runtime import Database, Runtime, Server, SharedDatabase
 from harness.runtime.crashes import complaints
-from harness.runtime.database.refusals import Watch
+from harness.runtime.database.refusals import RefusalWatch
 from harness.verify import process_conduct
 from harness.verify.checks import SERVER
 from harness.verify.checks.evidence import Conduct
 from harness.verify.verifier import Verifier
 
 
-class Made(Protocol):
+class VerificationSetup(Protocol):
     """The runtime, database and logs of a verification."""
 
     @property
@@ -40,13 +40,13 @@ class Made(Protocol):
         """The store of the servers' logs."""
 
 
-def _is_unknown_route(verdict: Verdict) -> bool:
+def _is_unknown_route(verdict: VerificationRecord) -> bool:
     """Return whether the declared URL had the status 404 or 405."""
     statuses = [each.actual or "" for each in verdict.results if each.check == "status-ok"]
     return any(re.match(r"40[45]\b", status) for status in statuses)
 
 
-def _quoting(logged: str | None, verdict: Verdict) -> Verdict:
+def _quoting(logged: str | None, verdict: VerificationRecord) -> VerificationRecord:
     """Add an error from the server's log to the first failed check of a verdict.
 
     The error becomes part of the actual value, because causes are grouped by the message.
@@ -68,8 +68,8 @@ class Verification:
         self,
         implementation: Implementation,
         kinds: Mapping[str, Sequence[Load]],
-        made: Made,
-        progress: Progress,
+        made: VerificationSetup,
+        progress: ProgressTracker,
         *,
         strict: bool,
     ) -> None:
@@ -77,13 +77,13 @@ class Verification:
         self._progress, self._strict = progress, strict
         self._log: Path = made.logs.log(implementation.name, "verify")
         self._verifier = Verifier()
-        self._verdicts: list[Verdict] = []
+        self._verdicts: list[VerificationRecord] = []
         self._stop_seconds: float | None = None
         self._as_root: tuple[str, ...] | None = None
         self._stopped = False
         self._logged: dict[str, str] = {}  # error in the server's log while a test type failed, by test type
 
-    def verdicts(self) -> list[Verdict]:
+    def verdicts(self) -> list[VerificationRecord]:
         """Return the verdicts, and report problems that prevented further verdicts.
 
         The server has a private database, role and password, so that hard-coded values fail. If the server ends, it is
@@ -94,7 +94,7 @@ class Verification:
         try:
             with ExitStack() as stack:
                 database = self._database(stack)
-                watch = Watch.of(database.address, self._made.database.log)
+                watch = RefusalWatch.of(database.address, self._made.database.log)
                 try:
                     self._all(database)
                 except (StartError, ServerDiedError):
@@ -133,7 +133,7 @@ class Verification:
         empty = self._implementation.is_service
         return stack.enter_context(shared.own(f"{self._implementation.name}-verify", empty=empty))
 
-    def _mistakes(self, watch: Watch) -> tuple[str, ...]:
+    def _mistakes(self, watch: RefusalWatch) -> tuple[str, ...]:
         """Return the database variables that the server ignores, if a test type that needs the database failed.
 
         A route that does not exist says nothing about the database.
@@ -163,13 +163,13 @@ class Verification:
                 except ServerDiedError as error:
                     self._progress.problem(f"while {name} was verified: {error}")
 
-    def _keep_error(self, verdict: Verdict, log_begin: int) -> None:
+    def _keep_error(self, verdict: VerificationRecord, log_begin: int) -> None:
         """Keep the first error that the server has logged after byte ``log_begin``, if a test type failed."""
         failed = verdict.outcome is Outcome.FAIL and verdict.test_type != SERVER
         if failed and (errors := complaints(self._log, log_begin)):
             self._logged[verdict.test_type] = errors[0]
 
-    def _judged(self, server: Server, name: str, database: Database) -> Verdict:
+    def _judged(self, server: Server, name: str, database: Database) -> VerificationRecord:
         """Return the verdict on one test type, or on HTTP."""
         if name == SERVER:
             return self._verifier.connection(server, process=0, thorough=True)

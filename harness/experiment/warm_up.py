@@ -9,7 +9,7 @@ import random
 from collections.abc import Generator, Mapping
 from statistics import median
 
-from harness.experiment.steps import Cell, Failed, Late, Process, Rest, Shown, Step, Warm, Warmed
+from harness.experiment.steps import Cell, Failed, OutOfTime, Process, Rest, Step, StepResult, Warm, Warmed
 from harness.plan import profile
 from harness.records.models import WarmUp, Window
 
@@ -25,7 +25,7 @@ class Route:
     noise, or a slower machine. ``tests/experiment/test_warm_up.py`` simulates its error rates on noisy windows.
     """
 
-    def __init__(self, cell: Cell, rule: profile.WarmUp, *, jit: bool) -> None:
+    def __init__(self, cell: Cell, rule: profile.WarmUpLimits, *, jit: bool) -> None:
         self.cell = cell
         self.span = rule.span
         self.jit = jit
@@ -92,7 +92,7 @@ class Route:
 
 def warm_all(
     cells: Mapping[Cell, bool], rules: profile.Profile, *, until: float, seed: str
-) -> Generator[Step, Shown, tuple[list[Route], set[Process]]]:
+) -> Generator[Step, StepResult, tuple[list[Route], set[Process]]]:
     """Bursts over all cells that are not done, round after round; then all come to rest.
 
     The first round is in seeded random order; later JIT platforms come first, and of them those whose cost fell most:
@@ -125,7 +125,7 @@ def warm_all(
             route.over = True
             if isinstance(shown, Failed) and shown.gone:
                 gone.add(process)
-            elif isinstance(shown, Late) and number:
+            elif isinstance(shown, OutOfTime) and number:
                 for other in routes:
                     other.over = other.over or other.cell.process == process
         number += 1

@@ -17,9 +17,9 @@ from harness.experiment import first_use, origin
 from harness.experiment.designs import DESIGNS
 from harness.experiment.ending import ended_as, forgotten, judged
 from harness.experiment.first_use import Chore
-from harness.experiment.generators import Generator
+from harness.experiment.generators import LoadGenerator
 from harness.experiment.generators.registry import GENERATORS
-from harness.experiment.loop import MeasuringClock, Recorded, carry_out
+from harness.experiment.loop import MeasuringClock, RecordedProcesses, carry_out
 from harness.experiment.predicted import planned_seconds, predict
 from harness.experiment.preparation import (
     Revision,
@@ -31,8 +31,8 @@ from harness.experiment.preparation import (
     require_same,
     within_memory,
 )
-from harness.experiment.progress import Progress
-from harness.experiment.step_executor import Bench, OverMachines
+from harness.experiment.progress import ProgressTracker
+from harness.experiment.step_executor import OverMachines, StepExecutor
 from harness.experiment.steps import Start, Step, Stop
 from harness.host import crates, leftovers
 from harness.host import machine as host
@@ -46,7 +46,7 @@ from harness.records.models import Machine, RunRecords
 from harness.records.store import RunStore
 from harness.report import techempower
 from harness.report.tables import counted
-from harness.report.verification import Judged
+from harness.report.verification_results import Judged
 from harness.runtime import Runtime, SharedDatabase
 from harness.runtime.choice import choose
 from harness.runtime.database.external import NoDatabase, external
@@ -68,7 +68,7 @@ class Dependencies:
     clock: Clock = SYSTEM_CLOCK
     choose_runtime: Callable[..., Runtime] = choose
     verifier: Verifier = field(default_factory=Verifier)
-    generators: Mapping[str, Callable[[Runtime], Generator]] = field(default_factory=lambda: GENERATORS)
+    generators: Mapping[str, Callable[[Runtime], LoadGenerator]] = field(default_factory=lambda: GENERATORS)
     machine: Callable[[], Machine] = host.facts
     open_files: Callable[[], object] = host.raise_nofile  # as many as there may be
     free_memory: Callable[[], float] = host.free_memory
@@ -92,7 +92,7 @@ class RunOutcome:
         return Exit.FAILED if self.failures else Exit.OK
 
 
-def benchmark(settings: Settings, progress: Progress, needs: Dependencies | None = None) -> RunOutcome:
+def benchmark(settings: Settings, progress: ProgressTracker, needs: Dependencies | None = None) -> RunOutcome:
     """The whole run. An interruption is recorded, what was measured is kept, and the exception goes on."""
     needs = needs or Dependencies()
     with opened(settings, progress, needs.clock) as folder:
@@ -150,7 +150,7 @@ def benchmark(settings: Settings, progress: Progress, needs: Dependencies | None
             progress.stage("starting PostgreSQL" if settings.own_database else "starting")
             with open_database(settings, runtime) as database:
                 measure(
-                    Bench(
+                    StepExecutor(
                         settings=settings,
                         plan=plan,
                         info=info,
@@ -180,7 +180,7 @@ def doing(chores: Sequence[Chore], usual: str, *, in_runtime: bool = False) -> s
     return f"{usual}: {'; '.join(found)}" if found else usual
 
 
-def prepare_upstream(chores: Sequence[Chore], progress: Progress) -> None:
+def prepare_upstream(chores: Sequence[Chore], progress: ProgressTracker) -> None:
     """Build the upstream service now, where it is needed: otherwise the first start would, in measuring time."""
     if any(chore.crate == "upstream" for chore in chores):
         try:
@@ -233,7 +233,7 @@ def dry_run(settings: Settings, find_chores: Callable[[Settings, Plan], Sequence
     return Exit.OK
 
 
-def measure(bench: Bench) -> None:
+def measure(bench: StepExecutor) -> None:
     """Carry the profile's design out over what is recorded already; again where what it ran on was lost on the way.
 
     Then the processes that were up are measured from their beginning: it was not their fault.
@@ -252,7 +252,7 @@ def measure(bench: Bench) -> None:
     clock = MeasuringClock(clock=bench.clock, show=bench.carry_out, planned=partial(planned_seconds, plan), tell=tell)
     began, limit = clock.monotonic(), plan.profile.interleaved.time_seconds
     for left in reversed(range(1 + REPAIRS)):
-        recorded = Recorded(store.read(folder))
+        recorded = RecordedProcesses(store.read(folder))
         share = len(recorded.processes) / (len(plan.candidates) * plan.profile.processes.maximum)
         used = share if limit is None else max(share, (clock.monotonic() - began) / limit)
         try:
@@ -279,7 +279,7 @@ def measure(bench: Bench) -> None:
 
 
 @contextmanager
-def opened(settings: Settings, progress: Progress, clock: Clock) -> Iterator[RunStore]:
+def opened(settings: Settings, progress: ProgressTracker, clock: Clock) -> Iterator[RunStore]:
     """The run's folder, locked, with its log; its end is recorded in it."""
     if settings.resume is None:
         folder = RunStore.new(settings.results, started_at=clock.time())
@@ -315,7 +315,7 @@ def opened(settings: Settings, progress: Progress, clock: Clock) -> Iterator[Run
             raise
 
 
-def clear_leftovers(settings: Settings, progress: Progress, found: Sequence[Leftover]) -> None:
+def clear_leftovers(settings: Settings, progress: ProgressTracker, found: Sequence[Leftover]) -> None:
     """Remove, with consent, what a killed run left and what would be measured beside; name what stays."""
     found = [leftover for leftover in found if leftover.certain]
     if not found:
@@ -337,7 +337,7 @@ def open_database(settings: Settings, runtime: Runtime) -> AbstractContextManage
     return runtime.database() if settings.own_database else nullcontext(NoDatabase())
 
 
-def give_up(folder: RunStore, progress: Progress, error: BaseException, clock: Clock) -> None:
+def give_up(folder: RunStore, progress: ProgressTracker, error: BaseException, clock: Clock) -> None:
     """Keep what was measured before an error or an interruption, as far as the disk allows."""
     goes_on = isinstance(error, KeyboardInterrupt | MachineLostError | StoreError)  # with a bare --resume
     status: Literal["failed", "interrupted"] = "interrupted" if goes_on else "failed"

@@ -70,7 +70,7 @@ STORED_ELSEWHERE = (b"version https://git-lfs.github.com/spec/", b"\0GITCRYPT\0"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Answer:
+class GitResult:
     """The exit status and the two outputs of a git command."""
 
     status: int
@@ -89,7 +89,7 @@ class Answer:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Entry:
+class TreeEntry:
     """A file of a commit."""
 
     mode: str
@@ -132,11 +132,11 @@ class Repository:
         filters = (f"filter.{name}.{key}={value}" for name in sorted(names) for key, value in keys)
         return (*fixed, *(word for setting in filters for word in ("-c", setting)))
 
-    def ask(self, *words: str, stdin: Path | None = None, seconds: float = SECONDS) -> Answer:
+    def ask(self, *words: str, stdin: Path | None = None, seconds: float = SECONDS) -> GitResult:
         """Run a git command and return the result, also if it fails. Raise EnvironmentLacksError without git."""
         return self._run((*self.overrides, *words), stdin, seconds)
 
-    def read(self, *words: str, stdin: Path | None = None) -> Answer:
+    def read(self, *words: str, stdin: Path | None = None) -> GitResult:
         """Run a git command; raise UsageError with the error output of git if it fails."""
         answer = self.ask(*words, stdin=stdin)
         if answer.status != 0:
@@ -157,7 +157,7 @@ class Repository:
         )
         raise UsageError(f"{revision!r} is no commit of {self.top}: {hint}")
 
-    def entries(self, commit: str, *under: str) -> list[Entry]:
+    def entries(self, commit: str, *under: str) -> list[TreeEntry]:
         """Return the files of a commit, including submodules; raise UsageError for an unsafe file name."""
         listed = self.ask("ls-tree", "-r", "-z", "--long", "--full-tree", commit, "--", *under)
         if listed.status != 0:
@@ -173,7 +173,7 @@ class Repository:
             if any(part.lower() in ("", ".", "..", ".git") for part in name.split("/")):
                 raise UsageError(f"commit {commit[:12]} of {self.top}: {name!r} is not a name for a file")
             size = 0 if match["size"] == b"-" else int(match["size"])
-            found.append(Entry(mode=match["mode"].decode(), object=match["object"].decode(), size=size, name=name))
+            found.append(TreeEntry(mode=match["mode"].decode(), object=match["object"].decode(), size=size, name=name))
         return found
 
     def export(self, commit: str, place: Path, *under: str) -> list[str]:
@@ -211,7 +211,7 @@ class Repository:
         except OSError as error:
             raise UsageError(f"{self.top}: {name} cannot be written: {error.strerror}") from error
 
-    def _contents(self, entries: Sequence[Entry]) -> Iterator[tuple[Entry, bytes]]:
+    def _contents(self, entries: Sequence[TreeEntry]) -> Iterator[tuple[TreeEntry, bytes]]:
         """Yield the content of each entry; raise UsageError for an entry that this clone lacks."""
         with ownership.scratch("git") as folder:
             wanted, found = folder / "wanted", folder / "found"
@@ -230,7 +230,9 @@ class Repository:
                     file.read(1)
                     yield entry, content
 
-    def _run(self, words: Sequence[str], stdin: Path | None, seconds: float, output: BinaryIO | None = None) -> Answer:
+    def _run(
+        self, words: Sequence[str], stdin: Path | None, seconds: float, output: BinaryIO | None = None
+    ) -> GitResult:
         """Run git in the repository's folder with a separate environment."""
         command = [program(), "--no-pager", "--literal-pathspecs", "-C", str(self.top), *words]
         until = time.monotonic() + seconds
@@ -253,7 +255,7 @@ class Repository:
                             raise process.CommandTimeoutError(f"git {words[-1]}: still running after {seconds:.0f} s")
             with said.open("rb") as file:
                 stderr = file.read(STDERR_BYTES).decode(errors="replace")
-            return Answer(status=status, stdout=own.read_bytes(), stderr=stderr)
+            return GitResult(status=status, stdout=own.read_bytes(), stderr=stderr)
 
     def _environment(self) -> Mapping[str, str]:
         """Return the environment of every command. It contains no GIT_* variable of the caller."""

@@ -93,7 +93,7 @@ class Child:
         self.mark = f"{ownership.me()}.{next(_numbers)}"
         if cwd is not None and not cwd.is_dir():
             raise EnvironmentLacksError(f"{command[0]}: its working directory {cwd} does not exist")
-        order = spawn.Order(
+        order = spawn.SpawnRequest(
             command=command,
             env={**(os.environ if env is None else env), MARK: self.mark},
             cwd=cwd or spawn.NEUTRAL_FOLDER,

@@ -62,7 +62,7 @@ class Account:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Order:
+class SpawnRequest:
     """A program to start. An ``isolated`` program can trace and signal only processes that it has started."""
 
     command: Sequence[str]
@@ -190,7 +190,7 @@ def _running() -> _Guardian:
 
 
 def spawn(
-    order: Order, *, stdin: int = DEVNULL, stdout: IO[bytes] | int = DEVNULL, stderr: IO[bytes] | int = STDOUT
+    order: SpawnRequest, *, stdin: int = DEVNULL, stdout: IO[bytes] | int = DEVNULL, stderr: IO[bytes] | int = STDOUT
 ) -> Spawned:
     """Start a program. Raises OSError with the reason if it cannot be executed."""
     request = _framed(json.dumps(_request(order)).encode("ascii"))
@@ -258,7 +258,7 @@ def _framed(body: bytes) -> bytes:
     return len(body).to_bytes(guardian.HEADER, "big") + body
 
 
-def _request(order: Order) -> dict[str, object]:
+def _request(order: SpawnRequest) -> dict[str, object]:
     account = order.account
     return {
         "command": [_text(word) for word in order.command],

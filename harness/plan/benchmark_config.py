@@ -41,10 +41,10 @@ def require_short(name: str) -> str:
     return name
 
 
-Name = Annotated[str, Field(pattern=NAME.pattern, description=NAME_WORDS), AfterValidator(require_short)]
-Text = Annotated[str, Field(max_length=4000), AfterValidator(require_printable)]
+ConfigName = Annotated[str, Field(pattern=NAME.pattern, description=NAME_WORDS), AfterValidator(require_short)]
+ConfigText = Annotated[str, Field(max_length=4000), AfterValidator(require_printable)]
 # Of a command; NUL and broken Unicode are refused where files are read.
-Word = Annotated[str, Field(max_length=1 << 16)]
+ConfigWord = Annotated[str, Field(max_length=1 << 16)]
 URL_WORDS = "a path that begins with / and has no spaces, such as /json"
 Url = Annotated[str, Field(pattern=r"^/[!-~]*$", max_length=2000, description=URL_WORDS)]  # in a request line
 # A program, and perhaps a package to install: no trailing ``-`` or ``+``, which tell apt to remove or to install; g++
@@ -56,7 +56,7 @@ Condition = Annotated[
 ]
 PATH_WORDS = "a path below the folder, without .. and spaces"
 RelativePath = Annotated[str, Field(pattern=r"^\w[\w.+-]*(/\w[\w.+-]*)*$", max_length=300, description=PATH_WORDS)]
-Command = Annotated[tuple[Word, ...], Field(min_length=1, max_length=1000)]
+Command = Annotated[tuple[ConfigWord, ...], Field(min_length=1, max_length=1000)]
 # As npm spells the names of packages.
 PACKAGE_NAME = r"^(@[a-z0-9~][a-z0-9._~-]*/)?[a-zA-Z0-9~][a-zA-Z0-9._~-]*$"
 PackageName = Annotated[str, Field(pattern=PACKAGE_NAME, max_length=214)]
@@ -87,7 +87,7 @@ class Local(Section):
     build: tuple[Command, ...] = ()
     run: Command
     install_scripts: Annotated[tuple[PackageName, ...], Field(max_length=100)] = ()
-    env: dict[EnvironmentKey, Word] = Field(default={})
+    env: dict[EnvironmentKey, ConfigWord] = Field(default={})
 
     @field_validator("build", mode="before")
     @classmethod
@@ -106,20 +106,20 @@ class TestEntry(Section):
     approach: Literal["Realistic", "Stripped"] = "Realistic"
     classification: Literal["Fullstack", "Micro", "Platform"] = "Micro"
     database: DatabaseName = "none"
-    framework: Text | None = None
-    language: Text
-    flavor: Text | None = None
+    framework: ConfigText | None = None
+    language: ConfigText
+    flavor: ConfigText | None = None
     orm: Literal["Full", "Micro", "Raw", "none"] = "none"
-    platform: Text | None = None
-    webserver: Text | None = None
+    platform: ConfigText | None = None
+    webserver: ConfigText | None = None
     os: OperatingSystem = "Linux"
     database_os: OperatingSystem = "Linux"
-    display_name: Text | None = None
-    notes: Text | None = None
-    versus: Text | None = None
-    tags: Annotated[tuple[Text, ...], Field(max_length=100)] = ()
+    display_name: ConfigText | None = None
+    notes: ConfigText | None = None
+    versus: ConfigText | None = None
+    tags: Annotated[tuple[ConfigText, ...], Field(max_length=100)] = ()
     dockerfile: RelativePath | None = None
-    docker_cmd: Word | None = None
+    docker_cmd: ConfigWord | None = None
     wait_before_sending_requests: Annotated[int, BeforeValidator(_no_bool), Field(ge=0, le=600)] | None = (
         None  # seconds
     )
@@ -162,14 +162,14 @@ class TestEntry(Section):
         return self
 
 
-Tests = Annotated[dict[Name, TestEntry], Field(min_length=1)]  # "default" and named variants
+Tests = Annotated[dict[ConfigName, TestEntry], Field(min_length=1)]  # "default" and named variants
 
 
 class BenchmarkConfig(Section):
     """The whole file: one framework with its ``default`` test and named variants."""
 
-    framework: Name
-    maintainers: Annotated[tuple[Text, ...], Field(max_length=200)] = ()
+    framework: ConfigName
+    maintainers: Annotated[tuple[ConfigText, ...], Field(max_length=200)] = ()
     tests: Annotated[tuple[Tests, ...], Field(min_length=1, max_length=500)]
 
 

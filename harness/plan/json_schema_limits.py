@@ -1,7 +1,7 @@
 """Checks the size, keywords, regular expressions and references of a JSON Schema when a configuration is read.
 
-A valid schema can still be expensive for some documents. ``harness.verify.response_schemas`` therefore compares documents with
-schemas in a separate process.
+A valid schema can still be expensive for some documents. ``harness.verify.response_schemas`` therefore compares
+documents with schemas in a separate process.
 """
 
 import contextlib

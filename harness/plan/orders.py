@@ -15,7 +15,7 @@ Body: TypeAlias = "Mapping[str, Body] | list[Body] | str | int"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Step:
+class RequestStep:
     """One request of an arrival, due when the answer before it is complete."""
 
     operation: str
@@ -37,12 +37,12 @@ class UseCase:
 
     name: str
     arrivals_per_minute: float  # at factor 1
-    steps: tuple[Step, ...]
+    steps: tuple[RequestStep, ...]
 
 
-def _create(items: int) -> Step:
+def _create(items: int) -> RequestStep:
     lines: list[Body] = [{"itemId": f"$item{n}", "quantity": f"$quantity{n}"} for n in range(1, items + 1)]
-    return Step(
+    return RequestStep(
         operation=CREATE,
         method="POST",
         path="/orders",
@@ -52,8 +52,8 @@ def _create(items: int) -> Step:
     )
 
 
-def _add(n: int) -> Step:
-    return Step(
+def _add(n: int) -> RequestStep:
+    return RequestStep(
         operation="add item",
         method="POST",
         path=f"/orders/$order/items/$item{n}",
@@ -62,11 +62,13 @@ def _add(n: int) -> Step:
     )
 
 
-_READ = Step(operation="read order", method="GET", path="/orders/$order", status=200)
-_DELETE = Step(operation="delete order", method="DELETE", path="/orders/$order", status=204)
-_CHANGE_CARD = Step(operation="change card", method="PUT", path="/orders/$order", body={"card": "$card2"}, status=200)
-_READ_ITEMS = Step(operation="read items", method="GET", path="/orders/$order/items", status=200)
-_DELETE_ITEM = Step(operation="delete item", method="DELETE", path="/orders/$order/items/$item2", status=204)
+_READ = RequestStep(operation="read order", method="GET", path="/orders/$order", status=200)
+_DELETE = RequestStep(operation="delete order", method="DELETE", path="/orders/$order", status=204)
+_CHANGE_CARD = RequestStep(
+    operation="change card", method="PUT", path="/orders/$order", body={"card": "$card2"}, status=200
+)
+_READ_ITEMS = RequestStep(operation="read items", method="GET", path="/orders/$order/items", status=200)
+_DELETE_ITEM = RequestStep(operation="delete item", method="DELETE", path="/orders/$order/items/$item2", status=204)
 
 USE_CASES: tuple[UseCase, ...] = (
     UseCase(name="online shop order", arrivals_per_minute=300, steps=(_create(2), _READ)),

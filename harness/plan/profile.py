@@ -19,28 +19,28 @@ class Section(BaseModel):
 
 
 MOST_LEVELS = 1000  # of one sweep
-Connections = Annotated[int, Field(ge=1, le=1_000_000)]
+ConnectionCount = Annotated[int, Field(ge=1, le=1_000_000)]
 Queries = Annotated[int, Field(ge=1, le=1_000_000)]  # a request; servers cap them at 500, and a level may ask for more
-Count = Annotated[int, Field(ge=1, le=10_000)]
+PositiveCount = Annotated[int, Field(ge=1, le=10_000)]
 Seconds = Annotated[float, Field(ge=0, le=30 * 86_400)]
 TrialSeconds = Annotated[float, Field(ge=1, le=30 * 86_400)]
-Share = Annotated[float, Field(ge=0, le=1)]
+Fraction = Annotated[float, Field(ge=0, le=1)]
 Rate = Annotated[float, Field(gt=0, le=1e9)]
-Text = Annotated[str, Field(max_length=1000), AfterValidator(require_printable)]
-Sweep = Field(min_length=1, max_length=MOST_LEVELS)
+ProfileText = Annotated[str, Field(max_length=1000), AfterValidator(require_printable)]
+LEVELS = Field(min_length=1, max_length=MOST_LEVELS)
 
 
 class Levels(Section):
     """The levels of the sweeps."""
 
-    concurrency: tuple[Connections, ...] = Sweep
-    pipeline_concurrency: tuple[Connections, ...] = Sweep
-    query: tuple[Queries, ...] = Sweep
-    cached_query: tuple[Queries, ...] = Sweep
-    query_concurrency: Connections  # connections of the tests that sweep the query count
+    concurrency: tuple[ConnectionCount, ...] = LEVELS
+    pipeline_concurrency: tuple[ConnectionCount, ...] = LEVELS
+    query: tuple[Queries, ...] = LEVELS
+    cached_query: tuple[Queries, ...] = LEVELS
+    query_concurrency: ConnectionCount  # connections of the tests that sweep the query count
 
 
-class WarmUp(Section):
+class WarmUpLimits(Section):
     """When a server counts as warm: ``harness.experiment.warm_up`` has the rule and its error rates."""
 
     span: int = Field(default=7, ge=1, le=1000)  # windows of a second: these are compared with as many before them
@@ -51,9 +51,9 @@ class WarmUp(Section):
 class Processes(Section):
     """How many fresh processes of each implementation, and when to stop."""
 
-    minimum: Count = 2
-    maximum: Count = 2
-    looks: tuple[Count, ...] = ()  # numbers of processes at which the stopping rule looks; empty: no early stop
+    minimum: PositiveCount = 2
+    maximum: PositiveCount = 2
+    looks: tuple[PositiveCount, ...] = ()  # numbers of processes at which the stopping rule looks; empty: no early stop
     half_width: float = Field(default=0.025, gt=0, lt=10)  # stop when the relative half-width of the interval is below
 
     @model_validator(mode="after")
@@ -68,7 +68,7 @@ class Interleaved(Section):
     """Servers are up side by side; every round visits each cell once, in random order."""
 
     time_seconds: Annotated[float, Field(gt=0, le=30 * 86_400)] | None = None  # of all measuring, builds not counted
-    rounds: Count | None = None  # of each process; None: as many as the time has room for
+    rounds: PositiveCount | None = None  # of each process; None: as many as the time has room for
     every_load: bool = False  # every round visits all loads; else those beside the headline one are visited once
     witness: bool = True  # one trial of each headline cell, in its first process, by the other generator
 
@@ -78,7 +78,7 @@ class OpenLoop(Section):
 
     goal: LatencyGoal = LatencyGoal()
     search_loads: int = Field(default=0, ge=0, le=1000)  # of the search for the capacity at the goal; 0: no search
-    rate_tolerance: Share = 0.01  # responses in time against requests due
+    rate_tolerance: Fraction = 0.01  # responses in time against requests due
     lag_share: float = Field(default=0.2, ge=0, le=100)  # send lag p99 / latency p99: more, and it was the generator
 
 
@@ -90,7 +90,7 @@ class Rates(Section):
     seconds: TrialSeconds = 1.0  # of one load
 
 
-class Orders(Section):
+class OrderLoads(Section):
     """Loads of the order service: arrivals of its use cases."""
 
     factors: tuple[Annotated[float, Field(gt=0, le=1e6)], ...] = Field((8.0,), min_length=1, max_length=MOST_LEVELS)
@@ -102,20 +102,20 @@ class Orders(Section):
 class Profile(Section):
     """One file of config/profiles."""
 
-    name: Text
-    description: Text
+    name: ProfileText
+    description: ProfileText
     design: Literal["interleaved", "search", "techempower", "gate"] = "interleaved"
     generator: Literal["loadgen", "wrk"] = "loadgen"
     duration_seconds: TrialSeconds  # of a trial; wrk counts in whole seconds
     test_types: tuple[str, ...] = ()  # without --type; empty: all that there are
     ranked: bool = True  # False: it checks that things run, and its figures rank nothing
     levels: Levels
-    warm_up: WarmUp = WarmUp()
+    warm_up: WarmUpLimits = WarmUpLimits()
     processes: Processes = Processes()
     interleaved: Interleaved = Interleaved()
     open_loop: OpenLoop = OpenLoop()
     rates: Rates = Rates()
-    orders: Orders = Orders()  # of --type order
+    orders: OrderLoads = OrderLoads()  # of --type order
     reference: str | None = None  # implementation that scores are relative to, where it is selected
 
 

@@ -28,7 +28,7 @@ TABLE_BYTES = 64 << 20  # of all prepared requests of one declared one, which ha
 TAKEN = ("all", "http", "load")  # names that no request can have
 FRAMING = frozenset({"connection", "content-length", "transfer-encoding"})  # the generator's own
 
-Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][\w.-]*$", max_length=60)]  # becomes a part of file names
+RequestName = Annotated[str, Field(pattern=r"^[A-Za-z0-9][\w.-]*$", max_length=60)]  # becomes a part of file names
 FileName = Annotated[str, Field(min_length=1, max_length=1000)]
 Header = Annotated[str, Field(pattern=r"^[!#$%&'*+.^_`|~0-9A-Za-z-]+$", max_length=200)]
 Scalar = str | int | float | bool
@@ -148,7 +148,7 @@ class Expect(Section):
 class Request(Section):
     """One kind of request of a service. ``{name}`` in path, headers and body stands for a value that is drawn."""
 
-    name: Name
+    name: RequestName
     method: Annotated[str, Field(pattern=r"^[A-Z]{1,20}$")] = "GET"
     path: Annotated[str, Field(pattern=r"^/[!-~]*$", max_length=16_384)]
     headers: dict[Header, HeaderValue] = Field(default={})

@@ -8,14 +8,14 @@ from pydantic import Field, model_validator
 
 from harness.plan.benchmark_config import Local, TestEntry
 from harness.plan.discovery import Implementation
-from harness.plan.profile import Connections, Section, read_toml
+from harness.plan.profile import ConnectionCount, Section, read_toml
 from harness.plan.requests import SERVICE_FILE, FileName, Request
 from harness.plan.testtypes import TestType, declared
 
 FILE = SERVICE_FILE
 SEVERAL = ("&&", "||", ";", "|", "\n")  # commands: the shell stays above them
 BUILTINS = ("exec", "cd", ".", "source", "ulimit", "umask", "export")  # the shell's own
-Line = Annotated[str, Field(min_length=1, max_length=10_000)]
+ShellCommand = Annotated[str, Field(min_length=1, max_length=10_000)]
 
 
 class Service(Section):
@@ -26,12 +26,14 @@ class Service(Section):
     """
 
     name: Annotated[str, Field(pattern=r"^[A-Za-z0-9][\w.-]*$", max_length=60)] = "service"
-    build: Line | None = None
-    start: Line | None = None  # listens on 127.0.0.1, at the port that PORT in its environment names; in the foreground
-    dockerfile: Line | None = None
-    image: Line | None = None
-    compose: Line | None = None
-    service: Line | None = None  # of the compose file
+    build: ShellCommand | None = None
+    start: ShellCommand | None = (
+        None  # listens on 127.0.0.1, at the port that PORT in its environment names; in the foreground
+    )
+    dockerfile: ShellCommand | None = None
+    image: ShellCommand | None = None
+    compose: ShellCommand | None = None
+    service: ShellCommand | None = None  # of the compose file
     port: Annotated[int, Field(ge=1, le=65535)] = 8080  # that a container listens on; PORT in its environment, too
     url: Annotated[str, Field(pattern=r"^http://[^/]+$")] | None = None
     ready: Annotated[str, Field(pattern=r"^/[!-~]*$", max_length=2000)] | None = None  # answers 200 once it is up
@@ -39,7 +41,7 @@ class Service(Section):
     language: str = ""  # java, kotlin, scala, …: a just-in-time compiler is given longer to warm up
     files: tuple[FileName, ...] = ()  # that git does not have, such as .env: copied from the working tree to each side
     postgres: bool = False  # whether it is given an empty database: DBHOST, DBPORT, DBNAME, DBUSER, DBPASS
-    connections: Connections = 32
+    connections: ConnectionCount = 32
 
     @model_validator(mode="after")
     def _one_way(self) -> Self:

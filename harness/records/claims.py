@@ -14,8 +14,8 @@ FILE = "claims.json"
 SCHEMA_VERSION = 2
 PUBLISHED = RESULTS / "rounds" / "1"  # verdicts that ship with the project
 
-Word = Literal["supported", "direction only", "refuted", "needs a larger machine", "undecided"]
-WORDS: tuple[Word, ...] = get_args(Word)
+VerdictWord = Literal["supported", "direction only", "refuted", "needs a larger machine", "undecided"]
+WORDS: tuple[VerdictWord, ...] = get_args(VerdictWord)
 
 
 class StatementVerdict(Record):
@@ -38,7 +38,7 @@ class StatementVerdict(Record):
     figures_of: tuple[float, ...] = ()  # of each process, SI units
     figures_to: tuple[float, ...] = ()
     context: bool = False  # the source does not say it: no part of the verdict on the claim
-    verdict: Word
+    verdict: VerdictWord
     reason: str  # one sentence
     more: float = 0.0  # processes of each that would decide more
     takes: str = ""  # the same in a sentence; empty when all is decided
@@ -55,7 +55,7 @@ class ClaimVerdict(Record):
     said: str
     conditions: str
     here: str = ""
-    verdict: Word
+    verdict: VerdictWord
     sentence: str  # the verdict with its figures
     statements: tuple[StatementVerdict, ...]
     runs: tuple[str, ...] = ()  # whose trials it rests on

@@ -118,7 +118,7 @@ class CheckResult(Record):
     waived: bool = False  # a warning that would be a failure under this project's own rules
 
 
-class Verdict(Record):
+class VerificationRecord(Record):
     """All check results of one implementation x test type in one process; the last one written counts."""
 
     implementation: str
@@ -276,7 +276,7 @@ class Arrivals(Record):
     use_cases: tuple[UseCaseTimes, ...] = ()
 
 
-class Evidence(Record):
+class TrialEvidence(Record):
     """What was looked at of the trial's own answers."""
 
     answers: Integer  # written out and judged
@@ -312,7 +312,7 @@ class Counts(Record):
     arrivals: Arrivals | None = None  # of a scenario
 
 
-class Watched(Record):
+class LoadObservations(Record):
     """What was seen of a load beside what its generator counted."""
 
     started_at: Moment  # epoch seconds
@@ -328,7 +328,7 @@ class Watched(Record):
     clients: tuple[ClientUse, ...] = ()  # of a load from several machines
 
 
-class Trial(Counts, Watched):
+class Trial(Counts, LoadObservations):
     """What one load on one cell (implementation x test type x load) of one process showed: a line of trials.jsonl."""
 
     id: str
@@ -347,7 +347,7 @@ class Trial(Counts, Watched):
     generator_threads: Integer
     warm_up: WarmUp | None = None  # of this test type in this process; carried by the first trial after it
     steady: bool | None = None  # did the warm-up before it reach a steady state
-    evidence: Evidence | None = None  # None: by a generator that writes no answers out
+    evidence: TrialEvidence | None = None  # None: by a generator that writes no answers out
     gates: tuple[Gate, ...] = ()
     link_share: float | None = None  # of the throughput that the links between clients and server showed before the run
 
@@ -572,5 +572,5 @@ class RunRecords:
     info: RunInfo
     trials: Sequence[Trial] = ()
     processes: Sequence[ProcessRecord] = ()
-    verdicts: Sequence[Verdict] = ()
+    verdicts: Sequence[VerificationRecord] = ()
     problems: tuple[str, ...] = ()  # one message for each file, key or line that could not be read

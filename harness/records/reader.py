@@ -23,7 +23,7 @@ from harness.records.models import (
     RunInfo,
     RunRecords,
     Trial,
-    Verdict,
+    VerificationRecord,
 )
 
 FILE_BYTES = 64 * 2**20  # of a file that is one document
@@ -65,9 +65,9 @@ class RunReader:
         """Those of processes.jsonl, of all or of one implementation."""
         return list(self.lines("processes.jsonl", ProcessRecord, implementation=implementation))
 
-    def verdicts(self, implementation: str | None = None, test_type: str | None = None) -> list[Verdict]:
+    def verdicts(self, implementation: str | None = None, test_type: str | None = None) -> list[VerificationRecord]:
         """Those of verdicts.jsonl: the last one of each implementation, test type and process."""
-        found = self.lines("verdicts.jsonl", Verdict, implementation=implementation, test_type=test_type)
+        found = self.lines("verdicts.jsonl", VerificationRecord, implementation=implementation, test_type=test_type)
         return list({(each.implementation, each.test_type, each.process): each for each in found}.values())
 
     def lines(

@@ -23,7 +23,7 @@ from harness.records.models import (
     RunInfo,
     RunRecords,
     Trial,
-    Verdict,
+    VerificationRecord,
 )
 from harness.records.reader import LINE_BYTES, RunReader, bounded
 from harness.records.remove_tree import remove_tree_if_possible
@@ -35,7 +35,7 @@ LINES = ("trials", "processes", "verdicts")  # .jsonl, whose records belong to a
 KEPT = "what was measured before is kept: --resume continues"
 ROOM = "free space or choose another folder"
 NAME_BYTES = 200  # of the most that file systems take, 255
-OfProcess = TypeVar("OfProcess", Trial, ProcessRecord, Verdict)
+OfProcess = TypeVar("OfProcess", Trial, ProcessRecord, VerificationRecord)
 
 
 @contextmanager
@@ -126,7 +126,7 @@ class RunStore:
         written = self._trials.pop((record.implementation, record.process), 0)
         self._append("processes.jsonl", record.model_copy(update={"trials": written}))
 
-    def add_verdict(self, verdict: Verdict) -> None:
+    def add_verdict(self, verdict: VerificationRecord) -> None:
         """Append to verdicts.jsonl; the last one of an implementation, test type and process counts."""
         self._append("verdicts.jsonl", verdict)
 

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from harness.records.models import CheckResult, Outcome, Verdict
+from harness.records.models import CheckResult, Outcome, VerificationRecord
 from harness.stats.unranked import SERVER
 
 _TARGET = re.compile(r"^GET \S+: ")
@@ -39,7 +39,7 @@ def causes(found: Iterable[tuple[str, CheckResult]]) -> list[Cause]:
     ]
 
 
-def of_verdicts(verdicts: Sequence[Verdict]) -> list[Cause]:
+def of_verdicts(verdicts: Sequence[VerificationRecord]) -> list[Cause]:
     """Return the causes of several verdicts on an implementation."""
     return causes((verdict.test_type, result) for verdict in verdicts for result in verdict.results)
 

@@ -3,7 +3,7 @@
 from collections import Counter
 from typing import Literal
 
-from harness.report.tables import Rows, Shown, counted, ratio
+from harness.report.tables import TableRows, TextTable, counted, ratio
 from harness.stats.ranking_model import CellComparison, Comparison, Effect
 
 Verdict = Literal["slower", "cannot tell", "faster", "same"]
@@ -43,11 +43,11 @@ def sentences(comparison: Comparison) -> tuple[str, ...]:
     )
 
 
-def table(comparison: Comparison, *, every: bool) -> Shown:
+def table(comparison: Comparison, *, every: bool) -> TextTable:
     """The cells, the gravest first; those that are the same only with ``every``."""
     judged = [(verdict(cell, comparison.fail_over), cell) for cell in comparison.cells]
     judged.sort(key=lambda item: ORDER.index(item[0]))
-    rows = Rows([item for item in judged if every or item[0] != "same"])
+    rows = TableRows([item for item in judged if every or item[0] != "same"])
     return rows.table(
         f"ratios of {comparison.run_b} to {comparison.run_a}",
         rows.column("verdict", lambda row: row[0]),

@@ -6,7 +6,7 @@ from typing import TextIO
 
 from harness.plain_text import markdown, printable
 from harness.report import Report, sentence
-from harness.report.tables import Shown, shown
+from harness.report.tables import TextTable, shown
 from harness.report.terminal import footnotes, heading
 
 
@@ -19,7 +19,7 @@ def export(report: Report, out: TextIO) -> None:
     out.write("\n\n".join(part for part in parts if part) + "\n")
 
 
-def section(table: Shown) -> str:
+def section(table: TextTable) -> str:
     """A heading, the table, and what is remarked of its rows."""
     header, rule = [column.header for column in table.columns], ["---"] * len(table.columns)
     rows = zip(*(column.cells for column in table.columns), strict=True)

@@ -40,7 +40,7 @@ class Column:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Shown:
+class TextTable:
     """A table as text."""
 
     title: str
@@ -55,7 +55,7 @@ def _no_place(_: object) -> Standing | None:
 
 
 @dataclass(frozen=True)
-class Rows(Generic[R]):
+class TableRows(Generic[R]):
     """What the columns of a table are read from; rows that tie in ``place`` stand together."""
 
     rows: Sequence[R]
@@ -99,12 +99,12 @@ class Rows(Generic[R]):
         *columns: Column,
         remarks: Callable[[R], tuple[str, Iterable[str]]] | None = None,
         sums_up: bool = False,
-    ) -> Shown:
+    ) -> TextTable:
         """Of these columns, without those that say nothing; ``remarks``: whom a row is about, and what is said."""
         groups = [each.tie_group if each else None for each in map(self.place, self.rows)]
         tied = len(set(groups)) < len(groups)
         ends = frozenset(at for at, (own, following) in enumerate(pairwise(groups)) if own != following)
-        return Shown(
+        return TextTable(
             title=title,
             columns=tuple(each for each in columns if each.order == 0 or not set(each.cells) <= {"–", "0", ""}),
             breaks=ends if tied else frozenset(),
@@ -196,7 +196,7 @@ def _flagged(row: Row | GoalRow) -> tuple[str, list[str]]:
     return row.implementation, [*([row.reason] if row.reason else []), *row.flags]
 
 
-def shown(info: RunInfo, ranking: Ranking, *, every_load: bool) -> Iterator[Shown]:
+def shown(info: RunInfo, ranking: Ranking, *, every_load: bool) -> Iterator[TextTable]:
     """All tables of a run; with ``every_load`` those of each load and operation."""
     closed = [test for kind, test in ranking.test_types.items() if kind != ORDER or not ranking.orders]
     for number, test in enumerate(closed):
@@ -216,7 +216,7 @@ def shown(info: RunInfo, ranking: Ranking, *, every_load: bool) -> Iterator[Show
         yield _overall(ranking)
 
 
-def of_table(info: RunInfo, ranking: Ranking, table: Table, *, startup: bool = False) -> Shown:
+def of_table(info: RunInfo, ranking: Ranking, table: Table, *, startup: bool = False) -> TextTable:
     """Throughput and CPU per request of one table, the leading figure first; no ranks where the run ranks nothing.
 
     The startup time is one of all test types: it stands in the first table.
@@ -225,7 +225,7 @@ def of_table(info: RunInfo, ranking: Ranking, table: Table, *, startup: bool = F
     other: Quantity = "throughput" if leading == "cpu" else "cpu"
     place = (lambda row: standing(row, leading)) if ranked else _no_place
     ordered = by_place(table.rows, lambda row: standing(row, leading))
-    rows: Rows[Row] = Rows(ordered, place)
+    rows: TableRows[Row] = TableRows(ordered, place)
 
     def name(row: Row) -> str:
         return row.implementation + (f" ({row.load.label})" if table.load is None and row.load else "")
@@ -266,9 +266,9 @@ def of_table(info: RunInfo, ranking: Ranking, table: Table, *, startup: bool = F
     )
 
 
-def _goal(title: str, header: str, found: Sequence[GoalRow]) -> Shown:
+def _goal(title: str, header: str, found: Sequence[GoalRow]) -> TextTable:
     """Capacities at a goal, of loads at given rates or of factors of the order service."""
-    rows = Rows(found, lambda row: row.capacity)
+    rows = TableRows(found, lambda row: row.capacity)
 
     def show(value: float) -> str:
         return f"{value:,.0f}" if value >= 100 else f"{value:.1f}"
@@ -285,8 +285,8 @@ def _goal(title: str, header: str, found: Sequence[GoalRow]) -> Shown:
     )
 
 
-def _points(table: LatencyTable) -> Shown:
-    rows = Rows([(row.implementation, point) for row in table.rows for point in row.points])
+def _points(table: LatencyTable) -> TextTable:
+    rows = TableRows([(row.implementation, point) for row in table.rows for point in row.points])
     return rows.table(
         f"{table.test_type}, latency over load (ms from the intended send time)",
         rows.column("implementation", lambda row: row[0]),
@@ -301,11 +301,11 @@ def _points(table: LatencyTable) -> Shown:
     )
 
 
-def _order_table(title: str, found: Sequence[OrderRow], *, ranked: bool) -> Shown:
+def _order_table(title: str, found: Sequence[OrderRow], *, ranked: bool) -> TextTable:
     def response(row: OrderRow) -> Standing | None:
         return row.response
 
-    rows = Rows(found, response if ranked else _no_place)
+    rows = TableRows(found, response if ranked else _no_place)
 
     def micros(seconds: float) -> str:
         return f"{seconds * 1e6:,.0f}"
@@ -328,7 +328,7 @@ def _order_table(title: str, found: Sequence[OrderRow], *, ranked: bool) -> Show
     )
 
 
-def _overall(ranking: Ranking) -> Shown:
+def _overall(ranking: Ranking) -> TextTable:
     def of(score: Score, quantity: str) -> Standing | None:
         return score.cpu if quantity == "cpu" else score.throughput
 
@@ -339,7 +339,7 @@ def _overall(ranking: Ranking) -> Shown:
     leading, other = ("cpu", "throughput") if ranking.leading == "cpu" else ("throughput", "cpu")
     headers = {"cpu": "by CPU per request", "throughput": "by req/s"}
     ordered = by_place(ranking.overall, lambda score: of(score, leading))
-    rows: Rows[Score] = Rows(ordered, lambda score: of(score, leading))
+    rows: TableRows[Score] = TableRows(ordered, lambda score: of(score, leading))
     return rows.table(
         f"overall: geometric mean of ratios to {ranking.reference}, more is better",
         rows.rank(),

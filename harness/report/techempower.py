@@ -14,12 +14,21 @@ from uuid import NAMESPACE_URL, uuid5
 from harness.plain_text import json_text
 from harness.plan.testtypes import Sweep
 from harness.plan.testtypes.registry import TEST_TYPES
-from harness.records.models import Closed, ImplementationInfo, Load, Outcome, RunRecords, Trial, Verdict, worst
+from harness.records.models import (
+    Closed,
+    ImplementationInfo,
+    Load,
+    Outcome,
+    RunRecords,
+    Trial,
+    VerificationRecord,
+    worst,
+)
 from harness.report import Report
 from harness.stats.unranked import NOT_REACHED, SERVER, unreached
 
 SHORTEST_SECONDS = 1e-6  # of a load that was measured
-Document = dict[str, object]
+ResultsDocument = dict[str, object]
 INTERVALS: Mapping[str, Sweep] = {  # TechEmpower's key -> the sweep whose levels it lists
     "concurrencyLevels": "concurrency",
     "pipelineConcurrencyLevels": "pipeline",
@@ -33,7 +42,7 @@ def export(report: Report, out: TextIO) -> None:
     out.write(json_text(json.dumps(document(report.records), indent=1)) + "\n")
 
 
-def document(records: RunRecords) -> Document:
+def document(records: RunRecords) -> ResultsDocument:
     """The whole document."""
     info = records.info
     loads = {kind: [load for load in planned if isinstance(load, Closed)] for kind, planned in info.loads.items()}
@@ -44,7 +53,7 @@ def document(records: RunRecords) -> Document:
     succeeded: dict[str, list[str]] = {}
     failed: dict[str, list[str]] = {}
     for test_type, planned in loads.items():
-        entries: dict[str, list[Document]] = {}
+        entries: dict[str, list[ResultsDocument]] = {}
         succeeded[test_type], failed[test_type] = [], []
         for name in (i.name for i in info.implementations if test_type in i.test_types):
             found = [chosen.get((name, test_type, load)) for load in planned]
@@ -82,7 +91,7 @@ def _medians(trials: Sequence[Trial]) -> Mapping[tuple[str, str, Load], Trial]:
     return {key: sorted(found, key=lambda t: t.throughput)[(len(found) - 1) // 2] for key, found in cells.items()}
 
 
-def _entry(trial: Trial, duration: float) -> Document:
+def _entry(trial: Trial, duration: float) -> ResultsDocument:
     """Counts are for as long as the document says that every load lasted: viewers divide by that."""
     scale = duration / max(trial.duration, SHORTEST_SECONDS)
     errors, latency = trial.errors, trial.latency
@@ -130,7 +139,7 @@ def _completed(implementation: ImplementationInfo, records: RunRecords) -> str:
     return "not measured" if last is None else time.strftime("%Y%m%d%H%M%S", time.localtime(last))
 
 
-def _verify(verdicts: Sequence[Verdict]) -> dict[str, dict[str, str]]:
+def _verify(verdicts: Sequence[VerificationRecord]) -> dict[str, dict[str, str]]:
     """Implementation -> test type -> the worst outcome of its processes."""
     outcomes: dict[str, dict[str, list[Outcome]]] = defaultdict(lambda: defaultdict(list))
     for verdict in (each for each in verdicts if each.test_type != SERVER):
@@ -138,7 +147,7 @@ def _verify(verdicts: Sequence[Verdict]) -> dict[str, dict[str, str]]:
     return {name: {kind: worst(seen).value for kind, seen in kinds.items()} for name, kinds in outcomes.items()}
 
 
-def _metadata(i: ImplementationInfo) -> Document:
+def _metadata(i: ImplementationInfo) -> ResultsDocument:
     lowered = (
         *("approach", "classification", "database", "framework", "language", "orm", "platform", "webserver"),
         *("os", "database_os"),

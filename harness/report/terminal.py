@@ -15,8 +15,8 @@ from rich.text import Text
 from harness.console import SafeConsole
 from harness.records.models import RunInfo
 from harness.report import Report, sentence
-from harness.report.tables import ORDER, Column, Shown, shown
-from harness.report.verification import Judged
+from harness.report.tables import ORDER, Column, TextTable, shown
+from harness.report.verification_results import Judged
 from harness.stats.ranking_model import Ranking
 from harness.stats.unranked import is_ranked
 from harness.units import format_seconds
@@ -132,7 +132,7 @@ def footnotes(info: RunInfo, ranking: Ranking) -> list[str]:
     return notes + [f"{each.name}: {concern}" for each in others for concern in each.machine.concerns]
 
 
-def print_table(table: Shown, console: SafeConsole) -> None:
+def print_table(table: TextTable, console: SafeConsole) -> None:
     """One table with as many columns as there is room for, and its remarks below it."""
     console.print(Text(f"\n{table.title}", style="italic"))
     columns = fitting(table.columns, console.width)

@@ -48,7 +48,7 @@ class Meter(Protocol):
         """The counters now; raises ServerDiedError when nothing of it lives any more."""
 
 
-class Connections(Protocol):
+class ConnectionTracker(Protocol):
     """Follows the connections of a load generator to one server."""
 
     def read(self) -> Sockets | None:
@@ -63,7 +63,7 @@ class Program(Meter, Protocol):
 
     log: Path  # its output
 
-    def connections(self, port: int) -> Connections:
+    def connections(self, port: int) -> ConnectionTracker:
         """Follow the connections of clients here to a port of it from now on, by the kernel's socket counters."""
         return SocketMeter(port)
 
@@ -154,7 +154,7 @@ class SharedDatabase(Database, Protocol):
         """
 
 
-class Generator(Protocol):
+class RunningGenerator(Protocol):
     """A load generator that has been started."""
 
     @property
@@ -187,7 +187,7 @@ class Begun:
 
 @runtime_checkable
 class OfSeveral(Protocol):
-    """Generators on several clients that answer as one ``Generator``."""
+    """Generators on several clients that answer as one ``RunningGenerator``."""
 
     def begun(self) -> Sequence[Begun]:
         """Of each, in the order of their results."""
@@ -231,7 +231,7 @@ class Runtime(Protocol):
 
     def generator(
         self, program: str, arguments: Sequence[str], *, waits_for_go: bool = False, folder: Path | None = None
-    ) -> AbstractContextManager[Generator]:
+    ) -> AbstractContextManager[RunningGenerator]:
         """Start a load generator: ``wrk`` (scripts by their name in toolset/wrk), or a program by its path.
 
         ``waits_for_go``: it says that it is ready on its output and begins at a line on its input. ``folder``: where it

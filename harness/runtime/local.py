@@ -151,7 +151,7 @@ class LocalRuntime:
         if not self.own_scripts:
             variables = scripts.OFF | variables
         safe_write.make_folder(log.parent)
-        allowed = scripts.Allowed(local, implementation.folder, variables, log, BUILD_SECONDS)
+        allowed = scripts.InstallScriptPolicy(local, implementation.folder, variables, log, BUILD_SECONDS)
         try:
             for command in local.build:
                 done = process.run(

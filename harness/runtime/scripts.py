@@ -46,7 +46,7 @@ def hint(folder: Path, said: str, *, command: Sequence[str] = ()) -> str:
     return f"\n{HINT}" if installs or (packaged and _MISSING.search(said)) else ""
 
 
-class Allowed:
+class InstallScriptPolicy:
     """The packages of a build that may run install scripts."""
 
     def __init__(self, local: Local, folder: Path, environment: Mapping[str, str], log: Path, seconds: float) -> None:

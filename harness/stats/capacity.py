@@ -15,21 +15,21 @@ from statistics import fmean, median
 import numpy as np
 from scipy import special
 
-from harness.plan.profile import OpenLoop, Orders, Processes
+from harness.plan.profile import OpenLoop, OrderLoads, Processes
 from harness.records.models import Closed, Latency, LatencyGoal, Open, Outcome, RunInfo, Scenario, Trial
 from harness.stats import ranking_model
 from harness.stats.cell_values import (
     METRICS,
     PERCENTILES,
     PROVISIONAL_BELOW,
-    Cell,
+    CellTrials,
     create_times,
     deployments_of,
     percentile,
 )
 from harness.stats.moderation import CONFIDENCE, MAX_DF, add_variance
 from harness.stats.stopping import alpha_at, section
-from harness.stats.value_tables import ONLY, Tables, alone, best_first, estimates, percentiles, placed
+from harness.stats.value_tables import ONLY, ValueTables, alone, best_first, estimates, percentiles, placed
 
 BRACKET = 0.05  # relative distance of the two loads at which the search ends
 # Validity checks that fail when a server does not sustain a rate.
@@ -210,7 +210,7 @@ def _standings(
     bracket do not reduce it, because all searches try the same loads.
     """
     values = {name: {(p, 0): math.sqrt(low * high) for p, (low, high) in own.items()} for name, own in brackets.items()}
-    tables = Tables({ONLY: values}, deployments_of(info))
+    tables = ValueTables({ONLY: values}, deployments_of(info))
     widths = [fmean(math.log(high / low) for low, high in own.values()) for own in brackets.values()]
     compared = add_variance(tables.means(), np.square(widths) / 12, MAX_DF)
     shown = []
@@ -251,7 +251,7 @@ def _points(trials: Sequence[Trial]) -> tuple[ranking_model.RatePoint, ...]:
 
 def orders(
     info: RunInfo, trials: Sequence[Trial], test_types: Mapping[str, ranking_model.TestTypeRanking], reasons: Reasons
-) -> ranking_model.Orders | None:
+) -> ranking_model.OrderResults | None:
     """Return tables, capacities and operations of the order service; None for a run without it."""
     if ORDER not in test_types:
         return None
@@ -262,13 +262,13 @@ def orders(
             tried[trial.implementation].append(trial)
             if trial.purpose == "measure":
                 measured[trial.implementation, trial.load.factor].append(trial)
-    goal = section(info, "orders", Orders).goal
+    goal = section(info, "orders", OrderLoads).goal
     searched = any(trial.purpose == "search" for own in tried.values() for trial in own)
     found = [(table.load.factor, table) for table in test_types[ORDER].tables if isinstance(table.load, Scenario)]
     names = [one.name for one in info.implementations if ORDER in one.test_types]
     processes = {trial.process for own in measured.values() for trial in own}
     alpha = alpha_at(section(info, "processes", Processes), len(processes))
-    return ranking_model.Orders(
+    return ranking_model.OrderResults(
         tables=tuple(
             _of_factor(info, table, factor, measured, alpha)
             for factor, table in sorted(found, key=lambda each: each[0])
@@ -290,10 +290,10 @@ def _of_factor(
     alpha: float,
 ) -> ranking_model.OrderTable:
     """Rank implementations at one factor by the response time of "create order"."""
-    cells = {row.implementation: Cell(measured.get((row.implementation, factor), ())) for row in table.rows}
+    cells = {row.implementation: CellTrials(measured.get((row.implementation, factor), ())) for row in table.rows}
     response = METRICS["response-time-p50"]
     values = {row.implementation: cells[row.implementation].values(response) for row in table.rows if not row.reason}
-    found = Tables({ONLY: values}, deployments_of(info)).standings(info.reference, alpha=alpha, higher=False)
+    found = ValueTables({ONLY: values}, deployments_of(info)).standings(info.reference, alpha=alpha, higher=False)
     rows = []
     for row in table.rows:
         kept = cells[row.implementation].kept

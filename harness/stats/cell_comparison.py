@@ -10,14 +10,14 @@ from numpy.typing import NDArray
 
 from harness.records.models import NoiseFloor, ProcessRecord, RunInfo, RunRecords, Trial
 from harness.stats import pairs
-from harness.stats.cell_values import CPU, METRICS, THROUGHPUT, Cell, Key, Metric, by_start, collect
+from harness.stats.cell_values import CPU, METRICS, THROUGHPUT, CellKey, CellTrials, Metric, by_start, collect
 from harness.stats.moderation import CONFIDENCE, RowMeans, standalone_means, student_half_width
 from harness.stats.pairs import Differences
 from harness.stats.ranking_model import CellComparison, Comparison, Effect, Ratio
 from harness.stats.unranked import unranked
-from harness.stats.value_tables import ONLY, Tables
+from harness.stats.value_tables import ONLY, ValueTables
 
-Cells = Mapping[Key, Cell]
+TrialsByCell = Mapping[CellKey, CellTrials]
 MISSING = Effect(ratio=None, verdict="missing")
 
 
@@ -62,8 +62,8 @@ def compare(a: RunRecords, b: RunRecords, fail_over: float) -> Comparison:
 
 def ratio(
     trials: Sequence[Trial],
-    a: Key,
-    b: Key,
+    a: CellKey,
+    b: CellKey,
     metric: str,
     confidence: float,
     processes: Sequence[ProcessRecord] = (),
@@ -82,9 +82,9 @@ def ratio(
     """
     chosen = METRICS[metric]
     if chosen.of_process:
-        return Tables({ONLY: by_start(processes, chosen)}).ratio(a[0], b[0], confidence)
+        return ValueTables({ONLY: by_start(processes, chosen)}).ratio(a[0], b[0], confidence)
     cells = collect(trials)
-    tables = Tables.of(cells, chosen)
+    tables = ValueTables.of(cells, chosen)
     if a[1:] == b[1:]:
         return tables.ratio(a[0], b[0], confidence, a[1:])
     both = tables.fit({str(key): cells[key].values(chosen) for key in (a, b) if key in cells})
@@ -94,7 +94,7 @@ def ratio(
 def ratio_of_values(a: Mapping[int, float], b: Mapping[int, float], confidence: float) -> Ratio | None:
     """Return the ratio of two sets of positive values, given by process, that no run recorded."""
     values = {name: {(process, 0): value for process, value in own.items()} for name, own in (("a", a), ("b", b))}
-    return Tables({ONLY: values}).ratio("a", "b", confidence)
+    return ValueTables({ONLY: values}).ratio("a", "b", confidence)
 
 
 def noise_floor(trials: Sequence[Trial], names: tuple[str, str], *, profile: str, measured_at: float) -> NoiseFloor:
@@ -140,10 +140,10 @@ def noise_floor(trials: Sequence[Trial], names: tuple[str, str], *, profile: str
 # ---- two runs --------------------------------------------------------------------------------------------------------
 
 
-def _within_rounds(a: Cells, b: Cells, metric: Metric) -> dict[Key, Differences]:
+def _within_rounds(a: TrialsByCell, b: TrialsByCell, metric: Metric) -> dict[CellKey, Differences]:
     """Return B minus A for every cell; both are rows of one table, so effects of rounds cancel."""
     both = {(side + key[0], *key[1:]): cell for side, cells in (("A ", a), ("B ", b)) for key, cell in cells.items()}
-    tables, differences = Tables.of(both, metric), {}
+    tables, differences = ValueTables.of(both, metric), {}
     for table in tables.fits:
         compared = tables.means(table)
         rows = {name: np.asarray([row]) for row, name in enumerate(compared.names)}
@@ -154,15 +154,15 @@ def _within_rounds(a: Cells, b: Cells, metric: Metric) -> dict[Key, Differences]
     return differences
 
 
-def _of_separate_runs(a: Cells, b: Cells, metric: Metric) -> dict[Key, Differences]:
+def _of_separate_runs(a: TrialsByCell, b: TrialsByCell, metric: Metric) -> dict[CellKey, Differences]:
     """Return B minus A for every cell of two separate runs.
 
     The error shared by processes with the same number does not cancel here and is added to the errors.
     """
     sides = []
     for cells in (a, b):
-        tables = Tables.of(cells, metric)
-        rows: dict[Key, tuple[RowMeans, NDArray[np.intp]]] = {}
+        tables = ValueTables.of(cells, metric)
+        rows: dict[CellKey, tuple[RowMeans, NDArray[np.intp]]] = {}
         for kind, load in dict.fromkeys(key[1:] for key in cells):
             table, compared = tables.fits[kind, load], tables.means((kind, load))
             standalone = standalone_means(table, compared)
@@ -178,7 +178,7 @@ def _of_separate_runs(a: Cells, b: Cells, metric: Metric) -> dict[Key, Differenc
     }
 
 
-def _effects(differences: Mapping[Key, Differences], metric: Metric, floor: float) -> dict[Key, Effect]:
+def _effects(differences: Mapping[CellKey, Differences], metric: Metric, floor: float) -> dict[CellKey, Effect]:
     p_values = {key: float(each.p_values()[0]) for key, each in differences.items()}
     tested = [key for key, p in p_values.items() if np.isfinite(p)]
     rejected = dict(zip(tested, pairs.holm(np.asarray([p_values[key] for key in tested]), 1 - CONFIDENCE), strict=True))
@@ -193,7 +193,7 @@ def _effects(differences: Mapping[Key, Differences], metric: Metric, floor: floa
 
 
 def _why_missing(
-    key: Key, cells: Sequence[Mapping[Key, Cell]], reasons: Sequence[Mapping[tuple[str, str], str]]
+    key: CellKey, cells: Sequence[Mapping[CellKey, CellTrials]], reasons: Sequence[Mapping[tuple[str, str], str]]
 ) -> str:
     for letter, own, refused in zip("AB", cells, reasons, strict=True):
         if reason := refused.get(key[:2]):

@@ -18,7 +18,7 @@ LEAST, MOST = 1e-15, 1e15
 PERCENTILES = ("50", "90", "99")  # of a row; trials record all percentiles
 MIN_REQUESTS_BEYOND = 5  # requests that must be slower than a percentile for it to be displayed
 
-Key = tuple[str, str, Load]  # implementation, test type, load
+CellKey = tuple[str, str, Load]  # implementation, test type, load
 
 
 @dataclass(frozen=True)
@@ -87,7 +87,7 @@ THROUGHPUT, CPU = METRICS["throughput"], METRICS["cpu-per-request"]
 
 
 @dataclass(frozen=True)
-class Cell:
+class CellTrials:
     """The trials of one implementation, test type and load."""
 
     trials: Sequence[Trial]
@@ -155,15 +155,15 @@ class Cell:
         return median(by_process.values()) if by_process else None
 
 
-def collect(trials: Iterable[Trial]) -> dict[Key, Cell]:
+def collect(trials: Iterable[Trial]) -> dict[CellKey, CellTrials]:
     """Group trials into cells; trials of the witness and of rate searches belong to no cell."""
-    groups: defaultdict[Key, list[Trial]] = defaultdict(list)
+    groups: defaultdict[CellKey, list[Trial]] = defaultdict(list)
     loads: dict[tuple[object, ...], Load] = {}  # hashing the records themselves takes a third of the time
     for trial in trials:
         if trial.purpose == "measure":
             plain = tuple(trial.load.__dict__.values())
             groups[trial.implementation, trial.test_type, loads.setdefault(plain, trial.load)].append(trial)
-    return {key: Cell(members) for key, members in groups.items()}
+    return {key: CellTrials(members) for key, members in groups.items()}
 
 
 def by_start(processes: Iterable[ProcessRecord], metric: Metric) -> dict[str, dict[Position, float]]:
@@ -176,9 +176,9 @@ def by_start(processes: Iterable[ProcessRecord], metric: Metric) -> dict[str, di
     return values
 
 
-def by_type(cells: Mapping[Key, Cell]) -> dict[str, dict[str, dict[Load, Cell]]]:
+def by_type(cells: Mapping[CellKey, CellTrials]) -> dict[str, dict[str, dict[Load, CellTrials]]]:
     """Return cells as test type -> implementation -> load -> cell."""
-    nested: dict[str, dict[str, dict[Load, Cell]]] = defaultdict(lambda: defaultdict(dict))
+    nested: dict[str, dict[str, dict[Load, CellTrials]]] = defaultdict(lambda: defaultdict(dict))
     for (name, kind, load), cell in cells.items():
         nested[kind][name][load] = cell
     return nested
@@ -191,19 +191,19 @@ def deployments_of(info: RunInfo) -> dict[int, int]:
     return {process: index for index, one in enumerate(info.sets) for process in one.processes}
 
 
-def best_load(cells: Mapping[Load, Cell]) -> Load | None:
+def best_load(cells: Mapping[Load, CellTrials]) -> Load | None:
     """Return the load with the highest median throughput over all processes, so that it is not a best of N."""
     known = {load: cell.median(THROUGHPUT) for load, cell in cells.items() if cell.kept}
     return max(known, key=lambda load: (known[load] or 0.0, -load.connections)) if known else None
 
 
-def headline_load(cells: Mapping[str, Mapping[Load, Cell]]) -> Load | None:
+def headline_load(cells: Mapping[str, Mapping[Load, CellTrials]]) -> Load | None:
     """Return the load of a test type's headline table; None means each implementation's best load.
 
     A test type that sweeps the query count uses the highest count. Others use the load that was visited most often, if
     it is unique. Scenarios use the highest factor at which most implementations have figures.
     """
-    loads: dict[Load, list[Cell]] = defaultdict(list)
+    loads: dict[Load, list[CellTrials]] = defaultdict(list)
     for own in cells.values():
         for load, cell in own.items():
             loads[load].append(cell)

@@ -23,7 +23,7 @@ TYPES = {"cached_query": "cached-query"}
 
 
 @dataclass(frozen=True, kw_only=True)
-class Round:
+class PublishedRates:
     """A published round. ``rates``: test type -> name -> requests per second that the published table shows."""
 
     name: str
@@ -62,7 +62,7 @@ class Held:
     only_run: tuple[str, ...]  # names that the round lacks
 
 
-def read_round(path: Path) -> Round:
+def read_round(path: Path) -> PublishedRates:
     """Read a results.json file.
 
     Raises:
@@ -81,7 +81,7 @@ def read_round(path: Path) -> Round:
         raise UsageError(f"{path}: cannot be read: {error.strerror}") from error
     except (ValueError, ArithmeticError, KeyError, TypeError, AttributeError) as error:
         raise UsageError(f"{path}: this is not a TechEmpower results.json: {error!r:.300}") from error
-    return Round(
+    return PublishedRates(
         name=str(document.get("name") or path.stem),
         environment=str(document.get("environmentDescription") or "an unnamed machine"),
         rates=rates,
@@ -102,7 +102,7 @@ def _figure(value: float | str) -> float:
     return found
 
 
-def hold(round_: Round, ranking: Ranking) -> Held:
+def hold(round_: PublishedRates, ranking: Ranking) -> Held:
     """Compare the rows that both have, by test type in the run's order. A name such as ``x@tree`` counts as ``x``.
 
     The run contributes its leading figure: throughput, or requests per CPU second. The throughput of a server with a

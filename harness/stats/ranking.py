@@ -5,14 +5,14 @@ from dataclasses import dataclass, replace
 from statistics import median
 
 from harness.plan.profile import Processes
-from harness.records.models import Load, ProcessRecord, RunInfo, Scenario, Trial, Verdict
+from harness.records.models import Load, ProcessRecord, RunInfo, Scenario, Trial, VerificationRecord
 from harness.stats import capacity, ranking_model
 from harness.stats.cell_values import (
     CPU,
     METRICS,
     PERCENTILES,
     THROUGHPUT,
-    Cell,
+    CellTrials,
     Metric,
     best_load,
     by_start,
@@ -25,7 +25,7 @@ from harness.stats.moderation import ASSUMED_SD, pool_tables
 from harness.stats.stopping import alpha_at, section
 from harness.stats.table_fit import TableFit
 from harness.stats.unranked import NOT_REACHED, caveats, is_ranked, rates_unreached, unranked, why_no_figure
-from harness.stats.value_tables import Tables, alone, best_first, percentiles, placed, ratios_to
+from harness.stats.value_tables import ValueTables, alone, best_first, percentiles, placed, ratios_to
 
 LIMIT = "limit"  # tag of an implementation that shows the cost of machine, kernel and protocol; it is not ranked
 
@@ -36,8 +36,8 @@ class _Run:
 
     info: RunInfo
     rules: Processes
-    cells: Mapping[str, Mapping[str, Mapping[Load, Cell]]]  # test type -> implementation -> load
-    tables: Sequence[tuple[Metric, Tables, float]]  # for throughput and CPU per request; with its noise floor
+    cells: Mapping[str, Mapping[str, Mapping[Load, CellTrials]]]  # test type -> implementation -> load
+    tables: Sequence[tuple[Metric, ValueTables, float]]  # for throughput and CPU per request; with its noise floor
     unranked: Mapping[tuple[str, str], str]
     caveats: Mapping[tuple[str, str], tuple[str, ...]]
     startup: Mapping[str, float]
@@ -50,13 +50,13 @@ class _Run:
         seen = {load: None for own in self.cells[kind].values() for load in own if load not in planned}
         return [*planned, *sorted(seen, key=lambda load: (load.connections, load.label))]
 
-    def at(self, kind: str, name: str, load: Load | None) -> tuple[Load | None, Cell | None]:
+    def at(self, kind: str, name: str, load: Load | None) -> tuple[Load | None, CellTrials | None]:
         """Return load and cell of a row, at the given load or at the row's best load."""
         own = self.cells[kind].get(name, {})
         chosen = best_load(own) if load is None else load
         return chosen, own.get(chosen) if chosen is not None else None
 
-    def fitted(self, metric: Metric, tables: Tables, kind: str, load: Load | None) -> TableFit:
+    def fitted(self, metric: Metric, tables: ValueTables, kind: str, load: Load | None) -> TableFit:
         """Return the fit of a table at one load, or at each row's best load."""
         if (kind, load) in tables.fits:
             return tables.fits[kind, load]
@@ -66,7 +66,7 @@ class _Run:
 
 
 def rank(
-    info: RunInfo, trials: Sequence[Trial], processes: Sequence[ProcessRecord], verdicts: Sequence[Verdict]
+    info: RunInfo, trials: Sequence[Trial], processes: Sequence[ProcessRecord], verdicts: Sequence[VerificationRecord]
 ) -> ranking_model.Ranking:
     """Rank every test type at every load, and compute overall scores, latency goals and the order service.
 
@@ -81,8 +81,8 @@ def rank(
         rules=section(info, "processes", Processes),
         cells=by_type(collected),
         tables=(
-            (THROUGHPUT, Tables.of(ranked, THROUGHPUT, merged), floor.throughput if floor else 0.0),
-            (CPU, Tables.of(ranked, CPU, merged), floor.cpu_per_request if floor else 0.0),
+            (THROUGHPUT, ValueTables.of(ranked, THROUGHPUT, merged), floor.throughput if floor else 0.0),
+            (CPU, ValueTables.of(ranked, CPU, merged), floor.cpu_per_request if floor else 0.0),
         ),
         unranked=refused,
         caveats=caveats(info, trials, verdicts),
@@ -190,7 +190,7 @@ def _relative_to_limit(name: str, kind: str, load: Load, run: _Run) -> tuple[lis
     return [f"CPU {cpu / min(known):.3g}× the floor"] if cpu and known else [], reason
 
 
-def _latency(cell: Cell) -> ranking_model.ClosedLoopLatency | None:
+def _latency(cell: CellTrials) -> ranking_model.ClosedLoopLatency | None:
     """Return the closed-loop latency; None if the generator of any process reported no latency."""
     of_trials = [
         (trial.process, trial.latency, trial.requests)
@@ -254,7 +254,7 @@ def _overall(run: _Run, test_types: Mapping[str, ranking_model.TestTypeRanking])
 
 
 def _scores(
-    run: _Run, metric: Metric, tables: Tables, fits: Sequence[TableFit], floor: float
+    run: _Run, metric: Metric, tables: ValueTables, fits: Sequence[TableFit], floor: float
 ) -> dict[str, ranking_model.Standing]:
     """Return scores with the interval of the ratio to the reference; for a cost, reference over own."""
     reference = run.info.reference

@@ -177,7 +177,7 @@ class OrderTable(Record):
     rows: tuple[OrderRow, ...]  # ranked rows first, best first
 
 
-class Orders(Record):
+class OrderResults(Record):
     """Results of the order service: tables by factor, capacity at the goal, and every operation."""
 
     tables: tuple[OrderTable, ...]  # by factor
@@ -197,7 +197,7 @@ class Ranking(Record):
     test_types: dict[str, TestTypeRanking] = Field(default_factory=dict)
     overall: tuple[Score, ...] = ()
     latency: dict[str, LatencyTable] = Field(default_factory=dict)  # by test type; of a run with loads at given rates
-    orders: Orders | None = None  # of a run with the order service
+    orders: OrderResults | None = None  # of a run with the order service
     noise_floor: NoiseFloor | None = None
     notes: tuple[str, ...] = ()  # "one process of each: ...", ...
 

@@ -14,9 +14,9 @@ from pydantic import ValidationError
 from harness.plan.profile import Processes, Section
 from harness.records.models import RunInfo, Trial
 from harness.stats import pairs
-from harness.stats.cell_values import CPU, THROUGHPUT, Cell, Key, best_load, by_type, collect, headline_load
+from harness.stats.cell_values import CPU, THROUGHPUT, CellKey, CellTrials, best_load, by_type, collect, headline_load
 from harness.stats.moderation import CONFIDENCE, RowMeans
-from harness.stats.value_tables import Tables
+from harness.stats.value_tables import ValueTables
 
 AnySection = TypeVar("AnySection", bound=Section)
 
@@ -67,10 +67,10 @@ def undecided(
 
 
 def _at_look(
-    cells: Mapping[Key, Cell], expected: Sequence[tuple[str, str]], rules: Processes, alpha: float
+    cells: Mapping[CellKey, CellTrials], expected: Sequence[tuple[str, str]], rules: Processes, alpha: float
 ) -> set[tuple[str, str]]:
     """Return what is undecided at a look: rows of the headline tables, and expected rows without a figure."""
-    tables: dict[str, dict[str, Cell]] = {kind: {} for _, kind in expected}
+    tables: dict[str, dict[str, CellTrials]] = {kind: {} for _, kind in expected}
     every = by_type(cells)
     for name, kind in expected:
         own = every[kind].get(name, {})
@@ -79,7 +79,7 @@ def _at_look(
             tables[kind][name] = own[load]
     found = {(name, kind) for name, kind in expected if name not in tables[kind]}
     for metric in (THROUGHPUT, CPU):
-        fitted = Tables(
+        fitted = ValueTables(
             {kind: {name: cell.values(metric) for name, cell in rows.items()} for kind, rows in tables.items() if rows}
         )
         for spot in fitted.fits:

@@ -3,10 +3,19 @@
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
-from harness.records.models import CheckResult, Load, Outcome, ProcessRecord, RunInfo, RunRecords, Trial, Verdict
+from harness.records.models import (
+    CheckResult,
+    Load,
+    Outcome,
+    ProcessRecord,
+    RunInfo,
+    RunRecords,
+    Trial,
+    VerificationRecord,
+)
 
 SERVER = "http"  # key of the verdict on the whole server rather than on one test type
-Key = tuple[str, str]  # implementation, test type
+VerdictKey = tuple[str, str]  # implementation, test type
 NO_VALID_TRIAL, NOT_REACHED = "no valid trial", "not reached: time was up"
 AT_RATES = "at given rates"
 
@@ -18,10 +27,10 @@ def is_ranked(info: RunInfo) -> bool:
 
 
 def unranked(
-    info: RunInfo, trials: Sequence[Trial], processes: Sequence[ProcessRecord], verdicts: Sequence[Verdict]
-) -> dict[Key, str]:
+    info: RunInfo, trials: Sequence[Trial], processes: Sequence[ProcessRecord], verdicts: Sequence[VerificationRecord]
+) -> dict[VerdictKey, str]:
     """Return the reason for each (implementation, test type) that is not ranked."""
-    reasons: dict[Key, str] = {}
+    reasons: dict[VerdictKey, str] = {}
     for key, result in _objections(trials):
         if result.outcome is Outcome.FAIL:
             reasons[key] = f"wrong responses under load: {result.check}"
@@ -97,7 +106,9 @@ def unreached(records: RunRecords, name: str) -> tuple[str, ...]:
     return tuple(found)
 
 
-def caveats(info: RunInfo, trials: Sequence[Trial], verdicts: Sequence[Verdict]) -> dict[Key, tuple[str, ...]]:
+def caveats(
+    info: RunInfo, trials: Sequence[Trial], verdicts: Sequence[VerificationRecord]
+) -> dict[VerdictKey, tuple[str, ...]]:
     """Return what was measured under conditions that differ from this project's rules.
 
     These are violations of rules that TechEmpower does not have (each check once), stand-in base images, extra
@@ -105,13 +116,13 @@ def caveats(info: RunInfo, trials: Sequence[Trial], verdicts: Sequence[Verdict])
     """
     results = [*_objections(trials)]
     results += [((one.implementation, one.test_type), result) for one in verdicts for result in one.results]
-    waived: defaultdict[Key, set[str]] = defaultdict(set)
+    waived: defaultdict[VerdictKey, set[str]] = defaultdict(set)
     for key, result in results:
         if result.waived:
             waived[key].add(result.check)
     audited = {(trial.implementation, trial.test_type): False for trial in trials}
     audited |= {(t.implementation, t.test_type): True for t in trials if t.evidence is not None}
-    flags: dict[Key, tuple[str, ...]] = {}
+    flags: dict[VerdictKey, tuple[str, ...]] = {}
     for one in info.implementations:
         own = [f"built on stand-ins for {', '.join(one.build.stand_ins)}"] if one.build and one.build.stand_ins else []
         own += [f"allowed {', '.join(one.allowed)}"] if one.allowed else []
@@ -126,7 +137,7 @@ def caveats(info: RunInfo, trials: Sequence[Trial], verdicts: Sequence[Verdict])
     return flags
 
 
-def _objections(trials: Sequence[Trial]) -> Iterator[tuple[Key, CheckResult]]:
+def _objections(trials: Sequence[Trial]) -> Iterator[tuple[VerdictKey, CheckResult]]:
     for trial in trials:
         for result in trial.evidence.objections if trial.evidence else ():
             yield (trial.implementation, trial.test_type), result

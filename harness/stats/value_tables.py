@@ -11,7 +11,7 @@ from typing import TypeVar
 import numpy as np
 
 from harness.stats import moderation, pairs
-from harness.stats.cell_values import Cell, Key, Metric, shown
+from harness.stats.cell_values import CellKey, CellTrials, Metric, shown
 from harness.stats.moderation import CONFIDENCE, MAX_HALF_WIDTH, Prior, RowMeans, moderated_means
 from harness.stats.ranking_model import Estimate, GoalRow, OrderRow, RankInterval, Ratio, Row, Standing
 from harness.stats.table_fit import Position, TableFit, fit_additive, fit_values
@@ -23,14 +23,16 @@ TableValues = Mapping[str, Mapping[Position, float]]  # by row name, then by pro
 
 
 @dataclass(frozen=True)
-class Tables:
+class ValueTables:
     """Positive values of every table of a run. The variances of all tables moderate those of each."""
 
     values: Mapping[Hashable, TableValues]
     deployments: Mapping[int, int] = field(default_factory=dict)  # process -> deployment, for a merged run
 
     @classmethod
-    def of(cls, cells: Mapping[Key, Cell], metric: Metric, deployments: Mapping[int, int] | None = None) -> "Tables":
+    def of(
+        cls, cells: Mapping[CellKey, CellTrials], metric: Metric, deployments: Mapping[int, int] | None = None
+    ) -> "ValueTables":
         """Group cells into one table for each test type and load."""
         by_table: defaultdict[Hashable, dict[str, Mapping[Position, float]]] = defaultdict(dict)
         for (name, kind, load), cell in cells.items():

@@ -18,7 +18,7 @@ from harness.stats import pairs
 from harness.stats.cell_values import CPU, by_type, collect, headline_load
 from harness.stats.moderation import CONFIDENCE, pool_tables
 from harness.stats.ranking_model import Ratio
-from harness.stats.value_tables import Tables
+from harness.stats.value_tables import ValueTables
 
 TYPES = ("json", "plaintext", "db", "query", "fortune", "update")
 
@@ -30,7 +30,7 @@ def beside(records: RunRecords, ours: str, theirs: Sequence[str]) -> Mapping[str
         for trial in records.trials
     ]
     cells = collect(renamed)
-    tables = Tables.of(cells, CPU)
+    tables = ValueTables.of(cells, CPU)
     names = ours, "+".join(theirs)
     found, fits, measured = {}, [], by_type(cells)
     for kind in TYPES:

@@ -21,27 +21,31 @@ import numpy as np
 from harness.stats import pairs
 from harness.stats.moderation import RowMeans, estimate_prior, moderated_means
 from harness.stats.table_fit import fit_logs
-from harness.studies.worlds import Logs, World, draw
+from harness.studies.worlds import Logs, SimulatedRun, draw
 
 LEVEL = 0.05
 FOUR = tuple(np.log((1.0, 1.0, 1.1, 1.2)))
 TWO, THREE = (0.0, np.log(1.2)), (0.0, 0.0, np.log(1.2))
-EVEN = World(truth=FOUR, processes=1, window=0.05, correlation=0.0)  # one long trial for each process
+EVEN = SimulatedRun(truth=FOUR, processes=1, window=0.05, correlation=0.0)  # one long trial for each process
 
-WORLDS: Mapping[str, World] = {
-    "2 processes x 5 rounds": World(truth=FOUR, processes=2, rounds=5),
-    "the same, two servers": World(truth=TWO, processes=2, rounds=5),
-    "the same, eight servers": World(truth=FOUR + FOUR, processes=2, rounds=5),
-    "the same, quieter windows (CPU)": World(truth=FOUR, processes=2, rounds=5, window=0.06),
-    "the same, processes that differ by 2 %": World(truth=FOUR, processes=2, rounds=5, window=0.08, process=0.02),
-    "the same, processes that differ by 10 %": World(truth=FOUR, processes=2, rounds=5, window=0.08, process=0.10),
-    "2 x 5, one test type": World(truth=FOUR, processes=2, rounds=5, tables=1),
-    "2 x 5, a fifth of the trials lost": World(truth=FOUR, processes=2, rounds=5, lost=0.2),
-    "2 x 5, unlike servers, heavy tails": World(truth=FOUR, processes=2, rounds=5, unlike=6, heavy=True),
-    "1 process x 4 rounds": World(truth=FOUR, processes=1, rounds=4),
+WORLDS: Mapping[str, SimulatedRun] = {
+    "2 processes x 5 rounds": SimulatedRun(truth=FOUR, processes=2, rounds=5),
+    "the same, two servers": SimulatedRun(truth=TWO, processes=2, rounds=5),
+    "the same, eight servers": SimulatedRun(truth=FOUR + FOUR, processes=2, rounds=5),
+    "the same, quieter windows (CPU)": SimulatedRun(truth=FOUR, processes=2, rounds=5, window=0.06),
+    "the same, processes that differ by 2 %": SimulatedRun(
+        truth=FOUR, processes=2, rounds=5, window=0.08, process=0.02
+    ),
+    "the same, processes that differ by 10 %": SimulatedRun(
+        truth=FOUR, processes=2, rounds=5, window=0.08, process=0.10
+    ),
+    "2 x 5, one test type": SimulatedRun(truth=FOUR, processes=2, rounds=5, tables=1),
+    "2 x 5, a fifth of the trials lost": SimulatedRun(truth=FOUR, processes=2, rounds=5, lost=0.2),
+    "2 x 5, unlike servers, heavy tails": SimulatedRun(truth=FOUR, processes=2, rounds=5, unlike=6, heavy=True),
+    "1 process x 4 rounds": SimulatedRun(truth=FOUR, processes=1, rounds=4),
     "5 x 1": replace(EVEN, processes=5),
     "5 x 1, unlike servers, heavy tails": replace(EVEN, processes=5, unlike=6, heavy=True),
-    "5 x 2": World(truth=FOUR, processes=5, rounds=2, window=0.08),
+    "5 x 2": SimulatedRun(truth=FOUR, processes=5, rounds=2, window=0.08),
     "3 x 1": replace(EVEN, processes=3),
     "3 x 1, two servers": replace(EVEN, processes=3, truth=TWO),
     "3 x 1, three servers": replace(EVEN, processes=3, truth=THREE),
@@ -79,7 +83,7 @@ def compared(run: Sequence[Logs]) -> RowMeans:
     return moderated_means(fits[0], estimate_prior(fits))
 
 
-def judge(world: World, runs: int, seed: int) -> Result:
+def judge(world: SimulatedRun, runs: int, seed: int) -> Result:
     """Simulate a world ``runs`` times, and again with equal servers."""
     held, false, told_10, told_20, half_width = _played(world, runs, seed)
     _, false_of_equal, *_ = _played(replace(world, truth=(0.0,) * len(world.truth)), runs, seed)
@@ -89,7 +93,7 @@ def judge(world: World, runs: int, seed: int) -> Result:
     )  # fmt: skip
 
 
-def _played(world: World, runs: int, seed: int) -> list[float]:
+def _played(world: SimulatedRun, runs: int, seed: int) -> list[float]:
     """Return the means over all simulated runs."""
     generator, truth = np.random.default_rng(seed), np.asarray(world.truth)
     first, second = np.triu_indices(len(truth), 1)

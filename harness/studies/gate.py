@@ -44,7 +44,7 @@ RELEASES = {
 }
 
 
-class Session(Record):
+class StudySession(Record):
     """A session of ``./tfb compare``: a line of the file."""
 
     stack: str
@@ -69,7 +69,7 @@ class Session(Record):
         return False
 
 
-def measured(stack: str, share: int, number: int, turns: int, time: str) -> Session:
+def measured(stack: str, share: int, number: int, turns: int, time: str) -> StudySession:
     """Run a session with a number of turns in head; ``time`` is the argument of ``--time``."""
     base, head = built(stack), WORK / f"{stack}-head"
     if not head.is_dir():
@@ -82,7 +82,7 @@ def measured(stack: str, share: int, number: int, turns: int, time: str) -> Sess
         result = GateResult.model_validate_json(done.stdout)
     except ValueError:
         error = done.stderr.strip()[-500:]
-    return Session(stack=stack, share=share, number=number, turns=turns, result=result, error=error)
+    return StudySession(stack=stack, share=share, number=number, turns=turns, result=result, error=error)
 
 
 def compared(base: Path, head: Path, *words: str) -> "subprocess.CompletedProcess[str]":
@@ -127,7 +127,7 @@ def described(stack: str, folder: Path, turns: int) -> None:
     (folder / FILE).write_text("\n".join((*own, f'env = {{ BURN = "{turns}" }}', "", asked)), encoding="utf-8")
 
 
-def turns_of(calibration: Session, share: int) -> int:
+def turns_of(calibration: StudySession, share: int) -> int:
     """Return the turns that cost ``share`` percent of the request, from a calibration session."""
     result = calibration.result
     values = next((r.values for r in result.requests if r.request == PLANTED), None) if result else None
@@ -138,10 +138,10 @@ def turns_of(calibration: Session, share: int) -> int:
     return round(share / 100 * values[0] * calibration.turns / (values[1] - values[0]))
 
 
-def read(file: Path) -> list[Session]:
+def read(file: Path) -> list[StudySession]:
     """Return the sessions in a file; an empty list without the file."""
     text = file.read_text(encoding="utf-8") if file.is_file() else ""
-    return [Session.model_validate_json(line) for line in text.splitlines() if line.strip()]
+    return [StudySession.model_validate_json(line) for line in text.splitlines() if line.strip()]
 
 
 def again(records: RunRecords, processes: int, sessions: int = 200) -> Iterator[str]:
@@ -160,7 +160,7 @@ def again(records: RunRecords, processes: int, sessions: int = 200) -> Iterator[
             }
             trials = [_as(t, drawn[t.process][t.implementation], share) for t in records.trials if t.process in drawn]
             result = judge(replace(records, trials=trials), 0.05, "base", "head")
-            made.append(Session(stack=records.info.run_id, share=share, number=number, turns=0, result=result))
+            made.append(StudySession(stack=records.info.run_id, share=share, number=number, turns=0, result=result))
         found, false = sum(one.found == "slower" for one in made), sum(one.false_alarm for one in made)
         yield f"{share:>3} % planted: {found} of {sessions} found, {false} false alarms"
 
@@ -171,7 +171,7 @@ def _as(trial: Trial, side: str, share: int) -> Trial:
     return trial.model_copy(update={"implementation": side, "cpu_per_request": planted})
 
 
-def table(sessions: Sequence[Session]) -> Iterator[str]:
+def table(sessions: Sequence[StudySession]) -> Iterator[str]:
     """Yield the lines of a table by stack and share, followed by totals."""
     yield f"{'stack':<9}{'planted':>8}{'sessions':>9}{'found':>7}{'false':>7}{'cannot tell':>13}{'minutes':>9}"
     counted = [one for one in sessions if one.share != CALIBRATION]
@@ -211,7 +211,7 @@ def main() -> None:
         return
     sessions = read(asked.file)
 
-    def session(stack: str, share: int, number: int, turns: int, time: str) -> Session:
+    def session(stack: str, share: int, number: int, turns: int, time: str) -> StudySession:
         one = measured(stack, share, number, turns, time)
         with asked.file.open("a", encoding="utf-8") as file:
             file.write(one.model_dump_json() + "\n")

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from harness.experiment.generators import Generator, LoadRun
+from harness.experiment.generators import LoadGenerator, LoadRun
 from harness.experiment.generators.registry import GENERATORS
 from harness.host import crates
 from harness.records.models import Closed
@@ -36,7 +36,7 @@ def reference(cpu: int) -> Iterator[int]:
         server.communicate()
 
 
-def figures(runtime: LocalRuntime, generator: Generator, load: LoadRun) -> tuple[float, float]:
+def figures(runtime: LocalRuntime, generator: LoadGenerator, load: LoadRun) -> tuple[float, float]:
     """Run a load; return the generator's CPU seconds per request, and requests per second."""
     words = generator.arguments(load, runtime.work)
     with runtime.generator(generator.program, words, waits_for_go=generator.waits_for_go) as running:

@@ -15,7 +15,7 @@ Logs = NDArray[np.float64]
 
 
 @dataclass(frozen=True, kw_only=True)
-class World:
+class SimulatedRun:
     """Parameters of a simulated run; noise is given as standard deviations of natural logarithms."""
 
     truth: Sequence[float]  # true logarithm of each server's figure
@@ -32,7 +32,7 @@ class World:
     lost: float = 0.0  # share of trials excluded by validity checks, without the first trial of each process
 
 
-def draw(world: World, generator: np.random.Generator) -> list[Logs]:
+def draw(world: SimulatedRun, generator: np.random.Generator) -> list[Logs]:
     """Draw a run: for each table, servers x processes x rounds, with NaN for excluded trials."""
     servers, shape = len(world.truth), (len(world.truth), world.processes)
     factor = np.ones(servers)
@@ -52,7 +52,7 @@ def draw(world: World, generator: np.random.Generator) -> list[Logs]:
     return found
 
 
-def _windows(world: World, servers: int, generator: np.random.Generator) -> Logs:
+def _windows(world: SimulatedRun, servers: int, generator: np.random.Generator) -> Logs:
     """Draw the noise of a table, correlated in time; the order of servers within each round is random."""
     shape = servers, world.processes, world.rounds
     fresh = generator.standard_t(5, shape) / np.sqrt(5 / 3) if world.heavy else generator.normal(size=shape)

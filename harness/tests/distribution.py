@@ -6,7 +6,7 @@ DATABASE_GROUP = "of a database"
 GROUPS = {  # what ids of their tests begin with; the first that fits counts
     # Whose tests start a PostgreSQL: several groups, for together they would keep one process busy to the end.
     "of honest servers": ("harness/tests/verify/test_honest.py::test_an_honest_variant",),
-    "of honest order services": ("harness/tests/verify/test_honest.py", "harness/tests/verify/test_orders.py"),
+    "of honest order services": ("harness/tests/verify/test_honest.py", "harness.tests.verify.test_order_evidence.py"),
     DATABASE_GROUP: (
         "harness/tests/runtime/database/",
         *(f"harness/tests/verify/test_{name}.py" for name in ("tables", "trial", "verification")),

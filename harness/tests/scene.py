@@ -70,7 +70,7 @@ PROGRAM = (
 
 
 @dataclass(frozen=True, kw_only=True)
-class Answer:
+class CommandResult:
     """How a command ended."""
 
     status: int  # negative: the signal
@@ -83,19 +83,19 @@ class Answer:
         """All that it printed."""
         return self.stdout + self.stderr
 
-    def says(self, *words: str) -> "Answer":
+    def says(self, *words: str) -> "CommandResult":
         """Every word is in what it printed."""
         unwrapped = self.text.replace("\n", "")  # a console of 80 columns breaks lines anywhere
         missing = [word for word in words if word not in self.text and word not in unwrapped]
         assert not missing, f"does not say {missing}: {self.text.strip()[-600:]}"
         return self
 
-    def ends(self, *statuses: int) -> "Answer":
+    def ends(self, *statuses: int) -> "CommandResult":
         """Its exit status is one of these."""
         assert self.status in statuses, f"exit status {self.status}: {self.text.strip()[-600:]}"
         return self
 
-    def judged(self) -> "Answer":
+    def judged(self) -> "CommandResult":
         """What no command may do, whatever it is given."""
         assert "Traceback" not in self.text, self.text.strip()[-900:]
         assert "a mistake of the harness" not in self.text, self.text.strip()[-600:]
@@ -158,11 +158,13 @@ class Scene:
 
     # ---- commands ----------------------------------------------------------------------------------------------------
 
-    def tfb(self, *words: str | bytes, before: Sequence[str] = (), **options: object) -> Answer:
+    def tfb(self, *words: str | bytes, before: Sequence[str] = (), **options: object) -> CommandResult:
         """Run a command to its end; ``before`` are words of a program that starts it."""
         return self.run([*before, sys.executable, "-c", PROGRAM, *words], **options)  # type: ignore[arg-type]
 
-    def run(self, command: Sequence[str | bytes], env: Mapping[str, str] | None = None, seconds: float = 100) -> Answer:
+    def run(
+        self, command: Sequence[str | bytes], env: Mapping[str, str] | None = None, seconds: float = 100
+    ) -> CommandResult:
         """Any command to its end, held to what no command may do: hang, trace back, print control characters."""
         out, err = self.root / ".stdout", self.root / ".stderr"
         whole = {**self.environment, **(env or {})}
@@ -172,18 +174,18 @@ class Scene:
             )
             status, peak = _wait(child, seconds)
         texts = [path.read_bytes()[: 1 << 22].decode(errors="replace") for path in (out, err)]
-        return Answer(status=status, stdout=texts[0], stderr=texts[1], peak_bytes=peak).judged()
+        return CommandResult(status=status, stdout=texts[0], stderr=texts[1], peak_bytes=peak).judged()
 
-    def measure(self, *words: str, **options: object) -> Answer:
+    def measure(self, *words: str, **options: object) -> CommandResult:
         """A whole run over this folder's implementations."""
         return self.tfb(*self.words(*words), **options)  # type: ignore[arg-type]
 
-    def resume(self, **options: object) -> Answer:
+    def resume(self, **options: object) -> CommandResult:
         """Go on with the newest run here."""
         words = ("--resume", self.folder().name, "--results", str(self.results), "--no-install")
         return self.tfb(*words, **options)  # type: ignore[arg-type]
 
-    def report(self, *words: str, **options: object) -> Answer:
+    def report(self, *words: str, **options: object) -> CommandResult:
         """Of the newest run here."""
         return self.tfb("report", "--results", str(self.results), *words, **options)  # type: ignore[arg-type]
 
@@ -212,7 +214,7 @@ class Scene:
     def struck(
         self, words: Sequence[str], when: Callable[[], bool], strike: "Callable[[subprocess.Popen[bytes]], object]",
         within: float = 60,
-    ) -> Answer:  # fmt: skip
+    ) -> CommandResult:  # fmt: skip
         """A run in which something happens at a moment, so many seconds after its start at most."""
         run = self.started(*words)
         try:
@@ -223,7 +225,7 @@ class Scene:
         finally:
             run.kill()
             run.wait()
-        answer = Answer(status=status, stdout=self.log(), stderr="")
+        answer = CommandResult(status=status, stdout=self.log(), stderr="")
         assert "Traceback" not in answer.text, answer.text[-900:]
         assert not (left := self.left(run.pid)), f"left: {left}"
         return answer

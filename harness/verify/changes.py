@@ -14,8 +14,8 @@ from typing import Self
 import psycopg
 
 from harness.plan.testtypes import TestType
-from harness.verify.checks.evidence import CLOCKS_SECONDS, History, Look, Version, World, supersede
-from harness.verify.database_tables import Changed, Tables, numbers
+from harness.verify.checks.evidence import CLOCKS_SECONDS, History, TableSnapshot, Version, WorldTables, supersede
+from harness.verify.database_tables import Changed, DatabaseTables, numbers
 
 # While a load is on: few rows at a time, so that the database has little to do, and often, so that an answer that was
 # read a moment too early falls into a change.
@@ -26,7 +26,7 @@ BEGINNINGS = ("<b>", "<u>", "Accept", "Basic", "Debug", "Errors", "Few", "zero")
 MOST = 12  # changes of rows, or looks, of one load on average: a longer one has them further apart
 
 
-def history_of(first: World, changed: Sequence[Mapping[str, Changed]] = (), slack: float = 0.0) -> History:
+def history_of(first: WorldTables, changed: Sequence[Mapping[str, Changed]] = (), slack: float = 0.0) -> History:
     """What the tables have held: ``first``, then each change. Made when it is asked for: a load may be on before."""
     history = {name: [Version(rows=table)] for name, table in first.items()}
     for change in changed:
@@ -43,7 +43,7 @@ class ConcurrentChanges:
     server would have answered.
     """
 
-    def __init__(self, test_type: TestType, view: Tables, *, seconds: float, seed: int, put_back: bool) -> None:
+    def __init__(self, test_type: TestType, view: DatabaseTables, *, seconds: float, seed: int, put_back: bool) -> None:
         self._type = test_type
         self._view = view
         self._put_back = put_back
@@ -54,15 +54,17 @@ class ConcurrentChanges:
         self._failed: psycopg.Error | None = None
         self._changed: list[dict[str, Changed]] = []
         self._looks: list[tuple[dict[str, str], float, float]] = []
-        self.first: World = {}  # what world held before, where it is the table of the test type
+        self.first: WorldTables = {}  # what world held before, where it is the table of the test type
         self.fortunes: list[Version[str]] = []  # where the test type reads them
         self._thread = threading.Thread(target=self._run, name="concurrent changes", daemon=True)
 
     @property
-    def looks(self) -> list[Look]:
+    def looks(self) -> list[TableSnapshot]:
         """At world, where the test type writes it: the first one before the block, the last one when it has ended."""
-        later = [Look({name: numbers(text) for name, text in texts.items()}, *when) for texts, *when in self._looks]
-        return [Look(self.first), *later]
+        later = [
+            TableSnapshot({name: numbers(text) for name, text in texts.items()}, *when) for texts, *when in self._looks
+        ]
+        return [TableSnapshot(self.first), *later]
 
     @property
     def history(self) -> History:

@@ -13,7 +13,7 @@ from psycopg import sql
 
 from harness.runtime import DatabaseAddress
 from harness.runtime.database import connect
-from harness.verify.checks.evidence import HIGHEST_ID, World
+from harness.verify.checks.evidence import HIGHEST_ID, WorldTables
 from harness.verify.checks.statement_counts import Snapshot, snapshot, uncounted
 
 WORLDS = ("world", "World")
@@ -43,7 +43,7 @@ def numbers(text: str) -> dict[int, int]:
     return dict(zip(found[::2], found[1::2], strict=True))
 
 
-class Tables:
+class DatabaseTables:
     """One connection of the harness to the shared database."""
 
     def __init__(self, connection: psycopg.Connection, *, admin: bool) -> None:
@@ -74,7 +74,7 @@ class Tables:
         times = max(begun, float(results[-2][0][0]) - high), min(done, float(results[-1][0][0]) - low)
         return results[:-2], times
 
-    def world(self) -> World:
+    def world(self) -> WorldTables:
         """The world tables now."""
         return {name: numbers(text) for name, text in self.texts().items()}
 
@@ -130,7 +130,7 @@ class Tables:
             changed[name] = Changed(text=str(results[0][0][0] or ""), begun=begun, done=done)
         return changed
 
-    def restore(self, world: World) -> None:
+    def restore(self, world: WorldTables) -> None:
         """Give every row the number that it had then; needs the administrator."""
         for name, table in world.items():
             # Locked in the order of ids, as above.
@@ -204,7 +204,7 @@ def ahead(other: Callable[[], float], looks: int = 8) -> tuple[float, float]:
 
 
 @contextmanager
-def tables(database: DatabaseAddress) -> Iterator[Tables]:
+def tables(database: DatabaseAddress) -> Iterator[DatabaseTables]:
     """Connect as the administrator where known: its statements are told apart from the server's.
 
     Its rows are not fetched by index, since those that are count as the server's.
@@ -212,6 +212,6 @@ def tables(database: DatabaseAddress) -> Iterator[Tables]:
     with connect(database, admin=database.admin_user is not None) as connection:
         for way in ("indexscan", "indexonlyscan", "bitmapscan"):
             connection.execute(sql.SQL("SET enable_{} = off").format(sql.SQL(way)))
-        view = Tables(connection, admin=database.admin_user is not None)
+        view = DatabaseTables(connection, admin=database.admin_user is not None)
         view.compare_clocks()
         yield view

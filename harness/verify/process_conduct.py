@@ -13,7 +13,7 @@ from harness.paths import CONFIG_FILE
 from harness.plan import dockerfile
 from harness.plan.discovery import Implementation, is_ours
 from harness.records import safe_read
-from harness.records.models import Verdict, worst
+from harness.records.models import VerificationRecord, worst
 from harness.runtime import Server
 from harness.verify.checks import CONDUCT
 from harness.verify.checks.evidence import Conduct, Evidence, Folder
@@ -25,12 +25,12 @@ LEFT_OPEN = re.compile(r"^[^`\n]{1,80}: …\s*$", re.MULTILINE)  # a line of the
 LEAST_README = 80  # characters, without headings
 
 
-def verdict(implementation: Implementation, conduct: Conduct, began: float) -> Verdict | None:
+def verdict(implementation: Implementation, conduct: Conduct, began: float) -> VerificationRecord | None:
     """Return the verdict on a server's conduct; None for an implementation written for TechEmpower's toolset."""
     if implementation.local is None:
         return None  # it expects the names and containers of TechEmpower's toolset
     results = judge(Evidence(test_type=CONDUCT, rules=implementation.rules, conduct=conduct))
-    return Verdict(
+    return VerificationRecord(
         implementation=implementation.name,
         test_type=CONDUCT,
         process=0,

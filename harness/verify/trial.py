@@ -25,11 +25,11 @@ from harness.runtime import DatabaseAddress, Server
 from harness.verify.changes import ConcurrentChanges, history_of
 from harness.verify.checks import expectations, fan_out
 from harness.verify.checks.after_load import DatabaseCounters
-from harness.verify.checks.evidence import Account, Due, Evidence, Exchange, History, Sampling, Version
+from harness.verify.checks.evidence import Due, Evidence, Exchange, History, RequestAccount, Sampling, Version
 from harness.verify.checks.registry import LOADS
 from harness.verify.checks.statement_counts import Snapshot
 from harness.verify.checks.values import pairs
-from harness.verify.database_tables import Tables, tables
+from harness.verify.database_tables import DatabaseTables, tables
 from harness.verify.verification import PLAIN, counted, judge, rows
 from harness.verify.wire import Response
 
@@ -62,7 +62,7 @@ def sampling(test_type: TestType, load: Load, seconds: float, rate: float | None
 
 
 @dataclass(kw_only=True)
-class Process:
+class ProcessAudit:
     """What the trials of one process have done to its database so far."""
 
     before: DatabaseCounters | None = None  # when it had not started yet
@@ -70,10 +70,10 @@ class Process:
     rows: list[tuple[float, frozenset[tuple[int, int]]]] = field(default_factory=list)  # until when, and what was there
     pairs: Counter[tuple[float, bool]] = field(default_factory=Counter)  # of rows that were updated: values.pairs
     unknown_until: float = 0.0  # epoch seconds until which a cache may hold rows that nobody here has seen
-    _view: Tables | None = None
+    _view: DatabaseTables | None = None
     _open: ExitStack = field(default_factory=ExitStack)
 
-    def view(self, database: DatabaseAddress) -> Tables:
+    def view(self, database: DatabaseAddress) -> DatabaseTables:
         """The harness's own view of its database, kept: trials come every few seconds."""
         with suppress(psycopg.Error):  # somebody else's PostgreSQL may end a session that idles
             if self._view is not None:
@@ -112,14 +112,14 @@ class TrialAudit:
     test_type: TestType
     load: Load
     database: DatabaseAddress
-    process: Process
+    process: ProcessAudit
     seconds: float
     rate: float | None
     seed: int
     _open: ExitStack = field(default_factory=ExitStack)
     _watched: object = None  # what a test type whose loads are judged by a module of its own sees of one
     _changes: ConcurrentChanges | None = None
-    _view: Tables | None = None
+    _view: DatabaseTables | None = None
     _counted: Snapshot | None = None  # when it begins
     _offsets: tuple[float, float] = (0.0, 0.0)  # of the clocks, around the load
 
@@ -156,7 +156,9 @@ class TrialAudit:
         self._offsets = (self._offsets[0], _offset())
         self._open.__exit__(kind, error, traceback)
 
-    def judge(self, *, good: int, failed: int, account: Account | None, answers: Path | None) -> models.Evidence:
+    def judge(
+        self, *, good: int, failed: int, account: RequestAccount | None, answers: Path | None
+    ) -> models.TrialEvidence:
         """What the checks object to, once the load is over.
 
         ``good`` and ``failed`` are answers of 2xx and of other statuses, those after the load's end included. Without
@@ -175,13 +177,13 @@ class TrialAudit:
         self.process.due += due
         if self._counted and self._view:  # whether the database did what was answered: each request has its answer now
             results += judge(counted(self._view, self._counted, due, self.load.queries or 1))
-        return models.Evidence(
+        return models.TrialEvidence(
             answers=looked_at,
             of=account.received if account else good + failed,
             objections=tuple(result for result in results if result.outcome is not Outcome.PASS),
         )
 
-    def _evidence(self, account: Account, answers: Path) -> Evidence:
+    def _evidence(self, account: RequestAccount, answers: Path) -> Evidence:
         """For the checks of answers."""
         with answers.open(encoding="utf-8") as file:
             lines = list(enumerate(file, 1))
@@ -206,7 +208,7 @@ class TrialAudit:
             self._read(evidence, self._view)
         return evidence
 
-    def _written(self, evidence: Evidence, account: Account, changes: ConcurrentChanges) -> None:
+    def _written(self, evidence: Evidence, account: RequestAccount, changes: ConcurrentChanges) -> None:
         evidence.looks = changes.looks
         if evidence.crowd and not evidence.whole:
             evidence.rows_each = account.received * (self.load.queries or 1) / len(evidence.crowd)
@@ -217,7 +219,7 @@ class TrialAudit:
             self.process.rows.append((until, frozenset(seen.union(*(e.rows for e in evidence.crowd)))))
             self.process.unknown_until = self.process.unknown_until if evidence.whole else until
 
-    def _read(self, evidence: Evidence, view: Tables) -> None:
+    def _read(self, evidence: Evidence, view: DatabaseTables) -> None:
         if not self._changes:
             evidence.history, evidence.cached = history_of(view.world()), self.process.recent()
             return

@@ -10,10 +10,20 @@ from harness.records.models import worst as worst_of
 from harness.verify.changes import history_of
 from harness.verify.checks import LOAD
 from harness.verify.checks.asking import GIVE_UP_AFTER, Asking, Lane, always_fails
-from harness.verify.checks.evidence import HIGHEST_ID, Case, Due, Evidence, Look, Version, clamped, odd, supersede
+from harness.verify.checks.evidence import (
+    HIGHEST_ID,
+    Due,
+    Evidence,
+    QueryVariant,
+    TableSnapshot,
+    Version,
+    clamped,
+    odd,
+    supersede,
+)
 from harness.verify.checks.registry import CHECKS, GATHERERS
 from harness.verify.checks.statement_counts import Snapshot, snapshot
-from harness.verify.database_tables import Tables, tables
+from harness.verify.database_tables import DatabaseTables, tables
 
 CONNECTIONS = 8  # of the crowd
 FRESH_CONNECTIONS = 24  # each asked twice: a broken worker among several is met
@@ -27,10 +37,10 @@ STRAGGLING_SECONDS, STRAGGLER_SECONDS = 0.3, 0.02
 # The ways of asking for a number of rows, and what must come.
 CLAMPING = (
     *(replace(case, count=clamped(f"={case.suffix}", 1, 500) or 1) for case in odd(1, 2, 500, 501)),
-    Case(name="a number and more", suffix="5abc", count=1),
-    Case(name="a plus sign", suffix="%2B5", count=1, or_count=5),
+    QueryVariant(name="a number and more", suffix="5abc", count=1),
+    QueryVariant(name="a plus sign", suffix="%2B5", count=1, or_count=5),
 )
-PLAIN = Case(name="plain")
+PLAIN = QueryVariant(name="plain")
 
 # Mean number of decimal digits of a uniform value of 1..10000.
 MEAN_DIGITS = sum(len(str(value)) for value in range(1, HIGHEST_ID + 1)) / HIGHEST_ID
@@ -40,9 +50,9 @@ DIGITS_MARGIN = 0.25
 FRAMING_MARGIN = 1.0  # Content-Length or a chunk's size gains or loses a digit
 
 
-def rows(count: int) -> Case:
+def rows(count: int) -> QueryVariant:
     """An ordinary request for so many rows."""
-    return Case(name=f"{count} rows", suffix=f"{count}", count=count)
+    return QueryVariant(name=f"{count} rows", suffix=f"{count}", count=count)
 
 
 def judge(evidence: Evidence) -> tuple[CheckResult, ...]:
@@ -51,7 +61,7 @@ def judge(evidence: Evidence) -> tuple[CheckResult, ...]:
     return tuple(result for check, result in results if result.outcome is not Outcome.PASS or check.enough(evidence))
 
 
-def counted(view: Tables, before: Snapshot, due: Due, rows: int) -> Evidence:
+def counted(view: DatabaseTables, before: Snapshot, due: Due, rows: int) -> Evidence:
     """What the database has counted since, once it is what was due or its stragglers' time is up.
 
     ``rows``: that one statement may have written.
@@ -113,7 +123,7 @@ class Gathering:
 
     # ---- what each kind of test asks -----------------------------------------------------------------------------
 
-    def _read_only(self, view: Tables | None) -> None:
+    def _read_only(self, view: DatabaseTables | None) -> None:
         evidence = self.evidence
         evidence.exchanges = self._client.ask(self._singles())
         self._crowd(view)
@@ -126,7 +136,7 @@ class Gathering:
         else:
             evidence.history = history_of(view.world())
 
-    def _changed(self, view: Tables) -> None:
+    def _changed(self, view: DatabaseTables) -> None:
         """Change rows behind connections that have asked before: what is kept, or was read ahead, is stale now."""
         first = view.world()
         with ExitStack() as stack:
@@ -144,14 +154,14 @@ class Gathering:
         view.restore(first)  # a cache that is filled once is right again
         view.vacuum()
 
-    def _update(self, view: Tables | None) -> None:
+    def _update(self, view: DatabaseTables | None) -> None:
         evidence = self.evidence
-        evidence.looks = [Look(view.world())] if view else []
+        evidence.looks = [TableSnapshot(view.world())] if view else []
 
         def look() -> None:
             if view:
                 begun = time.time()
-                evidence.looks.append(Look(view.world(), begun, time.time()))
+                evidence.looks.append(TableSnapshot(view.world(), begun, time.time()))
 
         with Lane(self._client) as lane:
             for number, case in enumerate([*[rows(5)] * LOOKS, *self._singles()]):
@@ -162,7 +172,7 @@ class Gathering:
         self._crowd(view)
         look()
 
-    def _fortune(self, view: Tables | None) -> None:
+    def _fortune(self, view: DatabaseTables | None) -> None:
         evidence = self.evidence
         evidence.fortunes = versions = [Version(rows=view.fortunes())] if view else []
         evidence.exchanges = self._client.ask([PLAIN] * 3)
@@ -171,9 +181,9 @@ class Gathering:
             now = time.time()
             with view.planted_fortune() as planted:
                 supersede(versions, planted, now, now)
-                evidence.exchanges += self._client.ask([Case(name="one fortune more")])
+                evidence.exchanges += self._client.ask([QueryVariant(name="one fortune more")])
 
-    def _singles(self) -> list[Case]:
+    def _singles(self) -> list[QueryVariant]:
         if not self._type.counts_rows:
             return [PLAIN] * (ON_ONE_CONNECTION if self._thorough else 3)
         found = list(CLAMPING) if self._thorough else [rows(1), rows(2), rows(20)]
@@ -182,10 +192,10 @@ class Gathering:
             return [case for case in found if case.name != "absent"]
         if self._thorough:
             parameter = url.partition("?")[2].rstrip("=")
-            found.append(Case(name="repeated", suffix=f"2&{parameter}=3", count=2, or_count=3))
+            found.append(QueryVariant(name="repeated", suffix=f"2&{parameter}=3", count=2, or_count=3))
         return found
 
-    def _crowd(self, view: Tables | None) -> None:
+    def _crowd(self, view: DatabaseTables | None) -> None:
         """Many requests at once; in a thorough verification their statements are counted."""
         evidence = self.evidence
         if self._answers():

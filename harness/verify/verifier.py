@@ -11,7 +11,7 @@ from typing import ParamSpec, TypeVar
 
 from harness.host.clock import JUMP_SECONDS, JUMPS, SYSTEM_CLOCK, time_of_day
 from harness.plan.testtypes import TestType
-from harness.records.models import CheckResult, Load, Verdict, worst
+from harness.records.models import CheckResult, Load, VerificationRecord, worst
 from harness.runtime import NO_DATABASE, DatabaseAddress, Server
 from harness.verify import wire
 from harness.verify.checks import LOAD, SERVER, connection
@@ -20,7 +20,7 @@ from harness.verify.checks.asking import Asking, Client, Lane
 from harness.verify.checks.evidence import Evidence, Exchange
 from harness.verify.checks.http import DATE_BEHIND_SECONDS
 from harness.verify.database_tables import tables
-from harness.verify.trial import Process, TrialAudit
+from harness.verify.trial import ProcessAudit, TrialAudit
 from harness.verify.verification import PLAIN, Gathering, judge
 
 logger = logging.getLogger("tfb.verify")
@@ -62,16 +62,16 @@ class Verifier:
 
     def __init__(self, patience: float = wire.PATIENCE) -> None:
         self._patience = patience
-        self._processes: dict[DatabaseAddress, Process] = {}
+        self._processes: dict[DatabaseAddress, ProcessAudit] = {}
 
     def begin(self, database: DatabaseAddress) -> None:
         """Note what the database holds, before a process starts on it."""
-        self._processes.pop(database, Process()).close()
+        self._processes.pop(database, ProcessAudit()).close()
         if database != NO_DATABASE:
-            self._processes[database] = Process(before=read_counters(database))
+            self._processes[database] = ProcessAudit(before=read_counters(database))
 
     @steadily
-    def connection(self, server: Server, *, process: int, thorough: bool) -> Verdict:
+    def connection(self, server: Server, *, process: int, thorough: bool) -> VerificationRecord:
         """HTTP of the server as a whole, as a verdict of its own whose test type is ``http``."""
         began = time.monotonic()
         # json and plaintext first: their answers are cheap, differ from each other and never change.
@@ -105,7 +105,7 @@ class Verifier:
         process: int,
         thorough: bool,
         loads: Sequence[Load],
-    ) -> Verdict:
+    ) -> VerificationRecord:
         """One test type, with the sizes of its responses at these loads."""
         began = time.monotonic()
         gathering = self._gathered(server, test_type, database, thorough=thorough)
@@ -122,7 +122,7 @@ class Verifier:
         gathering = Gathering(asking)
         # A cache that is refreshed now and then may hold what changed rows held, until the next time.
         if read and any(kind.cached for kind in server.implementation.test_types.values()):
-            process = self._processes.setdefault(read, Process())
+            process = self._processes.setdefault(read, ProcessAudit())
             if test_type.cached:
                 gathering.evidence.cached = process.recent()
             elif gathering.evidence.history:
@@ -146,7 +146,7 @@ class Verifier:
             test_type=test_type,
             load=load,
             database=database,
-            process=self._processes.setdefault(database, Process()),
+            process=self._processes.setdefault(database, ProcessAudit()),
             seconds=seconds,
             rate=rate,
             seed=seed,
@@ -165,7 +165,7 @@ class Verifier:
 
         Nothing where its beginning was not noted.
         """
-        process = self._processes.pop(database, Process())
+        process = self._processes.pop(database, ProcessAudit())
         process.close()
         if process.before is None:
             return ()
@@ -191,9 +191,9 @@ def _verdict(
     evidence: Evidence,
     began: float,
     sizes: dict[str, tuple[float, float]] | None = None,
-) -> Verdict:
+) -> VerificationRecord:
     results = judge(evidence)
-    return Verdict(
+    return VerificationRecord(
         implementation=server.implementation.name,
         test_type=name,
         process=process,

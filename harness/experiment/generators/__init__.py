@@ -7,7 +7,7 @@ from typing import Literal, Protocol
 
 from harness.plan.requests import Prepared
 from harness.records.models import Counts, Load
-from harness.verify.checks.evidence import Account, Sampling
+from harness.verify.checks.evidence import RequestAccount, Sampling
 
 ANSWERS = "answers.jsonl"  # in a load's folder: the answers that were written out
 DRAIN_SECONDS = 2.0  # to wait for answers after an open loop or a scenario
@@ -46,10 +46,10 @@ class LoadResult(Counts):
     wait_seconds: float | None = None  # that its threads were ready and had no CPU; wrk does not tell
     parts: "tuple[LoadResult, ...]" = ()  # of each client, where several loaded together
     in_time: int | None = None  # good answers before its end; None: by wrk
-    account: Account | None = None  # None: by wrk
+    account: RequestAccount | None = None  # None: by wrk
 
 
-class Generator(Protocol):
+class LoadGenerator(Protocol):
     """Turns a run into a command line, and what it prints into a result."""
 
     @property

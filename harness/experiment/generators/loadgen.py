@@ -39,7 +39,7 @@ from harness.records.models import (
     UseCaseTimes,
 )
 from harness.runtime import Runtime
-from harness.verify.checks.evidence import Account
+from harness.verify.checks.evidence import RequestAccount
 
 PLAN, REQUESTS = "plan.json", "requests.jsonl"  # of a scenario, and of a service's requests, in the load's folder
 REALTIME, ORDINARY = ("--rr", "1"), ("--other", "0")  # chrt's: the lowest of the real-time priorities, and none
@@ -112,7 +112,7 @@ class Operation(_Part):
     service: Times | None
 
 
-class UseCase(_Part):
+class UseCaseResult(_Part):
     """Whole arrivals of one use case; ``latency`` from the coming to the last answer."""
 
     use_case: str
@@ -150,7 +150,7 @@ class Total(_Part):
     cpu_seconds: float
     run_queue_wait_seconds: float | None
     operations: tuple[Operation, ...] = ()
-    use_cases: tuple[UseCase, ...] = ()
+    use_cases: tuple[UseCaseResult, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -365,9 +365,9 @@ def _latency(times: Times | None, *, closed: bool) -> Latency | None:
     )
 
 
-def _account(total: Total) -> Account:
+def _account(total: Total) -> RequestAccount:
     """What has no answer after a drain as long as the timeout is missing, not under way."""
-    return Account(
+    return RequestAccount(
         sent=total.sent,
         received=total.received,
         successes=total.successes,
@@ -402,6 +402,6 @@ def _arrivals(run: LoadRun, total: Total) -> Arrivals:
     )
 
 
-def _latencies(one: Operation | UseCase) -> dict[str, Latency | None]:
+def _latencies(one: Operation | UseCaseResult) -> dict[str, Latency | None]:
     service = one.service if isinstance(one, Operation) else None
     return {"latency": _latency(one.latency, closed=False), "service": _latency(service, closed=True)}

@@ -2,9 +2,9 @@
 
 from collections.abc import Callable
 
-from harness.experiment.generators import Generator
+from harness.experiment.generators import LoadGenerator
 from harness.experiment.generators.loadgen import Loadgen
 from harness.experiment.generators.wrk import Wrk
 from harness.runtime import Runtime
 
-GENERATORS: dict[str, Callable[[Runtime], Generator]] = {"loadgen": Loadgen.of, "wrk": lambda _: Wrk()}
+GENERATORS: dict[str, Callable[[Runtime], LoadGenerator]] = {"loadgen": Loadgen.of, "wrk": lambda _: Wrk()}

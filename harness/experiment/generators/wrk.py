@@ -12,15 +12,15 @@ from harness.errors import LoadError
 from harness.experiment.generators import TIMEOUT_SECONDS, LoadResult, LoadRun, headers
 from harness.records.models import Closed, Errors
 
-Count = Annotated[int, Field(ge=0, le=10**18)]
+ReportedCount = Annotated[int, Field(ge=0, le=10**18)]
 
 
 class WrkLine(BaseModel):
     """What toolset/wrk/report.lua prints."""
 
     duration_us: Annotated[int, Field(ge=-(10**18), le=10**18)]  # by the time of day, which somebody may set
-    requests: Count
-    bytes: Count
+    requests: ReportedCount
+    bytes: ReportedCount
     cpu_seconds: Annotated[float, Field(ge=0, le=1e18, allow_inf_nan=False)]
     errors: Errors
 

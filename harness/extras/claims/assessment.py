@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 
 from harness.extras.claims import show
 from harness.extras.claims.claim import ERRORS, Claim, Statement
-from harness.records.claims import ClaimVerdict, StatementVerdict, Word
+from harness.records.claims import ClaimVerdict, StatementVerdict, VerdictWord
 from harness.records.models import Machine, RunInfo, RunRecords, Trial
 from harness.stats import cell_values
 from harness.stats.cell_comparison import ratio, ratio_of_values
@@ -35,7 +35,7 @@ CONFIDENCE = 0.98
 AGAIN = "another run: what was to be compared has no figure"
 MANY = 100  # number of further processes above which no estimate is shown
 # A claim gets the first of these verdicts that one of its statements has; the last if a single statement suffices.
-ORDER: tuple[Word, ...] = ("refuted", "undecided", "needs a larger machine", "direction only", "supported")
+ORDER: tuple[VerdictWord, ...] = ("refuted", "undecided", "needs a larger machine", "direction only", "supported")
 
 
 class Range(NamedTuple):
@@ -50,16 +50,16 @@ class Range(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Finding:
+class Assessment:
     """A verdict with a reason, and the number of further processes per side that could decide more."""
 
-    word: Word
+    word: VerdictWord
     reason: str
     more: float = 0.0
     range: Range | None = None
 
 
-def of_ratio(expected: float, tolerance: float, measured: Ratio, processes: int, least: float = 0.05) -> Finding:
+def of_ratio(expected: float, tolerance: float, measured: Ratio, processes: int, least: float = 0.05) -> Assessment:
     """Judge a claimed ratio.
 
     Args:
@@ -72,22 +72,24 @@ def of_ratio(expected: float, tolerance: float, measured: Ratio, processes: int,
     meant = Range(expected / (1 + tolerance), expected * (1 + tolerance))
     low, high = measured.low or 0.0, measured.high or math.inf
     if meant.least <= low and high <= meant.most:
-        return Finding(word="supported", reason=f"all of the interval is within {meant}", range=meant)
+        return Assessment(word="supported", reason=f"all of the interval is within {meant}", range=meant)
     outside = high < meant.least or low > meant.most
     if meant.least <= 1 <= meant.most:
         if outside:
-            return Finding(word="refuted", reason=f"the two are not alike: {meant} is excluded", range=meant)
+            return Assessment(word="refuted", reason=f"the two are not alike: {meant} is excluded", range=meant)
         return _open("undecided", measured, processes, meant, meant, f"the interval reaches beyond {meant}")
     if outside and ((high < 1 + least) if expected > 1 else (low > 1 / (1 + least))):
-        return Finding(word="refuted", reason=f"a difference of {least:.0%} as it was said is excluded", range=meant)
+        return Assessment(word="refuted", reason=f"a difference of {least:.0%} as it was said is excluded", range=meant)
     if (low > 1) if expected > 1 else (high < 1):
         if outside:
-            return Finding(word="direction only", reason=f"the order is as said, the size is not {meant}", range=meant)
+            return Assessment(
+                word="direction only", reason=f"the order is as said, the size is not {meant}", range=meant
+            )
         return _open("direction only", measured, processes, meant, meant, f"whether the size is {meant} is open")
     return _open("undecided", measured, processes, meant, (1.0, *meant), "the order is open: the interval holds 1")
 
 
-def of_order(order: str, least: float, measured: Ratio, processes: int, *, substantial: bool = False) -> Finding:
+def of_order(order: str, least: float, measured: Ratio, processes: int, *, substantial: bool = False) -> Assessment:
     """Judge a claimed order: higher, lower, not higher or not lower.
 
     Args:
@@ -103,13 +105,15 @@ def of_order(order: str, least: float, measured: Ratio, processes: int, *, subst
     meant = Range(side, math.inf) if above else Range(0.0, side)
     low, high = measured.low or 0.0, measured.high or math.inf
     if (high < edge) if above else (low > edge):
-        return Finding(word="refuted", reason=f"a difference of {least:.0%} as it was said is excluded", range=meant)
+        return Assessment(word="refuted", reason=f"a difference of {least:.0%} as it was said is excluded", range=meant)
     if (meant.least < low) if above else (high < meant.most):
-        return Finding(word="supported", reason=f"all of the interval is {meant}", range=meant)
+        return Assessment(word="supported", reason=f"all of the interval is {meant}", range=meant)
     return _open("undecided", measured, processes, meant, (side, edge), f"the interval holds {side:.3g}")
 
 
-def _open(word: Word, measured: Ratio, processes: int, meant: Range, edges: Sequence[float], reason: str) -> Finding:
+def _open(
+    word: VerdictWord, measured: Ratio, processes: int, meant: Range, edges: Sequence[float], reason: str
+) -> Assessment:
     """Return an undecided finding with an estimate of the processes that move the interval off the nearest edge.
 
     The half-width decreases with the square root of the number of processes. The estimate ignores that Student's
@@ -117,20 +121,20 @@ def _open(word: Word, measured: Ratio, processes: int, meant: Range, edges: Sequ
     """
     if measured.low is None or measured.high is None:
         alone = f"{measured.value:.2f} of one process each has no interval"
-        return Finding(word="undecided", reason=alone, more=1, range=meant)
+        return Assessment(word="undecided", reason=alone, more=1, range=meant)
     half = math.log(measured.high / measured.low) / 2
     gap = min(abs(math.log(measured.value / edge)) for edge in edges)
     wanted = math.ceil(processes * (half / gap) ** 2) if gap > 0 else math.inf
-    return Finding(word=word, reason=reason, more=max(wanted - processes, 1), range=meant)
+    return Assessment(word=word, reason=reason, more=max(wanted - processes, 1), range=meant)
 
 
-def of_count(count: int, said: str, total: int, what: str) -> Finding:
+def of_count(count: int, said: str, total: int, what: str) -> Assessment:
     """Judge a count against "none" or "some"; ``total`` is the number of requests or starts, named by ``what``."""
-    word: Word = "supported" if (count == 0) == (said == "none") else "refuted"
-    return Finding(word=word if count or total else "undecided", reason=f"{count:,} in {total:,} {what}")
+    word: VerdictWord = "supported" if (count == 0) == (said == "none") else "refuted"
+    return Assessment(word=word if count or total else "undecided", reason=f"{count:,} in {total:,} {what}")
 
 
-def of_size(finding: Finding, loads: Sequence[tuple[float, float]], cpus: int) -> Finding:
+def of_size(finding: Assessment, loads: Sequence[tuple[float, float]], cpus: int) -> Assessment:
     """Return "needs a larger machine" if the claimed rates need more CPUs than the machine has, else the finding.
 
     The utilisation law gives the CPUs: requests/s times CPU seconds per request. ``loads`` has both for each side.
@@ -145,7 +149,7 @@ def of_size(finding: Finding, loads: Sequence[tuple[float, float]], cpus: int) -
     return replace(finding, word="needs a larger machine", reason=reason, more=0.0)
 
 
-def of_claim(words: Sequence[Word], *, can: bool = False) -> Word:
+def of_claim(words: Sequence[VerdictWord], *, can: bool = False) -> VerdictWord:
     """Return the verdict on a claim: the least favourable of the statements, or the most favourable if ``can``."""
     return next((word for word in (ORDER[::-1] if can else ORDER) if word in words), "undecided")
 
@@ -190,7 +194,7 @@ def _verdict(claim: Claim, machine: Machine, statements: Sequence[StatementVerdi
 
 def _of_trials(said: Statement, records: RunRecords) -> StatementVerdict:
     cpus, cells = len(records.info.machine.cpus_usable), cell_values.collect(records.trials)
-    found = [cells.get(cell.key, cell_values.Cell(())) for cell in said.cells]
+    found = [cells.get(cell.key, cell_values.CellTrials(())) for cell in said.cells]
     refused = unranked(records.info, records.trials, records.processes, records.verdicts)
     for cell, own in zip(said.cells, found, strict=True):
         lacking = ""
@@ -201,7 +205,7 @@ def _of_trials(said: Statement, records: RunRecords) -> StatementVerdict:
         elif said.metric != ERRORS and not own.kept:  # errors are counted in excluded trials, too
             lacking = f"{cell.label}: kept out by its gates: {own.why_empty}"
         if lacking:
-            return _statement(said, cpus, Finding(word="undecided", reason=lacking), takes=AGAIN)
+            return _statement(said, cpus, Assessment(word="undecided", reason=lacking), takes=AGAIN)
     remarks = tuple(dict.fromkeys(gate.word for own in found for gate in own.objections if gate.word))
     if said.metric == ERRORS:
         errors = sum(trial.errors.total for trial in found[0].trials)
@@ -234,7 +238,7 @@ def _of_figures(said: Statement, figures: Sequence[Mapping[str, float]], cpus: i
         count = sum(map(bool, sides[0]))
         finding = of_count(count, said.said, len(sides[0]), "starts")
         if 0 < count < len(sides[0]):
-            finding = Finding(word="undecided", reason=finding.reason)
+            finding = Assessment(word="undecided", reason=finding.reason)
         return _statement(said, cpus, finding, value=float(count), processes=len(sides[0]))
     of, to = (dict(enumerate(side)) for side in sides)
     measured = ratio_of_values(of, to, CONFIDENCE) if all(map(all, sides)) else None
@@ -262,7 +266,7 @@ def _of_two(
         rest: Further fields of the verdict.
     """
     if measured is None:
-        return _statement(said, cpus, Finding(word="undecided", reason=lacking), takes=AGAIN, **rest)
+        return _statement(said, cpus, Assessment(word="undecided", reason=lacking), takes=AGAIN, **rest)
     processes = min(map(len, sides))
     if (expected := said.expected(cpus)) is not None:
         finding = of_ratio(expected, said.tolerance, measured, processes, said.least)
@@ -277,7 +281,7 @@ def _of_two(
     return _statement(said, cpus, finding, takes=takes, **measured.model_dump(), **rest)
 
 
-def _statement(said: Statement, cpus: int, finding: Finding, **rest: Any) -> StatementVerdict:  # noqa: ANN401 - fields of the verdict
+def _statement(said: Statement, cpus: int, finding: Assessment, **rest: Any) -> StatementVerdict:  # noqa: ANN401 - fields of the verdict
     least, most = (end if 0 < end < math.inf else None for end in finding.range or (0.0, 0.0))
     of, to, *_ = (*(cell.label for cell in said.cells), *said.figures, "")
     why = said.needs.why if said.needs and finding.word == "needs a larger machine" else said.why

@@ -27,7 +27,7 @@ def _known(what: str, names: Sequence[str]) -> AfterValidator:
     return AfterValidator(check)
 
 
-class Cell(Section):
+class ClaimSide(Section):
     """A side of a statement: an implementation on a test type under a load."""
 
     implementation: str
@@ -82,8 +82,8 @@ class Statement(Section):
 
     name: str  # unique within the claim
     metric: Annotated[str, _known("metric", [*METRICS, ERRORS])] = ""
-    of: Cell | None = None
-    to: Cell | None = None
+    of: ClaimSide | None = None
+    to: ClaimSide | None = None
     figures: tuple[str, ...] = ()
     ratio: float | None = Field(default=None, gt=0)
     order: Literal["higher", "lower", "not higher", "not lower", "none", "some"] | None = None
@@ -111,7 +111,7 @@ class Statement(Section):
         return self
 
     @property
-    def cells(self) -> tuple[Cell, ...]:
+    def cells(self) -> tuple[ClaimSide, ...]:
         """The cells to measure."""
         return tuple(side for side in (self.of, self.to) if side)
 
@@ -142,7 +142,7 @@ class Claim(Section):
     compare: tuple[Statement, ...] = Field(min_length=1)
 
     @property
-    def cells(self) -> tuple[Cell, ...]:
+    def cells(self) -> tuple[ClaimSide, ...]:
         """The cells of all statements."""
         return tuple(cell for each in self.compare for cell in each.cells)
 

@@ -26,12 +26,12 @@ from harness.records.claims import ClaimsRecord, ClaimVerdict
 from harness.report import terminal
 
 command = App(name="claims", help="Claims of talks: list them with the latest verdicts, measure and judge them.")
-Names = Annotated[str, Parameter(help="claims; default: all")]
+ClaimNames = Annotated[str, Parameter(help="claims; default: all")]
 
 
 @command.default
 def listing(
-    *names: Names,
+    *names: ClaimNames,
     json: Annotated[bool, Parameter(help="machine-readable output")] = False,
     output: Annotated[Path | None, Parameter(help="write Markdown to this file, in the form of docs/claims.md")] = None,
     results: Annotated[str | None, Parameter(help="another results folder", metavar="DIR")] = None,
@@ -53,7 +53,7 @@ def _recorded(claims: Sequence[Claim], known: Mapping[str, ClaimVerdict]) -> str
 
 
 @command.command
-def run(*names: Names, flags: RunFlags = RunFlags()) -> int:  # noqa: B008 - frozen
+def run(*names: ClaimNames, flags: RunFlags = RunFlags()) -> int:  # noqa: B008 - frozen
     """Measure the undecided statements of these claims, and judge the claims. Earlier measurements count.
 
     Claims that share servers form a group, and each group is measured in a run. --time is divided among the groups.

@@ -19,7 +19,7 @@ from harness.errors import StartError, StoreError, TfbError
 from harness.experiment.predicted import predict
 from harness.experiment.preparation import choose_work, within_memory
 from harness.extras.claims.assessment import MANY
-from harness.extras.claims.claim import Cell, Claim
+from harness.extras.claims.claim import Claim, ClaimSide
 from harness.host import machine, process, toolchain
 from harness.host.git import Repository
 from harness.paths import REPOSITORY
@@ -39,10 +39,10 @@ MACHINE = {"hostname", "cpu_model", "cpus_usable", "kernel", "memory_bytes"}
 NUMBERS = {"description", "interleaved", "processes"}  # sections of a profile that do not affect comparability
 APART = ("profile", "claims", "reverse_order")  # settings that are compared separately or may differ
 
-Cells = Mapping[str, Mapping[str, tuple[Load, ...]]]  # implementation -> test type -> loads
+CellLoads = Mapping[str, Mapping[str, tuple[Load, ...]]]  # implementation -> test type -> loads
 
 
-def cells_of(cells: Iterable[Cell]) -> Cells:
+def cells_of(cells: Iterable[ClaimSide]) -> CellLoads:
     """Return the distinct cells with the heaviest load first, because servers are warmed up with the first load."""
     found: defaultdict[str, defaultdict[str, list[Load]]] = defaultdict(lambda: defaultdict(list))
     order = sorted(set(cells), key=lambda cell: (-cell.connections, -(cell.queries or 0), -(cell.factor or 0)))

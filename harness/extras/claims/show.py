@@ -12,13 +12,13 @@ from rich.text import Text
 
 from harness.extras.claims.claim import Claim
 from harness.plain_text import markdown
-from harness.records.claims import WORDS, ClaimVerdict, StatementVerdict, Word
+from harness.records.claims import WORDS, ClaimVerdict, StatementVerdict, VerdictWord
 from harness.report.tables import drawn, ratio
 from harness.stats.ranking_model import Ratio
 
 TEMPLATE = Path(__file__).with_name("page.md")
-STYLES: Mapping[Word, str] = dict(zip(WORDS, ("green", "yellow", "red", "cyan", "dim"), strict=True))
-LEADS: Mapping[Word, str] = {
+STYLES: Mapping[VerdictWord, str] = dict(zip(WORDS, ("green", "yellow", "red", "cyan", "dim"), strict=True))
+LEADS: Mapping[VerdictWord, str] = {
     "supported": "It holds here",
     "direction only": "The order is as said, the size is not",
     "refuted": "It does not hold here",
@@ -29,7 +29,7 @@ NEVER = "not measured yet"
 NARROWEST = math.log(1.25)  # minimum width of a diagram, as a natural logarithm
 
 
-def sentence(word: Word, statements: Sequence[StatementVerdict]) -> str:
+def sentence(word: VerdictWord, statements: Sequence[StatementVerdict]) -> str:
     """Return a claim's verdict as a sentence with the decisive figures."""
     of = [each for each in statements if each.verdict == word]
     shown = of[: 1 if word == "needs a larger machine" else 3]
@@ -93,7 +93,7 @@ def show(claims: Sequence[Claim], verdicts: Mapping[str, ClaimVerdict], console:
     console.print(table)
 
 
-def _styled(word: Word | None) -> Text:
+def _styled(word: VerdictWord | None) -> Text:
     return Text(word, STYLES[word]) if word else Text(NEVER, "dim")
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from harness.errors import EnvironmentLacksError, StartError, TfbError, UsageError
 from harness.extras.deployments import distributed_load, survey
-from harness.extras.deployments.connection import Machine, reached
+from harness.extras.deployments.connected_machine import ConnectedMachine, reached
 from harness.extras.deployments.remote_container import METER_IMAGE, RemoteContainer
 from harness.extras.deployments.survey import METER
 from harness.extras.deployments.survey import clean as clean
@@ -26,7 +26,7 @@ from harness.plan.hosts import Host, Hosts
 from harness.plan.testtypes.registry import TEST_TYPES
 from harness.records import safe_write
 from harness.records.models import Build, RunInfo
-from harness.runtime import DatabaseAddress, Endpoint, Generator, Server, compose
+from harness.runtime import DatabaseAddress, Endpoint, RunningGenerator, Server, compose
 from harness.runtime.choice import containers
 from harness.runtime.compose import SERVER
 from harness.runtime.database.embedded import free_port
@@ -75,7 +75,7 @@ class MachinesRuntime(DockerRuntime):
     """A runtime with server, database and clients on separate machines; this machine's engine builds images."""
 
     hosts: Hosts
-    reached: Mapping[Host, Machine]
+    reached: Mapping[Host, ConnectedMachine]
     links: ExitStack  # closes the connections to the machines
 
     @property
@@ -84,17 +84,17 @@ class MachinesRuntime(DockerRuntime):
         return False
 
     @property
-    def server_machine(self) -> Machine:
+    def server_machine(self) -> ConnectedMachine:
         """The machine of implementations."""
         return self.reached[self.hosts.server]
 
     @property
-    def database_machine(self) -> Machine | None:
+    def database_machine(self) -> ConnectedMachine | None:
         """The machine of the database; None for an existing PostgreSQL server."""
         return self.reached[self.hosts.database] if isinstance(self.hosts.database, Host) else None
 
     @property
-    def clients(self) -> tuple[Machine, ...]:
+    def clients(self) -> tuple[ConnectedMachine, ...]:
         """The machines of load generators."""
         return tuple(self.reached[client] for client in self.hosts.clients)
 
@@ -156,7 +156,7 @@ class MachinesRuntime(DockerRuntime):
 
     def generator(  # type: ignore[override]  # several programs with the interface of a single generator
         self, program: str, arguments: Sequence[str], *, waits_for_go: bool = False, folder: Path | None = None
-    ) -> AbstractContextManager[Generator]:
+    ) -> AbstractContextManager[RunningGenerator]:
         """Start a container with a share of the load on each client; all shares begin together.
 
         A generator with a ``folder`` runs on this machine only, because files of the folder are read here.
@@ -201,7 +201,7 @@ class MachinesRuntime(DockerRuntime):
             self.links.close()
 
 
-def _quietly(machine: Machine, action: Callable[[], None]) -> None:
+def _quietly(machine: ConnectedMachine, action: Callable[[], None]) -> None:
     """Carry out a clean-up action; log a warning if the machine is lost or the action fails."""
     try:
         machine.require_reachable()

@@ -6,7 +6,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 
 from harness.errors import LoadError, MachineLostError
-from harness.extras.deployments.connection import SETTLE_SECONDS, Machine
+from harness.extras.deployments.connected_machine import SETTLE_SECONDS, ConnectedMachine
 from harness.runtime import Begun
 from harness.runtime.compose import client_environment
 from harness.runtime.generator import GeneratorProgram, started
@@ -17,7 +17,7 @@ FLAGS = {"wrk": ("-c", "-t"), "loadgen": ("--connections", "--threads")}
 
 
 @dataclass(frozen=True, kw_only=True)
-class Share:
+class ClientShare:
     """A client's share of a load."""
 
     connections: int
@@ -25,7 +25,7 @@ class Share:
     arguments: Sequence[str]
 
 
-def shares(program: str, arguments: Sequence[str], clients: int) -> list[Share]:
+def shares(program: str, arguments: Sequence[str], clients: int) -> list[ClientShare]:
     """Divide connections and threads evenly among the clients; the first clients get the remainder.
 
     Raises LoadError if there are fewer connections than clients.
@@ -40,7 +40,7 @@ def shares(program: str, arguments: Sequence[str], clients: int) -> list[Share]:
         its_threads = min(own, max(1, its_threads))
         part = list(arguments)
         part[places[0]], part[places[1]] = str(own), str(its_threads)
-        found.append(Share(connections=own, threads=its_threads, arguments=part))
+        found.append(ClientShare(connections=own, threads=its_threads, arguments=part))
     return found
 
 
@@ -54,7 +54,11 @@ class Generators:
     """
 
     def __init__(
-        self, parts: Sequence[tuple[Machine, Share, GeneratorProgram]], machines: Collection[Machine], *, tell: bool
+        self,
+        parts: Sequence[tuple[ConnectedMachine, ClientShare, GeneratorProgram]],
+        machines: Collection[ConnectedMachine],
+        *,
+        tell: bool,
     ) -> None:
         self._parts, self._machines, self._tell = parts, machines, tell
         self.command = tuple(argument for *_, program in parts for argument in program.command)
@@ -123,7 +127,10 @@ class Generators:
 
 @contextmanager
 def gated(
-    commands: Sequence[tuple[Machine, Share, Sequence[str]]], machines: Collection[Machine] = (), *, tell: bool = False
+    commands: Sequence[tuple[ConnectedMachine, ClientShare, Sequence[str]]],
+    machines: Collection[ConnectedMachine] = (),
+    *,
+    tell: bool = False,
 ) -> Iterator[Generators]:
     """Start a generator on every client and yield the group, which waits for ``begin``; stop all at the end."""
     with ExitStack() as stack:

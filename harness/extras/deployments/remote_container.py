@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.errors import MachineLostError, ServerDiedError, StartError, TfbError
-from harness.extras.deployments.connection import Machine
+from harness.extras.deployments.connected_machine import ConnectedMachine
 from harness.host import process
 from harness.host.metering import Reading
 from harness.host.sockets import Sockets
@@ -39,7 +39,9 @@ class RemoteContainer(Container):
     ``port`` 0 disables reading of sockets. Raises StartError if the container exits immediately.
     """
 
-    def __init__(self, name: str, container: str, log: Path, machine: Machine, run_id: str, *, port: int = 0) -> None:
+    def __init__(
+        self, name: str, container: str, log: Path, machine: ConnectedMachine, run_id: str, *, port: int = 0
+    ) -> None:
         self.name = name
         self.id = container
         self.log = log

@@ -8,7 +8,7 @@ from typing import Any
 
 from harness.console import SafeConsole
 from harness.errors import EnvironmentLacksError, Exit, MachineLostError, TfbError
-from harness.extras.deployments.connection import Machine, reached
+from harness.extras.deployments.connected_machine import ConnectedMachine, reached
 from harness.extras.deployments.remote_container import METER_IMAGE
 from harness.host import leftovers, ownership, process
 from harness.host import machine as host
@@ -24,7 +24,7 @@ SLOW_LINK = 1.1e9 / 8  # bytes/s; some hundred thousand small responses per seco
 RUN = "doctor"
 
 
-def roles(hosts: Hosts, known: Mapping[Host, Machine], run_id: str) -> tuple[RoleMachine, ...]:
+def roles(hosts: Hosts, known: Mapping[Host, ConnectedMachine], run_id: str) -> tuple[RoleMachine, ...]:
     """Return each machine with all of its roles. Raises MachineLostError and EnvironmentLacksError."""
     every = [("server", hosts.server), ("database", hosts.database)]
     every += [(f"client {number}", client) for number, client in enumerate(hosts.clients, 1)]
@@ -68,7 +68,7 @@ def facts(info: Mapping[str, Any], found: Mapping[str, Any]) -> Facts:
     return host.graded(host.of_files(known, lambda path: found["files"].get(str(path)) or None))
 
 
-def measured_links(hosts: Hosts, known: Mapping[Host, Machine], run_id: str) -> tuple[MachineLink, ...]:
+def measured_links(hosts: Hosts, known: Mapping[Host, ConnectedMachine], run_id: str) -> tuple[MachineLink, ...]:
     """Measure the links from the server to each client and from the database to the server, one after another."""
     server = known[hosts.server]
     found = [_link(server, known[client], run_id) for client in hosts.clients if client != hosts.server]
@@ -77,7 +77,7 @@ def measured_links(hosts: Hosts, known: Mapping[Host, Machine], run_id: str) -> 
     return tuple(found)
 
 
-def _link(one: Machine, other: Machine, run_id: str) -> MachineLink:
+def _link(one: ConnectedMachine, other: ConnectedMachine, run_id: str) -> MachineLink:
     """Measure the link between two machines, by the addresses that a run uses; the first machine listens."""
     command = _command(one, run_id, "serve", one.address)
     serving = process.Child(command, stdin=process.PIPE, stdout=process.PIPE, env=compose.client_environment())
@@ -93,7 +93,7 @@ def _link(one: Machine, other: Machine, run_id: str) -> MachineLink:
     return MachineLink(of=one.name, to=other.name, **found)
 
 
-def ask(machine: Machine, run_id: str, *arguments: str) -> dict[str, Any]:
+def ask(machine: ConnectedMachine, run_id: str, *arguments: str) -> dict[str, Any]:
     """Run link.py on a machine and return the printed JSON line. Raises MachineLostError, EnvironmentLacksError."""
     done = process.run(_command(machine, run_id, *arguments), seconds=SECONDS, env=compose.client_environment())
     found = _last_object(done.stdout)
@@ -109,7 +109,7 @@ def _last_object(text: str) -> dict[str, Any] | None:
     return found
 
 
-def _command(machine: Machine, run_id: str, *arguments: str) -> list[str]:
+def _command(machine: ConnectedMachine, run_id: str, *arguments: str) -> list[str]:
     run = ("run", "--rm", "--interactive", "--pull", "never", "--network", "host", "--read-only", "--cap-drop", "ALL")
     entry = ("--entrypoint", "python3", METER_IMAGE, "/link.py")
     return machine.command(*run, *compose.label_flags(compose.ownership_labels(run_id)), *entry, *arguments)
@@ -167,7 +167,7 @@ def clean(hosts: Hosts, *, dry_run: bool) -> int:
     return Exit.FAILED if lost else Exit.OK
 
 
-def _clean(machine: Machine, *, dry_run: bool) -> int:
+def _clean(machine: ConnectedMachine, *, dry_run: bool) -> int:
     """Clean a machine, and return the number of resources that could not be removed."""
     machine.require_answer()
     every, own = compose.leftovers(machine.at), images.own(machine.at)

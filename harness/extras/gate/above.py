@@ -25,7 +25,7 @@ _READ_BYTES = 1 << 16
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
-class Watch:
+class FolderWatch:
     """A record of files from ``READ_ABOVE`` that were created in some folders, including removed files."""
 
     def __init__(self, folders: Sequence[Path]) -> None:

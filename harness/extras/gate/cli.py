@@ -23,7 +23,7 @@ from harness.extras.gate.container_sides import parse_allow
 from harness.extras.gate.declared import Declared, declared, measured_of, settle
 from harness.extras.gate.interference import undisturbed
 from harness.extras.gate.isolation import IsolatedRuntime, Isolation, TamperedError
-from harness.extras.gate.judge import ALL, GateResult, RequestVerdict, Verdict, judge
+from harness.extras.gate.judge import ALL, GateResult, GateVerdict, RequestVerdict, judge
 from harness.extras.gate.page import page
 from harness.extras.gate.paired import BASE, COPY, HEAD
 from harness.extras.gate.runtime import Services, choose_services
@@ -65,11 +65,11 @@ class SideError(TfbError):
 
     def __init__(self, side: str, done: str, reason: str) -> None:
         super().__init__(f"{HEAD if side == HEAD else BASE} could not be {done}: {reason}")
-        self.verdict: Verdict = "failed" if side == HEAD else "cannot tell"
+        self.verdict: GateVerdict = "failed" if side == HEAD else "cannot tell"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Session:
+class PreparedComparison:
     """The sides of a comparison, ready to be measured."""
 
     asked: Declared
@@ -114,7 +114,7 @@ def compare(folder: Path, base: str, head: str | None, flags: RunFlags, fail_ove
             records = _measured(chosen, session)
         except (SideError, TamperedError) as error:
             blamed = error.verdict == "failed" if isinstance(error, SideError) else error.by_head
-            verdict: Verdict = "failed" if blamed else "cannot tell"
+            verdict: GateVerdict = "failed" if blamed else "cannot tell"
             nothing = GateResult(
                 base=base,
                 head=head or WORKING_TREE,
@@ -135,7 +135,7 @@ def compare(folder: Path, base: str, head: str | None, flags: RunFlags, fail_ove
     return show(settle(result, records, asked), outputs)
 
 
-def prepare(folder: Path, base: str, head: str | None, place: Path, seed: int) -> Session:
+def prepare(folder: Path, base: str, head: str | None, place: Path, seed: int) -> PreparedComparison:
     """Copy the sides into ``place`` and read what is measured of them; nothing of them is executed."""
     notes: list[str] = []
     of_head = sides.side(folder, head, place / HEAD, notes)
@@ -147,7 +147,7 @@ def prepare(folder: Path, base: str, head: str | None, place: Path, seed: int) -
     kinds = declared_kinds(asked.base.request, of_base.folder, seed, root=of_base.root)
     extra = declared_kinds(asked.added, of_head.folder, seed, root=of_head.root)
     started = {BASE: (asked.base, of_base.folder), COPY: (asked.base, twin), HEAD: (asked.head, of_head.folder)}
-    return Session(
+    return PreparedComparison(
         asked=asked,
         services={name: (file.service, where) for name, (file, where) in started.items()},
         implementations=tuple(
@@ -180,7 +180,7 @@ def in_time(profile: Profile, file: service.ServiceFile, notes: list[str]) -> Pr
     return profile.model_copy(update={"processes": rules})
 
 
-def _measured(chosen: Settings, session: Session) -> RunRecords:
+def _measured(chosen: Settings, session: PreparedComparison) -> RunRecords:
     """Build and measure the sides; raise SideError for one without figures, TamperedError where base was changed."""
     from harness.experiment.workflow import Dependencies
 

@@ -13,7 +13,7 @@ from harness.errors import UsageError
 from harness.extras.gate.compose_files import confined
 from harness.runtime.limits import LOGGING, Limits
 
-Tree = Mapping[str, Any]
+ComposeTree = Mapping[str, Any]
 
 # fmt: off
 KEPT = frozenset(
@@ -78,7 +78,7 @@ class Separation:
     allowed: Mapping[str, frozenset[str]] = field(default_factory=dict)  # service ("" for all) -> consents
 
 
-def separated(model: Tree, separation: Separation) -> dict[str, Any]:
+def separated(model: ComposeTree, separation: Separation) -> dict[str, Any]:
     """Return a model that shares no resources with this machine or with the other sides.
 
     Raises UsageError that lists all keys that cannot be separated.
@@ -94,11 +94,11 @@ class _Separator:
         self.refused: list[str] = []
         self.binds: list[tuple[str, Path, bool]] = []  # key, source, writable
 
-    def whole(self, model: Tree) -> dict[str, Any]:
+    def whole(self, model: ComposeTree) -> dict[str, Any]:
         for key in model:
             if key not in TOP_LEVEL and not key.startswith("x-"):
                 self._refuse(key, "this version of tfb does not know the key", "remove it")
-        found: Tree = model.get("services") or {}
+        found: ComposeTree = model.get("services") or {}
         if self.given.service not in found:
             self._refuse(f"services.{self.given.service}", "the service does not exist", "correct service.service")
         services = {name: self._service(name, entry) for name, entry in found.items()}
@@ -130,7 +130,7 @@ class _Separator:
 
     # ---- services ----------------------------------------------------------------------------------------------------
 
-    def _service(self, name: str, entry: Tree) -> dict[str, Any]:
+    def _service(self, name: str, entry: ComposeTree) -> dict[str, Any]:
         own = {key: value for key, value in entry.items() if key in KEPT and value is not None}
         own["environment"] = set_only(entry.get("environment"))
         checks: Mapping[str, Callable[[str, Any], Any]] = {
@@ -157,7 +157,7 @@ class _Separator:
                 own[key] = value
         return own | self._limits(name, entry)
 
-    def _limits(self, name: str, entry: Tree) -> dict[str, Any]:
+    def _limits(self, name: str, entry: ComposeTree) -> dict[str, Any]:
         """Return the limits of a container: the minimum of the file's limits and tfb's limits."""
         deploy = entry.get("deploy") or {}
         resources = deploy.get("resources") or {}
@@ -199,12 +199,12 @@ class _Separator:
             self._consented(name, "security_opt", "it may lift the engine's protection of this machine")
         return value
 
-    def _hooks(self, name: str, value: list[Tree]) -> list[dict[str, Any]]:
+    def _hooks(self, name: str, value: list[ComposeTree]) -> list[dict[str, Any]]:
         if any(hook.get("privileged") for hook in value):
             self._consented(name, "privileged", "a hook has all rights over this machine")
         return [{**hook, "environment": set_only(hook.get("environment"))} for hook in value]
 
-    def _networks(self, name: str, value: Mapping[str, Tree | None]) -> Mapping[str, Tree | None]:
+    def _networks(self, name: str, value: Mapping[str, ComposeTree | None]) -> Mapping[str, ComposeTree | None]:
         for network, entry in value.items():
             for key in ADDRESS_KEYS & {key for key, each in (entry or {}).items() if each}:
                 where = f"services.{name}.networks.{network}.{key}"
@@ -218,10 +218,10 @@ class _Separator:
                 self._refuse(where, f"{source!r} is no service of this file", "use a volume of the file")
         return value
 
-    def _mounts(self, name: str, value: list[Tree]) -> list[Tree]:
+    def _mounts(self, name: str, value: list[ComposeTree]) -> list[ComposeTree]:
         return [kept for mount in value if (kept := self._mount(name, mount)) is not None]
 
-    def _mount(self, name: str, mount: Tree) -> Tree | None:
+    def _mount(self, name: str, mount: ComposeTree) -> ComposeTree | None:
         kind, where = mount.get("type"), f"services.{name}.volumes"
         if kind in ("volume", "tmpfs"):
             return mount
@@ -244,7 +244,7 @@ class _Separator:
 
     # ---- builds ------------------------------------------------------------------------------------------------------
 
-    def _build(self, name: str, build: Tree) -> dict[str, Any]:
+    def _build(self, name: str, build: ComposeTree) -> dict[str, Any]:
         where = f"services.{name}.build"
         own = {key: value for key, value in build.items() if key in BUILD_KEPT and value}
         own["args"] = set_only(build.get("args"))
@@ -280,7 +280,7 @@ class _Separator:
     # ---- shared by services -----------------------------------------------------------------------------------------
 
     @staticmethod
-    def _used(model: Tree, kind: str) -> Iterator[tuple[str, Any]]:
+    def _used(model: ComposeTree, kind: str) -> Iterator[tuple[str, Any]]:
         """Yield the networks, volumes, secrets or configs that a service names, and the default network."""
         used = {"default"} if kind == "networks" else set[str]()
         for service in (model.get("services") or {}).values():
@@ -290,12 +290,12 @@ class _Separator:
             if name in used:
                 yield name, entry
 
-    def _refuse_external(self, where: str, entry: Tree) -> None:
+    def _refuse_external(self, where: str, entry: ComposeTree) -> None:
         if entry.get("external"):
             why = f"{entry.get('name')!r} exists outside this compose file, so the sides would share it"
             self._refuse(f"{where}.external", why, "remove the key, and tfb makes a separate resource for each side")
 
-    def _network(self, name: str, entry: Tree) -> dict[str, Any]:
+    def _network(self, name: str, entry: ComposeTree) -> dict[str, Any]:
         where = f"networks.{name}"
         self._refuse_external(where, entry)
         if entry.get("driver") not in (None, "bridge", "default"):
@@ -310,7 +310,7 @@ class _Separator:
         own = {"name": f"{self.given.project}_{name}", "driver": "bridge", "labels": dict(self.given.labels)}
         return {**own, **kept, **({"driver_opts": options} if options else {})}
 
-    def _volume(self, name: str, entry: Tree) -> dict[str, Any]:
+    def _volume(self, name: str, entry: ComposeTree) -> dict[str, Any]:
         where = f"volumes.{name}"
         self._refuse_external(where, entry)
         if entry.get("driver") not in (None, "local", "default"):
@@ -321,7 +321,7 @@ class _Separator:
         own = {"name": f"{self.given.project}_{name}", "labels": dict(self.given.labels)}
         return {**own, **({"driver_opts": options} if options else {})}
 
-    def _file(self, kind: str, name: str, entry: Tree) -> dict[str, Any]:
+    def _file(self, kind: str, name: str, entry: ComposeTree) -> dict[str, Any]:
         where = f"{kind}.{name}"
         self._refuse_external(where, entry)
         for key in ("driver", "template_driver"):

@@ -26,20 +26,20 @@ from harness.runtime.local import BUILD_SECONDS
 
 ONLY = "service"  # name of the service if a side is an image or a Dockerfile
 VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-Allowed = Mapping[str, frozenset[str]]
+AllowedPrivileges = Mapping[str, frozenset[str]]
 # Prevents Docker Compose from fetching remote includes.
 NO_REMOTES = {"COMPOSE_EXPERIMENTAL_GIT_REMOTE": "false", "COMPOSE_EXPERIMENTAL_OCI_REMOTE": "false"}
 
 
 @dataclass(frozen=True, kw_only=True)
-class Session:
+class SharedSettings:
     """Settings that all sides of a comparison share."""
 
     project: Project
     scratch: Path  # mode 0700, because files in it contain values of ``env``
     limits: Limits
     cpus: Sequence[int] | None  # of the server
-    allowed: Allowed
+    allowed: AllowedPrivileges
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,7 +49,7 @@ class Contained:
     side: str
     service: str  # the measured service of the model
     model: dict[str, Any]
-    session: Session
+    session: SharedSettings
     env: Mapping[str, str]
     tags: dict[str, str] = field(default_factory=dict)  # tag of a built image -> image id
     pinned: dict[str, str] = field(default_factory=dict)  # service -> image id
@@ -129,7 +129,7 @@ class Contained:
             images.remove_tag(tag, identity)
 
 
-def contained(side: str, service: Service, folder: Path, top: Path, session: Session) -> Contained:
+def contained(side: str, service: Service, folder: Path, top: Path, session: SharedSettings) -> Contained:
     """Return a side that runs in containers.
 
     Args:
@@ -178,12 +178,12 @@ def contained(side: str, service: Service, folder: Path, top: Path, session: Ses
     return Contained(side=side, service=name, model=own, session=session, env=_of_secrets(model, service.env))
 
 
-def project_of(session: Session, side: str) -> str:
+def project_of(session: SharedSettings, side: str) -> str:
     """Return the name of a side's compose project."""
     return f"{session.project.name}-{side}"
 
 
-def _effective(side: str, service: Service, folder: Path, top: Path, session: Session) -> dict[str, Any]:
+def _effective(side: str, service: Service, folder: Path, top: Path, session: SharedSettings) -> dict[str, Any]:
     """Return the model that Docker Compose prints, or a model with the single service of tfb.toml."""
     if service.compose:
         return _of_compose(side, service, folder, top, session)
@@ -195,7 +195,7 @@ def _effective(side: str, service: Service, folder: Path, top: Path, session: Se
     return {"services": {ONLY: {**entry, "build": build}}}
 
 
-def _of_compose(side: str, service: Service, folder: Path, top: Path, session: Session) -> dict[str, Any]:
+def _of_compose(side: str, service: Service, folder: Path, top: Path, session: SharedSettings) -> dict[str, Any]:
     file = folder / str(service.compose)
     require_confined(file, top)
     variables = session.scratch / f"{side}.variables"
@@ -228,7 +228,7 @@ def _of_secrets(model: Mapping[str, Any], env: Mapping[str, str]) -> dict[str, s
     return {f"{VALUE_PREFIX}{name}": env[name] for name in names & set(env)}
 
 
-def parse_allow(given: Sequence[str]) -> Allowed:
+def parse_allow(given: Sequence[str]) -> AllowedPrivileges:
     """Parse ``--allow``, such as ``web=privileged,devices``; return service ("" for all services) -> consents."""
     found: dict[str, frozenset[str]] = {}
     for argument in given:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from harness.errors import UsageError
-from harness.extras.gate.judge import ORDER, GateResult, RequestVerdict, Verdict, wrong_answer
+from harness.extras.gate.judge import ORDER, GateResult, GateVerdict, RequestVerdict, wrong_answer
 from harness.extras.gate.paired import HEAD
 from harness.extras.gate.sides import WAYS
 from harness.plan import service
@@ -132,5 +132,5 @@ def _verified(records: RunRecords, name: str) -> RequestVerdict:
         if (verdict.implementation, verdict.test_type) == (HEAD, name) and verdict.outcome is Outcome.FAIL:
             return RequestVerdict(request=name, verdict="failed", reason=wrong_answer(verdict))
     seen = any((each.implementation, each.test_type) == (HEAD, name) for each in records.verdicts)
-    said: Verdict = "not in base" if seen else "cannot tell"
+    said: GateVerdict = "not in base" if seen else "cannot tell"
     return RequestVerdict(request=name, verdict=said, reason="" if seen else "not in base, and never verified on head")

@@ -19,7 +19,7 @@ import psutil
 
 from harness.errors import TfbError
 from harness.extras.gate import enclosures
-from harness.extras.gate.above import Watch
+from harness.extras.gate.above import FolderWatch
 from harness.extras.gate.paired import BASE, COPY, HEAD
 from harness.extras.gate.runtime import ServiceRuntime
 from harness.host import accounts
@@ -76,7 +76,7 @@ class Isolation:
     builders: Mapping[str, Account | None] = field(default_factory=dict)  # version -> account; None: tfb's account
     before: dict[str, dict[str, Print]] = field(default_factory=dict)  # base and control copy -> path -> fingerprint
     shared: dict[str, tuple[int, ...]] = field(default_factory=dict)
-    above: Watch | None = None  # of the folders above base, from before the build of head
+    above: FolderWatch | None = None  # of the folders above base, from before the build of head
     closed: tuple[Path, ...] = ()  # further folders that no side may write to
     enclosed: Mapping[str, Account] = field(default_factory=dict)  # of each side; empty: there are no enclosures
     note: str = ""  # for the report: why the versions are not separated
@@ -129,7 +129,7 @@ class Isolation:
             return
         self.before = {each: _prints(self.roots[each]) for each in (BASE, COPY)}
         self.shared = {} if self.separated else _shared_programs()
-        self.above = Watch(tuple(self.roots[BASE].parents))
+        self.above = FolderWatch(tuple(self.roots[BASE].parents))
         yield
         if account := self.builders[HEAD]:
             _end_processes(account)

@@ -11,17 +11,22 @@ from collections.abc import Iterator, Mapping, Sequence
 from statistics import median
 from typing import Literal
 
-from harness.extras.gate.paired import BASE, COPY, HEAD, KEYS, SIDES, Metric, Paired, intervals, paired, together
-from harness.records.models import Closed, Outcome, Record, RunRecords, Trial
-from harness.records.models import Verdict as Verification
+from harness.extras.gate.paired import BASE, COPY, HEAD, KEYS, SIDES, Paired, PairedMetric, intervals, paired, together
+from harness.records.models import Closed, Outcome, Record, RunRecords, Trial, VerificationRecord
 from harness.stats.cell_comparison import ratio
 from harness.stats.cell_values import METRICS
 from harness.stats.moderation import ASSUMED_SD
 from harness.stats.ranking_model import Ratio
 
 ALL = "all"  # the requests together, by their weights
-Verdict = Literal["slower", "faster", "the same", "cannot tell", "failed", "not in base"]
-ORDER: tuple[Verdict, ...] = ("failed", "slower", "cannot tell", "faster", "the same")  # the first one found is of all
+GateVerdict = Literal["slower", "faster", "the same", "cannot tell", "failed", "not in base"]
+ORDER: tuple[GateVerdict, ...] = (
+    "failed",
+    "slower",
+    "cannot tell",
+    "faster",
+    "the same",
+)  # the first one found is of all
 POWER = 1.43  # (1.96 + 0.84) / 1.96: what is found not to be 0 in four sessions of five, in half-widths (Cohen 1988)
 ANY = Closed(connections=1)  # in the place of a load, of what a process shows as a whole
 WIDEST = 2.0  # an interval of half and double says that nothing is known yet
@@ -49,9 +54,9 @@ class RequestVerdict(Record):
     """One request, or all by their weights; ratios are head over base."""
 
     request: str
-    verdict: Verdict
+    verdict: GateVerdict
     reason: str = ""  # of "failed", where it cannot be told for another reason than noise, and of what answers later
-    metric: Metric = "CPU per request"
+    metric: PairedMetric = "CPU per request"
     rate: float | None = None  # requests/s, the same for all sides
     ratio: Ratio | None = None
     noise: Ratio | None = None  # of base over its copy
@@ -69,7 +74,7 @@ class GateResult(Record):
     base: str  # what the sides were
     head: str
     fail_over: float
-    verdict: Verdict
+    verdict: GateVerdict
     requests: tuple[RequestVerdict, ...]
     memory: Ratio | None = None
     startup_time: Ratio | None = None
@@ -147,7 +152,7 @@ def _shown(records: RunRecords, name: str) -> RequestVerdict:
     """What is known of a request beside its ratio; with a reason where there is none."""
     wrong = [v for v in records.verdicts if v.test_type in (name, "http") and v.outcome is Outcome.FAIL]
     for verdict in sorted(wrong, key=lambda verdict: verdict.implementation == HEAD):  # where base is wrong, too
-        said: Verdict = "failed" if verdict.implementation == HEAD else "cannot tell"
+        said: GateVerdict = "failed" if verdict.implementation == HEAD else "cannot tell"
         return RequestVerdict(request=name, verdict=said, reason=wrong_answer(verdict))
     if gone := _ended(records) or _leak(_under_load(records)):
         return RequestVerdict(request=name, verdict="failed", reason=gone)
@@ -157,7 +162,7 @@ def _shown(records: RunRecords, name: str) -> RequestVerdict:
         words = _failing([t for t in own if t.implementation == missing[0]])
         said = "failed" if missing == [HEAD] and BROKEN & {*words} else "cannot tell"
         return RequestVerdict(request=name, verdict=said, reason=_why(records, words, missing[0]))
-    metric: Metric = "CPU per request" if all(t.cpu_per_request for t in good) else "response time"
+    metric: PairedMetric = "CPU per request" if all(t.cpu_per_request for t in good) else "response time"
     load, _ = Counter(t.load for t in good).most_common(1)[0]  # there are several where the first could not be kept
     good = [t for t in good if t.load == load]
     if lost := _lost([t for t in own if t.load == load]):
@@ -177,7 +182,7 @@ def _shown(records: RunRecords, name: str) -> RequestVerdict:
     )
 
 
-def wrong_answer(verdict: Verification) -> str:
+def wrong_answer(verdict: VerificationRecord) -> str:
     """Return the first violation that verification found, as one line."""
     failed = next(result for result in verdict.results if result.outcome is Outcome.FAIL)
     expected = f": expected {failed.expected}, got {failed.actual}" if failed.expected is not None else ""
@@ -258,7 +263,7 @@ def _few(records: RunRecords, name: str, table: Paired | None, minutes: float) -
     return f"too few rounds: {whole} with all sides{left_out}; give it more time (--time {time}m)"
 
 
-def decided(found: Ratio, margin: float) -> Verdict:
+def decided(found: Ratio, margin: float) -> GateVerdict:
     """By an interval of a cost: the same where it leaves no room for more than the margin."""
     low, high = _bounds(found)
     if low >= 1 / (1 + margin) and high <= 1 + margin:

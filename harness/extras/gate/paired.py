@@ -11,49 +11,48 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import special
 
 from harness.records.models import Trial
 from harness.stats.cell_values import METRICS, WARM
 from harness.stats.ranking_model import Ratio
+from harness.stats.variances import FloatArray
 
 BASE, HEAD, COPY = "base", "head", "base-copy"  # names of the sides
 SIDES = (BASE, HEAD, COPY)
 ALIKE = 4.0  # degrees of freedom that the requests' common variance is worth beside a request's own (Smyth 2004)
-Metric = Literal["CPU per request", "response time", "median response time", "time per answer of a closed loop"]
-KEYS: Mapping[Metric, str] = {  # of METRICS
+PairedMetric = Literal["CPU per request", "response time", "median response time", "time per answer of a closed loop"]
+KEYS: Mapping[PairedMetric, str] = {  # of METRICS
     "CPU per request": "cpu-per-request",
     "response time": "response-time",
     "median response time": "response-time-p50",
 }
-Values = NDArray[np.float64]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Paired:
     """Of each process: logs of what a request costs on each side, means of the rounds in which all sides have one."""
 
-    logs: Values  # sides x processes
-    rounds: Values  # of each process
+    logs: FloatArray  # sides x processes
+    rounds: FloatArray  # of each process
     scatter: float  # variance of such a mean that the scatter of a process's rounds alone explains
 
     @property
-    def head(self) -> Values:
+    def head(self) -> FloatArray:
         """Head over base, of which there are two."""
         base, head, copy = self.logs
         return np.asarray(head - (base + copy) / 2)
 
     @property
-    def noise(self) -> Values:
+    def noise(self) -> FloatArray:
         """Base over its copy: what is nothing."""
         return np.asarray(self.logs[0] - self.logs[2])
 
-    def mean(self, values: Values) -> float:
+    def mean(self, values: FloatArray) -> float:
         """By the rounds that each process had."""
         return float((self.rounds * values).sum() / self.rounds.sum())
 
-    def squares(self, values: Values) -> float:
+    def squares(self, values: FloatArray) -> float:
         """Their squares, by rounds, as the variance of a mean by rounds needs them: more where these are unequal.
 
         Of n equal variances v and weights w that are 1 in the mean, the mean's is v (sum of w squared) / n squared, and
@@ -64,7 +63,7 @@ class Paired:
         return float((weights * values**2).sum()) * unequal * (count - 1) / (count - unequal)
 
 
-def paired(trials: Sequence[Trial], metric: Metric) -> Paired:
+def paired(trials: Sequence[Trial], metric: PairedMetric) -> Paired:
     """Rounds that lack a side or were cold are left out, as are processes without a round."""
     read = METRICS[KEYS[metric]].read
     seen: defaultdict[tuple[int, int], dict[str, float]] = defaultdict(dict)
@@ -84,7 +83,7 @@ def paired(trials: Sequence[Trial], metric: Metric) -> Paired:
     )
 
 
-def _scatter(processes: Sequence[Values]) -> float:
+def _scatter(processes: Sequence[FloatArray]) -> float:
     """Variance of a side's cost in a round, beside what the round and the side have in common; 0 with single rounds."""
     squares = 0.0
     for own in processes:
@@ -93,7 +92,7 @@ def _scatter(processes: Sequence[Values]) -> float:
     return squares / free if free else 0.0
 
 
-def _warm(rounds: Values) -> Values:
+def _warm(rounds: FloatArray) -> FloatArray:
     """Rounds x sides without those of the first half in which a request cost a tenth more than in the later half.
 
     A just-in-time compiler was at work. The mean over all sides decides, which favours none of them.

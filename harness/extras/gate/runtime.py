@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 
 from harness import redaction
 from harness.errors import ServerDiedError, StartError, UsageError
-from harness.extras.gate.container_sides import Contained, Session, parse_allow
+from harness.extras.gate.container_sides import Contained, SharedSettings, parse_allow
 from harness.extras.gate.container_sides import contained as in_containers
 from harness.host import ownership
 from harness.host.metering import Reading
@@ -153,7 +153,7 @@ def choose_services(
     assert isinstance(local, LocalRuntime)  # noqa: S101 - the settings of a session say so
     contained = {}
     if own:
-        session = Session(
+        session = SharedSettings(
             project=Project(run_id=run_id, bridge=False),
             scratch=stack.enter_context(ownership.scratch("compose")),
             limits=limits.of_server(settings.container_memory, settings.container_pids),

@@ -117,18 +117,18 @@ class Calls:
         return self.call("add item", order, item, body={"quantity": quantity})
 
 
-Values = tuple[object, ...]
+CallValues = tuple[object, ...]
 Bad = Iterator[tuple[str, object]]  # defect of a body, and the body
 
 FAR = 2**63 - 1  # the highest possible id
 LINE = {"itemId": 3, "quantity": 2}
 NO_OBJECTS = (b"", b'{"customerId":1,', b"[]", b'"order"', b"null", b'{"card":"\xff\xfe"}')
-NO_ID: Values = ("1", 1.5, None, True, 0, -1, SEEDED + 1, 2**31, 10**30)  # invalid ids of a customer or an item
-NO_QUANTITY: Values = (0, -1, 101, "2", 1.5, None, True, 2**32 + 2)
+NO_ID: CallValues = ("1", 1.5, None, True, 0, -1, SEEDED + 1, 2**31, 10**30)  # invalid ids of a customer or an item
+NO_QUANTITY: CallValues = (0, -1, 101, "2", 1.5, None, True, 2**32 + 2)
 NO_DIGITS = ("4" * 15 + "x", "4111 1111 1111 1111", "", "\uff14" * 16, f"{CARD}\n")
-NO_CARD: Values = ("4" * 11, "4" * 20, *NO_DIGITS, int(CARD), None)
+NO_CARD: CallValues = ("4" * 11, "4" * 20, *NO_DIGITS, int(CARD), None)
 TOO_MANY, TWICE = [{"itemId": number, "quantity": 1} for number in range(1, 22)], [LINE, {"itemId": 3, "quantity": 1}]
-NO_ITEMS: Values = ([], LINE, None, [3], [LINE, None], TOO_MANY, TWICE)
+NO_ITEMS: CallValues = ([], LINE, None, [3], [LINE, None], TOO_MANY, TWICE)
 NO_COUNT = (0, 1001, "5", 1.5, None)
 NO_ORDER_ID = ("0", "-1", "abc", "1.5", f"{2**63}", f"{10**30}")
 NO_ITEM_ID = ("0", "-1", "abc", f"{2**31}")

@@ -7,18 +7,18 @@ from dataclasses import replace
 from functools import partial
 from itertools import chain
 
-from harness.extras.orders.entities import Answer, OrderEvidence, differences, judging, same, told, total, wanted
+from harness.extras.orders.entities import ObservedCall, OrderEvidence, differences, judging, same, told, total, wanted
 from harness.verify.checks import Finding, shown
 
 order_check = partial(judging, OrderEvidence, "order")
 
 
-def body(answer: Answer) -> str:
+def body(answer: ObservedCall) -> str:
     """Return the body of a response for a message, or "nothing"."""
     return shown(answer.exchange.body) if answer.exchange.response else "nothing"
 
 
-def _written(seen: OrderEvidence) -> Iterator[Answer]:
+def _written(seen: OrderEvidence) -> Iterator[ObservedCall]:
     return (answer for answer in seen.answers if answer.wrote)
 
 
@@ -47,7 +47,7 @@ def tables_seen(seen: OrderEvidence) -> Iterator[Finding]:
 # ---- effects of writes on the tables ---------------------------------------------------------------------------------
 
 
-def _judged(seen: OrderEvidence) -> Iterator[Answer]:
+def _judged(seen: OrderEvidence) -> Iterator[ObservedCall]:
     """Return the responses to successful writes and to correctly refused calls."""
     refused = (a for a in seen.answers if a.before is not None and min(a.call.status, a.status or 0) >= 400)
     return chain(_written(seen), refused)
@@ -100,7 +100,7 @@ def one_transaction(seen: OrderEvidence) -> Iterator[Finding]:
 # ---- reads -----------------------------------------------------------------------------------------------------------
 
 
-def _reads(seen: OrderEvidence) -> Iterator[Answer]:
+def _reads(seen: OrderEvidence) -> Iterator[ObservedCall]:
     return (a for a in seen.answers if a.before is not None and a.call.reads and a.call.status < 400)
 
 
@@ -123,7 +123,7 @@ def reads_are_current(seen: OrderEvidence) -> Iterator[Finding]:
         )
 
 
-def _due(answer: Answer) -> object:
+def _due(answer: ObservedCall) -> object:
     """Return the expected document of a read according to the tables; None without the order or the item."""
     call, held = answer.call, answer.before or {}
     if call.operation == "list orders":

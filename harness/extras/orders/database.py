@@ -6,7 +6,7 @@ from contextlib import contextmanager
 
 import psycopg
 
-from harness.extras.orders.entities import Line, Order, Orders, Prices
+from harness.extras.orders.entities import Order, OrderItem, OrdersById, Prices
 from harness.runtime import DatabaseAddress
 from harness.runtime.database import connect
 from harness.verify.checks.statement_counts import Snapshot, snapshot, uncounted
@@ -52,15 +52,15 @@ class OrderTables:
         query = "SELECT coalesce(min(id), 1) - 1 FROM (SELECT id FROM orders ORDER BY id DESC LIMIT %s) AS newest"
         (self.above,) = self._connection.execute(query, (NEWEST,)).fetchone() or (0,)
 
-    def orders(self) -> Orders:
+    def orders(self) -> OrdersById:
         """Return the orders with their items in a consistent snapshot."""
         found: dict[int, Order] = {}
-        lines: dict[int, dict[int, Line]] = {}
+        lines: dict[int, dict[int, OrderItem]] = {}
         for number, customer, card, total, item, quantity, price in self._connection.execute(EVERYTHING, (self.above,)):
             own = lines.setdefault(number, {})
             found[number] = Order(customer=customer, card=card, total=total, lines=own)
             if item is not None:
-                own[item] = Line(quantity=quantity, price=price)
+                own[item] = OrderItem(quantity=quantity, price=price)
         return found
 
     def empty(self) -> None:

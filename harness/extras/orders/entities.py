@@ -9,7 +9,7 @@ from typing import Any, TypeVar, cast
 
 from harness.plan.requests import Expect
 from harness.verify.checks import Check, Finding, check
-from harness.verify.checks.evidence import Case, Evidence, Exchange
+from harness.verify.checks.evidence import Evidence, Exchange, QueryVariant
 
 CARD = "4111111111111111"  # card of the orders that a load creates
 SEEDED = 1_000  # number of customers and of items in the seed
@@ -19,7 +19,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Line:
+class OrderItem:
     """A row of ``order_item``."""
 
     quantity: int
@@ -33,7 +33,7 @@ class Order:
     customer: int
     card: str
     total: Decimal
-    lines: Mapping[int, Line]
+    lines: Mapping[int, OrderItem]
 
     @property
     def asked(self) -> tuple[int, str, dict[int, int]]:
@@ -41,17 +41,17 @@ class Order:
         return self.customer, self.card, {item: line.quantity for item, line in self.lines.items()}
 
 
-def total(lines: Mapping[int, Line]) -> Decimal:
+def total(lines: Mapping[int, OrderItem]) -> Decimal:
     """Return the sum of quantity times price over all items."""
     return sum((line.quantity * line.price for line in lines.values()), Decimal(0))
 
 
-Orders = Mapping[int, Order]  # id -> order
+OrdersById = Mapping[int, Order]  # id -> order
 Prices = Mapping[int, Decimal]  # id in the table ``item`` -> price
 
 
 @dataclass(frozen=True, kw_only=True)
-class Call(Case):
+class Call(QueryVariant):
     """A request and its meaning; ``name`` describes a special property, such as an invalid value."""
 
     name: str = ""
@@ -81,15 +81,15 @@ class Call(Case):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Answer:
+class ObservedCall:
     """A call with the response and the tables around it; ``before`` is None if the tables were not read."""
 
     call: Call
     exchange: Exchange
     prices: Prices = field(default_factory=dict)
-    before: Orders | None = None
-    after: Orders = field(default_factory=dict)  # immediately after the response
-    settled: Orders = field(default_factory=dict)  # shortly afterwards, if ``after`` was unexpected; else ``after``
+    before: OrdersById | None = None
+    after: OrdersById = field(default_factory=dict)  # immediately after the response
+    settled: OrdersById = field(default_factory=dict)  # shortly afterwards, if ``after`` was unexpected; else ``after``
     changed: bool = False  # a read after tfb has changed the rows in the database
 
     @property
@@ -129,7 +129,7 @@ class Answer:
         number = self.document.get("id") if isinstance(self.document, dict) else None
         return number if type(number) is int else None
 
-    def differences(self, state: Orders) -> Iterator[Finding]:
+    def differences(self, state: OrdersById) -> Iterator[Finding]:
         """Yield the differences between ``state`` and the expected tables after this write."""
         for found in differences([self], self.before or {}, state, self.prices):
             yield replace(found, message=f"{self.call}: {found.message}")
@@ -139,12 +139,12 @@ class Answer:
 class Crowd:
     """Concurrent calls on several connections, with the tables around them; commits may have been held."""
 
-    answers: tuple[Answer, ...]  # ordered within each connection
-    before: Orders
+    answers: tuple[ObservedCall, ...]  # ordered within each connection
+    before: OrdersById
     prices: Prices = field(default_factory=dict)
-    after: Orders = field(default_factory=dict)  # when the server is idle again
-    early: tuple[Answer, ...] = ()  # responses that arrived while no transaction could commit
-    seen: tuple[Orders, ...] = ()  # the tables while only a part of the commits was released
+    after: OrdersById = field(default_factory=dict)  # when the server is idle again
+    early: tuple[ObservedCall, ...] = ()  # responses that arrived while no transaction could commit
+    seen: tuple[OrdersById, ...] = ()  # the tables while only a part of the commits was released
     stuck: str | None = None  # reason why the tables stayed locked: an open transaction
 
 
@@ -152,7 +152,7 @@ class Crowd:
 class OrderEvidence:
     """The evidence about an order service; parts that were not examined are empty."""
 
-    answers: list[Answer] = field(default_factory=list)  # sequential calls
+    answers: list[ObservedCall] = field(default_factory=list)  # sequential calls
     crowds: list[Crowd] = field(default_factory=list)
     unseen: str | None = None  # reason why the tables could not be read
 
@@ -217,14 +217,16 @@ def applied(call: Call, order: Order | None, prices: Prices) -> Order | None:
         order = Order(customer=customer, card=call.document["card"], total=Decimal(0), lines={})
     if order is None or call.operation == "delete order":
         return None
-    added = {item: Line(quantity=many, price=prices.get(item, Decimal(0))) for item, many in call.lines.items()}
+    added = {item: OrderItem(quantity=many, price=prices.get(item, Decimal(0))) for item, many in call.lines.items()}
     gone = call.item if call.operation == "delete item" else 0
     lines = {item: line for item, line in {**order.lines, **added}.items() if item != gone}
     card = call.document["card"] if call.operation == "change card" else order.card
     return Order(customer=order.customer, card=card, total=total(lines), lines=lines)
 
 
-def differences(answers: Iterable[Answer], before: Orders, after: Orders, prices: Prices) -> Iterator[Finding]:
+def differences(
+    answers: Iterable[ObservedCall], before: OrdersById, after: OrdersById, prices: Prices
+) -> Iterator[Finding]:
     """Yield the differences between ``after`` and the tables that result from applying the writes in sequence."""
     expected: dict[int, Order | None] = dict(before)
     many = Counter[str]()  # orders created by "load orders", whose ids are not returned
@@ -250,5 +252,5 @@ def loaded(count: int, prices: Prices) -> Iterator[Order]:
     """Yield the orders that "load orders" creates for a count."""
     for number in range(count):
         item = 1 + number % SEEDED
-        line = Line(quantity=1, price=prices.get(item, Decimal(0)))
+        line = OrderItem(quantity=1, price=prices.get(item, Decimal(0)))
         yield Order(customer=item, card=CARD, total=line.price, lines={item: line})

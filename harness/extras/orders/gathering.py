@@ -13,10 +13,10 @@ import psycopg
 from harness.errors import StartError
 from harness.extras.orders.calls import Calls, refused
 from harness.extras.orders.database import ITEMS, ORDERS, OrderTables, order_tables
-from harness.extras.orders.entities import Answer, Call, Crowd, OrderEvidence, Orders
+from harness.extras.orders.entities import Call, Crowd, ObservedCall, OrderEvidence, OrdersById
 from harness.runtime import NO_DATABASE
 from harness.verify.checks.asking import Asking, Lane
-from harness.verify.checks.evidence import Case, Evidence
+from harness.verify.checks.evidence import Evidence, QueryVariant
 
 LATE_SECONDS = 0.15  # wait before the tables are read again, if they do not show a write
 HELD_SECONDS = 0.3  # time in which commits are held and no write may be answered
@@ -31,7 +31,7 @@ class _NotMadeError(Exception):
 
 def gather(asking: Asking, evidence: Evidence) -> None:
     """Request the list as a probe would, then exercise every operation; the evidence is stored in ``evidence``."""
-    plain = Case(name="plain")
+    plain = QueryVariant(name="plain")
     evidence.exchanges = asking.plain().ask([plain] * 3)
     if any(exchange.response is None for exchange in evidence.exchanges):
         return
@@ -84,7 +84,7 @@ class _Gathering:
 
     # ---- sequential calls --------------------------------------------------------------------------------------------
 
-    def _ask(self, call: Call, lane: Lane | None = None, *, changed: bool = False) -> Answer:
+    def _ask(self, call: Call, lane: Lane | None = None, *, changed: bool = False) -> ObservedCall:
         """Send a call, and record the tables before and after it."""
         view, must_fail = self._view, call.status >= 400
         # Calls that must be refused follow each other, so the tables are in the state after the previous call.
@@ -92,7 +92,7 @@ class _Gathering:
         prices = {} if must_fail or call.reads else view.prices()
         exchange = (lane or self._lane).send(call)
         after = before if call.reads and not must_fail else view.orders()
-        answer = Answer(
+        answer = ObservedCall(
             call=call, exchange=exchange, prices=prices, before=before, after=after, settled=after, changed=changed
         )
         if answer.wrote and any(answer.differences(after)):
@@ -210,9 +210,9 @@ class _Gathering:
                 yield self._calls.create([(one, 1), (two, 2)], card="4" * 16)
                 yield self._calls.call("delete item", order, one)
 
-        def ask(own: Sequence[Call]) -> list[Answer]:
+        def ask(own: Sequence[Call]) -> list[ObservedCall]:
             with Lane(self._asking.client()) as lane:
-                return [Answer(call=call, exchange=lane.send(call)) for call in own]
+                return [ObservedCall(call=call, exchange=lane.send(call)) for call in own]
 
         dealt, before = [list(calls()) for _ in range(CONNECTIONS)], self._view.orders()
         with ThreadPoolExecutor(CONNECTIONS) as pool:
@@ -259,14 +259,14 @@ class _Gathering:
             parts: Order in which the parts of the commits are released (``ORDERS``, ``ITEMS``).
         """
         view, before = self._view, self._view.orders()
-        early: tuple[Answer, ...] = ()
-        answers: tuple[Answer, ...] = ()
-        seen: list[Orders] = []
+        early: tuple[ObservedCall, ...] = ()
+        answers: tuple[ObservedCall, ...] = ()
+        seen: list[OrdersById] = []
         stuck = None
         with ThreadPoolExecutor(sum(map(len, turns))) as pool:
             try:
                 with view.commits_held() as let_through:
-                    asked: list[Future[Answer]] = []
+                    asked: list[Future[ObservedCall]] = []
                     for calls in turns:
                         asked += [pool.submit(self._ask_alone, call) for call in calls]
                         wait(asked, HELD_SECONDS)
@@ -282,10 +282,10 @@ class _Gathering:
                 stuck = f"the tables are locked although no request is in progress: {str(error).strip()}"
         self._add(Crowd(answers=answers, before=before, early=early, seen=tuple(seen), stuck=stuck))
 
-    def _ask_alone(self, call: Call) -> Answer:
+    def _ask_alone(self, call: Call) -> ObservedCall:
         """Send a call on a separate connection, with a timeout that includes the time of held commits."""
         with Lane(self._asking.client(self._asking.patience + 2 * HELD_SECONDS + 2 * LET_SECONDS)) as lane:
-            return Answer(call=call, exchange=lane.send(call))
+            return ObservedCall(call=call, exchange=lane.send(call))
 
     def _loads(self) -> None:
         """Create many orders in a call, then list the newest orders."""

@@ -19,13 +19,13 @@ from typing import Any
 
 from harness.errors import LoadError
 from harness.extras.orders.database import OrderTables, order_tables
-from harness.extras.orders.entities import Call, Order, Orders, Prices, applied, judging, same, told, wanted
-from harness.plan.orders import USE_CASES, Step
+from harness.extras.orders.entities import Call, Order, OrdersById, Prices, applied, judging, same, told, wanted
+from harness.plan.orders import USE_CASES, RequestStep
 from harness.records import safe_read
 from harness.runtime import DatabaseAddress
 from harness.verify.checks import LOAD, Finding, shown
 from harness.verify.checks.evidence import Evidence
-from harness.verify.checks.statement_counts import Snapshot, Statement, bare
+from harness.verify.checks.statement_counts import NormalisedStatement, Snapshot, bare
 
 STEPS = {case.name: case.steps for case in USE_CASES}
 CUT_OFF = 65_536  # maximum characters of a body in the generator's file
@@ -63,12 +63,12 @@ class Arrival:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Look:
+class OrdersSnapshot:
     """A snapshot of the orders with ids greater than ``above``."""
 
     since: float = math.inf  # nanoseconds of the monotonic clock; writes that were answered earlier must be visible
     above: int = 0
-    orders: Orders
+    orders: OrdersById
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,31 +77,31 @@ class OrderLoad:
 
     arrivals: tuple[Arrival, ...]
     prices: Prices
-    looks: Sequence[Look]  # the last snapshot is from after the load
-    counts: Sequence[Statement] | None = None  # None: not counted, or not exact
+    looks: Sequence[OrdersSnapshot]  # the last snapshot is from after the load
+    counts: Sequence[NormalisedStatement] | None = None  # None: not counted, or not exact
     waiting: int = 0  # open transactions; the last statement of each is missing in the counts
 
     @property
-    def after(self) -> Orders:
+    def after(self) -> OrdersById:
         """The orders after the load."""
         return self.looks[-1].orders
 
 
 @dataclass(frozen=True, kw_only=True)
-class Watched:
+class OrderObservations:
     """Observations during a load."""
 
     begun: Snapshot | None  # statement counts before the load
-    looks: list[Look] = field(default_factory=list)
+    looks: list[OrdersSnapshot] = field(default_factory=list)
 
 
 @contextmanager
-def watched(database: DatabaseAddress) -> Iterator[Watched]:
+def watched(database: DatabaseAddress) -> Iterator[OrderObservations]:
     """Empty the tables, so that every load starts equally, and take snapshots of them during the block."""
     over = threading.Event()
     with order_tables(database) as view, ThreadPoolExecutor(1) as pool:
         view.empty()
-        found = Watched(begun=view.statements())
+        found = OrderObservations(begun=view.statements())
         looking = pool.submit(_look, view, found.looks, over)
         try:
             yield found
@@ -110,14 +110,14 @@ def watched(database: DatabaseAddress) -> Iterator[Watched]:
         looking.result()
 
 
-def _look(view: OrderTables, looks: list[Look], over: threading.Event) -> None:
+def _look(view: OrderTables, looks: list[OrdersSnapshot], over: threading.Event) -> None:
     while not over.wait(random.uniform(*APART_SECONDS)):
         view.leave_old()
         since = float(time.monotonic_ns())
-        looks.append(Look(since=since, above=view.above, orders=view.orders()))
+        looks.append(OrdersSnapshot(since=since, above=view.above, orders=view.orders()))
 
 
-def seen(answers: Path, database: DatabaseAddress, meanwhile: Watched) -> tuple[Evidence, int]:
+def seen(answers: Path, database: DatabaseAddress, meanwhile: OrderObservations) -> tuple[Evidence, int]:
     """Return the evidence of a load and the number of arrivals.
 
     Args:
@@ -135,7 +135,7 @@ def seen(answers: Path, database: DatabaseAddress, meanwhile: Watched) -> tuple[
         load = OrderLoad(
             arrivals=arrivals,
             prices=view.prices(),
-            looks=(*meanwhile.looks, Look(orders=view.orders())),
+            looks=(*meanwhile.looks, OrdersSnapshot(orders=view.orders())),
             counts=now.since(meanwhile.begun) if now and meanwhile.begun else None,
             waiting=len(now.waiting) if now else 0,
         )
@@ -160,7 +160,7 @@ def read(answers: Path) -> Iterator[Arrival]:
                 ) from error
 
 
-def _step(came: Mapping[str, Any], planned: Step, variables: Mapping[str, object]) -> Stepped:
+def _step(came: Mapping[str, Any], planned: RequestStep, variables: Mapping[str, object]) -> Stepped:
     """Combine a planned request, a recorded response and the arrival's variables."""
     if came["operation"] != planned.operation:
         raise ValueError(f"{came['operation']!r} where the use case has {planned.operation!r}")
@@ -273,5 +273,5 @@ def load_statements(load: OrderLoad) -> Iterator[Finding]:
             yield Finding(message, expected=f"{due}, at least one per request", actual=f"{calls}")
 
 
-def _of_orders(statement: Statement) -> bool:
+def _of_orders(statement: NormalisedStatement) -> bool:
     return statement.names("orders") or statement.names("order_item")

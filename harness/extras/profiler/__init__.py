@@ -20,7 +20,7 @@ from harness.experiment.generators.registry import GENERATORS
 from harness.experiment.modes import built
 from harness.experiment.observe import Observation, observe
 from harness.experiment.preparation import choose_work
-from harness.experiment.progress import Display, Progress
+from harness.experiment.progress import Display, ProgressTracker
 from harness.host import ownership, process
 from harness.host.clock import SYSTEM_CLOCK
 from harness.plan.config import Settings
@@ -59,7 +59,7 @@ def profile(settings: Settings) -> Mapping[str, object]:
     selected = choose_work(settings)
     if len(selected.implementations) != 1 or len(selected.candidates[0].test_types) != 1:
         raise UsageError("--profiler needs one implementation and one test type: ./tfb run NAME --type TYPE --profiler")
-    progress = Progress(Display(quiet=settings.quiet))
+    progress = ProgressTracker(Display(quiet=settings.quiet))
     ((kind, levels),) = selected.candidates[0].test_types.items()
     level = max(levels, key=lambda each: (each.queries or 0, -abs(each.connections - 64)))
     with built(settings, selected, progress) as made:

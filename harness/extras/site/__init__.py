@@ -26,7 +26,7 @@ FILE = "site.json"
 MOST_BYTES = 64 << 20  # size limit of site.json; a round with some hundred implementations takes a few MiB
 NAME_CHARACTERS = 200  # characters of an encoded name in a file name; file systems allow 255 bytes
 POLICY = "default-src 'none'; style-src 'self'; img-src data:; base-uri 'none'; form-action 'none'"
-HEADERS = ("Round", "Ranks by requests/s", "by CPU", "Requests/s", "95 %", "× reference", "CPU µs/req", "Machine")
+HEADERS = ("SiteRound", "Ranks by requests/s", "by CPU", "Requests/s", "95 %", "× reference", "CPU µs/req", "Machine")
 
 
 class PublishedRun(Record):
@@ -40,7 +40,7 @@ class PublishedRun(Record):
     rows: tuple[tuple[str, str, tuple[str, ...]], ...]  # test type, implementation, cells of the headline table
 
 
-class Round(Record):
+class SiteRound(Record):
     """A set of runs that are published together. Published pages of runs never change."""
 
     name: str
@@ -52,7 +52,7 @@ class Round(Record):
 class Site(Record):
     """The content of ``site.json``: the data of all overview pages."""
 
-    rounds: tuple[Round, ...] = ()  # oldest first
+    rounds: tuple[SiteRound, ...] = ()  # oldest first
 
 
 def publish(runs: Sequence[Path], output: Path, *, name: str, published_at: float) -> Site:
@@ -78,7 +78,7 @@ def publish(runs: Sequence[Path], output: Path, *, name: str, published_at: floa
     known = [Run(folder, rank_again=True) for folder in runs]  # what is published is what the trials say
     if len({run.info.run_id for run in known}) < len(known):
         raise StoreError("two of these runs have the same id, but each page needs a different id: name each run once")
-    new = Round(name=name, slug=slug, published_at=published_at, runs=tuple(map(_published, known)))
+    new = SiteRound(name=name, slug=slug, published_at=published_at, runs=tuple(map(_published, known)))
     site = Site(rounds=(*site.rounds, new))
     files = {_of_run(new, run.info.run_id): saved.page(web, saved.collect(run)) for run in known}
     style = next((web / "assets").glob("*.css"))
@@ -190,7 +190,7 @@ def _address(name: str) -> str:
     return f"{found}.html"
 
 
-def _of_run(one: Round, run_id: str) -> str:
+def _of_run(one: SiteRound, run_id: str) -> str:
     """Return the path of a run's page. The slug is sanitised again, because site.json is untrusted."""
     return f"rounds/{_slug(one.slug)}/{_address(run_id)}"
 

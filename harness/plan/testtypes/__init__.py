@@ -16,7 +16,7 @@ from harness.records.models import Closed, Load, Scenario
 Sweep = Literal["concurrency", "pipeline", "query", "cached-query", "arrivals"]
 # What an answer is: an object with a greeting, the greeting alone, one row, an array of rows, all fortunes, a sum,
 # orders, or what a service has declared of each of its requests.
-Answer = Literal["message", "greeting", "row", "rows", "page", "sum", "orders", "declared"]
+ResponseShape = Literal["message", "greeting", "row", "rows", "page", "sum", "orders", "declared"]
 DECLARED = "declared"  # by this name the checks know every test type of that kind, whatever the service calls it
 PIPELINE_DEPTH = 16  # TechEmpower's
 ARRIVALS_CONNECTIONS = 64  # at most, that the requests of arrivals go over
@@ -47,7 +47,7 @@ class TestType:
     __test__ = False  # not a test class, whatever pytest thinks of its name
 
     name: str  # as in --type and results.json
-    answer: Answer
+    answer: ResponseShape
     sweep: Sweep = "concurrency"
     concurrency: tuple[int, ...] = ()  # levels of its own instead of the profile's
     reads_database: bool = False

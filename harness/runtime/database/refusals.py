@@ -30,7 +30,7 @@ WORKED = "SELECT count(*) FROM pg_stat_statements WHERE userid = (SELECT oid FRO
 
 
 @dataclass(frozen=True, kw_only=True)
-class Watch:
+class RefusalWatch:
     """A watch on the server's connections in PostgreSQL's log, from the server's start on."""
 
     address: DatabaseAddress  # from the server's environment
@@ -38,7 +38,7 @@ class Watch:
     begin: int  # bytes of the log before the server's start
 
     @classmethod
-    def of(cls, address: DatabaseAddress, log: Path | None) -> "Watch":
+    def of(cls, address: DatabaseAddress, log: Path | None) -> "RefusalWatch":
         """Watch connections from now on."""
         return cls(address=address, log=log, begin=size_of(log) if log else 0)
 

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from uuid import uuid4
 
-from harness.extras.gate.container_sides import Contained, Session, contained, parse_allow
+from harness.extras.gate.container_sides import Contained, SharedSettings, contained, parse_allow
 from harness.plan.service import Service
 from harness.runtime.compose import Project
 from harness.runtime.limits import Limits
@@ -25,11 +25,11 @@ def unique(prefix: str) -> str:
     return f"{prefix}-{uuid4().hex[:12]}"
 
 
-def session(folder: Path, *, allow: tuple[str, ...] = ()) -> Session:
+def session(folder: Path, *, allow: tuple[str, ...] = ()) -> SharedSettings:
     """Return a comparison with bounds of its own; it keeps its files in ``folder``."""
     scratch = folder / "scratch"
     scratch.mkdir(mode=0o700, exist_ok=True)
-    return Session(
+    return SharedSettings(
         project=Project(run_id=unique("adversarial"), bridge=False),
         scratch=scratch,
         limits=Limits(memory_bytes=256 << 20, pids=64),
@@ -40,7 +40,7 @@ def session(folder: Path, *, allow: tuple[str, ...] = ()) -> Session:
 
 @contextmanager
 def side(
-    name: str, files: Mapping[str, str], given: Session, folder: Path, env: Mapping[str, str] | None = None
+    name: str, files: Mapping[str, str], given: SharedSettings, folder: Path, env: Mapping[str, str] | None = None
 ) -> Iterator[Contained]:
     """Yield one built side of a comparison, whose compose file has a service ``web``."""
     top = folder / name

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.extras.deployments import connection
+from harness.extras.deployments import connected_machine
 from harness.host import crates, process
 
 
@@ -50,4 +50,4 @@ def test_a_cargo_configuration_of_the_current_folder_does_not_count(
 
 def test_an_ssh_configuration_is_that_of_the_user_s_folder(hostile: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TFB_SSH_CONFIG", "mine")
-    assert connection.configuration() == ("-F", str(hostile / "mine"))
+    assert connected_machine.configuration() == ("-F", str(hostile / "mine"))

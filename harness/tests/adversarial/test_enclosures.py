@@ -46,7 +46,7 @@ print(done.stdout)
 """
 
 
-class Place:
+class UserFolders:
     """The folders of an ordinary user with a home, results and a session of the gate."""
 
     def __init__(self, folder: Path) -> None:
@@ -80,11 +80,11 @@ class Place:
 
 
 @pytest.fixture
-def place() -> Iterator[Place]:
+def place() -> Iterator[UserFolders]:
     """Folders that other accounts may enter, unlike those of pytest."""
     folder = Path(tempfile.mkdtemp(prefix="tfb-enclosures-"))
     try:
-        yield Place(folder)
+        yield UserFolders(folder)
     finally:
         remove_tree_if_possible(folder)
 
@@ -96,7 +96,7 @@ def place() -> Iterator[Place]:
         *("{folder}/state/loadgen", "{repository}/harness/new.py", "/proc/$TFB/root{place}/base/server.py"),
     ],
 )
-def test_a_side_of_an_ordinary_user_writes_nowhere_else(target: str, place: Place) -> None:
+def test_a_side_of_an_ordinary_user_writes_nowhere_else(target: str, place: UserFolders) -> None:
     words = {"results": place.results, "folder": place.folder, "repository": REPOSITORY, "place": place.place}
     found = "TFB=$(ps -o ppid= -p $(ps -o ppid= -p $$) | tr -d ' ')"
     said = place.run(f"{found}; echo slow >> {target.format(**words)} && echo WROTE; echo own > own && cat own")
@@ -105,7 +105,7 @@ def test_a_side_of_an_ordinary_user_writes_nowhere_else(target: str, place: Plac
     assert (place.place / "base" / "server.py").read_text() == "base"
 
 
-def test_what_a_side_writes_to_the_home_stays_its_own(place: Place) -> None:
+def test_what_a_side_writes_to_the_home_stays_its_own(place: UserFolders) -> None:
     said = place.run("echo slow > ~/.npmrc && mkdir -p ~/.local/lib && touch ~/.local/lib/x && cat ~/.npmrc")
     assert said.strip() == "slow"
     assert [path.name for path in place.home.iterdir()] == [".npmrc"]
@@ -113,7 +113,7 @@ def test_what_a_side_writes_to_the_home_stays_its_own(place: Place) -> None:
 
 
 @pytest.mark.skipif(shutil.which("unshare") is None, reason="needs unshare")
-def test_a_side_cannot_undo_its_enclosure(place: Place) -> None:
+def test_a_side_cannot_undo_its_enclosure(place: UserFolders) -> None:
     attack = "mount -o remount,rw,bind {0} || umount {0}; echo slow >> ../base/server.py && echo WROTE"
     for prefix in ("", "unshare --user --map-root-user --mount "):
         assert "WROTE" not in place.run(f"{prefix}sh -c '{attack.format(place.place)}'; true")
@@ -125,7 +125,7 @@ def test_a_side_cannot_undo_its_enclosure(place: Place) -> None:
 
 
 @pytest.mark.parametrize("enclosed", [True, False])
-def test_a_build_neither_reads_nor_signals_other_processes(place: Place, *, enclosed: bool) -> None:
+def test_a_build_neither_reads_nor_signals_other_processes(place: UserFolders, *, enclosed: bool) -> None:
     said = place.run(
         "TFB=$(ps -o ppid= -p $(ps -o ppid= -p $$) | tr -d ' '); "
         "cat /proc/$TFB/environ | grep -q TFB_STATE && echo READ; "
@@ -137,14 +137,14 @@ def test_a_build_neither_reads_nor_signals_other_processes(place: Place, *, encl
     assert said.split()[-2:] == ["NoNewPrivs:", "1"]
 
 
-def test_a_side_has_a_temporary_folder_of_its_own(place: Place) -> None:
+def test_a_side_has_a_temporary_folder_of_its_own(place: UserFolders) -> None:
     said = place.run(
         "echo x > $TMPDIR/x && echo $TMPDIR; echo x > /tmp/tfb-adversarial-$$ && rm /tmp/tfb-adversarial-$$"
     )
     assert said.strip() == str(place.place / "layers" / "head" / "tmp")
 
 
-def test_a_side_has_shared_memory_of_its_own(place: Place) -> None:
+def test_a_side_has_shared_memory_of_its_own(place: UserFolders) -> None:
     name = f"tfb-adversarial-{os.getpid()}"
     memory = Path("/dev/shm", name)  # noqa: S108 - it is about this folder
     memory.write_text("of another program")
@@ -159,7 +159,7 @@ def test_a_side_has_shared_memory_of_its_own(place: Place) -> None:
     assert said.split()[-2:] == ["own", "0"]
 
 
-def test_sockets_that_start_programs_elsewhere_are_hidden(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sockets_that_start_programs_elsewhere_are_hidden(place: UserFolders, monkeypatch: pytest.MonkeyPatch) -> None:
     sockets = [path for path in map(Path, enclosures.SOCKETS) if path.exists()]
     if not sockets:
         pytest.skip("this machine has no container engine")

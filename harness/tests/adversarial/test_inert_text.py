@@ -20,10 +20,10 @@ from harness.console import PlainFormatter, SafeConsole
 from harness.errors import ConfigError
 from harness.paths import REPOSITORY
 from harness.plain_text import inert_line, is_printable, json_text, markdown, printable
-from harness.records.models import CheckResult, Outcome, Verdict
+from harness.records.models import CheckResult, Outcome, VerificationRecord
 from harness.report.markdown import section
-from harness.report.tables import Rows
-from harness.report.verification import Verified, as_github, as_json, as_junit, write
+from harness.report.tables import TableRows
+from harness.report.verification_results import Verified, as_github, as_json, as_junit, write
 from harness.tests.scene import Scene
 
 CONTROLS = (
@@ -193,7 +193,7 @@ def verified(payload: str) -> Verified:
     result = CheckResult(
         check="status-ok", rule="http.2", outcome=Outcome.FAIL, message=payload, expected=payload, actual=payload
     )
-    verdict = Verdict(
+    verdict = VerificationRecord(
         implementation=payload,
         test_type="json",
         process=0,
@@ -281,7 +281,7 @@ def test_any_text_in_markdown_is_text(text: str) -> None:
 
 @pytest.mark.parametrize("payload", PAYLOADS)
 def test_a_table_of_markdown_keeps_its_cells(payload: str) -> None:
-    rows = Rows([payload, payload])
+    rows = TableRows([payload, payload])
     table = rows.table(payload, rows.column(payload, lambda row: row), rows.column("y", lambda row: row))
     blocks, children = inline(section(table))
     assert (blocks.count("tr_open"), blocks.count("td_open"), blocks.count("heading_open")) == (3, 4, 1)

@@ -13,10 +13,10 @@ import psutil
 import pytest
 
 from harness.errors import Exit, UsageError
-from harness.extras.gate.cli import Session, prepare
+from harness.extras.gate.cli import PreparedComparison, prepare
 from harness.extras.gate.declared import measured_of, settle
 from harness.extras.gate.isolation import IsolatedRuntime, Isolation, TamperedError
-from harness.extras.gate.judge import GateResult, RequestVerdict, Verdict
+from harness.extras.gate.judge import GateResult, GateVerdict, RequestVerdict
 from harness.extras.gate.paired import BASE, COPY, HEAD, SIDES
 from harness.paths import REPOSITORY
 from harness.plan.profile import Processes
@@ -91,12 +91,12 @@ def shop(tmp_path: Path) -> Path:
     return repository(tmp_path / "shop", tfb__toml=toml(*BOTH), server__py=SERVER)
 
 
-def session(shop: Path, place: Path) -> Session:
+def session(shop: Path, place: Path) -> PreparedComparison:
     place.mkdir()
     return prepare(shop, "main", None, place, seed=1)
 
 
-def result(*verdicts: tuple[str, Verdict]) -> GateResult:
+def result(*verdicts: tuple[str, GateVerdict]) -> GateResult:
     found = tuple(RequestVerdict(request=name, verdict=verdict) for name, verdict in verdicts)
     return GateResult(
         base="main", head="head", fail_over=0.05, verdict="faster", requests=found, minutes=1.0, started_at=0.0
@@ -187,7 +187,9 @@ def test_requests_of_head_alone_are_verified_on_head_only(shop: Path, tmp_path: 
         ("failed", "cannot tell"),
     ],
 )
-def test_a_removed_request_is_left_open_at_best(before: Verdict, after: Verdict, shop: Path, tmp_path: Path) -> None:
+def test_a_removed_request_is_left_open_at_best(
+    before: GateVerdict, after: GateVerdict, shop: Path, tmp_path: Path
+) -> None:
     (shop / "tfb.toml").write_text(toml(("quick", "/quick")))
     made = session(shop, tmp_path / "place")
     assert [*made.implementations[0].requests] == ["slow", "quick"]
@@ -421,7 +423,7 @@ def test_new_libraries_in_a_shared_cache_are_no_tampering(tmp_path: Path, monkey
         (cache / "new.jar").write_text("a new version")
 
 
-def built(folder: Path, build: str, *, separate: bool) -> tuple[Session, dict[str, str]]:
+def built(folder: Path, build: str, *, separate: bool) -> tuple[PreparedComparison, dict[str, str]]:
     """Build all sides by a command; return the session and the status of each build."""
     let_others_enter(folder)
     shop = repository(folder / "shop", tfb__toml=toml(*BOTH, build=build), server__py=SERVER)

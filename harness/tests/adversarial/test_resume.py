@@ -23,7 +23,7 @@ from harness.tests.doubles.fakes_world import Behaviour
 ASKS = "was not started by this user on this machine"
 
 
-class Terminal(io.StringIO):
+class TerminalStream(io.StringIO):
     """A stream that calls itself a terminal."""
 
     def isatty(self) -> bool:
@@ -133,10 +133,10 @@ def test_silence_at_a_terminal_means_no(
     tmp_path: Path, attack: Path, monkeypatch: pytest.MonkeyPatch, answer: str, executed: bool
 ) -> None:
     received(tmp_path, "run", "absent", "--frameworks", str(attack))
-    monkeypatch.setattr(sys, "stdin", Terminal(answer))
-    monkeypatch.setattr(sys, "stderr", Terminal())
+    monkeypatch.setattr(sys, "stdin", TerminalStream(answer))
+    monkeypatch.setattr(sys, "stderr", TerminalStream())
     assert resume(tmp_path, "sent") == Exit.USAGE
-    assert isinstance(sys.stderr, Terminal)
+    assert isinstance(sys.stderr, TerminalStream)
     assert ("unknown name 'absent'" in sys.stderr.getvalue()) == executed
 
 

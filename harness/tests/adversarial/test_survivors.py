@@ -84,7 +84,7 @@ SERVERS = {
 
 
 @dataclass(kw_only=True)
-class World:
+class SurvivorScene:
     """A folder for temporary files, and one where servers write down which processes they are."""
 
     temporary: Path
@@ -154,7 +154,7 @@ def guardian_of(harness: "subprocess.Popen[bytes]") -> int:
 
 
 @pytest.fixture(params=["root", "ordinary"])
-def world(request: pytest.FixtureRequest) -> Iterator[World]:
+def world(request: pytest.FixtureRequest) -> Iterator[SurvivorScene]:
     ordinary = request.param == "ordinary"
     if os.geteuid() != 0 and not ordinary:
         pytest.skip("needs root")
@@ -165,7 +165,7 @@ def world(request: pytest.FixtureRequest) -> Iterator[World]:
         rights = "+dac_read_search"  # this Python may lie in a folder of root's
         user = ("setpriv", f"--reuid={ORDINARY}", f"--regid={ORDINARY}", "--clear-groups", f"--inh-caps={rights}")
         user = (*user, f"--ambient-caps={rights}", "--")
-    found = World(temporary=place / "tmp", noted=place / "noted", user=user)
+    found = SurvivorScene(temporary=place / "tmp", noted=place / "noted", user=user)
     for folder in (found.temporary, found.noted):
         folder.mkdir()
         folder.chmod(0o777)
@@ -185,7 +185,7 @@ def kill_both(harness: "subprocess.Popen[bytes]") -> None:
 
 
 @pytest.mark.parametrize("name", SERVERS)
-def test_kill_of_tfb_ends_every_process_of_a_server(name: str, world: World) -> None:
+def test_kill_of_tfb_ends_every_process_of_a_server(name: str, world: SurvivorScene) -> None:
     harness = world.start(name)
     harness.kill()
     harness.wait()
@@ -194,7 +194,7 @@ def test_kill_of_tfb_ends_every_process_of_a_server(name: str, world: World) -> 
 
 
 @pytest.mark.parametrize("name", sorted(SERVERS))
-def test_clean_ends_what_outlived_tfb_and_guardian(name: str, world: World) -> None:
+def test_clean_ends_what_outlived_tfb_and_guardian(name: str, world: SurvivorScene) -> None:
     if world.user and name == "hands-on":
         pytest.skip("without a uid of its own, a process that forks without end is not found by a list")
     harness = world.start(name)
@@ -207,7 +207,7 @@ def test_clean_ends_what_outlived_tfb_and_guardian(name: str, world: World) -> N
 
 
 @pytest.mark.parametrize("name", sorted(SERVERS))
-def test_tfb_ends_its_servers_after_the_guardian_was_killed(name: str, world: World) -> None:
+def test_tfb_ends_its_servers_after_the_guardian_was_killed(name: str, world: SurvivorScene) -> None:
     harness = world.start(name)
     os.kill(guardian_of(harness), signal.SIGKILL)
     time.sleep(0.2)

@@ -9,7 +9,7 @@ from harness.cli import guarded, run
 from harness.cli.verbs import asked
 from harness.errors import Exit
 from harness.experiment import workflow
-from harness.experiment.progress import Progress
+from harness.experiment.progress import ProgressTracker
 from harness.plan import profile as profiles
 from harness.plan.config import Settings
 from harness.plan.discovery import Implementation
@@ -40,7 +40,7 @@ def test_an_interrupted_run_says_how_to_go_on_with_it_if_it_ever_became_one(
 ) -> None:
     begun(tmp_path, "20260101-1")
 
-    def interrupted(_: Settings, shown: Progress, _needs: None) -> None:
+    def interrupted(_: Settings, shown: ProgressTracker, _needs: None) -> None:
         if began:
             begun(tmp_path, "20260103-1")
         shown.store = RunStore(tmp_path / "20260103-1", started_at=0.0)

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 import psycopg
 
 from harness.runtime import DatabaseAddress
-from harness.tests.doubles.reference import ReferenceServer, Reply, Request, Session
+from harness.tests.doubles.reference import ClientSession, ReceivedRequest, ReferenceServer, Reply
 
 ANSWERED = 3_000  # requests before a panic: verification needs fewer
 
@@ -39,7 +39,7 @@ class ContributedServer(ReferenceServer):
         found = super().headers(reply)
         return [field for field in found if field[0] != "Server"] if self.nameless else found
 
-    def reply(self, session: Session, request: Request) -> Reply:
+    def reply(self, session: ClientSession, request: ReceivedRequest) -> Reply:
         """An answer, or a panic."""
         self.answered += 1
         if self.panics and self.answered > ANSWERED and self.answered % 100 == 0:

@@ -18,7 +18,7 @@ from collections.abc import Callable, Mapping
 from functools import cache, partial
 from types import FrameType
 
-from harness.tests.doubles.reference import ReferenceServer, Reply, Request, Session
+from harness.tests.doubles.reference import ClientSession, ReceivedRequest, ReferenceServer, Reply
 
 VERIFIED = 5_000  # requests that verification never needs: only a load gets beyond
 SLOW_SECONDS = 0.05
@@ -36,7 +36,7 @@ class FakeServer(ReferenceServer):
         self._trouble = trouble
         self._served = 0
 
-    def reply(self, session: Session, request: Request) -> Reply:
+    def reply(self, session: ClientSession, request: ReceivedRequest) -> Reply:
         """The trouble's answer, or the good one."""
         self._served += 1  # threads may lose one: nobody needs the exact number
         return self._trouble(self._served) or super().reply(session, request)

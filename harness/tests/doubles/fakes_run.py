@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.experiment import workflow
-from harness.experiment.progress import Display, Progress
+from harness.experiment.progress import Display, ProgressTracker
 from harness.experiment.workflow import Dependencies, RunOutcome
 from harness.plan import profile as profiles
 from harness.plan.config import Settings
@@ -17,7 +17,7 @@ from harness.plan.testtypes.registry import TEST_TYPES
 from harness.records import models, store
 from harness.records.models import Machine, RunRecords
 from harness.tests.doubles.fakes_runtime import FakeGenerator, FakeRuntime, FakeVerifier
-from harness.tests.doubles.fakes_world import Behaviour, World
+from harness.tests.doubles.fakes_world import Behaviour, FakeWorld
 
 MACHINE = Machine(
     hostname="fake", os="fake", kernel="fake", cpu_model="fake", cpus_online=2, cpus_usable=(0, 1), memory_bytes=8 << 30
@@ -51,7 +51,7 @@ class FakeRun:
     jit: frozenset[str] = frozenset()
     resume: str | None = None
     asked: Mapping[str, Any] = field(default_factory=dict)  # more settings
-    world: World = field(default_factory=World)
+    world: FakeWorld = field(default_factory=FakeWorld)
     display: SilentDisplay = field(default_factory=SilentDisplay)
 
     def __post_init__(self) -> None:
@@ -64,7 +64,7 @@ class FakeRun:
     def run(self) -> RunOutcome:
         """From the selection to the reports."""
         self._write()
-        progress = Progress(self.display, clock=self.world.clock)
+        progress = ProgressTracker(self.display, clock=self.world.clock)
         return workflow.benchmark(self.settings(), progress, needs=self.dependencies())
 
     def settings(self) -> Settings:

@@ -20,7 +20,6 @@ from harness.records.models import (
     CheckResult,
     Closed,
     Errors,
-    Evidence,
     Latency,
     Load,
     MachineLink,
@@ -29,11 +28,12 @@ from harness.records.models import (
     RoleMachine,
     RunInfo,
     Scenario,
-    Verdict,
+    TrialEvidence,
+    VerificationRecord,
 )
 from harness.runtime import Begun, Database, DatabaseAddress, Endpoint, Server
-from harness.tests.doubles.fakes_world import RESPONSE_BYTES, FakeProcess, World
-from harness.verify.checks.evidence import Account, Sampling
+from harness.tests.doubles.fakes_world import RESPONSE_BYTES, FakeProcess, FakeWorld
+from harness.verify.checks.evidence import RequestAccount, Sampling
 from harness.verify.trial import TrialAudit
 from harness.verify.verifier import Verifier
 
@@ -46,7 +46,7 @@ RUNS: list[LoadRun] = []  # all that were asked for: a fake command line is the 
 class FakeDatabase:
     """PostgreSQL that ends when the world says so, and is back once it is restored."""
 
-    world: World
+    world: FakeWorld
     address: DatabaseAddress = field(default_factory=lambda: DatabaseAddress(host="fake", port=1))
     divisible: bool = True
     log: Path | None = None
@@ -75,7 +75,7 @@ class FakeDatabase:
 class FakeRunning:
     """A load that is on."""
 
-    def __init__(self, world: World, process: FakeProcess, run: LoadRun, kind: str, queries: int) -> None:
+    def __init__(self, world: FakeWorld, process: FakeProcess, run: LoadRun, kind: str, queries: int) -> None:
         words = f"loadgen --connections {run.load.connections} --seconds {run.seconds:.0f} {run.url}"
         self.command = tuple(words.split())
         self._world, self._process, self._run, self._kind, self._queries = world, process, run, kind, queries
@@ -213,17 +213,17 @@ class FakeGenerator:
         return Arrivals(due=due, done=min(done, due), failed=0, unfinished=due - min(done, due), operations=(one,))
 
     @staticmethod
-    def _account(requests: int, bad: int) -> Account:
-        counts: dict[str, Any] = {each.name: 0 for each in fields(Account)}
+    def _account(requests: int, bad: int) -> RequestAccount:
+        counts: dict[str, Any] = {each.name: 0 for each in fields(RequestAccount)}
         counts |= {"sent": requests, "received": requests, "successes": requests - bad, "failed": bad}
-        return Account(**counts | {"statuses": {"200": requests - bad}, "whole": False})
+        return RequestAccount(**counts | {"statuses": {"200": requests - bad}, "whole": False})
 
 
 @dataclass
 class FakeRuntime:
     """Starts processes of the world, each on a port of its own."""
 
-    world: World
+    world: FakeWorld
     divisible: bool = True
     side_by_side: bool = True
     network: str = "host"
@@ -305,7 +305,7 @@ class FakeMachines(FakeRuntime):
 class FakeTrial(TrialAudit):
     """Objects to what the world is told to."""
 
-    def __init__(self, world: World, asked: str) -> None:
+    def __init__(self, world: FakeWorld, asked: str) -> None:
         self.world, self.asked = world, asked
         self.sampling = Sampling(share=0.01, answers=100, bytes=1 << 20)
 
@@ -315,21 +315,21 @@ class FakeTrial(TrialAudit):
     def __exit__(self, *_: object) -> None:
         """Nothing to stop."""
 
-    def judge(self, *, good: int, failed: int, account: Account | None, answers: Path | None) -> Evidence:
+    def judge(self, *, good: int, failed: int, account: RequestAccount | None, answers: Path | None) -> TrialEvidence:
         objections = self.world.objections if account else ()
         if self.world.talks:
             said = (
                 f"{self.asked}: {good} good, {failed} failed, {account.sent if account else 'nothing'} sent, {answers}"
             )
             objections += (CheckResult(check="asked", rule="fake.3", outcome=Outcome.PASS, message=said),)
-        return Evidence(answers=0, of=good + failed, objections=objections)
+        return TrialEvidence(answers=0, of=good + failed, objections=objections)
 
 
 @dataclass
 class FakeVerifier(Verifier):
     """Passes everything but what it is told to fail: (implementation, test type) at these moments."""
 
-    world: World
+    world: FakeWorld
     fails_before: frozenset[tuple[str, str]] = frozenset()
     fails_after: frozenset[tuple[str, str]] = frozenset()
     lost: tuple[CheckResult, ...] = ()  # found when a process has ended
@@ -342,7 +342,7 @@ class FakeVerifier(Verifier):
     def end(self, database: DatabaseAddress) -> tuple[CheckResult, ...]:
         return self.lost if database in self.begun else ()
 
-    def connection(self, server: Server, *, process: int, thorough: bool) -> Verdict:
+    def connection(self, server: Server, *, process: int, thorough: bool) -> VerificationRecord:
         return self._verdict(server, "http", process, thorough, failed=False)
 
     def check(
@@ -354,7 +354,7 @@ class FakeVerifier(Verifier):
         process: int,
         thorough: bool,
         loads: Sequence[Load],
-    ) -> Verdict:
+    ) -> VerificationRecord:
         lost = self.world.clock.monotonic() >= self.world.database_dies_at  # it ended while the server was asked
         failed = lost or (server.implementation.name, test_type.name) in self.fails_before
         verdict = self._verdict(server, test_type.name, process, thorough, failed=failed)
@@ -384,10 +384,10 @@ class FakeVerifier(Verifier):
         )
         return FakeTrial(self.world, asked)
 
-    def _verdict(self, server: Server, kind: str, process: int, thorough: bool, *, failed: bool) -> Verdict:
+    def _verdict(self, server: Server, kind: str, process: int, thorough: bool, *, failed: bool) -> VerificationRecord:
         self.world.clock.sleep(self.seconds)
         outcome = Outcome.FAIL if failed else Outcome.PASS
-        return Verdict(
+        return VerificationRecord(
             implementation=server.implementation.name,
             test_type=kind,
             process=process,

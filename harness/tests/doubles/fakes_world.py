@@ -63,7 +63,7 @@ class Behaviour:
 
 
 @dataclass
-class World:
+class FakeWorld:
     """Everything that the fakes share."""
 
     clock: FakeClock = field(default_factory=FakeClock)
@@ -95,7 +95,7 @@ class World:
 class FakeProcess:
     """One process of a fake server, as the harness sees it: what it has used and answered so far."""
 
-    def __init__(self, world: World, name: str, number: int, log: Path) -> None:
+    def __init__(self, world: FakeWorld, name: str, number: int, log: Path) -> None:
         self.world = world
         self.name = name
         self.number = number

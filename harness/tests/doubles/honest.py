@@ -19,7 +19,16 @@ import psycopg
 
 from harness.runtime import DatabaseAddress
 from harness.tests.doubles import reference
-from harness.tests.doubles.reference import ROWS, Ids, Line, ReferenceServer, Reply, Request, Rows, Session
+from harness.tests.doubles.reference import (
+    ROWS,
+    ClientSession,
+    DatabaseConnection,
+    Ids,
+    ReceivedRequest,
+    ReferenceServer,
+    Reply,
+    WorldRows,
+)
 
 WORLD = ("db", "query", "update")
 READS = ("db", "query")
@@ -29,7 +38,7 @@ EVERY = ("json", "plaintext", "db", "query", "cached-query", "update", "fortune"
 SELECT = "SELECT id, randomnumber FROM world WHERE id = %s"
 UPDATE = "UPDATE world SET randomnumber = %s WHERE id = %s"
 
-Change = Mapping[str, Any]
+VariantChange = Mapping[str, Any]
 Fields = list[tuple[str, str]]
 
 
@@ -39,7 +48,7 @@ class Honest:
 
     name: str
     does: str
-    change: Change
+    change: VariantChange
     test_types: tuple[str, ...]
     pool: int = reference.POOL
     base: type[ReferenceServer] = ReferenceServer
@@ -52,14 +61,14 @@ class Honest:
 # ---- messages --------------------------------------------------------------------------------------------------------
 
 
-def headed(change: Callable[[Fields], Fields], base: type[ReferenceServer] = ReferenceServer) -> Change:
+def headed(change: Callable[[Fields], Fields], base: type[ReferenceServer] = ReferenceServer) -> VariantChange:
     return {"headers": lambda self, reply: change(base.headers(self, reply))}
 
 
-def chunked(size: int, *, extension: str = "", trailer: str = "", upper: bool = False) -> Change:
+def chunked(size: int, *, extension: str = "", trailer: str = "", upper: bool = False) -> VariantChange:
     """Bodies in chunks of this size."""
 
-    def encode(self: ReferenceServer, request: Request | None, reply: Reply) -> bytes:
+    def encode(self: ReferenceServer, request: ReceivedRequest | None, reply: Reply) -> bytes:
         if request is None or request.method == "HEAD":
             return ReferenceServer.encode(self, request, reply)
         fields = [(n, v) for n, v in self.headers(reply) if n != "Content-Length"] + [("Transfer-Encoding", "chunked")]
@@ -90,24 +99,24 @@ def cached_date(self: ReferenceServer) -> str:
     return kept[1]
 
 
-def dumped(**options: Any) -> Change:
+def dumped(**options: Any) -> VariantChange:
     return {"encode_json": lambda self, document: json.dumps(document, **options).encode()}
 
 
-def head_without_length(self: ReferenceServer, request: Request | None, reply: Reply) -> bytes:
+def head_without_length(self: ReferenceServer, request: ReceivedRequest | None, reply: Reply) -> bytes:
     answer = ReferenceServer.encode(self, request, reply)
     if request is None or request.method != "HEAD":
         return answer
     return b"\r\n".join(line for line in answer.split(b"\r\n") if not line.startswith(b"Content-Length"))
 
 
-def not_found_page(self: ReferenceServer, request: Request) -> Reply:
+def not_found_page(self: ReferenceServer, request: ReceivedRequest) -> Reply:
     return Reply(status=404, content_type="text/html; charset=utf-8", body=b"<!DOCTYPE html><title>404</title>")
 
 
-def slow(seconds: float) -> Change:
+def slow(seconds: float) -> VariantChange:
 
-    def reply(self: ReferenceServer, session: Session, request: Request) -> Reply:
+    def reply(self: ReferenceServer, session: ClientSession, request: ReceivedRequest) -> Reply:
         time.sleep(seconds)
         return ReferenceServer.reply(self, session, request)
 
@@ -117,9 +126,9 @@ def slow(seconds: float) -> Change:
 # ---- rows ------------------------------------------------------------------------------------------------------------
 
 
-def selected(text: str) -> Change:
+def selected(text: str) -> VariantChange:
 
-    def rows(self: ReferenceServer, session: Session, connection: Line, ids: Ids) -> Rows:
+    def rows(self: ReferenceServer, session: ClientSession, connection: DatabaseConnection, ids: Ids) -> WorldRows:
         with connection.cursor() as cursor:
             cursor.executemany(text.encode(), [(i,) for i in ids], returning=True)
             found = [cursor.fetchall()[0] for _ in cursor.results()]
@@ -128,12 +137,14 @@ def selected(text: str) -> Change:
     return {"rows": rows}
 
 
-def simple_protocol(self: ReferenceServer, session: Session, connection: Line, ids: Ids) -> Rows:
+def simple_protocol(
+    self: ReferenceServer, session: ClientSession, connection: DatabaseConnection, ids: Ids
+) -> WorldRows:
     cursor = psycopg.ClientCursor(connection)
     return [cursor.execute(SELECT, (i,)).fetchall()[0] for i in ids]
 
 
-def within(begin: str, end: str) -> Change:
+def within(begin: str, end: str) -> VariantChange:
 
     @contextmanager
     def connection(self: ReferenceServer) -> Iterator[psycopg.Connection]:
@@ -162,13 +173,13 @@ def a_connection_each(self: ReferenceServer) -> Iterator[psycopg.Connection]:
         yield line
 
 
-def out_of_the_cache(self: ReferenceServer, session: Session, request: Request) -> bytes:
+def out_of_the_cache(self: ReferenceServer, session: ClientSession, request: ReceivedRequest) -> bytes:
     cache: dict[int, int] = self.state["cache"]
     ids = self.draw(session, self.count(self.parameter(request.query)))
     return self.encode_json(self.array([(i, cache[i]) for i in ids]))
 
 
-def refreshed(self: ReferenceServer, session: Session, test_type: str, request: Request) -> bytes:
+def refreshed(self: ReferenceServer, session: ClientSession, test_type: str, request: ReceivedRequest) -> bytes:
     """cached-query out of a cache that a thread of the server refreshes each half second."""
     if test_type != "cached-query":
         return ReferenceServer.body(self, session, test_type, request)
@@ -179,7 +190,9 @@ def refreshed(self: ReferenceServer, session: Session, test_type: str, request: 
     return out_of_the_cache(self, session, request)
 
 
-def refreshed_by_others(self: ReferenceServer, session: Session, test_type: str, request: Request) -> bytes:
+def refreshed_by_others(
+    self: ReferenceServer, session: ClientSession, test_type: str, request: ReceivedRequest
+) -> bytes:
     """A cache that is refreshed while other tests are asked, as one is that a timer refreshes every few seconds."""
     if test_type == "cached-query":
         return out_of_the_cache(self, session, request)
@@ -206,40 +219,44 @@ def refreshing(self: ReferenceServer) -> None:
 # ---- updates ---------------------------------------------------------------------------------------------------------
 
 
-def written(write: Callable[[Line, Rows], object]) -> Change:
+def written(write: Callable[[DatabaseConnection, WorldRows], object]) -> VariantChange:
 
-    def method(self: ReferenceServer, session: Session, connection: Line, rows: Rows) -> None:
+    def method(self: ReferenceServer, session: ClientSession, connection: DatabaseConnection, rows: WorldRows) -> None:
         write(connection, rows)
 
     return {"write": method}
 
 
-def in_a_transaction(connection: Line, rows: Iterable[tuple[int, int]]) -> None:
+def in_a_transaction(connection: DatabaseConnection, rows: Iterable[tuple[int, int]]) -> None:
     with connection.transaction():
         for identifier, number in rows:
             connection.execute(UPDATE, (number, identifier))
 
 
-def prepared_by_sql(connection: Line, texts: Sequence[str]) -> None:
+def prepared_by_sql(connection: DatabaseConnection, texts: Sequence[str]) -> None:
     """PREPARE, as of drivers that prepare nothing; what EXECUTE runs is counted as the text of PREPARE."""
     with contextlib.suppress(psycopg.errors.DuplicatePreparedStatement):
         for text in texts:
             connection.execute(text.encode(), prepare=False)
 
 
-def selected_by_execute(self: ReferenceServer, session: Session, connection: Line, ids: Ids) -> Rows:
+def selected_by_execute(
+    self: ReferenceServer, session: ClientSession, connection: DatabaseConnection, ids: Ids
+) -> WorldRows:
     prepared_by_sql(connection, ["PREPARE one (int) AS SELECT id, randomnumber FROM world WHERE id = $1"])
     return [connection.execute(f"EXECUTE one({i})".encode(), prepare=False).fetchall()[0] for i in ids]
 
 
-def written_by_execute(connection: Line, rows: Rows) -> None:
+def written_by_execute(connection: DatabaseConnection, rows: WorldRows) -> None:
     prepared_by_sql(connection, ["PREPARE two(int,int) AS UPDATE world SET randomnumber = $1 WHERE id = $2"])
     with connection.transaction():
         for identifier, number in rows:
             connection.execute(f"EXECUTE two({number}, {identifier})".encode(), prepare=False)
 
 
-def written_again(self: ReferenceServer, session: Session, connection: Line, rows: Rows) -> None:
+def written_again(
+    self: ReferenceServer, session: ClientSession, connection: DatabaseConnection, rows: WorldRows
+) -> None:
     """Once from the last row to the first, which meets others that come the other way; who is ended tries again."""
     with self.lock:
         backwards = len(rows) == 500 and self.open_connections > 4 and "backwards" not in self.state
@@ -260,13 +277,15 @@ def written_again(self: ReferenceServer, session: Session, connection: Line, row
             backwards = False
 
 
-def by_values(connection: Line, rows: Rows) -> None:
+def by_values(connection: DatabaseConnection, rows: WorldRows) -> None:
     values = ", ".join(["(%s::int, %s::int)"] * len(rows))
     text = f"UPDATE world SET randomnumber = v.number FROM (VALUES {values} ORDER BY 1) AS v (id, number) WHERE world.id = v.id"
     connection.execute(text.encode(), [value for row in rows for value in row])
 
 
-def locking_update(self: ReferenceServer, session: Session, connection: Line, count: int) -> Rows:
+def locking_update(
+    self: ReferenceServer, session: ClientSession, connection: DatabaseConnection, count: int
+) -> WorldRows:
     with connection.transaction():
         ids = sorted(self.draw_different(session, count))
         old = [connection.execute(f"{SELECT} FOR UPDATE".encode(), (i,)).fetchall()[0] for i in ids]
@@ -286,7 +305,7 @@ def dressed(self: ReferenceServer, fortunes: Sequence[tuple[int, str]]) -> bytes
     ).encode()
 
 
-def one(name: str, does: str, change: Change, *test_types: str, pool: int = reference.POOL) -> Honest:
+def one(name: str, does: str, change: VariantChange, *test_types: str, pool: int = reference.POOL) -> Honest:
     return Honest(name=name, does=does, change=change, test_types=test_types, pool=pool)
 
 

@@ -14,17 +14,17 @@ from decimal import Decimal
 import psycopg
 
 from harness.tests.doubles.honest import (
-    Change,
     Fields,
     Honest,
+    VariantChange,
     cached_date,
     chunked,
     headed,
     in_pieces,
     not_found_page,
 )
-from harness.tests.doubles.orders import Db, Document, New, OrderServer, RefusedError
-from harness.tests.doubles.reference import Reply, Request, Session
+from harness.tests.doubles.order_server import Db, Document, New, OrderServer, RefusedError
+from harness.tests.doubles.reference import ClientSession, ReceivedRequest, Reply
 
 LOT = 50  # ids that a mapper takes at once
 TRIES = 200
@@ -33,7 +33,7 @@ TRIES = 200
 # ---- header fields and framing ---------------------------------------------------------------------------------------
 
 
-def chunked_unless_empty(self: OrderServer, request: Request | None, reply: Reply) -> bytes:
+def chunked_unless_empty(self: OrderServer, request: ReceivedRequest | None, reply: Reply) -> bytes:
     encode = OrderServer.encode if reply.status == 204 else chunked(7)["encode"]
     return bytes(encode(self, request, reply))
 
@@ -44,7 +44,7 @@ def located(self: OrderServer, order: Document) -> Reply:
     return replace(reply, headers=[("Location", f"http://{endpoint.host}:{endpoint.port}/orders/{order['id']}")])
 
 
-def closed_after_errors(self: OrderServer, session: Session, request: Request) -> Reply:
+def closed_after_errors(self: OrderServer, session: ClientSession, request: ReceivedRequest) -> Reply:
     """As servers do that have not read a body to its end."""
     reply = OrderServer.reply(self, session, request)
     return replace(reply, close=True) if reply.status == 400 and request.method != "GET" else reply
@@ -80,7 +80,7 @@ def talkative(self: OrderServer, status: int, detail: str) -> Reply:
     return Reply(status=status, content_type="application/problem+json;charset=UTF-8", body=self.encode_json(problem))
 
 
-def whole_numbers(self: OrderServer, request: Request) -> Document:
+def whole_numbers(self: OrderServer, request: ReceivedRequest) -> Document:
     """2.0 is the integer 2, as where there is one kind of number only."""
 
     def number(text: str) -> float | int:
@@ -92,7 +92,7 @@ def whole_numbers(self: OrderServer, request: Request) -> Document:
     return found
 
 
-def typed_bodies_only(self: OrderServer, session: Session, request: Request) -> Reply:
+def typed_bodies_only(self: OrderServer, session: ClientSession, request: ReceivedRequest) -> Reply:
     """415 for a body that says of itself that it is no JSON, or nothing."""
     if request.body and "json" not in request.headers.get("content-type", ""):
         return self.problem(415, "a body is application/json")
@@ -102,7 +102,7 @@ def typed_bodies_only(self: OrderServer, session: Session, request: Request) -> 
 # ---- transactions ----------------------------------------------------------------------------------------------------
 
 
-def tried_again(self: OrderServer, db: Db, request: Request, path: Sequence[str]) -> Reply:
+def tried_again(self: OrderServer, db: Db, request: ReceivedRequest, path: Sequence[str]) -> Reply:
     for attempt in range(TRIES):
         try:
             return OrderServer.route(self, db, request, path)
@@ -111,7 +111,7 @@ def tried_again(self: OrderServer, db: Db, request: Request, path: Sequence[str]
     raise RefusedError(503, "too many tries")
 
 
-def serializable(self: OrderServer, db: Db, request: Request, path: Sequence[str]) -> Reply:
+def serializable(self: OrderServer, db: Db, request: ReceivedRequest, path: Sequence[str]) -> Reply:
     db.isolation_level = psycopg.IsolationLevel.SERIALIZABLE
     return tried_again(self, db, request, path)
 
@@ -196,7 +196,7 @@ def from_a_lot(self: OrderServer, db: Db, customer: int, card: str, total: Decim
 # ---- the gallery -----------------------------------------------------------------------------------------------------
 
 
-def one(name: str, does: str, change: Change, *, pool: int = 24) -> Honest:
+def one(name: str, does: str, change: VariantChange, *, pool: int = 24) -> Honest:
     return Honest(name=name, does=does, change=change, test_types=("order",), pool=pool, base=OrderServer)
 
 

@@ -8,17 +8,25 @@ from pathlib import Path
 
 from harness.plan import profile as profiles
 from harness.plan.profile import Processes
-from harness.records.models import Build, CheckResult, ImplementationInfo, NoiseFloor, Outcome, RunRecords, Verdict
+from harness.records.models import (
+    Build,
+    CheckResult,
+    ImplementationInfo,
+    NoiseFloor,
+    Outcome,
+    RunRecords,
+    VerificationRecord,
+)
 from harness.tests.doubles import records
 from harness.tests.doubles.fakes_run import FakeRun
-from harness.tests.doubles.fakes_world import Behaviour, World
+from harness.tests.doubles.fakes_world import Behaviour, FakeWorld
 
-Entry = Sequence[str]
-Cells = Collection[tuple[str, str]]  # implementation, test type
+EntryWords = Sequence[str]
+CellNames = Collection[tuple[str, str]]  # implementation, test type
 
 EPOCH = 1_750_000_000.0
 SIX = ("json", "plaintext", "db", "query", "fortune", "update")
-REAL: tuple[Entry, ...] = (  # name, language, platform, webserver, database, orm, classification
+REAL: tuple[EntryWords, ...] = (  # name, language, platform, webserver, database, orm, classification
     ("vertx-web", "Java", "Vert.x", "None", "Postgres", "Raw", "Micro"),
     ("resteasy", "Java", "Undertow", "Undertow", "Postgres", "Raw", "Micro"),
     ("es4x", "JavaScript", "Vert.x", "None", "Postgres", "Raw", "Micro"),
@@ -47,7 +55,7 @@ MARKUP = (
 
 def simulated(
     speeds: Mapping[str, float], test_types: Sequence[str] = SIX, *, processes: int = 3, rounds: int = 2,
-    seconds: float = 8.0, failing: Cells = (),
+    seconds: float = 8.0, failing: CellNames = (),
 ) -> RunRecords:  # fmt: skip
     """What a run writes over servers of these speeds; the cells ``failing`` fail verification."""
     usual = profiles.load("standard")
@@ -65,7 +73,7 @@ def simulated(
     }  # fmt: skip
     memory = "/dev/shm"  # noqa: S108 - a folder of its own in it: each second of a run replaces a file
     with tempfile.TemporaryDirectory(dir=memory if os.access(memory, os.W_OK) else None) as folder:
-        world = World(cpus=8, steal=0.03)
+        world = FakeWorld(cpus=8, steal=0.03)
         fake = FakeRun(Path(folder), servers, usual.model_copy(update=own), test_types, world=world)
         fake.verifier.fails_before = frozenset(failing)
         return fake.run().records
@@ -98,7 +106,7 @@ def copied(found: RunRecords, speeds: Mapping[str, float]) -> RunRecords:
 
 
 def finished(
-    found: RunRecords, run_id: str, items: Sequence[ImplementationInfo], *, started_at: float, failing: Cells = ()
+    found: RunRecords, run_id: str, items: Sequence[ImplementationInfo], *, started_at: float, failing: CellNames = ()
 ) -> RunRecords:
     """The same as a complete run of these implementations, each of them verified once."""
     floor = NoiseFloor(
@@ -125,7 +133,7 @@ def finished(
     return replace(found, info=found.info.model_copy(update=own), verdicts=verdicts)
 
 
-def implementation(row: Entry) -> ImplementationInfo:
+def implementation(row: EntryWords) -> ImplementationInfo:
     """What benchmark_config.json would say."""
     name, language, platform, webserver, database, orm, classification = row
     return ImplementationInfo(
@@ -152,7 +160,7 @@ def implementation(row: Entry) -> ImplementationInfo:
     )
 
 
-def verdict(name: str, test_type: str, *, failed: bool) -> Verdict:
+def verdict(name: str, test_type: str, *, failed: bool) -> VerificationRecord:
     """What verification found."""
     found = records.verdict(name, test_type)
     clamped = CheckResult(

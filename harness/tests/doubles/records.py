@@ -6,7 +6,7 @@ from typing import Literal
 
 from harness.plan.profile import Processes
 from harness.records import models
-from harness.records.models import Closed, Load, Outcome, ProcessRecord, Trial, Verdict
+from harness.records.models import Closed, Load, Outcome, ProcessRecord, Trial, VerificationRecord
 from harness.records.store import RunStore
 from harness.tests.doubles import runs
 
@@ -50,16 +50,20 @@ def process(implementation: str, number: int, status: Literal["ok", "failed", "i
     )
 
 
-def verdict(implementation: str, test_type: str, outcome: Outcome = Outcome.PASS, *, process: int = 0) -> Verdict:
+def verdict(
+    implementation: str, test_type: str, outcome: Outcome = Outcome.PASS, *, process: int = 0
+) -> VerificationRecord:
     """A verification with one check."""
     results = (models.CheckResult(check="status-ok", rule="http.2", outcome=outcome),)
-    return Verdict(
+    return VerificationRecord(
         implementation=implementation, test_type=test_type, process=process, thorough=process == 0, outcome=outcome,
         results=results, duration=0.1,
     )  # fmt: skip
 
 
-def stored(folder: Path, info: models.RunInfo, trials: Sequence[Trial], verdicts: Iterable[Verdict] = ()) -> RunStore:
+def stored(
+    folder: Path, info: models.RunInfo, trials: Sequence[Trial], verdicts: Iterable[VerificationRecord] = ()
+) -> RunStore:
     """The folder of a run whose processes are those of these trials."""
     store = RunStore(folder, started_at=0.0)
     store.write_info(info)

@@ -46,14 +46,14 @@ PASSING = 2  # requests of a connection that only looks in
 
 _REQUEST_LINE = re.compile(rb"([A-Z]+) (?:http://[^/ ]+)?(/[^ ]*) HTTP/1\.1\Z")
 
-Row = tuple[int, int]
-Rows = list[Row]
+WorldRow = tuple[int, int]
+WorldRows = list[WorldRow]
 Ids = Sequence[int]
-Line = psycopg.Connection
+DatabaseConnection = psycopg.Connection
 
 
 @dataclass(frozen=True, kw_only=True)
-class Request:
+class ReceivedRequest:
     method: str
     path: str
     query: str
@@ -75,7 +75,7 @@ class Reply:
 
 
 @dataclass(kw_only=True)
-class Session:
+class ClientSession:
     """One connection: rogues keep what they remember of it in ``state``."""
 
     number: int
@@ -87,7 +87,13 @@ class Session:
 class ReferenceServer:
     """Listens on a loopback port of its own while the context is open."""
 
-    reasons: ClassVar = {200: "OK", 400: "Bad Request", 404: "Not Found", 405: "Method Not Allowed", 414: "Too Long"}
+    reasons: ClassVar = {
+        200: "OK",
+        400: "Bad ReceivedRequest",
+        404: "Not Found",
+        405: "Method Not Allowed",
+        414: "Too Long",
+    }
     pool_size: ClassVar = POOL
     urls: ClassVar[Mapping[str, str]] = URLS
 
@@ -140,9 +146,9 @@ class ReferenceServer:
                 return
             line.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             number += 1
-            threading.Thread(target=self._converse, args=(line, Session(number=number)), daemon=True).start()
+            threading.Thread(target=self._converse, args=(line, ClientSession(number=number)), daemon=True).start()
 
-    def _converse(self, line: socket.socket, session: Session) -> None:
+    def _converse(self, line: socket.socket, session: ClientSession) -> None:
         with self.lock:
             self._sockets.add(line)
             self.open_connections += 1
@@ -155,7 +161,7 @@ class ReferenceServer:
                 self.open_connections -= 1
                 self.lasting_connections -= session.asked > PASSING
 
-    def converse(self, line: socket.socket, session: Session) -> None:
+    def converse(self, line: socket.socket, session: ClientSession) -> None:
         """Answer the requests of one connection until one side closes it."""
         data = b""
         while chunk := line.recv(262_144):
@@ -171,16 +177,16 @@ class ReferenceServer:
                 self.refuse(line, error)
                 return
 
-    def _count(self, session: Session, requests: int) -> None:
+    def _count(self, session: ClientSession, requests: int) -> None:
         lasted = session.asked > PASSING
         session.asked += requests
         if not lasted and session.asked > PASSING:
             with self.lock:
                 self.lasting_connections += 1
 
-    def split(self, data: bytes) -> tuple[list[Request], bytes, int | None]:
+    def split(self, data: bytes) -> tuple[list[ReceivedRequest], bytes, int | None]:
         """Whole requests, the bytes left over, and the status of an error that ends the connection."""
-        requests: list[Request] = []
+        requests: list[ReceivedRequest] = []
         while (end := data.find(b"\r\n\r\n")) >= 0:
             if end > HEADER_LIMIT:
                 return requests, b"", 431
@@ -194,14 +200,14 @@ class ReferenceServer:
             data = data[after:]
         return requests, data, 431 if len(data) > HEADER_LIMIT else None
 
-    def parse(self, head: bytes) -> Request | None:
+    def parse(self, head: bytes) -> ReceivedRequest | None:
         first, *lines = head.split(b"\r\n")
         match = _REQUEST_LINE.match(first)
         headers = self.parse_headers([line.decode("latin-1") for line in lines])
         if not match or "host" not in headers:
             return None
         path, _, text = match[2].decode("latin-1").partition("?")
-        return Request(method=match[1].decode(), path=path, query=text, headers=headers)
+        return ReceivedRequest(method=match[1].decode(), path=path, query=text, headers=headers)
 
     def parse_headers(self, lines: Sequence[str]) -> dict[str, str]:
         pairs = (line.partition(":") for line in lines)
@@ -210,10 +216,10 @@ class ReferenceServer:
     def send(self, line: socket.socket, answer: bytes) -> None:
         line.sendall(answer)
 
-    def honours_close(self, request: Request) -> bool:
+    def honours_close(self, request: ReceivedRequest) -> bool:
         return True
 
-    def arrange(self, answers: list[tuple[Request, Reply]]) -> list[tuple[Request, Reply]]:
+    def arrange(self, answers: list[tuple[ReceivedRequest, Reply]]) -> list[tuple[ReceivedRequest, Reply]]:
         return answers
 
     def refuse(self, line: socket.socket, status: int) -> None:
@@ -221,7 +227,7 @@ class ReferenceServer:
 
     # ---- responses ---------------------------------------------------------------------------------------------------
 
-    def encode(self, request: Request | None, reply: Reply) -> bytes:
+    def encode(self, request: ReceivedRequest | None, reply: Reply) -> bytes:
         lines = [self.status_line(reply), *(f"{name}: {value}" for name, value in self.headers(reply))]
         body = b"" if request is not None and request.method == "HEAD" else reply.body
         return "\r\n".join(lines).encode("latin-1") + b"\r\n\r\n" + body
@@ -243,7 +249,7 @@ class ReferenceServer:
     def date(self) -> str:
         return formatdate(time.time(), usegmt=True)
 
-    def reply(self, session: Session, request: Request) -> Reply:
+    def reply(self, session: ClientSession, request: ReceivedRequest) -> Reply:
         test_type = TEST_TYPES.get(request.path)
         if test_type is None:
             return self.unknown(request)
@@ -254,13 +260,13 @@ class ReferenceServer:
         content_type = CONTENT_TYPES.get(test_type, "application/json")
         return Reply(content_type=content_type, body=self.body(session, test_type, request))
 
-    def unknown(self, request: Request) -> Reply:
+    def unknown(self, request: ReceivedRequest) -> Reply:
         return Reply(status=404, body=b"not found")
 
-    def unsupported(self, request: Request) -> Reply:
+    def unsupported(self, request: ReceivedRequest) -> Reply:
         return Reply(status=405, headers=[("Allow", "GET, HEAD")])
 
-    def body(self, session: Session, test_type: str, request: Request) -> bytes:
+    def body(self, session: ClientSession, test_type: str, request: ReceivedRequest) -> bytes:
         match test_type:
             case "json":
                 return self.json_body()
@@ -331,10 +337,10 @@ class ReferenceServer:
     def count(self, text: str | None) -> int:
         return min(max(int(text), 1), 500) if text and re.fullmatch(r"-?[0-9]+", text) else 1
 
-    def draw(self, session: Session, count: int) -> list[int]:
+    def draw(self, session: ClientSession, count: int) -> list[int]:
         return [session.dice.randint(1, ROWS) for _ in range(count)]
 
-    def rows(self, session: Session, connection: psycopg.Connection, ids: Sequence[int]) -> list[Row]:
+    def rows(self, session: ClientSession, connection: psycopg.Connection, ids: Sequence[int]) -> list[WorldRow]:
         with connection.cursor() as cursor:
             cursor.executemany("SELECT id, randomnumber FROM world WHERE id = %s", [(i,) for i in ids], returning=True)
             return [cursor.fetchall()[0] for _ in cursor.results()]
@@ -342,26 +348,26 @@ class ReferenceServer:
     def row(self, identifier: int, number: int) -> object:
         return {"id": identifier, "randomNumber": number}
 
-    def array(self, rows: Sequence[Row]) -> object:
+    def array(self, rows: Sequence[WorldRow]) -> object:
         return [self.row(*row) for row in rows]
 
     # ---- update ------------------------------------------------------------------------------------------------------
 
-    def update(self, session: Session, connection: psycopg.Connection, count: int) -> list[Row]:
+    def update(self, session: ClientSession, connection: psycopg.Connection, count: int) -> list[WorldRow]:
         ids = sorted(self.draw_different(session, count))
         old = self.rows(session, connection, ids)
         new = [(identifier, self.new_number(session, number)) for identifier, number in old]
         self.write(session, connection, new)
         return new
 
-    def draw_different(self, session: Session, count: int) -> list[int]:
+    def draw_different(self, session: ClientSession, count: int) -> list[int]:
         return session.dice.sample(range(1, ROWS + 1), count)
 
-    def new_number(self, session: Session, old: int) -> int:
+    def new_number(self, session: ClientSession, old: int) -> int:
         drawn = session.dice.randint(1, ROWS - 1)
         return drawn if drawn < old else drawn + 1
 
-    def write(self, session: Session, connection: psycopg.Connection, rows: Sequence[Row]) -> None:
+    def write(self, session: ClientSession, connection: psycopg.Connection, rows: Sequence[WorldRow]) -> None:
         connection.execute(
             "UPDATE world SET randomnumber = new.number "
             "FROM unnest(%s::int[], %s::int[]) AS new (id, number) WHERE world.id = new.id",

@@ -28,7 +28,7 @@ def trial(
         throughput=throughput, cpu_per_request=1 / throughput if cpu is None and throughput else cpu, latency=None,
         server=models.ServerUse(cpu_seconds=1.0, rss_peak=5e7, wait_share=0.01, throttled_seconds=0.0),
         generator_cpu_seconds=0.3, generator_threads=1,
-        evidence=models.Evidence(answers=10, of=round(throughput)), gates=gates,
+        evidence=models.TrialEvidence(answers=10, of=round(throughput)), gates=gates,
     )  # fmt: skip
 
 

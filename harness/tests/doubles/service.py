@@ -11,7 +11,7 @@ from typing import Any, cast
 from harness.plan.requests import Request as DeclaredRequest
 from harness.plan.testtypes import TestType, declared
 from harness.runtime import Server
-from harness.tests.doubles.reference import ReferenceServer, Reply, Request, Session
+from harness.tests.doubles.reference import ClientSession, ReceivedRequest, ReferenceServer, Reply
 
 SCHEMA = {
     "type": "object",
@@ -44,7 +44,7 @@ REQUESTS: tuple[Mapping[str, Any], ...] = (
 )
 
 
-def right(request: Request) -> Reply:
+def right(request: ReceivedRequest) -> Reply:
     reply = partial(Reply, content_type=JSON)
     if request.path == "/version":
         return Reply(content_type=PLAIN, body=b"1.0\n")
@@ -60,16 +60,16 @@ def right(request: Request) -> Reply:
     return reply(body=json.dumps({"id": number, "price": number / 2, "tags": ["a", "b"]}).encode())
 
 
-def unchanged(_: Request, reply: Reply) -> Reply:
+def unchanged(_: ReceivedRequest, reply: Reply) -> Reply:
     return reply
 
 
-class Service(ReferenceServer):
+class ServiceDouble(ReferenceServer):
     """``when_busy``: it is wrong only while more connections are open than verification ever opens."""
 
     def __init__(
         self,
-        wrong: Callable[[Request, Reply], Reply] = unchanged,
+        wrong: Callable[[ReceivedRequest, Reply], Reply] = unchanged,
         requests: tuple[Mapping[str, Any], ...] = REQUESTS,
         *,
         when_busy: bool = False,
@@ -86,7 +86,7 @@ class Service(ReferenceServer):
         known = SimpleNamespace(urls=urls, test_types=self.test_types, name="service", rules="tfb")
         return cast("Server", SimpleNamespace(implementation=known, endpoint=self.endpoint, upstream=None))
 
-    def reply(self, session: Session, request: Request) -> Reply:
+    def reply(self, session: ClientSession, request: ReceivedRequest) -> Reply:
         if request.body:
             self.came.append(request.body)
         wrong = self.wrong if not self.when_busy or self.open_connections > 12 else unchanged

@@ -4,7 +4,7 @@ import random
 import time
 
 from harness.runtime import UpstreamStats
-from harness.tests.doubles.reference import ReferenceServer, Reply, Request, Session
+from harness.tests.doubles.reference import ClientSession, ReceivedRequest, ReferenceServer, Reply
 
 
 class FakeUpstream(ReferenceServer):
@@ -17,7 +17,7 @@ class FakeUpstream(ReferenceServer):
         self._numbers: list[int] = []
         self.status = 200
 
-    def reply(self, session: Session, request: Request) -> Reply:
+    def reply(self, session: ClientSession, request: ReceivedRequest) -> Reply:
         time.sleep(self._delay)
         with self.lock:
             self._numbers.append(self._dice.randint(1, 10_000))

@@ -26,7 +26,7 @@ PATIENCE_SECONDS = 30.0  # for a recovery: one takes a second or two where a CPU
 READY_SECONDS = 240.0  # four servers start on a machine that builds other things too
 
 
-class Place:
+class StartedServers:
     """The four servers, their database and upstream, and what they answered when they were started without it."""
 
     def __init__(self, database: EmbeddedDatabase, upstream: FakeUpstream, servers: Mapping[str, Server]) -> None:
@@ -66,7 +66,7 @@ AWAY = {**HEALTHY, **dict.fromkeys(WITH_DATABASE, 503)}
 
 
 @pytest.fixture(scope="module")
-def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
+def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StartedServers]:
     """The four, built, and started while the database is away; it is back when the first test begins."""
     work = tmp_path_factory.mktemp("contract")
     postgres = toolchain.find("postgres")
@@ -95,17 +95,17 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
                 )
                 for name in NAMES
             }
-            found = Place(database, upstream, servers)
+            found = StartedServers(database, upstream, servers)
         database.start()
         yield found
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_starts_without_a_database_and_answers_what_needs_none(place: Place, name: str) -> None:
+def test_starts_without_a_database_and_answers_what_needs_none(place: StartedServers, name: str) -> None:
     assert place.at_start[name] == AWAY
 
 
-def test_recovers_when_the_database_comes_and_answers_503_while_it_is_away_again(place: Place) -> None:
+def test_recovers_when_the_database_comes_and_answers_503_while_it_is_away_again(place: StartedServers) -> None:
     place.recovers(*NAMES)
     place.database.close()
     try:
@@ -125,7 +125,7 @@ def test_recovers_when_the_database_comes_and_answers_503_while_it_is_away_again
         ("UPDATE world SET id = id + 100000", "UPDATE world SET id = id - 100000"),  # no row is there
     ],
 )
-def test_a_query_that_fails_is_503_and_no_other_is(place: Place, name: str, broken: str, mended: str) -> None:
+def test_a_query_that_fails_is_503_and_no_other_is(place: StartedServers, name: str, broken: str, mended: str) -> None:
     place.recovers(name)
     place.administer(broken)
     try:
@@ -137,7 +137,9 @@ def test_a_query_that_fails_is_503_and_no_other_is(place: Place, name: str, brok
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_fan_out_says_when_its_upstream_fails(place: Place, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_fan_out_says_when_its_upstream_fails(
+    place: StartedServers, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(place.upstream, "status", 500)
     assert place.status(name, "/fan-out?calls=5") in (502, 503)
     monkeypatch.setattr(place.upstream, "status", 200)

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from harness.paths import REPOSITORY
-from harness.tests.e2e.test_gate import git, shop
+from harness.tests.e2e.test_gate_runs import git, shop
 
 pytestmark = [
     pytest.mark.e2e,

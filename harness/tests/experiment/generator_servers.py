@@ -8,12 +8,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from harness.tests.doubles.reference import ReferenceServer, Session
+from harness.tests.doubles.reference import ClientSession, ReferenceServer
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
 
 
-class Scripted(ReferenceServer):
+class ScriptedServer(ReferenceServer):
     """Answers what ``answer`` says to the so many-th request on a connection (None: nothing, b"": closes)."""
 
     def __init__(self, answer: Callable[[int], bytes | None] = lambda _: OK) -> None:
@@ -21,7 +21,7 @@ class Scripted(ReferenceServer):
         self.answer = answer
         self.streams: list[bytearray] = []  # what came on each connection
 
-    def converse(self, line: socket.socket, session: Session) -> None:
+    def converse(self, line: socket.socket, session: ClientSession) -> None:
         stream = bytearray()
         self.streams.append(stream)
         begin = answered = 0

@@ -19,7 +19,7 @@ from harness.records.models import Closed, RunRecords, Scenario, Trial
 from harness.tests.approve import approve
 from harness.tests.doubles.fakes_run import FakeRun
 from harness.tests.doubles.fakes_runtime import RUNS, FakeMachines, FakeSeveral
-from harness.tests.doubles.fakes_world import Behaviour, World
+from harness.tests.doubles.fakes_world import Behaviour, FakeWorld
 from harness.tests.doubles.implementations import implementation
 
 COLD = Behaviour(cold=4.0, process_spread=0.02, window_spread=0.01)
@@ -67,7 +67,7 @@ def told(records: RunRecords) -> dict[str, Any]:
 @pytest.mark.parametrize("name", APPROVED)
 def test_a_run_is_recorded_as_approved(name: str, tmp_path: Path) -> None:
     servers, profile, test_types = APPROVED[name]
-    world = World(steal=0.03)
+    world = FakeWorld(steal=0.03)
     fake = FakeRun(tmp_path, servers, profile, test_types, jit=frozenset({"cold"}), world=world)
     outcome = fake.run()
     approve(f"experiment-run-{name}", told(fake.records()), OF_THE_RUN)
@@ -95,13 +95,13 @@ ROUNDS = {"time_seconds": None, "rounds": 1}
 def troubled(folder: Path) -> FakeRun:
     """Four servers side by side, none of which is any good."""
     profile = shortened("quick", interleaved=ROUNDS)
-    return FakeRun(folder, TROUBLED, profile, ("json", "update"), world=World(talks=True))
+    return FakeRun(folder, TROUBLED, profile, ("json", "update"), world=FakeWorld(talks=True))
 
 
 def on_machines(folder: Path) -> FakeRun:
     """Two clients, with links; what can be seen of the servers differs."""
     profile = profiles.load("smoke").model_copy(update={"duration_seconds": 3.0})
-    world = World(talks=True, database_cpus=0.25)
+    world = FakeWorld(talks=True, database_cpus=0.25)
     fake = FakeRun(folder, {"worn": WORN, "unseen": Behaviour(sockets=False)}, profile, ("json",), world=world)
     fake.runtime = FakeMachines(world, running=FakeSeveral)
     return fake
@@ -112,7 +112,9 @@ def of_cells(folder: Path) -> FakeRun:
     twins = Twins(suffix="@base", frameworks=(folder / "frameworks",))
     asked = {"cells": CELLS, "twins": twins, "claims": ("a-claim",), "reverse_order": True, "cpuset_cpus": "0"}
     profile = shortened("quick", interleaved=ROUNDS, processes={"minimum": 1, "maximum": 1})
-    fake = FakeRun(folder, {"a": Behaviour()}, profile, ("json", "db", "order"), world=World(talks=True), asked=asked)
+    fake = FakeRun(
+        folder, {"a": Behaviour()}, profile, ("json", "db", "order"), world=FakeWorld(talks=True), asked=asked
+    )
     fake.runtime.divisible = False
     return fake
 
@@ -122,7 +124,10 @@ def of_a_service(folder: Path) -> FakeRun:
     kind = TestType(name="pay", answer="declared", requests=(Prepared(target="/pay"), Prepared(target="/paid")))
     service = replace(implementation(folder / "Fake" / "own", "own", json_url="/"), requests={"pay": kind})
     fake = FakeRun(
-        folder, {"own": Behaviour()}, world=World(talks=True), asked={"services": (service,), "test_types": ("pay",)}
+        folder,
+        {"own": Behaviour()},
+        world=FakeWorld(talks=True),
+        asked={"services": (service,), "test_types": ("pay",)},
     )
     fake.runtime.side_by_side = False
     return fake
@@ -132,7 +137,7 @@ def whose_database_ends(folder: Path) -> FakeRun:
     """While its servers are loaded."""
     both = {"a": Behaviour(), "b": Behaviour()}
     profile = shortened("quick", interleaved=ROUNDS, processes={"minimum": 1, "maximum": 1})
-    fake = FakeRun(folder, both, profile, world=World(talks=True))
+    fake = FakeRun(folder, both, profile, world=FakeWorld(talks=True))
     fake.world.database_dies_at = fake.world.clock.now + 15.0
     return fake
 

@@ -18,9 +18,9 @@ from harness.experiment.steps import (
     Measured,
     Process,
     Rest,
-    Shown,
     Start,
     Step,
+    StepResult,
     Stop,
     Warm,
 )
@@ -44,14 +44,14 @@ def plan_of(names: str = "ab", profile: str | Profile = "quick", jit: str = "", 
 
 
 def steps_of(
-    plan: Plan, instead: Callable[[Step], Shown | None] = lambda _: None, seed: int = 1,
+    plan: Plan, instead: Callable[[Step], StepResult | None] = lambda _: None, seed: int = 1,
     told: Callable[[Measure], Mapping[str, object]] = lambda _: {},
 ) -> list[Step]:  # fmt: skip
     """Answered as a prediction does, but for what ``instead`` and ``told`` of a trial say."""
     found: list[Step] = []
 
     class Answers(Prediction):
-        def carry_out(self, step: Step) -> Shown:
+        def carry_out(self, step: Step) -> StepResult:
             found.append(step)
             shown = instead(step) or super().carry_out(step)
             if isinstance(step, Measure) and isinstance(shown, Measured):
@@ -129,7 +129,7 @@ PLANS: dict[str, Plan] = {
 }
 
 
-def answer(step: Step) -> Shown | None:
+def answer(step: Step) -> StepResult | None:
     """What goes wrong in the approved plans."""
     match step:
         case Start(process=Process("c", 0)):
@@ -309,7 +309,7 @@ def test_no_time_is_no_time_for_anybody() -> None:
 
 
 def test_servers_that_did_not_come_up_take_no_time_from_the_others() -> None:
-    def fails(step: Step) -> Shown | None:
+    def fails(step: Step) -> StepResult | None:
         return Failed() if isinstance(step, Start) and step.process.implementation != "a" else None
 
     alone, beside = (measured(steps_of(plan_of(names, short(time_seconds=80.0)), fails)) for names in ("a", "abcde"))

@@ -10,7 +10,7 @@ from harness.errors import Exit, UsageError
 from harness.experiment.loop import MeasuringClock
 from harness.experiment.predicted import planned_seconds, predict
 from harness.experiment.preparation import choose_work
-from harness.experiment.steps import Done, Process, Rest, Shown, Start, Step, Stop
+from harness.experiment.steps import Done, Process, Rest, Start, Step, StepResult, Stop
 from harness.experiment.workflow import dry_run
 from harness.plan import profile as profiles
 from harness.plan.discovery import Implementation
@@ -211,7 +211,7 @@ def test_the_clock_of_the_measurement_passes_by_the_plan() -> None:
     clock, told = FakeClock(), list[tuple[Step, float]]()
     lengths = {"a": 2.0, "b": 10.0}
 
-    def show(step: Step) -> Shown:
+    def show(step: Step) -> StepResult:
         if isinstance(step, Start | Stop):
             clock.sleep(lengths[step.process.implementation])
         else:

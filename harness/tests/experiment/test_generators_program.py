@@ -20,8 +20,8 @@ from harness.experiment.generators.wrk import Wrk
 from harness.host import crates
 from harness.paths import REPOSITORY, TOOLSET
 from harness.records.models import Closed
-from harness.tests.doubles.reference import Session
-from harness.tests.experiment.generator_servers import OK, Scripted, tool
+from harness.tests.doubles.reference import ClientSession
+from harness.tests.experiment.generator_servers import OK, ScriptedServer, tool
 
 pytestmark = [pytest.mark.e2e, pytest.mark.skipif(shutil.which("cargo") is None, reason="cargo is missing")]
 
@@ -55,7 +55,7 @@ def headers(words: Sequence[str]) -> list[str]:
 @pytest.mark.parametrize("depth", [1, 16])
 def test_its_bytes_are_those_of_wrk(binary: str, depth: int, tmp_path: Path) -> None:
     load = Closed(connections=2, depth=depth)
-    with Scripted() as server:
+    with ScriptedServer() as server:
         url = server.endpoint.url("/query?queries=20")
         asked = [
             LoadRun(url=url, host="tfb-server", accept="a/b,*/*;q=0.8", load=load, seconds=1, threads=1, seed=seed)
@@ -90,7 +90,7 @@ def test_every_request_is_accounted_for_and_the_answers_are_counted_by_status(bi
         status = statuses[number % 4]
         return b"HTTP/1.1 " + status + (b"\r\n\r\n" if b"204" in status else b"\r\nContent-Length: 1\r\n\r\nx")
 
-    with Scripted(answer) as server:
+    with ScriptedServer(answer) as server:
         total = run(binary, server.endpoint.url("/x"), "--connections", "4", "--rate", "400", "--duration", "1")
     assert total["due"] == total["sent"] == total["received"] + total["errors"]["framing"] > total["received"]
     assert set(total["statuses"]) == {"200", "204", "404", "503"}
@@ -98,8 +98,8 @@ def test_every_request_is_accounted_for_and_the_answers_are_counted_by_status(bi
 
 
 def test_connections_that_a_server_closes_idle_are_opened_again_only_when_they_are_needed(binary: str) -> None:
-    class Impatient(Scripted):
-        def converse(self, line: socket.socket, session: Session) -> None:
+    class Impatient(ScriptedServer):
+        def converse(self, line: socket.socket, session: ClientSession) -> None:
             line.settimeout(0.25)
             with suppress(TimeoutError):
                 super().converse(line, session)
@@ -111,8 +111,8 @@ def test_connections_that_a_server_closes_idle_are_opened_again_only_when_they_a
 
 
 def test_a_closed_loop_goes_on_where_a_server_answers_early_and_closes(binary: str, tmp_path: Path) -> None:
-    class Early(Scripted):
-        def converse(self, line: socket.socket, session: Session) -> None:
+    class Early(ScriptedServer):
+        def converse(self, line: socket.socket, session: ClientSession) -> None:
             line.recv(65_536)
             line.sendall(OK)
             line.shutdown(socket.SHUT_WR)
@@ -129,7 +129,7 @@ def test_a_closed_loop_goes_on_where_a_server_answers_early_and_closes(binary: s
 
 
 def test_answers_nobody_asked_for_are_counted(binary: str) -> None:
-    with Scripted(lambda _: OK + OK) as server:
+    with ScriptedServer(lambda _: OK + OK) as server:
         total = run(binary, server.endpoint.url("/x"), "--connections", "2", "--rate", "50", "--duration", "1")
     assert total["unasked_responses"] == total["received"] == total["sent"]
     assert total["unasked_bytes"] == len(OK) * total["sent"]
@@ -137,7 +137,7 @@ def test_answers_nobody_asked_for_are_counted(binary: str) -> None:
 
 def test_all_answers_are_written_out_when_asked(binary: str, tmp_path: Path) -> None:
     asked = tmp_path / ANSWERS
-    with Scripted(lambda number: OK.replace(b"ok", b"%02d" % (number % 100))) as server:
+    with ScriptedServer(lambda number: OK.replace(b"ok", b"%02d" % (number % 100))) as server:
         total = run(binary, server.endpoint.url("/x"), "--rate", "60", "--duration", "1", "--answers", str(asked))
     written = [json.loads(line) for line in asked.read_text().splitlines()]
     assert len(written) == total["sampled"] == total["received"] == total["sent"]
@@ -154,7 +154,7 @@ def test_another_status_than_the_one_asked_for_is_an_error(binary: str, tmp_path
         ("POST /b HTTP/1.1", b"x\0y", 0, True),
     )
     table = tmp_path / "requests.jsonl"
-    with Scripted() as server:  # answers all with 200, and counts heads
+    with ScriptedServer() as server:  # answers all with 200, and counts heads
         for line, body, status, good in asked:
             request = {"head": f"{line}\r\nHost: a\r\n\r\n", "body_base64": base64.b64encode(body).decode()}
             table.write_text(json.dumps({**request, "status": status, "weight": 1.0}))
@@ -165,7 +165,7 @@ def test_another_status_than_the_one_asked_for_is_an_error(binary: str, tmp_path
 
 
 def test_it_waits_for_go_and_ends_on_sigint_with_its_results(binary: str) -> None:
-    with Scripted() as server:
+    with ScriptedServer() as server:
         command = [binary, "--connections", "3", "--rate", "100", server.endpoint.url("/x")]
         child = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         assert child.stdin is not None
@@ -188,7 +188,7 @@ def test_it_waits_for_go_and_ends_on_sigint_with_its_results(binary: str) -> Non
 
 def test_one_that_was_stopped_for_a_while_says_how_long_its_load_took_and_sends_nothing_late(binary: str) -> None:
     came: list[int] = []
-    with Scripted(lambda _: came.append(time.monotonic_ns()) or OK) as server:  # type: ignore[func-returns-value]
+    with ScriptedServer(lambda _: came.append(time.monotonic_ns()) or OK) as server:  # type: ignore[func-returns-value]
         command = [binary, "--start-at-once", "--duration", "1", server.endpoint.url("/x")]
         child = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True)
         while not came:
@@ -211,7 +211,10 @@ def test_one_that_was_stopped_for_a_while_says_how_long_its_load_took_and_sends_
     ids=["nobody says go", "a file cannot be written", "nobody answers"],
 )
 def test_there_is_no_load_where(binary: str, listening: bool, options: Sequence[str], status: int, said: str) -> None:
-    with Scripted() as server, socket.socket() as taken:  # bound, so that nobody else gets the port, and not listening
+    with (
+        ScriptedServer() as server,
+        socket.socket() as taken,
+    ):  # bound, so that nobody else gets the port, and not listening
         taken.bind(("127.0.0.1", 0))
         url = server.endpoint.url("/x") if listening else f"http://127.0.0.1:{taken.getsockname()[1]}/"
         command = [binary, "--duration", "1", *options, url]
@@ -238,7 +241,7 @@ def test_every_field_is_documented(binary: str, tmp_path: Path) -> None:
     plan = tmp_path / "plan.json"
     step = {"name": "a", "method": "GET", "path": "/x", "status": 200}
     plan.write_text(json.dumps({"use_cases": [{"name": "u", "rate": 100.0, "steps": [step]}]}))
-    with Scripted() as server:
+    with ScriptedServer() as server:
         url = server.endpoint.url("")
         command = [binary, "--start-at-once", "--duration", "0.5", "--scenario", str(plan), url]
         output = subprocess.run(command, capture_output=True, text=True, timeout=30, check=True).stdout

@@ -32,7 +32,7 @@ from harness.experiment.generators.loadgen import PLAN, Loadgen, Times, Total, t
 from harness.host import crates
 from harness.plan.orders import plan
 from harness.records.models import Arrivals, Scenario
-from harness.tests.experiment.generator_servers import OK, Scripted, tool
+from harness.tests.experiment.generator_servers import OK, ScriptedServer, tool
 
 pytestmark = [pytest.mark.e2e, pytest.mark.skipif(shutil.which("cargo") is None, reason="cargo is missing")]
 
@@ -63,7 +63,7 @@ def assert_true(measured: Times | None, times: Sequence[float], *points: str) ->
 # ---- loads at a rate -------------------------------------------------------------------------------------------------
 
 
-class Case(NamedTuple):
+class DelayCase(NamedTuple):
     """A server's delays, for how long it is tried, and what its times are on average."""
 
     server: tuple[str, ...]
@@ -72,13 +72,13 @@ class Case(NamedTuple):
 
 
 CASES = {
-    "stall": Case(("--stall-every-ms", "5000", "--stall-ms", "1000"), 20, mean_ms=100),
-    "fixed": Case(("--delay-us", "10000"), 10, mean_ms=10),
-    "bimodal": Case(("--delay-us", "1000", "--slow-every", "50", "--slow-us", "100000"), 10, mean_ms=2.98),
+    "stall": DelayCase(("--stall-every-ms", "5000", "--stall-ms", "1000"), 20, mean_ms=100),
+    "fixed": DelayCase(("--delay-us", "10000"), 10, mean_ms=10),
+    "bimodal": DelayCase(("--delay-us", "1000", "--slow-every", "50", "--slow-us", "100000"), 10, mean_ms=2.98),
 }
 
 
-def take(case: Case, log: Path) -> tuple[Total, int, Sequence[float]]:
+def take(case: DelayCase, log: Path) -> tuple[Total, int, Sequence[float]]:
     """One load against one server, the most requests that waited for a connection, and true latencies, ascending."""
     with tool(crates.reference_server(), *case.server, "--log", str(log)) as (port, _):
         words = ["--start-at-once", "--connections", "64", "--rate", str(RATE), "--arrivals", "uniform"]
@@ -147,7 +147,7 @@ def shopping(rate: float) -> dict[str, Any]:
     return {**plan(1)["use_cases"][0], "rate": rate}  # type: ignore[index]
 
 
-class Shop(Scripted):
+class Shop(ScriptedServer):
     """Creates and reads orders, one request at a time over all connections; stands still or fails when told to."""
 
     def __init__(
@@ -194,7 +194,7 @@ class Played(NamedTuple):
     arrivals: Sequence[Mapping[str, Any]]
 
 
-def play(folder: Path, use_case: Mapping[str, Any], server: Scripted, *words: str) -> Played:
+def play(folder: Path, use_case: Mapping[str, Any], server: ScriptedServer, *words: str) -> Played:
     """One use case alone, against a server of its own."""
     (folder / PLAN).write_text(json.dumps({"use_cases": [use_case]}))
     with server:
@@ -286,7 +286,7 @@ def test_arrivals_go_on_over_new_connections_where_each_answer_closes_its_own(tm
     once = OK.replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n")
     steps = [{"name": name, "method": "GET", "path": f"/{name}", "status": 200} for name in "abc"]
     use_case = {"name": "u", "rate": 60.0, "steps": steps}
-    total = play(tmp_path, use_case, Scripted(lambda _: once), "--duration", "1").total
+    total = play(tmp_path, use_case, ScriptedServer(lambda _: once), "--duration", "1").total
     assert total.use_cases[0].due == total.use_cases[0].done > 30
     assert total.connections_closed_by_peer == total.received == total.due == 3 * total.use_cases[0].due
     assert total.connections_hung == total.unfinished == total.errors.errors(total.unsent).total == 0

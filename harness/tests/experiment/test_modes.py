@@ -39,7 +39,7 @@ LINES = {
 
 
 @dataclass
-class Scene:
+class VerifyScene:
     """A fake world that ``verify`` works in."""
 
     fake: FakeRun
@@ -52,8 +52,8 @@ class Scene:
 
 
 @pytest.fixture
-def scene(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Scene:
-    found = Scene(fake=FakeRun(tmp_path, SERVERS))
+def scene(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> VerifyScene:
+    found = VerifyScene(fake=FakeRun(tmp_path, SERVERS))
     world, verifier = found.fake.world, found.fake.verifier
     verifier.fails_before = frozenset({("wrong", "json")})
 
@@ -78,14 +78,14 @@ def lines_of(text: str) -> set[str]:
     return {line for line in lines if line.partition(":")[0] in {*SERVERS, "idle"}}
 
 
-def test_every_named_implementation_has_a_verdict_line(scene: Scene, capsys: pytest.CaptureFixture[str]) -> None:
+def test_every_named_implementation_has_a_verdict_line(scene: VerifyScene, capsys: pytest.CaptureFixture[str]) -> None:
     assert scene.verify(*SERVERS) == Exit.FAILED
     assert lines_of(capsys.readouterr().out) == LINES
 
 
 @pytest.mark.parametrize("name", SERVERS)
 def test_an_implementation_alone_has_its_verdict_line(
-    scene: Scene, capsys: pytest.CaptureFixture[str], name: str
+    scene: VerifyScene, capsys: pytest.CaptureFixture[str], name: str
 ) -> None:
     code = scene.verify(name)
     assert lines_of(capsys.readouterr().out) == {line for line in LINES if line.startswith(f"{name}:")}
@@ -93,23 +93,23 @@ def test_an_implementation_alone_has_its_verdict_line(
     assert bool(scene.databases) is (name not in BUILDS)
 
 
-def test_quiet_leaves_out_only_what_passed(scene: Scene, capsys: pytest.CaptureFixture[str]) -> None:
+def test_quiet_leaves_out_only_what_passed(scene: VerifyScene, capsys: pytest.CaptureFixture[str]) -> None:
     scene.verify(*SERVERS, quiet=True)
     assert lines_of(capsys.readouterr().out) == LINES - {"good: verified"}
 
 
-def test_no_database_is_started_where_nothing_was_built(scene: Scene, capsys: pytest.CaptureFixture[str]) -> None:
+def test_no_database_is_started_where_nothing_was_built(scene: VerifyScene, capsys: pytest.CaptureFixture[str]) -> None:
     assert scene.verify(*BUILDS) == Exit.FAILED
     assert scene.databases == []
     assert "PostgreSQL" not in capsys.readouterr().err
 
 
-def test_one_database_serves_all_that_were_built(scene: Scene) -> None:
+def test_one_database_serves_all_that_were_built(scene: VerifyScene) -> None:
     scene.verify("good", "broken", "wrong")
     assert len(scene.databases) == 1
 
 
-def test_json_has_a_verdict_on_each_implementation(scene: Scene, capsys: pytest.CaptureFixture[str]) -> None:
+def test_json_has_a_verdict_on_each_implementation(scene: VerifyScene, capsys: pytest.CaptureFixture[str]) -> None:
     scene.verify(*SERVERS, verdict_format="json")
     found = {each["name"]: each for each in json.loads(capsys.readouterr().out)["implementations"]}
     told = {name: each["verdict"] for name, each in found.items()}
@@ -124,7 +124,7 @@ def test_json_has_a_verdict_on_each_implementation(scene: Scene, capsys: pytest.
 
 
 def test_github_annotates_the_configuration_of_what_was_not_built(
-    scene: Scene, capsys: pytest.CaptureFixture[str]
+    scene: VerifyScene, capsys: pytest.CaptureFixture[str]
 ) -> None:
     scene.verify(*SERVERS, verdict_format="github")
     out = capsys.readouterr().out
@@ -135,7 +135,7 @@ def test_github_annotates_the_configuration_of_what_was_not_built(
     assert not any(line.startswith("::error title=tfb::") for line in errors)  # each cause once
 
 
-def test_junit_has_an_error_where_nothing_was_built(scene: Scene, capsys: pytest.CaptureFixture[str]) -> None:
+def test_junit_has_an_error_where_nothing_was_built(scene: VerifyScene, capsys: pytest.CaptureFixture[str]) -> None:
     scene.verify(*SERVERS, verdict_format="junit")
     root = ElementTree.fromstring(capsys.readouterr().out)  # noqa: S314 - written a moment ago
     (suite,) = (each for each in root if each.get("name") == "implementations")
@@ -148,7 +148,7 @@ def test_junit_has_an_error_where_nothing_was_built(scene: Scene, capsys: pytest
 
 @pytest.mark.parametrize("form", ["text", "json", "github", "junit"])
 def test_what_lacks_the_test_types_is_named_as_skipped(
-    scene: Scene, capsys: pytest.CaptureFixture[str], form: str
+    scene: VerifyScene, capsys: pytest.CaptureFixture[str], form: str
 ) -> None:
     scene.fake._write()
     home = scene.fake.folder / "frameworks" / "Fake" / "idle"
@@ -163,7 +163,7 @@ def test_what_lacks_the_test_types_is_named_as_skipped(
 
 
 def test_a_server_that_ends_is_told_in_its_verdict(
-    scene: Scene, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    scene: VerifyScene, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     real: Callable[..., Any] = FakeVerifier.check
 
@@ -179,7 +179,7 @@ def test_a_server_that_ends_is_told_in_its_verdict(
 
 @pytest.mark.parametrize("check_name", ["status-ok", "answered", "json-message"])
 def test_exceptions_behind_failing_responses_are_quoted(
-    check_name: str, scene: Scene, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    check_name: str, scene: VerifyScene, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     real: Callable[..., Any] = FakeVerifier.check
 
@@ -198,7 +198,7 @@ def test_exceptions_behind_failing_responses_are_quoted(
 
 
 def test_watching_starts_the_database_once_a_build_passes(
-    scene: Scene, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    scene: VerifyScene, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seen: list[Sequence[Database]] = []
 

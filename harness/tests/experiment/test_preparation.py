@@ -21,7 +21,7 @@ from harness.experiment.preparation import (
     reference,
     within_memory,
 )
-from harness.experiment.progress import Progress
+from harness.experiment.progress import ProgressTracker
 from harness.experiment.workflow import clear_leftovers, dry_run
 from harness.host import process
 from harness.host.leftovers import Leftover
@@ -190,7 +190,7 @@ def test_a_run_opens_with_what_where_how_and_when_it_ends(asked: Any, name: str,
 
 def test_a_failed_build_is_told_whole_and_recorded_without_the_place_of_the_run(tmp_path: Path) -> None:
     told, folder = list[str](), RunStore(tmp_path / "run", started_at=0.0)
-    progress = cast("Progress", SimpleNamespace(problem=told.append, building=lambda *_: nullcontext()))
+    progress = cast("ProgressTracker", SimpleNamespace(problem=told.append, building=lambda *_: nullcontext()))
     failed = Build(status="failed", reason=f"no compiler\nlog: {folder.folder}/logs/x/build.log")
 
     def build(made: Implementation, log: Path) -> Build:
@@ -214,7 +214,7 @@ def test_what_a_killed_run_left_is_removed_with_consent_and_else_named(consent: 
         Leftover(kind="process", name="b", certain=True, remove=cannot),
         Leftover(kind="folder", name="c", certain=False, remove=lambda: gone.append("c")),
     ]
-    progress = cast("Progress", SimpleNamespace(note=told.append, problem=told.append))
+    progress = cast("ProgressTracker", SimpleNamespace(note=told.append, problem=told.append))
     chosen = replace(settings(tree(tmp_path), "x"), consent=consent)
     clear_leftovers(chosen, progress, left[2:])
     assert told == []
@@ -259,7 +259,7 @@ def test_variants_that_share_a_build_are_built_and_told_once(tmp_path: Path) -> 
             made.append(one.name)
             return Build(status=cast("Any", status), reason="" if status == "ok" else "make failed:\nlog")
 
-        progress = Progress(SilentDisplay())
+        progress = ProgressTracker(SilentDisplay())
         runtime = cast("Runtime", SimpleNamespace(name="local", build=build))
         builds = build_all(runtime, plan, progress, RunStore(tmp_path, started_at=1.0))
         assert made == ["x", "x-b"]

@@ -13,7 +13,7 @@ import pytest
 from harness.console import SafeConsole
 from harness.errors import StoreError
 from harness.experiment import progress
-from harness.experiment.progress import Display, Progress
+from harness.experiment.progress import Display, ProgressTracker
 from harness.experiment.steps import Cell, Process
 from harness.host.clock import beats
 from harness.records.models import Closed, Window
@@ -34,7 +34,7 @@ def second(start: float, responses: float) -> Window:
 def test_progress_json_has_every_key_that_the_dashboard_reads_and_the_seconds_of_the_running_load(
     tmp_path: Path,
 ) -> None:
-    followed = Progress(SilentDisplay(), expected_seconds=100, store=RunStore(tmp_path / "run", started_at=0))
+    followed = ProgressTracker(SilentDisplay(), expected_seconds=100, store=RunStore(tmp_path / "run", started_at=0))
 
     def written() -> dict[str, Any]:
         document: dict[str, Any] = json.loads((tmp_path / "run" / "progress.json").read_text())
@@ -63,7 +63,7 @@ def test_progress_json_has_every_key_that_the_dashboard_reads_and_the_seconds_of
 
 def test_the_remaining_time_shrinks() -> None:
     clock = FakeClock()
-    followed = Progress(SilentDisplay(), expected_seconds=500, clock=clock)
+    followed = ProgressTracker(SilentDisplay(), expected_seconds=500, clock=clock)
     followed.stage("starting")
     clock.sleep(10)
     followed.stage("preparing")
@@ -89,7 +89,7 @@ def test_what_takes_long_says_that_it_goes_on_and_a_build_takes_none_of_the_expe
 ) -> None:
     monkeypatch.setattr(progress, "beats", lambda tell: nullcontext(tell(65.0)))
     clock, display, log = FakeClock(), SilentDisplay(), tmp_path / "build.log"
-    followed = Progress(display, expected_seconds=100, clock=clock)
+    followed = ProgressTracker(display, expected_seconds=100, clock=clock)
     with followed.preparing("making the generator ready"):
         pass
     log.write_text(f"{'x' * 9000}\nCompiling core\n")
@@ -109,7 +109,7 @@ def test_what_takes_long_says_that_it_goes_on_and_a_build_takes_none_of_the_expe
 def test_the_live_view_shows_where_it_is_in_one_line_and_leaves_its_opening_and_problems(width: int) -> None:
     written = io.StringIO()
     view = progress.LiveDisplay(SafeConsole(width=width, file=written, force_terminal=True, color_system=None))
-    followed = Progress(view, expected_seconds=100, clock=FakeClock())
+    followed = ProgressTracker(view, expected_seconds=100, clock=FakeClock())
     followed.announce("2 implementations, local runtime")
     followed.problem("es4x [1] was not built")
     followed.load(CELL, "measure")

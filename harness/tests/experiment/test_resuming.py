@@ -9,14 +9,14 @@ import pytest
 
 from harness.errors import UsageError
 from harness.experiment.ending import failures
-from harness.experiment.loop import Recorded
+from harness.experiment.loop import RecordedProcesses
 from harness.experiment.preparation import require_same
-from harness.experiment.steps import Cell, Done, Failed, Late, Measure, Measured, Process, Rest, Start, Stop, Warm
+from harness.experiment.steps import Cell, Done, Failed, Measure, Measured, OutOfTime, Process, Rest, Start, Stop, Warm
 from harness.records import store
 from harness.records.models import Build, CheckResult, Outcome, RunInfo
 from harness.tests.doubles import records
 from harness.tests.doubles.fakes_run import FakeRun
-from harness.tests.doubles.fakes_world import Behaviour, World
+from harness.tests.doubles.fakes_world import Behaviour, FakeWorld
 
 WRONG = CheckResult(check="row", rule="db.1", outcome=Outcome.FAIL, message="not in the database")
 
@@ -109,14 +109,14 @@ def test_what_changed_is_named(info: RunInfo, before: Callable[[RunInfo], RunInf
 def test_steps_of_a_finished_process_show_what_is_recorded(tmp_path: Path) -> None:
     records.write(tmp_path).add_process(records.process("slow", 2, "failed"))
     (folder,) = store.runs(tmp_path)
-    recorded, process = Recorded(store.read(folder)), Process("fast", 1)
+    recorded, process = RecordedProcesses(store.read(folder)), Process("fast", 1)
     cell = Cell(process=process, test_type="json", load=records.JSON)
     assert recorded.shown(Start(process=process)) == Done(test_types=frozenset({"json", "query"}))
     assert recorded.shown(Start(process=Process("slow", 2))) == Failed(gone=True)
     trial = next(t for t in store.read(folder).trials if (t.implementation, t.process) == process)
     assert recorded.shown(Measure(cell=cell, seconds=1.0, round=trial.round)) == Measured(trial=trial)
     assert recorded.shown(Measure(cell=cell, seconds=1.0, round=99)) == recorded.shown(Warm(cell=cell, seconds=1.0))
-    assert recorded.shown(Warm(cell=cell, seconds=1.0)) == Late()
+    assert recorded.shown(Warm(cell=cell, seconds=1.0)) == OutOfTime()
     assert recorded.shown(Stop(process=process)) == Done()
     assert recorded.shown(Rest(seconds=1.0)) is None
     assert recorded.shown(Start(process=Process("fast", 2))) is None
@@ -132,7 +132,7 @@ def test_a_complete_run_does_not_go_on(tmp_path: Path) -> None:
 
 def test_what_failed_is_not_measured_until_it_passes_and_what_did_not_come_up_is_started_again(tmp_path: Path) -> None:
     servers = {"wrong": Behaviour(), "absent": Behaviour(never_starts=True)}
-    fake = FakeRun(tmp_path, servers, world=World(objections=(WRONG,)))
+    fake = FakeRun(tmp_path, servers, world=FakeWorld(objections=(WRONG,)))
     fake.run()
     fake.world.objections, fake.resume = (), "latest"
     fake.world.behaviours["absent"] = Behaviour()

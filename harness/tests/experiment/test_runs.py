@@ -28,7 +28,7 @@ from harness.records.models import (
     Open,
     Outcome,
     Trial,
-    Verdict,
+    VerificationRecord,
 )
 from harness.report.causes import sentence
 from harness.tests.doubles.fakes_run import FakeRun
@@ -40,7 +40,7 @@ from harness.tests.doubles.fakes_runtime import (
     FakeTrial,
     FakeVerifier,
 )
-from harness.tests.doubles.fakes_world import Behaviour, World
+from harness.tests.doubles.fakes_world import Behaviour, FakeWorld
 from harness.tests.doubles.implementations import implementation
 
 SIX = ("json", "plaintext", "db", "query", "fortune", "update")
@@ -132,7 +132,7 @@ def test_answers_after_the_end_share_the_cpu_and_count_for_no_rate(tmp_path: Pat
 
 
 def test_what_is_objected_to_in_a_trials_own_answers_fails_its_test_type(tmp_path: Path) -> None:
-    outcome = FakeRun(tmp_path, {"a": Behaviour()}, world=World(objections=(WRONG,))).run()
+    outcome = FakeRun(tmp_path, {"a": Behaviour()}, world=FakeWorld(objections=(WRONG,))).run()
     (trial,) = outcome.records.trials
     assert {g.name for g in trial.gates if g.outcome is Outcome.FAIL} == {"wrong-answers"}
     assert [v.outcome for v in outcome.records.verdicts if v.test_type == "json"] == [Outcome.FAIL]
@@ -228,7 +228,7 @@ def test_one_that_works_while_idle_leaves_the_others(tmp_path: Path) -> None:
 
 def test_servers_that_do_not_fit_into_memory_are_never_up_together(tmp_path: Path) -> None:
     servers = {name: Behaviour(rss=2e9) for name in "abc"}
-    fake = FakeRun(tmp_path, servers, quick(seconds=300.0), world=World(memory=3.5e9), jit=frozenset("abc"))
+    fake = FakeRun(tmp_path, servers, quick(seconds=300.0), world=FakeWorld(memory=3.5e9), jit=frozenset("abc"))
     trials = fake.run().records.trials
     assert fake.world.most_alive == 2  # a JIT runtime of unknown size is taken for one of 1 GiB
     assert {trial.implementation for trial in trials} == set("abc")
@@ -252,7 +252,7 @@ def test_a_load_in_which_the_clock_is_set_is_measured_again(tmp_path: Path) -> N
 
 
 def test_a_database_that_ends_during_verification_is_no_fault_of_the_server(tmp_path: Path) -> None:
-    world = World()
+    world = FakeWorld()
     fake = FakeRun(tmp_path, {"a": Behaviour()}, quick(), world=world)
     fake.verifier.seconds = 20.0
     world.database_dies_at = world.clock.monotonic() + 30.0
@@ -264,7 +264,7 @@ def test_a_database_that_ends_during_verification_is_no_fault_of_the_server(tmp_
 
 
 def test_a_machine_that_vanishes_ends_the_run_and_what_was_measured_is_kept(tmp_path: Path) -> None:
-    world = World()
+    world = FakeWorld()
     world.vanishes_at = world.clock.monotonic() + 150.0
     fake = FakeRun(tmp_path, {"a": Behaviour(), "b": Behaviour()}, quick(), world=world)
     fake.runtime = FakeMachines(world)
@@ -324,7 +324,7 @@ def test_what_verification_says_of_a_server_that_an_interruption_stopped_is_not_
     def raised() -> None:
         raise KeyboardInterrupt
 
-    def check(*arguments: Any, **named: Any) -> Verdict:
+    def check(*arguments: Any, **named: Any) -> VerificationRecord:
         verdict = real(*arguments, **named)
         monkeypatch.setattr(interruption, "check", raised)  # it came while the server was asked
         return verdict

@@ -12,13 +12,13 @@ from harness.records.models import (
     ClientUse,
     Closed,
     Errors,
-    Evidence,
     Latency,
     Open,
     Outcome,
     Scenario,
     ServerUse,
     Trial,
+    TrialEvidence,
 )
 from harness.tests.approve import approve
 from harness.tests.doubles import runs
@@ -29,7 +29,7 @@ PROFILE = profiles.load("quick")
 USE = ServerUse(cpu_seconds=18.0, rss_peak=1e8, wait_share=0.0, throttled_seconds=0.0)
 BAD = CheckResult(check="row", rule="db.1", outcome=Outcome.FAIL)
 ODD = CheckResult(check="date", rule="http.4", outcome=Outcome.WARN)
-WARNED, WRONG = (Evidence(answers=1, of=2, objections=found) for found in ((ODD,), (ODD, BAD)))
+WARNED, WRONG = (TrialEvidence(answers=1, of=2, objections=found) for found in ((ODD,), (ODD, BAD)))
 
 
 def latency(mean: float) -> Latency:
@@ -42,7 +42,7 @@ SOUND = runs.trial("a", 64_000.0, cpu=28e-6).model_copy(
     update={
         "duration": 10.0, "asked_duration": 10.0, "requests": 640_000, "bytes": 640_000 * 150,
         "latency": latency(1e-3), "server": USE, "generator_cpu_seconds": 10.0, "generator_threads": 2,
-        "evidence": Evidence(answers=400, of=640_000), "connections": 64, "steal_share": 0.0,
+        "evidence": TrialEvidence(answers=400, of=640_000), "connections": 64, "steal_share": 0.0,
         "responses_per_request": 1.0, "idle_cpu_share": 0.0,
     }
 )  # fmt: skip

@@ -10,12 +10,12 @@ import pytest
 from harness.experiment.steps import Cell, Process, Warm, Warmed
 from harness.experiment.warm_up import Route, warm_all
 from harness.plan import profile
-from harness.plan.profile import WarmUp
+from harness.plan.profile import WarmUpLimits
 from harness.records.models import Closed, Window
 
 CELL = Cell(process=Process("a", 0), test_type="json", load=Closed(connections=64))
-RULE = WarmUp(span=5)
-QUICK, STANDARD = WarmUp(span=3, cap_seconds=6.0, jit_cap_seconds=24.0), WarmUp()
+RULE = WarmUpLimits(span=5)
+QUICK, STANDARD = WarmUpLimits(span=3, cap_seconds=6.0, jit_cap_seconds=24.0), WarmUpLimits()
 
 
 def window(cost: float | None, responses: float | None = 50_000.0) -> Window:
@@ -87,7 +87,7 @@ def test_a_stalled_window_is_the_opposite_of_steady() -> None:
     ],
 )
 def test_on_windows_that_vary_by_a_fifth_a_warm_server_passes_and_a_cold_one_does_not(
-    rule: WarmUp, truth: Callable[[int], float], steady: float, cold: float
+    rule: WarmUpLimits, truth: Callable[[int], float], steady: float, cold: float
 ) -> None:
     """``cold``: the share that may pass with 20 % of the cost still to fall; six windows cannot tell a slow fall.
 

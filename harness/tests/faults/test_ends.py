@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from harness.records import store
-from harness.tests.scene import Answer, Scene, patience
+from harness.tests.scene import CommandResult, Scene, patience
 
 pytestmark = [pytest.mark.fault, pytest.mark.timeout(300)]
 
@@ -46,7 +46,7 @@ def signals(*numbers: signal.Signals) -> "Callable[[subprocess.Popen[bytes]], No
     return send
 
 
-def interrupted(scene: Scene, answer: Answer) -> None:
+def interrupted(scene: Scene, answer: CommandResult) -> None:
     """Exit status 130, and whoever reads the run sees that it was interrupted."""
     answer.ends(130)
     assert scene.records().info.status == "interrupted"

@@ -11,7 +11,7 @@ VALUES: tuple[Any, ...] = (
     None, True, False, 0, -1, 1, 2**31, 2**63, 10**400, 0.5, -0.0, 5e-324, 1e308, -1e308, float("nan"), float("inf"),
     "", "0", "x" * 5000, "\x1b[2J", "\u2028", "\ud800", "../..", "/", "$a", "{a}", "1e999", [], {}, [[]], [None] * 50,
 )  # fmt: skip
-Place = tuple[Any, Any]  # a list or an object, and an index or a key in it
+MutationPlace = tuple[Any, Any]  # a list or an object, and an index or a key in it
 
 
 def mutated(data: bytes, most: int, seed: int) -> bytes | None:
@@ -54,7 +54,7 @@ def _change(document: list[Any], dice: random.Random) -> None:
             holder[key] = copy.deepcopy(dice.choice(VALUES))
 
 
-def _places(value: Any) -> Iterator[Place]:
+def _places(value: Any) -> Iterator[MutationPlace]:
     """Yield every place below a list or an object."""
     keys = range(len(value)) if isinstance(value, list) else list(value) if isinstance(value, dict) else ()
     for key in keys:

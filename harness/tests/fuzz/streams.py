@@ -27,7 +27,7 @@ class Pieces:
         return piece
 
 
-class Recorded(Connection):
+class RecordedConnection(Connection):
     """A connection that reads pieces of a recorded stream."""
 
     def __init__(self, pieces: Sequence[bytes]) -> None:
@@ -39,7 +39,7 @@ class Recorded(Connection):
 
 def read(pieces: Sequence[bytes], method: str) -> list[Response | str]:
     """Return the responses of a stream, and the kind of error that ended it."""
-    connection = Recorded(pieces)
+    connection = RecordedConnection(pieces)
     found: list[Response | str] = []
     for _ in range(MOST_RESPONSES):
         try:

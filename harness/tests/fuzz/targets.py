@@ -25,7 +25,7 @@ from harness.extras.site import read as read_site
 from harness.plain_text import is_printable, printable
 from harness.plan import discovery, dockerfile, profile, service
 from harness.records import claims
-from harness.records.models import Closed, Open, ProcessRecord, Record, RunRecords, Scenario, Trial, Verdict
+from harness.records.models import Closed, Open, ProcessRecord, Record, RunRecords, Scenario, Trial, VerificationRecord
 from harness.records.reader import MOST_PROBLEMS, RunReader, read_lines
 from harness.stats import published
 from harness.tests.fuzz import streams
@@ -33,7 +33,7 @@ from harness.verify import wire
 
 Target = Callable[[bytes], None]
 RecordT = TypeVar("RecordT", bound=Record)
-MODELS: tuple[type[Record], ...] = (Trial, ProcessRecord, Verdict)
+MODELS: tuple[type[Record], ...] = (Trial, ProcessRecord, VerificationRecord)
 MESSAGE_CHARACTERS = 10_000  # of an error: longer ones hide what they say
 RUNS = tuple(
     LoadRun(url="http://127.0.0.1:1/json", host="x", accept="*/*", load=load, seconds=1, threads=1, seed=1)

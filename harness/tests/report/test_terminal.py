@@ -7,7 +7,16 @@ import pytest
 from harness.console import SafeConsole
 from harness.records.models import Closed, LatencyGoal, MachineLink, RoleMachine, RunInfo, RunRecords
 from harness.report import Report, markdown, tables, terminal
-from harness.stats.ranking_model import GoalRow, LatencyTable, OrderRow, Orders, OrderTable, Ranking, RatePoint, Ratio
+from harness.stats.ranking_model import (
+    GoalRow,
+    LatencyTable,
+    OrderResults,
+    OrderRow,
+    OrderTable,
+    Ranking,
+    RatePoint,
+    Ratio,
+)
 from harness.tests.report import made
 
 LONG = "quarkus-hibernate-reactive"
@@ -101,7 +110,7 @@ def test_the_order_service_has_response_time_and_cpu_by_arrival() -> None:
         cpu_per_request=made.standing(900e-6, 900e-6, (1, 1), 1), database_cpu_per_arrival=made.estimate(300e-6),
         rss_peak=2e8,
     )  # fmt: skip
-    orders = Orders(
+    orders = OrderResults(
         tables=(OrderTable(factor=8, rows=(row,)),),
         goal=LatencyGoal(percentile=99, seconds=0.1),
         capacities=(GoalRow(implementation="a", capacity=made.standing(32, 32, (1, 1), 1), above=36),),

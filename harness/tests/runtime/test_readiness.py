@@ -17,7 +17,7 @@ from harness.runtime.crashes import crashes
 from harness.runtime.local import LocalRuntime
 from harness.runtime.readiness import startup_time
 from harness.tests.doubles.implementations import implementation
-from harness.tests.doubles.reference import ReferenceServer, Reply, Request, Session
+from harness.tests.doubles.reference import ClientSession, ReceivedRequest, ReferenceServer, Reply
 from harness.tests.runtime.test_local import DATABASE, running
 
 
@@ -26,7 +26,7 @@ class Grumpy(ReferenceServer):
 
     asked = 0
 
-    def reply(self, session: Session, request: Request) -> Reply:
+    def reply(self, session: ClientSession, request: ReceivedRequest) -> Reply:
         self.asked += 1
         return Reply(status=503, body=b"warming up") if self.asked < 3 else super().reply(session, request)
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 import pytest
 
 from harness.plan.orders import CREATE
-from harness.plan.profile import OpenLoop, Orders, Processes
+from harness.plan.profile import OpenLoop, OrderLoads, Processes
 from harness.records import models
 from harness.records.models import Gate, Latency, LatencyGoal, Load, Open, Outcome, Purpose, RunInfo, Scenario, Trial
 from harness.stats.capacity import ORDER, bracket, next_load
@@ -63,7 +63,7 @@ def changed(one: Trial, **update: object) -> Trial:
     return one.model_copy(update=update)
 
 
-def info_of(names: str, count: int, load: Load, reference: str, **profile: OpenLoop | Orders) -> RunInfo:
+def info_of(names: str, count: int, load: Load, reference: str, **profile: OpenLoop | OrderLoads) -> RunInfo:
     loads = {ORDER if load == SERVICE else "json": (load,)}
     info = run_info([*names], Processes(minimum=count, maximum=count), reference=reference, loads=loads)
     settings = {"profile": {name: part.model_dump() for name, part in profile.items()}}
@@ -94,7 +94,7 @@ def test_a_server_that_never_meets_the_goal_ends_the_search() -> None:
 def test_a_capacity_is_as_open_as_its_bracket_however_many_processes_have_the_same() -> None:
     """True ones of 18.9, 19.1 and 22.5: the search tries 16.0, 19.03 and 22.6, in each process."""
     truth = {"a": 18.9, "b": 19.1, "c": 22.5}
-    info = info_of("abc", 3, SERVICE, "b", orders=Orders(goal=SLOW))
+    info = info_of("abc", 3, SERVICE, "b", orders=OrderLoads(goal=SLOW))
     tried = []
     for name, capacity in truth.items():
         for process in range(3):
@@ -117,7 +117,7 @@ def test_a_capacity_is_as_open_as_its_bracket_however_many_processes_have_the_sa
 
 def test_capacities_that_differ_by_less_than_processes_do_are_not_told_apart() -> None:
     """Student's t of the logarithms is 1.4 where 2.8 would be needed."""
-    info = info_of("ab", 3, SERVICE, "a", orders=Orders(goal=SLOW))
+    info = info_of("ab", 3, SERVICE, "a", orders=OrderLoads(goal=SLOW))
     tried = [
         arrivals(factor * above, late, name=name, process=process)
         for name, factors in (("a", (8.0, 9.0, 10.0)), ("b", (9.5, 10.0, 10.5)))
@@ -232,7 +232,7 @@ def test_latency_over_load_and_capacities_are_as_approved() -> None:
 
 def orders_run() -> tuple[RunInfo, list[Trial]]:
     """Two factors, the higher one planned first; other operations, what no process or no row has, and a search."""
-    info = info_of("abcd", 3, SERVICE, "b", orders=Orders(goal=SLOW))
+    info = info_of("abcd", 3, SERVICE, "b", orders=OrderLoads(goal=SLOW))
     made = []
     for (place, name), process, factor in itertools.product(enumerate("abc"), range(3), (8.0, 16.0, 20.0, 20.5)):
         seconds = 0.02 * (2 - place / 4) * factor**0.1 * (1 + 0.01 * luck(name, process, factor))

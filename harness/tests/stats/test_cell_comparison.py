@@ -13,7 +13,7 @@ from harness.plan.profile import Processes
 from harness.records.models import Closed, Gate, Load, NoiseFloor, Outcome, ProcessRecord, RunRecords
 from harness.stats.cell_comparison import compare, noise_floor, ratio, ratio_of_values
 from harness.stats.ranking_model import Comparison
-from harness.studies.worlds import World, draw
+from harness.studies.worlds import SimulatedRun, draw
 from harness.tests.approve import approve
 from harness.tests.doubles.invented import verdict
 from harness.tests.doubles.runs import LOAD, run_info, trial, trials
@@ -28,7 +28,7 @@ BROKEN = Gate(name="errors", outcome=Outcome.FAIL, value=1.0, threshold=0.0, wor
 def records(
     truth: Sequence[float], seed: int, processes: int = 5, drift: float = 0.02, began: float = 0.0
 ) -> RunRecords:
-    world = World(truth=truth, processes=processes, rounds=3, tables=2, window=0.03, process=0.02, drift=drift)
+    world = SimulatedRun(truth=truth, processes=processes, rounds=3, tables=2, window=0.03, process=0.02, drift=drift)
     drawn = draw(world, np.random.default_rng(seed))
     made = trials({(kind, LOAD): logs for kind, logs in zip(KINDS, drawn, strict=True)}, NAMES)
     info = run_info(NAMES, Processes(minimum=2, maximum=5), loads=dict.fromkeys(KINDS, (LOAD,)))

@@ -3,7 +3,7 @@
 import pytest
 
 from harness.records.models import Latency
-from harness.stats.cell_values import METRICS, Cell
+from harness.stats.cell_values import METRICS, CellTrials
 from harness.tests.doubles.runs import trial
 
 SETTLED, FALLING = (10.0, 10.5, 9.5, 10.0), (20.0, 14.0, 11.0, 10.0)  # microseconds of CPU per request, trial by trial
@@ -28,7 +28,7 @@ SETTLED, FALLING = (10.0, 10.5, 9.5, 10.0), (20.0, 14.0, 11.0, 10.0)  # microsec
 def test_a_server_whose_cost_falls_while_it_is_measured_is_not_warm(
     processes: list[tuple[float, ...]], steady: bool | None, warm: bool
 ) -> None:
-    cell = Cell(
+    cell = CellTrials(
         [
             trial("jit", 1000.0, number, round_, cpu=cost * 1e-6).model_copy(
                 update={"steady": steady, "started_at": 100.0 * number + round_}
@@ -43,7 +43,7 @@ def test_a_server_whose_cost_falls_while_it_is_measured_is_not_warm(
 
 def test_a_trial_whose_cpu_could_not_be_read_hides_no_warm_up() -> None:
     falling = [trial("jit", 1000.0, 0, round_, cpu=cost * 1e-6) for round_, cost in enumerate(FALLING)]
-    assert not Cell([*falling, *(trial("jit", 1000.0, 1, round_, cpu=0.0) for round_ in range(2))]).warm
+    assert not CellTrials([*falling, *(trial("jit", 1000.0, 1, round_, cpu=0.0) for round_ in range(2))]).warm
 
 
 def test_what_is_read_of_a_trial() -> None:
@@ -53,7 +53,7 @@ def test_what_is_read_of_a_trial() -> None:
     )  # fmt: skip
     made = [trial("a", 1000.0, 0, cpu=2e-3).model_copy(update={"latency": times, "requests": n}) for n in (500, 499)]
     assert made[0].without_histograms().latency == times.model_copy(update={"histogram": ()})
-    long, short = map(Cell, ([made[0]], [made[1]]))
+    long, short = map(CellTrials, ([made[0]], [made[1]]))
     known = {"throughput": 1000.0, "cpu-per-request": 2e-3, "memory": 5e7, "throughput-per-memory": 20.0}
     known |= {"response-time": 0.002, "response-time-p50": 0.001, "response-time-p99": 0.01}
     found = {name: (long.median(metric), short.median(metric)) for name, metric in METRICS.items()}

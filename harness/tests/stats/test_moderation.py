@@ -11,17 +11,17 @@ from scipy import special
 from harness.stats import moderation, pairs
 from harness.stats.moderation import RowMeans, estimate_prior, pool_tables
 from harness.stats.table_fit import fit_logs
-from harness.stats.value_tables import ONLY, Tables
+from harness.stats.value_tables import ONLY, ValueTables
 from harness.studies import coverage
-from harness.studies.worlds import World, draw
+from harness.studies.worlds import SimulatedRun, draw
 from harness.tests.approve import approve
 from harness.tests.stats.dense import dense, luck
 
-Values = dict[str, dict[tuple[int, int], float]]
+SimulatedValues = dict[str, dict[tuple[int, int], float]]
 
 
 def compared(values: dict[str, dict[tuple[int, int], float]]) -> RowMeans:
-    return Tables({ONLY: values}).means()
+    return ValueTables({ONLY: values}).means()
 
 
 def difference(table: RowMeans, one: str, other: str) -> pairs.Differences:
@@ -47,7 +47,9 @@ def test_a_server_that_is_never_twice_the_same_widens_its_own_intervals_alone_an
         return {(p, r): speed * math.exp(scatter * luck(name, p) + 0.01 * luck(name, p, r)) for p, r in places}
 
     calm = {f"s{n}": drawn(f"s{n}", 100 * 1.03**n, 0.004) for n in range(9)}
-    seldom = Tables({"a": {**calm, "wild": drawn("wild", 100.0, 0.5)}, "b": {**calm, "wild": drawn("s", 100.0, 0.004)}})
+    seldom = ValueTables(
+        {"a": {**calm, "wild": drawn("wild", 100.0, 0.5)}, "b": {**calm, "wild": drawn("s", 100.0, 0.004)}}
+    )
     without = difference(compared(calm), "s0", "s1").half_width(0.95)
     for kind in "ab":  # in the second its processes agree, by luck
         assert difference(seldom.means(kind), "s0", "s1").half_width(0.95) < 1.1 * without
@@ -61,7 +63,7 @@ def test_one_that_scatters_beyond_the_others_is_told_from_one_four_times_as_fast
         name: {(p, 0): speed * math.exp(deviation * luck("x", name, p)) for p in range(3)}
         for name, (speed, deviation) in scatter.items()
     }
-    run = Tables({ONLY: drawn})
+    run = ValueTables({ONLY: drawn})
     place = run.standings(None, higher=False)["fastify"]
     assert run.prior.variance_outliers.keys() == {"fastify"}
     assert 5 <= place.rank.low <= place.position <= place.rank.high <= 13
@@ -79,7 +81,9 @@ def test_a_server_whose_windows_are_never_alike_widens_its_own_intervals_alone()
 def test_what_a_round_has_in_common_does_not_count_as_noise() -> None:
     """Both servers are slowed by the same factors, so that their ratio is exact within the process."""
     slow = [1.0, 0.5, 0.8, 0.7]
-    table = Tables({}).fit({n: {(0, i): s * f for i, f in enumerate(slow)} for n, s in (("a", 100.0), ("b", 200.0))})
+    table = ValueTables({}).fit(
+        {n: {(0, i): s * f for i, f in enumerate(slow)} for n, s in (("a", 100.0), ("b", 200.0))}
+    )
     assert table.between.mean[1] - table.between.mean[0] == pytest.approx(math.log(2))
     assert table.within.variance == pytest.approx([0.0, 0.0], abs=1e-20)
 
@@ -129,7 +133,7 @@ def test_what_processes_of_one_number_share_leaves_ratios_certain_and_figures_no
         name: {(p, r): v * math.exp(generator.normal() * 0.003) for p, v in enumerate(DRIFTING) for r in range(3)}
         for name in "abcd"
     }
-    for standing in Tables({ONLY: values}).standings("a", higher=True).values():
+    for standing in ValueTables({ONLY: values}).standings("a", higher=True).values():
         low, high = standing.estimate.low or 0.0, standing.estimate.high or 0.0
         logs = np.log(DRIFTING)
         half = special.stdtrit(4, 0.975) * logs.std(ddof=1) / math.sqrt(len(logs))
@@ -148,7 +152,7 @@ def test_figures_of_two_processes_hold_the_truth_and_do_not_explode(drift: float
                      for p in range(2) for r in range(5)}
             for i in range(4)
         }  # fmt: skip
-        for each in Tables({ONLY: values}).standings(None, higher=True).values():
+        for each in ValueTables({ONLY: values}).standings(None, higher=True).values():
             low, high = each.estimate.low or 0.0, each.estimate.high or math.inf
             held.append(low <= 1 <= high)
             widths.append(math.log(high / low) / 2)
@@ -193,7 +197,7 @@ def test_the_mean_of_several_tables_knows_that_they_share_processes() -> None:
     """Where processes differ in all test types alike, six say hardly more than one; where apart, much more."""
     widths: dict[float, list[float]] = {}
     for shared in (0.0, 1.0):
-        world = World(truth=(0.0,) * 4, processes=5, shared=shared, window=0.01, correlation=0.0, drift=0.0)
+        world = SimulatedRun(truth=(0.0,) * 4, processes=5, shared=shared, window=0.01, correlation=0.0, drift=0.0)
         generator, held = np.random.default_rng(6), []
         for _ in range(60):
             run = draw(world, generator)
@@ -212,7 +216,7 @@ def test_five_hundred_servers_take_no_more_than_seconds() -> None:
     assert found.false_of_equal == 0
 
 
-def drawn(key: str, rows: int, processes: int, rounds: int = 1, drift: float = 0.05) -> Values:
+def drawn(key: str, rows: int, processes: int, rounds: int = 1, drift: float = 0.05) -> SimulatedValues:
     """Rows a tenth apart; every third one is three times as noisy as the one before it, one scatters wildly."""
     return {
         f"s{row}": {
@@ -226,13 +230,13 @@ def drawn(key: str, rows: int, processes: int, rounds: int = 1, drift: float = 0
     }  # fmt: skip
 
 
-def without(values: Values, *gone: tuple[str, int, int]) -> Values:
+def without(values: SimulatedValues, *gone: tuple[str, int, int]) -> SimulatedValues:
     return {name: {at: own[at] for at in own if (name, *at) not in gone} for name, own in values.items()}
 
 
 NESTED = without(drawn("n", 8, 3, 3), ("s1", 1, 0), ("s2", 2, 0), ("s2", 2, 1), ("s2", 2, 2), ("s4", 0, 2))
 SPARSE = {**drawn("s", 5, 2, 2), "none": {}, "once": {(0, 1): 130.0}, "later": {(1, 0): 90.0, (1, 1): 99.0}}
-SHAPES: dict[str, tuple[Values, ...]] = {
+SHAPES: dict[str, tuple[SimulatedValues, ...]] = {
     "one row or none": (drawn("o", 1, 3), {}, {"a": {}}),
     "one process": (drawn("p", 4, 1, 3),),
     "two processes": (drawn("2", 4, 2),),
@@ -244,9 +248,9 @@ SHAPES: dict[str, tuple[Values, ...]] = {
 }
 
 
-def told(run: tuple[Values, ...], deployments: dict[int, int] | None = None) -> dict[str, Any]:
+def told(run: tuple[SimulatedValues, ...], deployments: dict[int, int] | None = None) -> dict[str, Any]:
     """What a run teaches, who stands where in each table, and the mean of all of them."""
-    tables = Tables(dict(enumerate(run)), deployments or {})
+    tables = ValueTables(dict(enumerate(run)), deployments or {})
     fits = list(tables.fits.values())
     found = [
         {name: dense(row.model_copy(update={"to_best": None})) for name, row in standings.items()}

@@ -15,7 +15,7 @@ from harness.stats.cell_comparison import noise_floor
 from harness.stats.ranking import rank
 from harness.stats.ranking_model import Ranking
 from harness.stats.unranked import caveats
-from harness.studies.worlds import Logs, World, draw
+from harness.studies.worlds import Logs, SimulatedRun, draw
 from harness.tests.approve import approve
 from harness.tests.doubles.records import process, verdict
 from harness.tests.doubles.runs import LOAD, MACHINE, run_info, trial, trials
@@ -30,14 +30,14 @@ X4, X8 = (Scenario(factor=factor, connections=64) for factor in (4.0, 8.0))
 
 
 def played(truth: tuple[float, ...] = (1.5, 0.7, 0.0, 0.0)) -> tuple[RunInfo, list[Trial]]:
-    world = World(truth=truth, processes=2, rounds=5, tables=3, window=0.05)
+    world = SimulatedRun(truth=truth, processes=2, rounds=5, tables=3, window=0.05)
     tables: dict[tuple[str, Load], Logs] = {
         (kind, LOAD): logs for kind, logs in zip(LOADS, draw(world, np.random.default_rng(1)), strict=True)
     }
     return run_info(NAMES, TWO, reference="resteasy", loads=LOADS), trials(tables, NAMES)
 
 
-def ranked(info: RunInfo, made: list[Trial], verdicts: Sequence[models.Verdict] = ()) -> Ranking:
+def ranked(info: RunInfo, made: list[Trial], verdicts: Sequence[models.VerificationRecord] = ()) -> Ranking:
     return rank(info, made, [], verdicts)
 
 
@@ -177,7 +177,7 @@ GATES: dict[tuple[str, str, Load, int, int], tuple[Gate, ...]] = {  # implementa
     ("quick", "json", LOAD, 0, 1): (gate("contended", Outcome.WARN, "contended"), STEAL),
 }
 WAIVED = models.CheckResult(check="w", rule="w.1", outcome=Outcome.WARN, waived=True)
-LIE = models.Evidence(answers=9, of=9, objections=(WAIVED.model_copy(update={"outcome": Outcome.FAIL}),))
+LIE = models.TrialEvidence(answers=9, of=9, objections=(WAIVED.model_copy(update={"outcome": Outcome.FAIL}),))
 OWN: dict[str, dict[str, object]] = {
     "ref": {"test_types": ("json", "query", "plaintext")},
     "floor": {"tags": ("LIMIT", "other")},
@@ -197,7 +197,7 @@ OTHERS: dict[str, dict[str, object]] = {
 }
 
 
-def everything() -> tuple[RunInfo, list[Trial], list[models.ProcessRecord], list[models.Verdict]]:
+def everything() -> tuple[RunInfo, list[Trial], list[models.ProcessRecord], list[models.VerificationRecord]]:
     """Floors, other rules, failed builds and starts, gates, loads beyond the plan, and cells that lack figures."""
     cells = [(kind, load) for kind, own in {**PLAN, "plaintext": (C16, C256, C32, C8)}.items() for load in own]
     made = []
@@ -221,7 +221,7 @@ def everything() -> tuple[RunInfo, list[Trial], list[models.ProcessRecord], list
             "server": one.server.model_copy(update=use),
         }  # fmt: skip
         made.append(one.model_copy(update=own))
-    seen = models.Evidence(answers=9, of=9, objections=(WAIVED, WAIVED.model_copy(update={"check": "v"})))
+    seen = models.TrialEvidence(answers=9, of=9, objections=(WAIVED, WAIVED.model_copy(update={"check": "v"})))
     made.append(made[-1].model_copy(update={"implementation": "loose", "evidence": seen, "purpose": "witness"}))
     failed, half = ("failed", "failed", "failed"), ("failed", "ok", "failed")
     states = {"dead": failed, "mute": failed, "quick": failed, "half": half, "ref": ("ok", "ok", "interrupted")}
@@ -278,7 +278,7 @@ def test_a_score_is_the_geometric_mean_of_ratios_to_the_reference() -> None:
 def test_what_failed_verification_or_answered_wrongly_under_load_has_no_rank() -> None:
     info, made = played()
     objection = models.CheckResult(check="rows", rule="db.1", outcome=Outcome.FAIL)
-    lie = models.Evidence(answers=10, of=100, objections=(objection,))
+    lie = models.TrialEvidence(answers=10, of=100, objections=(objection,))
     made = [
         t.model_copy(update={"evidence": lie}) if (t.implementation, t.test_type) == ("es4x", "db") else t for t in made
     ]

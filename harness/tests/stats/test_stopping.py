@@ -8,7 +8,7 @@ import pytest
 from harness.plan.profile import Processes
 from harness.records.models import Closed, Trial
 from harness.stats.stopping import alpha_at, looks, section, undecided
-from harness.studies.worlds import World, draw
+from harness.studies.worlds import SimulatedRun, draw
 from harness.tests.approve import approve
 from harness.tests.doubles.runs import LOAD, run_info, trial, trials
 from harness.tests.stats.dense import luck
@@ -61,7 +61,9 @@ EXPECTED = [(name, "json") for name in NAMES]
 
 
 def measured(truth: tuple[float, ...], processes: int, noise: float = 0.02) -> list[Trial]:
-    world = World(truth=truth, processes=processes, tables=1, process=noise, window=noise, correlation=0.0, drift=0.0)
+    world = SimulatedRun(
+        truth=truth, processes=processes, tables=1, process=noise, window=noise, correlation=0.0, drift=0.0
+    )
     return trials({("json", LOAD): draw(world, np.random.default_rng(2))[0]}, NAMES)
 
 

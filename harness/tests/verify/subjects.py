@@ -9,13 +9,13 @@ from typing import Any, cast
 
 from harness.plan.discovery import Rules
 from harness.plan.testtypes.registry import TEST_TYPES
-from harness.records.models import CheckResult, Closed, Load, Outcome, Verdict
+from harness.records.models import CheckResult, Closed, Load, Outcome, VerificationRecord
 from harness.runtime import DatabaseAddress, Server, Upstream
-from harness.tests.doubles.reference import ReferenceServer, Request
+from harness.tests.doubles.reference import ReceivedRequest, ReferenceServer
 from harness.tests.doubles.rogues import Rogue
 from harness.tests.doubles.upstream import FakeUpstream
 from harness.verify import wire
-from harness.verify.checks.evidence import Case, Evidence, Exchange
+from harness.verify.checks.evidence import Evidence, Exchange, QueryVariant
 from harness.verify.verification import PLAIN, judge
 from harness.verify.verifier import Verifier
 from harness.verify.wire import Response
@@ -41,7 +41,7 @@ def verified(
     patience: float = wire.PATIENCE,
     loads: tuple[Load, ...] = (Closed(connections=8),),
     verifier: Verifier | None = None,
-) -> Verdict:
+) -> VerificationRecord:
     """One verification; ``http`` is the server as a whole."""
     server, verifier = as_server(double, upstream), verifier or Verifier(patience)
     if test_type == "http":
@@ -50,7 +50,11 @@ def verified(
 
 
 def exchange(
-    body: bytes | str = b"", case: Case = PLAIN, headers: Iterable[tuple[str, str]] = (), status: int = 200, **more: Any
+    body: bytes | str = b"",
+    case: QueryVariant = PLAIN,
+    headers: Iterable[tuple[str, str]] = (),
+    status: int = 200,
+    **more: Any,
 ) -> Exchange:
     data = body.encode() if isinstance(body, str) else body
     response = Response(status, "", tuple(headers), data, len(data), "content-length")
@@ -79,7 +83,7 @@ class Listening(ReferenceServer):
         super().__init__(database, upstream)
         self.heard: dict[threading.Thread, list[str]] = {}
 
-    def parse(self, head: bytes) -> Request | None:
+    def parse(self, head: bytes) -> ReceivedRequest | None:
         with self.lock:
             self.heard.setdefault(threading.current_thread(), []).append(head.decode("latin-1"))
         return super().parse(head)
@@ -95,7 +99,7 @@ class Listening(ReferenceServer):
         return sorted(others) + sorted(f"{n} connections: {of}" for of, n in alike.items())
 
 
-def objections(verdict: Verdict) -> dict[str, CheckResult]:
+def objections(verdict: VerificationRecord) -> dict[str, CheckResult]:
     return {result.check: result for result in verdict.results if result.outcome is not Outcome.PASS}
 
 

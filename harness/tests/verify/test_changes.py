@@ -10,7 +10,7 @@ from harness.runtime import DatabaseAddress
 from harness.tests.doubles.reference import ReferenceServer
 from harness.verify import changes
 from harness.verify.checks.evidence import Version
-from harness.verify.database_tables import Tables, tables
+from harness.verify.database_tables import DatabaseTables, tables
 
 
 @pytest.fixture
@@ -47,7 +47,7 @@ def test_pages_keep_their_length(versions: list[Version[str]]) -> None:
 def test_what_could_not_be_put_back_is_raised_unless_the_load_has_failed_already(
     database: DatabaseAddress, inside: Exception | None, raised: type[Exception]
 ) -> None:
-    def load(view: Tables) -> None:
+    def load(view: DatabaseTables) -> None:
         with changes.ConcurrentChanges(TEST_TYPES["fortune"], view, seconds=60.0, seed=1, put_back=False):
             view.connection.close()
             if inside:

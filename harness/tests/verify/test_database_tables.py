@@ -38,7 +38,7 @@ def test_settling_waits_for_what_is_still_being_written(postgres: EmbeddedDataba
 
 def test_settling_ends_when_some_looks_in_a_row_find_the_same_and_nobody_at_work() -> None:
     looks = iter([(1, 1, 0), (1, 1, 2), (1, 1, 2), (1, 1, 0), (1, 2, 0), (1, 2, 0), (1, 2, 0), (1, 2, 0)])
-    view = database_tables.Tables(
+    view = database_tables.DatabaseTables(
         cast("psycopg.Connection", SimpleNamespace(execute=lambda _: Cursor(next(looks)))), admin=True
     )
     view.settle()

@@ -14,8 +14,8 @@ from harness.records import models as records
 from harness.records.models import Closed, Open, Outcome
 from harness.runtime import NO_DATABASE
 from harness.tests.approve import approve
-from harness.tests.doubles.reference import Reply, Request
-from harness.tests.doubles.service import REQUESTS, Service
+from harness.tests.doubles.reference import ReceivedRequest, Reply
+from harness.tests.doubles.service import REQUESTS, ServiceDouble
 from harness.tests.verify.subjects import exchange, found, objections
 from harness.tests.verify.trials import WITH_GENERATOR, audited
 from harness.verify.checks import expectations
@@ -23,28 +23,28 @@ from harness.verify.checks.evidence import Evidence
 from harness.verify.verifier import Verifier
 
 MANY = Closed(connections=16)
-Wrong = Callable[[Request, Reply], Reply]
+Wrong = Callable[[ReceivedRequest, Reply], Reply]
 
 
-def item(request: Request) -> bool:
+def item(request: ReceivedRequest) -> bool:
     return request.method == "GET" and request.path.startswith("/items/") and int(request.path[7:]) <= 100
 
 
-def version(request: Request) -> bool:
+def version(request: ReceivedRequest) -> bool:
     return request.path == "/version"
 
 
-def changed(of: Callable[[Request], bool], **change: Any) -> Wrong:
+def changed(of: Callable[[ReceivedRequest], bool], **change: Any) -> Wrong:
     """These answers are otherwise."""
     return lambda request, reply: replace(reply, **change) if of(request) else reply
 
 
-def wrong_for_some_values(request: Request, reply: Reply) -> Reply:
+def wrong_for_some_values(request: ReceivedRequest, reply: Reply) -> Reply:
     some = item(request) and request.path[-1] == "7"
     return replace(reply, body=reply.body.replace(b'"id": ', b'"id": 9')) if some else reply
 
 
-def cut_short(request: Request, reply: Reply) -> Reply:
+def cut_short(request: ReceivedRequest, reply: Reply) -> Reply:
     promised = [("Content-Length", f"{len(reply.body) + 10}")]
     return replace(reply, headers=promised, close=True) if item(request) else reply
 
@@ -60,7 +60,7 @@ WRONG: list[tuple[Wrong, str, str]] = [  # what, the one request that it is seen
 ]
 
 
-def checked(service: Service, *names: str, thorough: bool = True) -> dict[str, set[str]]:
+def checked(service: ServiceDouble, *names: str, thorough: bool = True) -> dict[str, set[str]]:
     """The checks that object, by test type: of these, or of all."""
     verifier = Verifier()
     verifier.begin(NO_DATABASE)
@@ -74,7 +74,7 @@ def checked(service: Service, *names: str, thorough: bool = True) -> dict[str, s
     return {verdict.test_type: set(objections(verdict)) for verdict in verdicts}
 
 
-def trial(service: Service, name: str, load: Closed | Open = MANY) -> records.Evidence:
+def trial(service: ServiceDouble, name: str, load: Closed | Open = MANY) -> records.TrialEvidence:
     kind = service.test_types[name]
     looking = Verifier().trial(service.server, kind, load, NO_DATABASE, seconds=1.5, rate=None, seed=5)
     return audited(service.server, kind, load, looking, seconds=1.5, seed=5)[0]
@@ -82,7 +82,7 @@ def trial(service: Service, name: str, load: Closed | Open = MANY) -> records.Ev
 
 @pytest.mark.parametrize("thorough", [True, False])
 def test_a_service_that_keeps_its_word_passes(*, thorough: bool) -> None:
-    with Service() as service:
+    with ServiceDouble() as service:
         found = checked(service, thorough=thorough)
         assert {body.decode() for body in service.came} >= {'{"name": "ink äöü", "count": 3}'}
     assert found == {str(request["name"]): set() for request in REQUESTS}
@@ -91,11 +91,11 @@ def test_a_service_that_keeps_its_word_passes(*, thorough: bool) -> None:
 def test_a_brief_verification_asks_for_the_values_that_were_drawn_first() -> None:
     came: list[str] = []
 
-    def noted(request: Request, reply: Reply) -> Reply:
+    def noted(request: ReceivedRequest, reply: Reply) -> Reply:
         came.append(request.path)
         return reply
 
-    with Service(noted) as service:
+    with ServiceDouble(noted) as service:
         checked(service, "item", thorough=False)
         assert sorted(came) == sorted(asked.target for asked in service.test_types["item"].requests[:11])
 
@@ -160,14 +160,14 @@ def test_what_is_objected_to_of_an_answer_is_as_approved() -> None:
 
 @pytest.mark.parametrize(("wrong", "name", "check"), WRONG)
 def test_what_is_wrong_is_seen_of_its_request_alone(wrong: Wrong, name: str, check: str) -> None:
-    with Service(wrong) as service:
+    with ServiceDouble(wrong) as service:
         found = checked(service, name, "head")
     assert found == {name: {check}, "head": set()}
 
 
 def test_a_name_of_one_of_techempower_s_tests_brings_none_of_its_rules() -> None:
     one = next(request for request in REQUESTS if request["name"] == "version")
-    with Service(requests=tuple({**one, "name": name} for name in ("json", "db", "update", "order"))) as service:
+    with ServiceDouble(requests=tuple({**one, "name": name} for name in ("json", "db", "update", "order"))) as service:
         found = checked(service)
     assert found == {"json": set(), "db": set(), "update": set(), "order": set()}
 
@@ -177,14 +177,14 @@ class TestUnderLoad:
 
     @pytest.mark.parametrize("load", [MANY, Open(rate=300, connections=16)])
     def test_a_service_that_keeps_its_word_passes(self, load: Closed | Open) -> None:
-        with Service() as service:
+        with ServiceDouble() as service:
             seen = {name: trial(service, name, load) for name in service.test_types}
         assert {name: evidence.objections for name, evidence in seen.items()} == dict.fromkeys(seen, ())
         assert min(evidence.answers for evidence in seen.values()) > 100
 
     @pytest.mark.parametrize(("wrong", "name", "check"), WRONG)
     def test_what_is_wrong_only_when_it_is_busy_is_seen_in_the_trial(self, wrong: Wrong, name: str, check: str) -> None:
-        with Service(wrong, when_busy=True) as service:
+        with ServiceDouble(wrong, when_busy=True) as service:
             assert checked(service, name) == {name: set()}
             evidence = trial(service, name)
         # Of a connection that ends within an answer there is none to look at: the account misses it.

@@ -11,8 +11,8 @@ import pytest
 from harness.errors import LoadError
 from harness.extras.orders import load as order_load
 from harness.extras.orders.database import order_tables
-from harness.extras.orders.entities import Line, Order, Orders
-from harness.extras.orders.load import Look, OrderLoad
+from harness.extras.orders.entities import Order, OrderItem, OrdersById
+from harness.extras.orders.load import OrderLoad, OrdersSnapshot
 from harness.records.models import Outcome
 from harness.runtime import DatabaseAddress
 from harness.runtime.database import connect
@@ -20,7 +20,7 @@ from harness.runtime.database.state import read_state
 from harness.verify import verification
 from harness.verify.checks import LOAD
 from harness.verify.checks.evidence import Evidence
-from harness.verify.checks.statement_counts import Statement
+from harness.verify.checks.statement_counts import NormalisedStatement
 
 PRICES = {1: Decimal("10.00"), 2: Decimal("2.50"), 3: Decimal("0.99"), 4: Decimal("1.00")}
 VARIABLES = {"customer": 17, "card": "4000000000000001", "card2": "4000000000000002"} | {
@@ -30,7 +30,7 @@ VARIABLES = {"customer": 17, "card": "4000000000000001", "card2": "4000000000000
 
 def order(*items: int, card: str = "4000000000000001") -> Order:
     """An order of the arrival: n of item n."""
-    lines = {item: Line(quantity=item, price=PRICES[item]) for item in items}
+    lines = {item: OrderItem(quantity=item, price=PRICES[item]) for item in items}
     total = sum((item * PRICES[item] for item in items), Decimal(0))
     return Order(customer=17, card=card, total=total, lines=lines)
 
@@ -73,20 +73,20 @@ HONEST = (
         step("read order", 200, body(8, order(1, 3))),
     ),
 )
-ROWS: Orders = {5: order(1, 2), 7: NEW_CARD, 8: order(1, 3)}
+ROWS: OrdersById = {5: order(1, 2), 7: NEW_CARD, 8: order(1, 3)}
 
 
 def objections(
     tmp_path: Path,
     answers: tuple[dict[str, object], ...],
-    rows: Orders,
-    *looks: Look,
-    counts: tuple[Statement, ...] | None = None,
+    rows: OrdersById,
+    *looks: OrdersSnapshot,
+    counts: tuple[NormalisedStatement, ...] | None = None,
 ) -> set[str]:
     file = tmp_path / "answers.jsonl"
     file.write_text("".join(json.dumps(one) + "\n" for one in answers))
     arrivals = tuple(order_load.read(file))
-    load = OrderLoad(arrivals=arrivals, prices=PRICES, looks=(*looks, Look(orders=rows)), counts=counts)
+    load = OrderLoad(arrivals=arrivals, prices=PRICES, looks=(*looks, OrdersSnapshot(orders=rows)), counts=counts)
     results = verification.judge(Evidence(test_type=LOAD, extension=load))
     assert len(results) == 2 + (counts is not None)
     return {result.check for result in results if result.outcome is Outcome.FAIL}
@@ -129,12 +129,12 @@ def test_rows_that_are_otherwise_are_named(tmp_path: Path) -> None:
 def test_what_was_answered_before_a_look_is_there_then(
     tmp_path: Path, since: float, above: int, rows: dict[int, Order], named: set[str]
 ) -> None:
-    assert objections(tmp_path, HONEST, ROWS, Look(since=since, above=above, orders=rows)) == named
+    assert objections(tmp_path, HONEST, ROWS, OrdersSnapshot(since=since, above=above, orders=rows)) == named
 
 
 def test_each_order_and_each_price_has_a_statement(tmp_path: Path) -> None:
-    def counts(text: str, calls: int, rows: int = 100) -> Statement:
-        return Statement(text=text, calls=calls, rows=rows, pages=rows)
+    def counts(text: str, calls: int, rows: int = 100) -> NormalisedStatement:
+        return NormalisedStatement(text=text, calls=calls, rows=rows, pages=rows)
 
     prices, reads = "SELECT id, price FROM item WHERE id = ANY($1)", "SELECT o.id FROM orders AS o WHERE id = $1"
     insert = 'INSERT INTO public."orders" (card) VALUES ($1) RETURNING id'

@@ -4,14 +4,14 @@ from dataclasses import replace
 
 from harness.tests.approve import approve
 from harness.tests.verify.subjects import exchange, said
-from harness.verify.checks.evidence import Case, Evidence, Exchange, Look, Version
+from harness.verify.checks.evidence import Evidence, Exchange, QueryVariant, TableSnapshot, Version
 from harness.verify.checks.registry import CHECKS
 
 TABLE = Version(rows=dict.fromkeys(range(1, 10001), 5))
-TWO, FRACTION = Case(name="2", suffix="2", count=2), Case(name="1.5", suffix="1.5", count=1)
+TWO, FRACTION = QueryVariant(name="2", suffix="2", count=2), QueryVariant(name="1.5", suffix="1.5", count=1)
 DATE = ("Date", "Sun Nov 22 01:00:00 2026")
 SILENT = exchange(response=None, error="nothing came", error_kind="silent")
-TWICE = exchange('[{"id":1,"randomNumber":2},{"id":1,"randomNumber":3}]', Case(name="rows", count=2))
+TWICE = exchange('[{"id":1,"randomNumber":2},{"id":1,"randomNumber":3}]', QueryVariant(name="rows", count=2))
 JUDGED: list[tuple[str, str, list[Exchange]]] = [
     ("rows-exact", "db", [exchange('{"Id":7,"RandomNumber":5}')]),
     ("rows-exact", "db", [exchange('{"id":7,"randomNumber":5,"more":1}')]),
@@ -55,7 +55,10 @@ def judged(name: str, test_type: str, exchanges: list[Exchange]) -> str:
     """By both rules; where a row may have been written, it holds the number that the request's time says."""
     evidence = Evidence(test_type=test_type, exchanges=exchanges, history={"world": [TABLE]})
     world = {1: -int(exchanges[0].sent_at)}
-    evidence.looks = [Look({"world": {1: 9}, "World": {}}), Look({"world": world, "World": {}}, 1.0, 1.0)]
+    evidence.looks = [
+        TableSnapshot({"world": {1: 9}, "World": {}}),
+        TableSnapshot({"world": world, "World": {}}, 1.0, 1.0),
+    ]
     ours, theirs = (CHECKS[name].run(replace(evidence, rules=rules)) for rules in ("tfb", "techempower"))
     assert (ours.outcome, ours.waived) == ("fail" if ours.message else "pass", False)
     return "".join(said(theirs))

@@ -17,21 +17,21 @@ import pytest
 from harness.errors import LoadError
 from harness.plan.discovery import Rules
 from harness.plan.testtypes.registry import TEST_TYPES
-from harness.records.models import Closed, Evidence, Load, Open, Outcome, Scenario
+from harness.records.models import Closed, Load, Open, Outcome, Scenario, TrialEvidence
 from harness.runtime import NO_DATABASE, DatabaseAddress, Upstream
 from harness.runtime.database.embedded import EmbeddedDatabase
 from harness.tests.approve import approve
-from harness.tests.doubles.orders import OrderServer
+from harness.tests.doubles.order_server import OrderServer
 from harness.tests.doubles.reference import ReferenceServer
 from harness.tests.doubles.rogues import Rogue
 from harness.tests.doubles.rogues.gallery import ROGUES, UNDER_LOAD
-from harness.tests.doubles.service import Service
+from harness.tests.doubles.service import ServiceDouble
 from harness.tests.doubles.upstream import FakeUpstream
 from harness.tests.verify.subjects import as_server, exchange, said
 from harness.tests.verify.trials import WITH_GENERATOR, audited
 from harness.verify.checks import expectations
 from harness.verify.checks.asking import Client
-from harness.verify.checks.evidence import Account, Exchange
+from harness.verify.checks.evidence import Exchange, RequestAccount
 from harness.verify.database_tables import tables
 from harness.verify.trial import TrialAudit, sampling
 from harness.verify.verification import PLAIN
@@ -67,7 +67,7 @@ class Trials:
 
     def trial(
         self, test_type: str, load: Load | None = None, *, seconds: float = SECONDS, written: bool = True
-    ) -> Evidence:
+    ) -> TrialEvidence:
         """One trial; not ``written``: by a generator that writes no answers out."""
         if self.number:
             time.sleep(BETWEEN_SECONDS)
@@ -99,7 +99,7 @@ def seeded(postgres: EmbeddedDatabase) -> DatabaseAddress:
     return postgres.address
 
 
-def named(evidence: Evidence) -> set[str]:
+def named(evidence: TrialEvidence) -> set[str]:
     return {result.check for result in evidence.objections}
 
 
@@ -138,7 +138,7 @@ class TestWithGenerator:
 
 
 def audit(
-    server: ReferenceServer | Service,
+    server: ReferenceServer | ServiceDouble,
     kind: str,
     database: DatabaseAddress,
     load: Load = SINGLE,
@@ -147,7 +147,7 @@ def audit(
     rules: Rules = "tfb",
 ) -> TrialAudit:
     """Of a load that the test makes itself."""
-    seen = server.server if isinstance(server, Service) else as_server(server, upstream, rules)
+    seen = server.server if isinstance(server, ServiceDouble) else as_server(server, upstream, rules)
     found = seen.implementation.test_types[kind]
     return (verifier or Verifier()).trial(seen, found, load, database, seconds=1.0, rate=10.0, seed=1)
 
@@ -163,14 +163,14 @@ def line(answer: Exchange, number: int = 0) -> str:
     return json.dumps({**always, **head, "body_base64": body}) + "\n"
 
 
-def accounted(**counts: Any) -> Account:
-    nothing: dict[str, Any] = {one.name: 0 for one in fields(Account)} | {"statuses": {}, "whole": True}
-    return Account(**nothing | counts)
+def accounted(**counts: Any) -> RequestAccount:
+    nothing: dict[str, Any] = {one.name: 0 for one in fields(RequestAccount)} | {"statuses": {}, "whole": True}
+    return RequestAccount(**nothing | counts)
 
 
 def loaded(
     trial: TrialAudit, file: Path, requests: int, written: int = 9999, lost: int = 0, changes: int = 0
-) -> Evidence:
+) -> TrialEvidence:
     """The trial of a load that this process makes; so many of its answers are written out, or lost."""
     kind = trial.test_type
     client = Client(trial.server.endpoint, kind, kind.path(trial.server.implementation.urls[kind.name], trial.load))
@@ -235,7 +235,7 @@ def test_an_honest_server_passes_and_what_a_dishonest_one_does_is_seen(
 
 
 def test_how_many_answers_are_judged_and_written_out_is_as_approved() -> None:
-    kinds = {name: TEST_TYPES[name] for name in ("json", "fortune", "query", "update")} | Service().test_types
+    kinds = {name: TEST_TYPES[name] for name in ("json", "fortune", "query", "update")} | ServiceDouble().test_types
     found = {
         f"{name} {load.label} {rate}/s": sampling(kinds[name], load, 4.0, rate)
         for name in ("json", "fortune", "query", "update", "item")
@@ -246,7 +246,7 @@ def test_how_many_answers_are_judged_and_written_out_is_as_approved() -> None:
 
 
 def test_a_service_s_answers_are_held_against_the_requests_that_they_are_of(tmp_path: Path) -> None:
-    with Service() as service:
+    with ServiceDouble() as service:
         found = loaded(audit(service, "item", NO_DATABASE), tmp_path / "answers.jsonl", 500)
     assert (found.objections, found.answers) == ((), 401)
 

@@ -9,7 +9,7 @@ import psycopg
 import pytest
 
 from harness.plan.testtypes.registry import TEST_TYPES
-from harness.records.models import Closed, Outcome, Verdict
+from harness.records.models import Closed, Outcome, VerificationRecord
 from harness.runtime import DatabaseAddress
 from harness.runtime.database import connect
 from harness.tests.approve import approve
@@ -30,7 +30,7 @@ def run(
     upstream: FakeUpstream | None = None,
     *,
     thorough: bool = True,
-) -> Verdict:
+) -> VerificationRecord:
     loads = tuple(Closed(connections=8, queries=queries) for queries in LEVELS.get(name, (None,)))
     return verified(server, name, database, upstream, thorough=thorough, loads=loads)
 

@@ -11,7 +11,7 @@ import pytest
 
 from harness.runtime import Endpoint
 from harness.tests.approve import approve
-from harness.tests.doubles.reference import ReferenceServer, Session
+from harness.tests.doubles.reference import ClientSession, ReferenceServer
 from harness.verify.wire import Connection, WireError
 
 OK = b"HTTP/1.1 200 OK\r\n"
@@ -24,7 +24,7 @@ def saying(data: bytes, *, then_close: bool = False, drip: bytes = b"") -> Itera
     """A connection to a peer that sends these bytes whatever it hears, and ``drip`` each 20 ms from then on."""
 
     class Peer(ReferenceServer):
-        def converse(self, line: socket.socket, session: Session) -> None:
+        def converse(self, line: socket.socket, session: ClientSession) -> None:
             line.sendall(data)
             while not then_close and not self.stopped:
                 line.sendall(drip)

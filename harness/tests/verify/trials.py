@@ -11,7 +11,7 @@ from harness.experiment.generators import ANSWERS, LoadRun
 from harness.experiment.generators.loadgen import Loadgen
 from harness.host import crates
 from harness.plan.testtypes import TestType
-from harness.records.models import Evidence, Load
+from harness.records.models import Load, TrialEvidence
 from harness.runtime import Server
 from harness.verify.trial import TrialAudit
 
@@ -31,7 +31,7 @@ def audited(
     seconds: float,
     seed: int,
     written: bool = True,
-) -> tuple[Evidence, float]:
+) -> tuple[TrialEvidence, float]:
     """What is objected to in one trial of the real generator, and its requests per second."""
     generator = Loadgen(binary=str(crates.loadgen()), chrt=None)
     with tempfile.TemporaryDirectory() as folder:

@@ -61,7 +61,7 @@ class Finding:
     accepted: bool = False  # by TechEmpower's verification, although its rules ask for the paragraph
 
 
-Find = Callable[[Evidence], Iterator[Finding]]
+CheckFunction = Callable[[Evidence], Iterator[Finding]]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,7 +71,7 @@ class Check:
     name: str
     rule: str
     applies: Applies
-    find: Find
+    find: CheckFunction
     needs: Callable[[Evidence], bool]  # does this evidence hold what the check looks at?
     enough: Callable[[Evidence], bool]  # is it so much that no objection means something? Else a pass is not shown
 
@@ -109,14 +109,14 @@ def check(
     where: Applies | frozenset[str],
     needs: Callable[[Evidence], bool] = asked,
     enough: Callable[[Evidence], bool] = lambda _: True,
-) -> Callable[[Find], Check]:
+) -> Callable[[CheckFunction], Check]:
     """Make a check of a function; its name is the function's, in kebab case.
 
     ``where``: the test types with a trait (``having``), or names, where the requirement is that of one test type.
     """
     applies = where.__contains__ if isinstance(where, frozenset) else where
 
-    def make(function: Find) -> Check:
+    def make(function: CheckFunction) -> Check:
         name = getattr(function, "__name__", "").replace("_", "-")
         return Check(name=name, rule=rule, applies=applies, find=function, needs=needs, enough=enough)
 

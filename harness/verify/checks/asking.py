@@ -11,7 +11,7 @@ from harness.plan.requests import Prepared
 from harness.plan.testtypes import TestType
 from harness.runtime import DatabaseAddress, Endpoint, Server
 from harness.verify import wire
-from harness.verify.checks.evidence import Case, Exchange
+from harness.verify.checks.evidence import Exchange, QueryVariant
 from harness.verify.wire import Connection, Response, WireError
 
 KEPT_BYTES = 16 << 20  # of the answers of one client: 500 rows are 20 kB, and some hundred answers are asked for
@@ -62,12 +62,12 @@ class Client:
         self._accept = test_type.accept
         self._kept = 0  # bytes of answers
 
-    def asked(self, case: Case) -> Prepared:
+    def asked(self, case: QueryVariant) -> Prepared:
         """What is sent for a case, with wrk's headers; the path alone for the absent parameter."""
         target = self.url.partition("?")[0] if case.name == "absent" else f"{self.url}{case.suffix}"
         return case.asked or Prepared(target=target, headers=(("Accept", self._accept),))
 
-    def ask(self, cases: Iterable[Case], connection: int = 0) -> list[Exchange]:
+    def ask(self, cases: Iterable[QueryVariant], connection: int = 0) -> list[Exchange]:
         """Send one request after the other on a connection, and on a new connection where the server closed it.
 
         Stop where the server does not respond, or responds with nothing but 5xx statuses.
@@ -83,7 +83,7 @@ class Client:
                     break
         return exchanges
 
-    def crowd(self, cases: Sequence[Case], connections: int) -> list[Exchange]:
+    def crowd(self, cases: Sequence[QueryVariant], connections: int) -> list[Exchange]:
         """The cases dealt out to several connections at once."""
         with ThreadPoolExecutor(connections) as pool:
             parts = pool.map(lambda place: self.ask(cases[place::connections], place), range(connections))
@@ -112,7 +112,7 @@ class Lane:
     def __exit__(self, *_: object) -> None:
         self._close()
 
-    def send(self, case: Case) -> Exchange:
+    def send(self, case: QueryVariant) -> Exchange:
         """One request and its answer.
 
         A server may close an idle connection while the next request is on its way: that one is sent again, unless it
@@ -139,7 +139,7 @@ class Lane:
                 self._close()
         return exchange
 
-    def _once(self, case: Case, asked: Prepared) -> Exchange:
+    def _once(self, case: QueryVariant, asked: Prepared) -> Exchange:
         """Over the connection that there is, or a new one; it is left where no answer came."""
         client, sent_at = self._client, time.time()
         response: Response | None = None

@@ -4,15 +4,15 @@ from collections.abc import Iterator, Sequence
 
 from harness.verify.checks import Finding, check, each
 from harness.verify.checks.asking import Asking, Client
-from harness.verify.checks.evidence import Case, Evidence, Exchange, clamped, odd
+from harness.verify.checks.evidence import Evidence, Exchange, QueryVariant, clamped, odd
 
 DELAY = frozenset({"delay"})
 EARLY_MILLISECONDS = 1.0  # the resolution of a timer in milliseconds
 LATE_SECONDS = 0.25  # the best of several answers: a machine that stalls delays one of them, not each
 TIMES = 3  # each
 AT_ONCE = 128  # connections that wait at the same time
-PROMPT = Case(name="at once without delay", suffix="0")
-WAITING = Case(name="at once", suffix="200")
+PROMPT = QueryVariant(name="at once without delay", suffix="0")
+WAITING = QueryVariant(name="at once", suffix="200")
 IN_TURN_SECONDS = AT_ONCE * 0.2  # of all those that wait, one after the other
 # In which those that wait have their answers, beyond what as many that do not wait take: a pool of 20 threads, which
 # frameworks have by default, needs 1.4 s.
@@ -22,11 +22,11 @@ TRIES = 3  # of what came late: a machine that stalls holds up one of them, not 
 
 def gather(asking: Asking, evidence: Evidence) -> None:
     """Ask as the load does; thoroughly also for odd delays, each several times at once, and for many at once."""
-    evidence.exchanges = asking.plain().ask([Case(name="plain")] * 3)
+    evidence.exchanges = asking.plain().ask([QueryVariant(name="plain")] * 3)
     if any(exchange.response is None for exchange in evidence.exchanges):
         return  # no use in waiting for more
     if not asking.thorough:
-        evidence.crowd = asking.plain().crowd([Case(name="plain")] * 40, 8)
+        evidence.crowd = asking.plain().crowd([QueryVariant(name="plain")] * 40, 8)
         return
     # Who waits in turn is slow, not silent: the last of many has its answer after all the others' delays.
     client = asking.client(asking.patience + IN_TURN_SECONDS)
@@ -47,7 +47,7 @@ def crowd(client: Client) -> list[Exchange]:
     return [exchange for case in (PROMPT, WAITING) for exchange in client.crowd([case] * AT_ONCE, AT_ONCE)]
 
 
-def span(exchanges: Sequence[Exchange], case: Case) -> float:
+def span(exchanges: Sequence[Exchange], case: QueryVariant) -> float:
     """Seconds from the first request of a case to the last answer."""
     of_case = [exchange for exchange in exchanges if exchange.case == case]
     return max(e.received_at for e in of_case) - min(e.sent_at for e in of_case)

@@ -13,7 +13,7 @@ from harness.plan.requests import Prepared
 from harness.plan.testtypes import TestType
 from harness.records import safe_read
 from harness.runtime import UpstreamStats
-from harness.verify.checks.statement_counts import Statement
+from harness.verify.checks.statement_counts import NormalisedStatement
 from harness.verify.wire import Response, WireError
 
 T = TypeVar("T")
@@ -28,7 +28,7 @@ TRIED = frozenset({"empty", "foo", "0", "1", "2", "500"})
 
 
 @dataclass(frozen=True, kw_only=True)
-class Case:
+class QueryVariant:
     """One way of asking: what is appended to the declared URL, and how many rows must come."""
 
     name: str
@@ -43,17 +43,21 @@ class Case:
         return self.count is None or self.name in TRIED or self.name.endswith(" rows")
 
 
-def odd(*numbers: int) -> list[Case]:
+def odd(*numbers: int) -> list[QueryVariant]:
     """Ways of asking for a number: with none, with what is none, and with these."""
     suffixes = ("foo", "1.5", "-1", "0", *map(str, numbers), "12345678901234567890")
-    return [Case(name="absent"), Case(name="empty"), *(Case(name=suffix, suffix=suffix) for suffix in suffixes)]
+    return [
+        QueryVariant(name="absent"),
+        QueryVariant(name="empty"),
+        *(QueryVariant(name=suffix, suffix=suffix) for suffix in suffixes),
+    ]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Exchange:
     """One GET of the declared URL with the generator's headers, and what came."""
 
-    case: Case
+    case: QueryVariant
     target: str
     sent_at: float  # epoch seconds
     received_at: float
@@ -139,8 +143,8 @@ def _whole(value: object) -> int | None:
     return value if type(value) is int else None
 
 
-Table = Mapping[int, int]  # id -> randomNumber
-World = Mapping[str, Table]  # both twins at one moment, "world" and "World": implementations read either
+RandomNumbers = Mapping[int, int]  # id -> randomNumber
+WorldTables = Mapping[str, RandomNumbers]  # both twins at one moment, "world" and "World": implementations read either
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -168,10 +172,10 @@ def supersede(versions: list[Version[T]], rows: Mapping[int, T], begun: float, d
 History = Mapping[str, Sequence[Version[int]]]  # of both twins
 
 
-class Look(NamedTuple):
+class TableSnapshot(NamedTuple):
     """What the tables held at a moment between ``since`` and ``until``, epoch seconds; else before all requests."""
 
-    world: World
+    world: WorldTables
     since: float = -math.inf
     until: float = -math.inf
 
@@ -236,9 +240,9 @@ class Due:
     @classmethod
     def waiting(cls, texts: Sequence[str], rows: int) -> "Due":
         """What these statements, of ``rows`` where they write, will have done once their transactions end."""
-        of_world = [statement for text in texts if (statement := Statement(text=text)).names("world")]
+        of_world = [statement for text in texts if (statement := NormalisedStatement(text=text)).names("world")]
         writes = sum(statement.writes for statement in of_world)
-        pages = sum(Statement(text=text).names("fortune") for text in texts)
+        pages = sum(NormalisedStatement(text=text).names("fortune") for text in texts)
         return cls(reads=len(of_world) - writes, writes=writes * rows, pages=pages, updates=writes)
 
 
@@ -262,7 +266,7 @@ class Sampling:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Account:
+class RequestAccount:
     """What became of each request of a load, by the generator's account; answers after its end included."""
 
     sent: int
@@ -320,18 +324,20 @@ class Evidence:
     declared: Sequence[Exchange] = ()  # beside the declared URL: requests that say what a right answer is
     history: History | None = None  # of the tables that are only read
     cached: Collection[tuple[int, int]] = ()  # rows (id, number) that a cache may still hold
-    looks: list[Look] = field(default_factory=list)  # at what is written, in order: before all requests to after them
+    looks: list[TableSnapshot] = field(
+        default_factory=list
+    )  # at what is written, in order: before all requests to after them
     whole: bool = True  # the crowd is all that was asked
     rows_each: float = 0.0  # that were written for each of the crowd, where it is not
     pairs: Mapping[tuple[float, bool], int] = field(default_factory=dict)  # likewise: values.pairs of the process
-    counts: Sequence[Statement] | None = None  # None: not counted, or not exactly
+    counts: Sequence[NormalisedStatement] | None = None  # None: not counted, or not exactly
     uncounted: str | None = None  # why statements could not be counted
     different: int = 0  # statements that the server has made since it began, by their form
     fortunes: Sequence[Version[str]] = ()
     wire: dict[str, Wire] = field(default_factory=dict)
     use: TableUse | None = None  # of the table, over a whole process
     due: Due = Due()  # for what the load was answered
-    account: Account | None = None  # of a load
+    account: RequestAccount | None = None  # of a load
     extension: object = None  # what is seen for the checks of an extension alone
     upstream: UpstreamStats | None = None  # what the exchanges made the server ask its upstream
     conduct: Conduct | None = None  # what was seen of the server beside its answers

@@ -16,7 +16,7 @@ from harness.records.models import Outcome
 from harness.verify import response_schemas
 from harness.verify.checks import Check, Finding, check, everywhere, shown
 from harness.verify.checks.asking import KEPT_BYTES, Asking, Client
-from harness.verify.checks.evidence import Case, Evidence, Exchange
+from harness.verify.checks.evidence import Evidence, Exchange, QueryVariant
 from harness.verify.checks.http import parse_media_type
 
 ONE_BY_ONE = {True: 40, False: 3}  # of each declared request, with the values drawn first; thorough, and brief
@@ -27,24 +27,24 @@ DECODED_BYTES = 16 << 20  # of a compressed body, at most
 MOST_CODINGS = 4
 MOST_OPENED, MOST_VALUES = 200_000, 2_000_000  # arrays and objects, and values, of one answer
 
-Find = Callable[[Expect, Exchange], Iterator[Finding]]
+ExpectationCheck = Callable[[Expect, Exchange], Iterator[Finding]]
 
 
-def case(asked: Prepared) -> Case:
+def case(asked: Prepared) -> QueryVariant:
     """One request of a service."""
-    return Case(name=asked.request, asked=asked)
+    return QueryVariant(name=asked.request, asked=asked)
 
 
 def gather(asking: Asking, evidence: Evidence) -> None:
     """Ask each declared request with several values, one after the other and at once, as long as it answers."""
-    tables: dict[str, list[Case]] = {}
+    tables: dict[str, list[QueryVariant]] = {}
     for asked in asking.test_type.requests:
         tables.setdefault(asked.request, []).append(case(asked))
     for table in tables.values():
         _ask(asking.plain(), table, evidence)
 
 
-def _ask(client: Client, table: Sequence[Case], evidence: Evidence) -> None:
+def _ask(client: Client, table: Sequence[QueryVariant], evidence: Evidence) -> None:
     first = client.ask(table[:1])
     evidence.exchanges += first
     if first[0].response is None:
@@ -59,7 +59,7 @@ def _ask(client: Client, table: Sequence[Case], evidence: Evidence) -> None:
         evidence.crowd += client.crowd(cases[alone:], CONNECTIONS)
 
 
-def right(function: Find) -> Check:
+def right(function: ExpectationCheck) -> Check:
     """Make a check of a function of what a request expects and what came; messages begin with the request.
 
     A ValueError of the function says why the body cannot be read.

@@ -7,7 +7,7 @@ from harness.runtime import Upstream
 from harness.verify.checks import Finding, check, each, shown
 from harness.verify.checks.asking import Asking
 from harness.verify.checks.delay import EARLY_MILLISECONDS
-from harness.verify.checks.evidence import Case, Evidence, Exchange, clamped, odd
+from harness.verify.checks.evidence import Evidence, Exchange, QueryVariant, clamped, odd
 
 FAN_OUT = frozenset({"fan-out"})
 MOST = 100
@@ -20,7 +20,7 @@ def gather(asking: Asking, evidence: Evidence) -> None:
     if upstream:
         at_rest(upstream)
         upstream.reset()
-    plain = Case(name="plain")
+    plain = QueryVariant(name="plain")
     evidence.exchanges = asking.plain().ask([plain] * 3)
     if any(exchange.response is None for exchange in evidence.exchanges):
         return

@@ -7,6 +7,7 @@ from harness.extras import TEST_TYPES
 from harness.plan.testtypes import DECLARED
 from harness.verify.checks import (
     Check,
+    after_load,
     bodies,
     conduct,
     connection,

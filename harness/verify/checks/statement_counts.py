@@ -58,7 +58,7 @@ _WORKS = re.compile(
 
 
 @dataclass(frozen=True, kw_only=True)
-class Statement:
+class NormalisedStatement:
     """One normalised statement of the server under test."""
 
     text: str
@@ -109,7 +109,7 @@ class Snapshot:
     deallocated: int
     waiting: tuple[str, ...]  # the last statement of each open transaction, which is counted only at its end
 
-    def since(self, earlier: "Snapshot") -> tuple[Statement, ...] | None:
+    def since(self, earlier: "Snapshot") -> tuple[NormalisedStatement, ...] | None:
         """What was counted between two snapshots; None where the view was too small, and the counts are not exact."""
         if self.deallocated != earlier.deallocated:
             return None
@@ -117,7 +117,7 @@ class Snapshot:
         for key, now in self.counted.items():
             calls, rows, pages = (a - b for a, b in zip(now, earlier.counted.get(key, (0, 0, 0)), strict=True))
             if calls > 0:
-                found.append(Statement(text=key[1], calls=calls, rows=rows, pages=pages))
+                found.append(NormalisedStatement(text=key[1], calls=calls, rows=rows, pages=pages))
         return tuple(found)
 
 

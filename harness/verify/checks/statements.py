@@ -10,7 +10,7 @@ from harness.plan.testtypes import TestType
 from harness.records.models import Outcome
 from harness.verify.checks import LOAD, PAGE_TYPES, Finding, check, having, shown
 from harness.verify.checks.evidence import Evidence
-from harness.verify.checks.statement_counts import MOST_STATEMENTS, Statement
+from harness.verify.checks.statement_counts import MOST_STATEMENTS, NormalisedStatement
 
 SEEDED_FORTUNES = 12
 PAGES_OF_A_ROW = 3  # that a SELECT of one touches: the root and a leaf of the index, and the row's own
@@ -119,12 +119,12 @@ def _short(
         yield Finding(message, expected=f"{due} {of} {what}", actual=f"{came} {of} {what}{but}")
 
 
-def _others(selects: Sequence[Statement], found: Sequence[Statement]) -> str:
+def _others(selects: Sequence[NormalisedStatement], found: Sequence[NormalisedStatement]) -> str:
     """One of the SELECTs that do not count."""
     return "".join(f", not by {shown(select.text, 120)}" for select in [s for s in selects if s not in found][:1])
 
 
-def _reads(evidence: Evidence, table: str) -> list[Statement]:
+def _reads(evidence: Evidence, table: str) -> list[NormalisedStatement]:
     """The SELECTs that can have answered requests.
 
     A scan of the whole of world is none of them, whoever makes it (the cache of cached-query is refreshed by one now

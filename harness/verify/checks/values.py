@@ -13,7 +13,7 @@ from harness.verify.checks.evidence import (
     HIGHEST_NUMBER,
     Evidence,
     Exchange,
-    Look,
+    TableSnapshot,
     Version,
 )
 from harness.verify.checks.randomness import FALSE_ALARM, tails
@@ -80,7 +80,7 @@ def update_stored(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _unstored(
-    writes: Mapping[int, Sequence[tuple[float, float, int]]], look: Look, name: str, slack: float
+    writes: Mapping[int, Sequence[tuple[float, float, int]]], look: TableSnapshot, name: str, slack: float
 ) -> Iterator[tuple[int, list[int], int | None]]:
     """Rows of which a look found an older number than had been answered by then: id, what may be, what is.
 
@@ -220,7 +220,7 @@ def table_sound(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _given(exchanges: Iterable[Exchange]) -> dict[int, list[int]]:
-    """id -> the numbers that good answers give the row, in order; several in one answer are update.3's business."""
+    """Id -> the numbers that good answers give the row, in order; several in one answer are update.3's business."""
     given: dict[int, list[int]] = defaultdict(list)
     for exchange in exchanges:
         for identifier, number in exchange.rows if exchange.ok else ():

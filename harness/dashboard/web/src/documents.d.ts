@@ -298,12 +298,12 @@ export interface Ranking {
   latency: {
     [k: string]: LatencyTable;
   };
-  orders: Orders | null;
+  orders: OrderResults | null;
   noise_floor: NoiseFloor | null;
   notes: string[];
 }
 /**
- * All tables of a test type: the headline one first.
+ * All tables of a test type.
  */
 export interface TestTypeRanking {
   test_type: string;
@@ -319,7 +319,7 @@ export interface Table {
   rows: Row[];
 }
 /**
- * One implementation in one table.
+ * An implementation in a table.
  */
 export interface Row {
   implementation: string;
@@ -340,7 +340,7 @@ export interface Row {
   threads: number | null;
 }
 /**
- * One quantity of one row: its estimate, place and tie group. ``tie_group`` numbers start at 1, best first.
+ * Estimate, position and tie group of a row for a quantity. Tie groups are numbered from 1, best first.
  */
 export interface Standing {
   estimate: Estimate;
@@ -351,7 +351,7 @@ export interface Standing {
   to_best: Ratio | null;
 }
 /**
- * A quantity of a cell: the median over its processes with an interval of its typical value.
+ * A quantity of a cell: the median over its processes, with the interval of its typical value.
  */
 export interface Estimate {
   median: number;
@@ -361,7 +361,7 @@ export interface Estimate {
   values: number[];
 }
 /**
- * Ranks that the data does not exclude: ``low`` is the best, ``high`` the worst (1-based, inclusive).
+ * Ranks that the data does not exclude; ``low`` is the best and ``high`` the worst (1-based, inclusive).
  */
 export interface RankInterval {
   low: number;
@@ -370,7 +370,7 @@ export interface RankInterval {
 /**
  * An effect size with its 95 % interval (read as ``1.12x [1.08, 1.17]``).
  *
- * It is of geometric means over the rounds that both stand in, which can differ slightly from the ratio of medians.
+ * It compares geometric means over the rounds that both have, so it can differ slightly from the ratio of medians.
  */
 export interface Ratio {
   value: number;
@@ -388,9 +388,9 @@ export interface ClosedLoopLatency {
   maximum: number;
 }
 /**
- * Overall score: geometric mean of ratios to the reference over the scored test types; more is better.
+ * Overall score: geometric mean of ratios to the reference over the scored test types; higher is better.
  *
- * ``throughput`` counts requests/s over the reference's, ``cpu`` the reference's CPU per request over its own.
+ * ``throughput`` is own requests/s over the reference's. ``cpu`` is the reference's CPU per request over its own.
  */
 export interface Score {
   implementation: string;
@@ -417,7 +417,7 @@ export interface LatencyGoal {
   seconds: number;
 }
 /**
- * One implementation's capacity at the latency goal, and its latency over load.
+ * Capacity of an implementation at the latency goal, and its latency over load.
  */
 export interface GoalRow {
   implementation: string;
@@ -430,7 +430,7 @@ export interface GoalRow {
   points: RatePoint[];
 }
 /**
- * One implementation at one rate: a share of its own capacity, or the same rate for all.
+ * An implementation at a rate: a share of its throughput, or the same rate for all implementations.
  */
 export interface RatePoint {
   purpose: "share" | "common";
@@ -443,9 +443,9 @@ export interface RatePoint {
   flags: string[];
 }
 /**
- * The order service: its tables by factor, the capacity at a goal, and every operation of every use case.
+ * Results of the order service: tables by factor, capacity at the goal, and every operation.
  */
-export interface Orders {
+export interface OrderResults {
   tables: OrderTable[];
   goal: LatencyGoal | null;
   capacities: GoalRow[];
@@ -461,7 +461,7 @@ export interface OrderTable {
   rows: OrderRow[];
 }
 /**
- * One implementation of the order service at one factor; its requests are arrivals.
+ * An implementation of the order service at a factor. Its requests are arrivals.
  */
 export interface OrderRow {
   implementation: string;
@@ -487,7 +487,7 @@ export interface OrderRow {
   database_cpu_per_arrival: Estimate | null;
 }
 /**
- * What one implementation's customers waited for one operation of one use case, at one factor of the arrivals.
+ * Response times of an operation of a use case, for an implementation at a factor of the arrivals.
  */
 export interface OrderPoint {
   factor: number;
@@ -552,7 +552,7 @@ export interface ComparisonDocument {
   verdict: string[];
 }
 /**
- * Run B against run A, cell by cell.
+ * Run B compared with run A, cell by cell.
  */
 export interface Comparison {
   run_a: string;
@@ -565,7 +565,7 @@ export interface Comparison {
   notes: string[];
 }
 /**
- * One cell of run B against the same cell of run A.
+ * A cell of run B compared with the same cell of run A.
  */
 export interface CellComparison {
   implementation: string;
@@ -576,7 +576,7 @@ export interface CellComparison {
   reason: string;
 }
 /**
- * One metric of one cell, B relative to A.
+ * Ratio and verdict of a metric of a cell, B relative to A.
  */
 export interface Effect {
   ratio: Ratio | null;
@@ -589,7 +589,7 @@ export interface CellDocument {
   implementation: string;
   test_type: string;
   trials: Trial[];
-  verdicts: Verdict[];
+  verdicts: VerificationRecord[];
   processes: ProcessRecord[];
   problems: Problem[];
 }
@@ -637,7 +637,7 @@ export interface Trial {
   generator_threads: number;
   warm_up: WarmUp | null;
   steady: boolean | null;
-  evidence: Evidence | null;
+  evidence: TrialEvidence | null;
   gates: Gate[];
   link_share: number | null;
 }
@@ -749,7 +749,7 @@ export interface WarmUp {
 /**
  * What was looked at of the trial's own answers.
  */
-export interface Evidence {
+export interface TrialEvidence {
   answers: number;
   of: number;
   objections: CheckResult[];
@@ -767,7 +767,7 @@ export interface Gate {
 /**
  * All check results of one implementation x test type in one process; the last one written counts.
  */
-export interface Verdict {
+export interface VerificationRecord {
   implementation: string;
   test_type: string;
   process: number;

@@ -18,17 +18,17 @@ class Item(BaseModel):
     tags: list[str]
 
 
-class Line(BaseModel):
+class OrderLine(BaseModel):
     """A line of an order."""
 
     id: int
     count: int
 
 
-class Order(BaseModel):
+class RequestedOrder(BaseModel):
     """A requested order."""
 
-    lines: list[Line]
+    lines: list[OrderLine]
 
 
 ITEMS = [Item(id=i + 1, name=f"item {i + 1}", price=i * 37 % 900 + 99, tags=["new", "small"]) for i in range(1000)]
@@ -58,7 +58,7 @@ async def item(number: int) -> Item:
 
 
 @app.post("/orders")
-async def order(asked: Order) -> dict[str, object]:
+async def order(asked: RequestedOrder) -> dict[str, object]:
     """Return the lines with prices and the total."""
     lines = [
         {"id": line.id, "count": line.count, "price": ITEMS[line.id - 1].price * line.count} for line in asked.lines

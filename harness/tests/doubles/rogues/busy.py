@@ -8,14 +8,22 @@ from typing import Any
 
 import psycopg
 
-from harness.tests.doubles.reference import Ids, Line, ReferenceServer, Reply, Request, Rows, Session
+from harness.tests.doubles.reference import (
+    ClientSession,
+    DatabaseConnection,
+    Ids,
+    ReceivedRequest,
+    ReferenceServer,
+    Reply,
+    WorldRows,
+)
 from harness.tests.doubles.rogues import Change, under_load
 from harness.tests.doubles.rogues.http import close_each
 
 LASTING = 12  # connections that are asked again and again; verification opens 8 of them
 OPEN = 30  # connections at once; verification opens 24, which ask twice each
 
-When = Callable[[ReferenceServer, Session], bool]
+When = Callable[[ReferenceServer, ClientSession], bool]
 
 
 def busy(server: ReferenceServer) -> bool:
@@ -33,7 +41,7 @@ def while_busy(change: Change, base: type[ReferenceServer] = ReferenceServer) ->
     return {name: chosen(cheat, getattr(base, name)) for name, cheat in change.items()}
 
 
-def remembered(self: ReferenceServer, connection: Line) -> dict[int, int]:
+def remembered(self: ReferenceServer, connection: DatabaseConnection) -> dict[int, int]:
     """The table, read once."""
     with self.lock:
         if "table" not in self.state:
@@ -42,7 +50,7 @@ def remembered(self: ReferenceServer, connection: Line) -> dict[int, int]:
         return table
 
 
-def deadlocking(self: ReferenceServer, session: Session, connection: Line, rows: Rows) -> None:
+def deadlocking(self: ReferenceServer, session: ClientSession, connection: DatabaseConnection, rows: WorldRows) -> None:
     """Writes two rows in both orders at the same time beside its answers, and swallows the deadlock."""
     ReferenceServer.write(self, session, connection, rows)
     with self.lock:
@@ -63,7 +71,7 @@ def locked(self: ReferenceServer, meeting: threading.Barrier, pair: tuple[int, i
         line.execute("UPDATE world SET randomnumber = randomnumber WHERE id = %s", (pair[1],))
 
 
-def rolled_back(self: ReferenceServer, session: Session, connection: Line, rows: Rows) -> None:
+def rolled_back(self: ReferenceServer, session: ClientSession, connection: DatabaseConnection, rows: WorldRows) -> None:
     """Writes, and takes it back: statements, rows and updates are counted all the same."""
     with connection.transaction(force_rollback=True):
         ReferenceServer.write(self, session, connection, rows)
@@ -71,7 +79,7 @@ def rolled_back(self: ReferenceServer, session: Session, connection: Line, rows:
 
 def leaving(statement: str) -> Change:
 
-    def rows(self: ReferenceServer, session: Session, connection: Line, ids: Ids) -> Rows:
+    def rows(self: ReferenceServer, session: ClientSession, connection: DatabaseConnection, ids: Ids) -> WorldRows:
         with self.lock:
             first = "left" not in self.state
             self.state["left"] = True
@@ -82,7 +90,7 @@ def leaving(statement: str) -> Change:
     return while_busy({"rows": rows})
 
 
-def fast(self: ReferenceServer, session: Session, after: int = 20) -> bool:
+def fast(self: ReferenceServer, session: ClientSession, after: int = 20) -> bool:
     """Whether many ask and this connection has asked often: the probe's never does."""
     session.state["asked"] = session.state.get("asked", 0) + 1
     return busy(self) and session.state["asked"] > after
@@ -92,13 +100,13 @@ def instead(step: str, when: When, cheat: Callable[..., Any]) -> Change:
     """Another way to take a step of a connection, then."""
     honest: Callable[..., Any] = getattr(ReferenceServer, step)
 
-    def taken(self: ReferenceServer, session: Session, *arguments: Any) -> Any:
+    def taken(self: ReferenceServer, session: ClientSession, *arguments: Any) -> Any:
         return (cheat if when(self, session) else honest)(self, session, *arguments)
 
     return {step: taken}
 
 
-def twice(self: ReferenceServer, request: Request | None, reply: Reply) -> bytes:
+def twice(self: ReferenceServer, request: ReceivedRequest | None, reply: Reply) -> bytes:
     answer = ReferenceServer.encode(self, request, reply)
     return answer * 2 if busy(self) and reply.status == 200 else answer
 

@@ -9,7 +9,15 @@ from collections.abc import Sequence
 
 import psycopg
 
-from harness.tests.doubles.reference import Ids, Line, ReferenceServer, Reply, Request, Rows, Session
+from harness.tests.doubles.reference import (
+    ClientSession,
+    DatabaseConnection,
+    Ids,
+    ReceivedRequest,
+    ReferenceServer,
+    Reply,
+    WorldRows,
+)
 from harness.tests.doubles.rogues import Change, every, under_load
 from harness.tests.doubles.rogues.busy import When, busy, fast, instead, while_busy
 from harness.tests.doubles.rogues.rows import off_by_one, out_of_memory
@@ -22,7 +30,7 @@ LATE_SECONDS = 0.03
 # ---- when ------------------------------------------------------------------------------------------------------------
 
 
-def on_every_fourth_connection(self: ReferenceServer, session: Session) -> bool:
+def on_every_fourth_connection(self: ReferenceServer, session: ClientSession) -> bool:
     return busy(self) and session.number % 4 == 0
 
 
@@ -30,7 +38,7 @@ def one_in(count: int) -> When:
     return lambda self, _: busy(self) and every(self, count)
 
 
-def nobody_else_looks(self: ReferenceServer, session: Session) -> bool:
+def nobody_else_looks(self: ReferenceServer, session: ClientSession) -> bool:
     """While the database has no session but its own, as far as it may see: it may not see any other's."""
     with self.lock:
         asked, others = self.state.get("others", (0.0, 1))
@@ -53,7 +61,7 @@ def _other_sessions(self: ReferenceServer) -> int:
 # ---- what ------------------------------------------------------------------------------------------------------------
 
 
-def hullo(self: ReferenceServer, session: Session, request: Request) -> Reply:
+def hullo(self: ReferenceServer, session: ClientSession, request: ReceivedRequest) -> Reply:
     reply = ReferenceServer.reply(self, session, request)
     reply.body = reply.body.replace(b"Hello", b"Hullo")
     return reply
@@ -71,7 +79,7 @@ def from_memory(when: When) -> Change:
     return instead("rows", when, out_of_memory)
 
 
-def decoys(self: ReferenceServer, session: Session, connection: Line, ids: Ids) -> Rows:
+def decoys(self: ReferenceServer, session: ClientSession, connection: DatabaseConnection, ids: Ids) -> WorldRows:
     """As many SELECTs as rows, all of row 1, and the answer out of a copy that is read anew each second."""
     with self.lock:
         read, table = self.state.get("copy", (0.0, {}))
@@ -91,18 +99,22 @@ def page_with_a_hole(self: ReferenceServer, fortunes: Sequence[tuple[int, str]])
     return page.replace(b"{hole}", message.encode())
 
 
-def same_numbers(self: ReferenceServer, session: Session, connection: Line, rows: Rows) -> None:
+def same_numbers(
+    self: ReferenceServer, session: ClientSession, connection: DatabaseConnection, rows: WorldRows
+) -> None:
     connection.execute("UPDATE world SET randomnumber = randomnumber WHERE id = ANY(%s)", ([i for i, _ in rows],))
 
 
-def old_numbers(self: ReferenceServer, session: Session, connection: Line, count: int) -> Rows:
+def old_numbers(self: ReferenceServer, session: ClientSession, connection: DatabaseConnection, count: int) -> WorldRows:
     """Writes rows as they are, and answers them so: the table holds what was answered."""
     rows = self.rows(session, connection, sorted(self.draw_different(session, count)))
     same_numbers(self, session, connection, rows)
     return rows
 
 
-def into_the_twin(self: ReferenceServer, session: Session, connection: Line, rows: Rows) -> None:
+def into_the_twin(
+    self: ReferenceServer, session: ClientSession, connection: DatabaseConnection, rows: WorldRows
+) -> None:
     connection.execute(
         'UPDATE "World" AS w SET randomnumber = new.number '
         "FROM unnest(%s::int[], %s::int[]) AS new (id, number) WHERE w.id = new.id",

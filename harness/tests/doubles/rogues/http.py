@@ -8,11 +8,11 @@ from collections.abc import Callable, Sequence
 from email.utils import formatdate
 from functools import partialmethod
 
-from harness.tests.doubles.reference import ReferenceServer, Reply, Request, Session
+from harness.tests.doubles.reference import ClientSession, ReceivedRequest, ReferenceServer, Reply
 from harness.tests.doubles.rogues import Change, Rogue, every
 
-Answers = list[tuple[Request, Reply]]
-Split = tuple[list[Request], bytes, int | None]
+Answers = list[tuple[ReceivedRequest, Reply]]
+Split = tuple[list[ReceivedRequest], bytes, int | None]
 
 
 def field(name: str, value: str | None) -> Change:
@@ -27,23 +27,23 @@ def field(name: str, value: str | None) -> Change:
 
 def bytes_changed(change: Callable[[bytes], bytes]) -> Change:
 
-    def encode(self: ReferenceServer, request: Request | None, reply: Reply) -> bytes:
+    def encode(self: ReferenceServer, request: ReceivedRequest | None, reply: Reply) -> bytes:
         data = ReferenceServer.encode(self, request, reply)
         return change(data) if reply.status == 200 else data
 
     return {"encode": encode}
 
 
-def close_each(self: ReferenceServer, session: Session, request: Request) -> Reply:
+def close_each(self: ReferenceServer, session: ClientSession, request: ReceivedRequest) -> Reply:
     reply = ReferenceServer.reply(self, session, request)
     reply.close = True
     return reply
 
 
-def close_after(requests: int, beside: int = 0) -> Callable[[ReferenceServer, Session, Request], Reply]:
+def close_after(requests: int, beside: int = 0) -> Callable[[ReferenceServer, ClientSession, ReceivedRequest], Reply]:
     """Close a connection after so many requests, if more than ``beside`` connections have asked at least twice."""
 
-    def reply(self: ReferenceServer, session: Session, request: Request) -> Reply:
+    def reply(self: ReferenceServer, session: ClientSession, request: ReceivedRequest) -> Reply:
         made = ReferenceServer.reply(self, session, request)
         with self.lock:
             asked = self.state.setdefault("asked", {})
@@ -68,7 +68,7 @@ def date_off(self: ReferenceServer, seconds: float) -> str:
     return formatdate(time.time() + seconds, usegmt=True)
 
 
-def compress(self: ReferenceServer, session: Session, request: Request) -> Reply:
+def compress(self: ReferenceServer, session: ClientSession, request: ReceivedRequest) -> Reply:
     reply = ReferenceServer.reply(self, session, request)
     if reply.status == 200:
         reply.body = gzip.compress(reply.body)

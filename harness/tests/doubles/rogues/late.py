@@ -2,7 +2,7 @@
 
 import time
 
-from harness.tests.doubles.reference import ReferenceServer, Session
+from harness.tests.doubles.reference import ClientSession, ReferenceServer
 from harness.tests.doubles.rogues import under_load
 from harness.tests.doubles.rogues.busy import busy, instead, while_busy
 from harness.tests.doubles.rogues.cunning import another_greeting, from_memory, other_numbers
@@ -26,12 +26,12 @@ def of_load(self: ReferenceServer) -> tuple[int, float]:
     return number, now - since
 
 
-def old_connection(self: ReferenceServer, session: Session) -> bool:
+def old_connection(self: ReferenceServer, session: ClientSession) -> bool:
     begun: float = session.state.setdefault("begun", time.monotonic())
     return busy(self) and time.monotonic() - begun > OLD_SECONDS
 
 
-def after_seconds(self: ReferenceServer, _session: Session) -> bool:
+def after_seconds(self: ReferenceServer, _session: ClientSession) -> bool:
     if not busy(self):
         return False
     with self.lock:
@@ -39,15 +39,15 @@ def after_seconds(self: ReferenceServer, _session: Session) -> bool:
     return time.monotonic() - since > HONEST_SECONDS
 
 
-def after_the_beginning(self: ReferenceServer, _session: Session) -> bool:
+def after_the_beginning(self: ReferenceServer, _session: ClientSession) -> bool:
     return of_load(self)[1] > BEGINNING_SECONDS and busy(self)
 
 
-def at_some_times(self: ReferenceServer, _session: Session) -> bool:
+def at_some_times(self: ReferenceServer, _session: ClientSession) -> bool:
     return busy(self) and int(time.time() * 2) % 4 == 0
 
 
-def every_other_load(self: ReferenceServer, _session: Session) -> bool:
+def every_other_load(self: ReferenceServer, _session: ClientSession) -> bool:
     return of_load(self)[0] % 2 == 1 and busy(self)
 
 

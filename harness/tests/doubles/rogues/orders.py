@@ -10,15 +10,15 @@ from typing import Any
 
 import psycopg
 
-from harness.tests.doubles.orders import Db, Document, New, OrderServer, Prices, RefusedError
-from harness.tests.doubles.reference import Reply, Request, Session
+from harness.tests.doubles.order_server import Db, Document, New, OrderServer, PriceList, RefusedError
+from harness.tests.doubles.reference import ClientSession, ReceivedRequest, Reply
 from harness.tests.doubles.rogues import Rogue, every, under_load
 from harness.tests.doubles.rogues.busy import while_busy
 
 LATE_SECONDS = 0.03
 
 
-def swallow(self: OrderServer, session: Session, request: Request) -> Reply:
+def swallow(self: OrderServer, session: ClientSession, request: ReceivedRequest) -> Reply:
     if request.method == "PUT" and every(self, 20):
         raise OSError("the connection is closed")
     return OrderServer.reply(self, session, request)
@@ -64,18 +64,18 @@ def doubled(self: OrderServer, db: Db, new: New) -> Document:
     return OrderServer.create(self, db, new)
 
 
-def priced_by_client(self: OrderServer, db: Db, new: New) -> Prices:
+def priced_by_client(self: OrderServer, db: Db, new: New) -> PriceList:
     prices = OrderServer.priced(self, db, new)
     return {**prices, **{i["itemId"]: Decimal(i["price"]) for i in new.document["items"] if "price" in i}}
 
 
-def cached_prices(self: OrderServer, db: Db, items: Sequence[int]) -> Prices:
+def cached_prices(self: OrderServer, db: Db, items: Sequence[int]) -> PriceList:
     kept = self.state.setdefault("prices", {})
     kept |= OrderServer.prices(self, db, [item for item in items if item not in kept])
     return {item: kept[item] for item in items if item in kept}
 
 
-def total_in_float(self: OrderServer, new: New, prices: Prices) -> Decimal:
+def total_in_float(self: OrderServer, new: New, prices: PriceList) -> Decimal:
     total = OrderServer.total(self, new, prices)
     return total if total < 10_000 else round(total, -1)
 
@@ -154,7 +154,7 @@ def behind(self: OrderServer, db: Db, new: New) -> Document:
     return self.shown(order, new.customer, new.card, total, lines)
 
 
-def once_written(self: OrderServer, db: Db, request: Request, path: Sequence[str]) -> Reply:
+def once_written(self: OrderServer, db: Db, request: ReceivedRequest, path: Sequence[str]) -> Reply:
     if path and (writer := self.state.pop(path[0], None)):
         writer.join()
     return OrderServer.route(self, db, request, path)
@@ -203,7 +203,7 @@ def whole_row(self: OrderServer, db: Db, order: int, card: str) -> Document:
         return self.read(db, order)
 
 
-def cached_order(self: OrderServer, db: Db, request: Request, path: Sequence[str]) -> Reply:
+def cached_order(self: OrderServer, db: Db, request: ReceivedRequest, path: Sequence[str]) -> Reply:
     """Orders are kept once they were read; this server's own writes drop them."""
     kept = self.state.setdefault("kept", {})
     key = tuple(path)

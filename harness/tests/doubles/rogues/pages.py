@@ -2,7 +2,7 @@
 
 import html
 
-from harness.tests.doubles.reference import Line, ReferenceServer
+from harness.tests.doubles.reference import DatabaseConnection, ReferenceServer
 from harness.tests.doubles.rogues import Change, Rogue, every
 
 
@@ -10,7 +10,7 @@ def replaced(old: bytes, new: bytes) -> Change:
     return {"page": lambda self, fortunes: ReferenceServer.page(self, fortunes).replace(old, new, 1)}
 
 
-def cached(self: ReferenceServer, connection: Line) -> list[tuple[int, str]]:
+def cached(self: ReferenceServer, connection: DatabaseConnection) -> list[tuple[int, str]]:
     with self.lock:
         kept: list[tuple[int, str]] | None = self.state.pop("fortunes", None)
     if kept is None:
@@ -19,7 +19,7 @@ def cached(self: ReferenceServer, connection: Line) -> list[tuple[int, str]]:
     return kept
 
 
-def made_up(self: ReferenceServer, connection: Line) -> list[tuple[int, str]]:
+def made_up(self: ReferenceServer, connection: DatabaseConnection) -> list[tuple[int, str]]:
     """Reads for four requests at once, and has a join make up the rows of three."""
     if every(self, 4) or "fortunes" not in self.state:
         self.state["fortunes"] = ReferenceServer.fortunes(self, connection)
@@ -27,7 +27,7 @@ def made_up(self: ReferenceServer, connection: Line) -> list[tuple[int, str]]:
     return list(self.state["fortunes"])
 
 
-def sorted_in_sql(self: ReferenceServer, connection: Line) -> list[tuple[int, str]]:
+def sorted_in_sql(self: ReferenceServer, connection: DatabaseConnection) -> list[tuple[int, str]]:
     """Has PostgreSQL add the row and sort all of them."""
     text = "SELECT id, message FROM fortune UNION ALL SELECT 0, %s ORDER BY message"
     return connection.execute(text, ("Additional fortune added at request time.",)).fetchall()

@@ -3,12 +3,20 @@
 from collections.abc import Callable
 from functools import partialmethod
 
-from harness.tests.doubles.reference import ROWS, Ids, Line, ReferenceServer, Row, Rows, Session
+from harness.tests.doubles.reference import (
+    ROWS,
+    ClientSession,
+    DatabaseConnection,
+    Ids,
+    ReferenceServer,
+    WorldRow,
+    WorldRows,
+)
 from harness.tests.doubles.rogues import Change, Rogue, every
 from harness.tests.doubles.rogues.busy import remembered, while_busy
 
 
-def with_the_last(self: ReferenceServer, session: Session, count: int) -> list[int]:
+def with_the_last(self: ReferenceServer, session: ClientSession, count: int) -> list[int]:
     """The last row would be seldom drawn."""
     return [ROWS if every(self, 50) else i for i in ReferenceServer.draw(self, session, count)]
 
@@ -36,19 +44,19 @@ def every_integer(text: str | None, count: int) -> int:
     return min(max(int(digits), 1), 500) if digits and text != "-1" else count
 
 
-def invented(self: ReferenceServer, session: Session, connection: Line, ids: Ids) -> Rows:
+def invented(self: ReferenceServer, session: ClientSession, connection: DatabaseConnection, ids: Ids) -> WorldRows:
     return [(i, session.dice.randint(1, ROWS)) for i, _ in ReferenceServer.rows(self, session, connection, ids)]
 
 
-def off_by_one(self: ReferenceServer, session: Session, connection: Line, ids: Ids) -> Rows:
+def off_by_one(self: ReferenceServer, session: ClientSession, connection: DatabaseConnection, ids: Ids) -> WorldRows:
     return [(i, number % ROWS + 1) for i, number in ReferenceServer.rows(self, session, connection, ids)]
 
 
-def drawn_from(self: ReferenceServer, ids: Ids, session: Session, count: int) -> list[int]:
+def drawn_from(self: ReferenceServer, ids: Ids, session: ClientSession, count: int) -> list[int]:
     return [session.dice.choice(ids) for _ in range(count)]
 
 
-def opposite(self: ReferenceServer, session: Session, count: int) -> list[int]:
+def opposite(self: ReferenceServer, session: ClientSession, count: int) -> list[int]:
     """Each second draw is the one before, half the table further."""
     if (last := session.state.pop("last", None)) is not None:
         return [(i + ROWS // 2 - 1) % ROWS + 1 for i in last]
@@ -56,31 +64,33 @@ def opposite(self: ReferenceServer, session: Session, count: int) -> list[int]:
     return list(session.state["last"])
 
 
-def remembering(self: ReferenceServer, session: Session, connection: Line, ids: Ids) -> Rows:
-    cache: dict[int, Row] = self.state.setdefault("cache", {})
+def remembering(self: ReferenceServer, session: ClientSession, connection: DatabaseConnection, ids: Ids) -> WorldRows:
+    cache: dict[int, WorldRow] = self.state.setdefault("cache", {})
     if missing := [i for i in ids if i not in cache]:
         cache.update({row[0]: row for row in ReferenceServer.rows(self, session, connection, missing)})
     return [cache[i] for i in ids]
 
 
-def out_of_memory(self: ReferenceServer, session: Session, connection: Line, ids: Ids) -> Rows:
+def out_of_memory(self: ReferenceServer, session: ClientSession, connection: DatabaseConnection, ids: Ids) -> WorldRows:
     table = remembered(self, connection)
     return [(i, table[i]) for i in ids]
 
 
-def one_in_ten_thousand(self: ReferenceServer, session: Session, connection: Line, ids: Ids) -> Rows:
+def one_in_ten_thousand(
+    self: ReferenceServer, session: ClientSession, connection: DatabaseConnection, ids: Ids
+) -> WorldRows:
     table = remembered(self, connection)
     asked = [i for i in ids if not every(self, 10_000)]
     rows = dict(ReferenceServer.rows(self, session, connection, asked)) if asked else {}
     return [(i, rows.get(i, table[i])) for i in ids]
 
 
-def select_in(self: ReferenceServer, session: Session, connection: Line, ids: Ids) -> Rows:
+def select_in(self: ReferenceServer, session: ClientSession, connection: DatabaseConnection, ids: Ids) -> WorldRows:
     query = "SELECT id, randomnumber FROM world WHERE id = ANY(%s)"
     return connection.execute(query, (list(set(ids)),)).fetchall()
 
 
-def select_twice(self: ReferenceServer, session: Session, connection: Line, ids: Ids) -> Rows:
+def select_twice(self: ReferenceServer, session: ClientSession, connection: DatabaseConnection, ids: Ids) -> WorldRows:
     ReferenceServer.rows(self, session, connection, ids)
     return ReferenceServer.rows(self, session, connection, ids)
 

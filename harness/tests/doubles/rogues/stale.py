@@ -2,18 +2,18 @@
 
 import psycopg
 
-from harness.tests.doubles.reference import Ids, Line, ReferenceServer, Row, Rows, Session
+from harness.tests.doubles.reference import ClientSession, DatabaseConnection, Ids, ReferenceServer, WorldRow, WorldRows
 from harness.tests.doubles.rogues import Rogue
 
 
-def decoy_reads(self: ReferenceServer, session: Session, connection: Line, ids: Ids) -> Rows:
-    kept: dict[int, Row] = self.state.setdefault("kept", {})
+def decoy_reads(self: ReferenceServer, session: ClientSession, connection: DatabaseConnection, ids: Ids) -> WorldRows:
+    kept: dict[int, WorldRow] = self.state.setdefault("kept", {})
     for row in ReferenceServer.rows(self, session, connection, ids):
         kept.setdefault(row[0], row)
     return [kept[i] for i in ids]
 
 
-def old_snapshot(self: ReferenceServer, session: Session, connection: Line, ids: Ids) -> Rows:
+def old_snapshot(self: ReferenceServer, session: ClientSession, connection: DatabaseConnection, ids: Ids) -> WorldRows:
     """Reads within one transaction that never ends: as many SELECTs, all of them of the past."""
     if connection.autocommit:
         connection.autocommit = False
@@ -21,9 +21,9 @@ def old_snapshot(self: ReferenceServer, session: Session, connection: Line, ids:
     return ReferenceServer.rows(self, session, connection, ids)
 
 
-def read_ahead(self: ReferenceServer, session: Session, connection: Line, ids: Ids) -> Rows:
+def read_ahead(self: ReferenceServer, session: ClientSession, connection: DatabaseConnection, ids: Ids) -> WorldRows:
     """Answers the rows that it read for the request before, of the same number, but for the first of a connection."""
-    ready: dict[int, Rows] = session.state.setdefault("ready", {})
+    ready: dict[int, WorldRows] = session.state.setdefault("ready", {})
     rows = ReferenceServer.rows(self, session, connection, ids)
     answer = ready.get(len(ids))
     ready[len(ids)] = rows
@@ -32,7 +32,7 @@ def read_ahead(self: ReferenceServer, session: Session, connection: Line, ids: I
     return answer
 
 
-def same_count(self: ReferenceServer, connection: Line) -> list[tuple[int, str]]:
+def same_count(self: ReferenceServer, connection: DatabaseConnection) -> list[tuple[int, str]]:
     """Reads the fortunes and renders a copy unless their number has changed."""
     rows = ReferenceServer.fortunes(self, connection)
     kept: list[tuple[int, str]] = self.state.setdefault("page", rows)

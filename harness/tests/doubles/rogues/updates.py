@@ -4,7 +4,7 @@ import threading
 import time
 from collections.abc import Callable
 
-from harness.tests.doubles.reference import ROWS, Line, ReferenceServer, Rows, Session
+from harness.tests.doubles.reference import ROWS, ClientSession, DatabaseConnection, ReferenceServer, WorldRows
 from harness.tests.doubles.rogues import Rogue
 from harness.tests.doubles.rogues.busy import while_busy
 
@@ -13,10 +13,10 @@ LATE_SECONDS = 0.02
 
 def later(seconds: float) -> Callable[..., None]:
 
-    def write(self: ReferenceServer, session: Session, connection: Line, rows: Rows) -> None:
+    def write(self: ReferenceServer, session: ClientSession, connection: DatabaseConnection, rows: WorldRows) -> None:
         with self.lock:
             first = "later" not in self.state
-            waiting: list[tuple[float, Rows]] = self.state.setdefault("later", [])
+            waiting: list[tuple[float, WorldRows]] = self.state.setdefault("later", [])
             waiting.append((time.monotonic() + seconds, rows))
         if first:
             threading.Thread(target=_write_later, args=(self, waiting), daemon=True).start()
@@ -24,9 +24,9 @@ def later(seconds: float) -> Callable[..., None]:
     return write
 
 
-def _write_later(self: ReferenceServer, waiting: list[tuple[float, Rows]]) -> None:
+def _write_later(self: ReferenceServer, waiting: list[tuple[float, WorldRows]]) -> None:
     with self.connect() as line:
-        session = Session(number=0)
+        session = ClientSession(number=0)
         while not self.stopped:
             if waiting and time.monotonic() > waiting[0][0]:
                 ReferenceServer.write(self, session, line, waiting.pop(0)[1])
@@ -34,20 +34,22 @@ def _write_later(self: ReferenceServer, waiting: list[tuple[float, Rows]]) -> No
                 time.sleep(0.001)
 
 
-def wrong_in_a_crowd(self: ReferenceServer, session: Session, connection: Line, rows: Rows) -> None:
+def wrong_in_a_crowd(
+    self: ReferenceServer, session: ClientSession, connection: DatabaseConnection, rows: WorldRows
+) -> None:
     """Writes something else while another request is being answered: a race."""
     if self.open_connections > 4:
         rows = [(i, number % ROWS + 1) for i, number in rows]
     ReferenceServer.write(self, session, connection, rows)
 
 
-def twin_too(self: ReferenceServer, session: Session, connection: Line, rows: Rows) -> None:
+def twin_too(self: ReferenceServer, session: ClientSession, connection: DatabaseConnection, rows: WorldRows) -> None:
     ReferenceServer.write(self, session, connection, rows)
     if len(rows) == 1:
         connection.execute('UPDATE "World" SET randomnumber = 1 WHERE id = %s', (rows[0][0] % ROWS + 1,))
 
 
-def two_numbers(self: ReferenceServer, session: Session, connection: Line, count: int) -> Rows:
+def two_numbers(self: ReferenceServer, session: ClientSession, connection: DatabaseConnection, count: int) -> WorldRows:
     """The last of a few rows is the one before it again, with another number; the last write wins."""
     rows = ReferenceServer.update(self, session, connection, count - 1 if count == 5 else count)
     if count != 5:
@@ -58,23 +60,23 @@ def two_numbers(self: ReferenceServer, session: Session, connection: Line, count
     return [*rows, last]
 
 
-def small(self: ReferenceServer, session: Session, old: int) -> int:
+def small(self: ReferenceServer, session: ClientSession, old: int) -> int:
     return session.dice.choice([n for n in (session.dice.randint(1, 5000) for _ in range(3)) if n != old])
 
 
-def twice(self: ReferenceServer, session: Session, connection: Line, rows: Rows) -> None:
+def twice(self: ReferenceServer, session: ClientSession, connection: DatabaseConnection, rows: WorldRows) -> None:
     for _ in range(2):
         ReferenceServer.write(self, session, connection, rows)
 
 
-def unread(self: ReferenceServer, session: Session, connection: Line, count: int) -> Rows:
+def unread(self: ReferenceServer, session: ClientSession, connection: DatabaseConnection, count: int) -> WorldRows:
     ids = sorted(self.draw_different(session, count))
     rows = [(i, session.dice.randint(1, ROWS)) for i in ids]
     self.write(session, connection, rows)
     return rows
 
 
-def nothing(self: ReferenceServer, session: Session, connection: Line, rows: Rows) -> None:
+def nothing(self: ReferenceServer, session: ClientSession, connection: DatabaseConnection, rows: WorldRows) -> None:
     """Writes nothing."""
 
 

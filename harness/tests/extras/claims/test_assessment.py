@@ -3,11 +3,11 @@
 import pytest
 
 from harness.extras.claims import assessment, show
-from harness.records.claims import Word
+from harness.records.claims import VerdictWord
 from harness.records.models import Errors, Outcome, ProcessRecord
 from harness.stats.ranking_model import Ratio
 from harness.tests.doubles.records import verdict
-from harness.tests.extras.claims.records import STEADY, claim, claim_of, judged, run_of, side, trials
+from harness.tests.extras.claims.claim_records import STEADY, claim, claim_of, judged, run_of, side, trials
 from harness.tests.report import made
 
 
@@ -129,7 +129,7 @@ def between(low: float, high: float) -> Ratio:
     ],
 )
 def test_an_interval_is_held_against_the_tolerance_and_against_1(
-    expected: float, low: float, high: float, word: Word
+    expected: float, low: float, high: float, word: VerdictWord
 ) -> None:
     found = assessment.of_ratio(expected, 0.15, between(low, high), processes=5)
     assert found.word == word
@@ -152,7 +152,7 @@ def test_an_interval_is_held_against_the_tolerance_and_against_1(
     ],
 )
 def test_an_order_is_decided_by_the_side_on_which_the_interval_lies(
-    order: str, low: float, high: float, word: Word
+    order: str, low: float, high: float, word: VerdictWord
 ) -> None:
     found = assessment.of_order(order, 0.05, between(low, high), processes=5)
     assert found.word == word
@@ -162,7 +162,9 @@ def test_an_order_is_decided_by_the_side_on_which_the_interval_lies(
 @pytest.mark.parametrize(
     ("low", "high", "word"), [(0.7, 0.9, "supported"), (0.8, 0.95, "undecided"), (0.92, 0.98, "refuted")]
 )
-def test_a_substantial_difference_is_one_of_at_least_what_the_file_says(low: float, high: float, word: Word) -> None:
+def test_a_substantial_difference_is_one_of_at_least_what_the_file_says(
+    low: float, high: float, word: VerdictWord
+) -> None:
     assert assessment.of_order("lower", 0.10, between(low, high), processes=5, substantial=True).word == word
 
 
@@ -188,5 +190,5 @@ def test_what_it_takes_grows_with_the_square_of_the_width_over_the_distance_to_t
         ((), "undecided"),
     ],
 )
-def test_a_claim_is_as_good_as_its_worst_statement(words: tuple[Word, ...], word: Word) -> None:
+def test_a_claim_is_as_good_as_its_worst_statement(words: tuple[VerdictWord, ...], word: VerdictWord) -> None:
     assert assessment.of_claim(words) == word

@@ -18,8 +18,8 @@ from harness.records.claims import StatementVerdict
 from harness.records.models import RunRecords
 from harness.tests.doubles.fakes_run import FakeRun
 from harness.tests.doubles.fakes_world import Behaviour
-from harness.tests.extras.claims import records
-from harness.tests.extras.claims.records import claim, claim_of, judged, side
+from harness.tests.extras.claims import claim_records
+from harness.tests.extras.claims.claim_records import claim, claim_of, judged, side
 
 TRUE = {"a": Behaviour(cpu_per_request=40e-6, process_spread=0.01), "b": Behaviour(cpu_per_request=100e-6)}
 
@@ -109,7 +109,7 @@ def test_a_claim_is_open_while_some_more_processes_would_tell_more_of_its_own_st
         {"name": "rate", "metric": "throughput", "of": side("a"), "to": side("b"), "ratio": 2.5},
         {"name": "shown", "metric": "throughput", "of": side("a"), "to": side("c"), "order": "higher", "context": True},
     )
-    known = judged(said, records.run_of(records.STEADY))
+    known = judged(said, claim_records.run_of(claim_records.STEADY))
     own, shown = known.statements
     assert still_open(said, None) == said
     assert shown.value is None
@@ -136,7 +136,7 @@ def test_a_newer_verdict_takes_the_place_of_the_older_one_and_published_ones_sta
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(recorded, "PUBLISHED", tmp_path / "published")
-    theirs = judged(claim(ratio=2.5), records.run_of(records.STEADY))
+    theirs = judged(claim(ratio=2.5), claim_records.run_of(claim_records.STEADY))
     keep(tmp_path / "published", [theirs, theirs.model_copy(update={"claim": "other"})])
     for name in ("older", "newer"):
         keep(tmp_path / "own", [theirs.model_copy(update={"runs": (name,)})])
@@ -148,5 +148,5 @@ def test_a_broken_file_is_named_and_never_overwritten(tmp_path: Path) -> None:
     file = tmp_path / recorded.FILE
     file.write_text('{"verdicts": {"x": {}}}', encoding="utf-8")
     with pytest.raises(StoreError, match=r"claims\.json: .*move it away"):
-        keep(tmp_path, [judged(claim(ratio=2.5), records.run_of(records.STEADY))])
+        keep(tmp_path, [judged(claim(ratio=2.5), claim_records.run_of(claim_records.STEADY))])
     assert file.read_text(encoding="utf-8") == '{"verdicts": {"x": {}}}'

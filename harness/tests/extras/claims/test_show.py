@@ -9,7 +9,7 @@ from harness.extras.claims.claim import Claim, read
 from harness.paths import REPOSITORY
 from harness.records import claims as recorded
 from harness.records.claims import ClaimVerdict
-from harness.tests.extras.claims.records import STEADY, claim, claim_of, judged, run_of, side
+from harness.tests.extras.claims.claim_records import STEADY, claim, claim_of, judged, run_of, side
 
 NEVER_TRIED = claim(ratio=2.5).model_copy(update={"name": "new", "title": "Never tried", "talk": "a talk"})
 SAID = claim_of(

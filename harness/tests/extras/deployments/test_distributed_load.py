@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from harness.errors import LoadError, MachineLostError
-from harness.extras.deployments.connection import Machine
-from harness.extras.deployments.distributed_load import GATE, Share, gated, shares
+from harness.extras.deployments.connected_machine import ConnectedMachine
+from harness.extras.deployments.distributed_load import GATE, ClientShare, gated, shares
 from harness.host import process
 
 URL = "http://app:8080/json"
@@ -17,7 +17,7 @@ URL = "http://app:8080/json"
 def test_connections_and_threads_are_shared_and_none_is_lost_and_every_client_has_a_thread() -> None:
     parts = [part.arguments for part in shares("wrk", ["-c", "65", "-t", "4", "--latency", URL], 2)]
     assert parts == [["-c", "33", "-t", "2", "--latency", URL], ["-c", "32", "-t", "2", "--latency", URL]]
-    one = Share(connections=1, threads=1, arguments=["-c", "1", "-t", "1", URL])
+    one = ClientShare(connections=1, threads=1, arguments=["-c", "1", "-t", "1", URL])
     assert shares("wrk", ["-c", "2", "-t", "8", URL], 2) == [one] * 2
     own = [part.arguments for part in shares("loadgen", ["--connections", "3", "--threads", "1", URL], 3)]
     assert own == [["--connections", "1", "--threads", "1", URL]] * 3
@@ -26,10 +26,10 @@ def test_connections_and_threads_are_shared_and_none_is_lost_and_every_client_ha
         shares("wrk", ["-c", "1", "-t", "1"], 2)
 
 
-def clients(*scripts: str, before: str = "true") -> list[tuple[Machine, Share, Sequence[str]]]:
+def clients(*scripts: str, before: str = "true") -> list[tuple[ConnectedMachine, ClientShare, Sequence[str]]]:
     """Machines that are this one, each with the script in the place of its generator, behind the gate."""
-    machines = [Machine(name=f"c{n}", address="", at=()) for n, _ in enumerate(scripts, 1)]
-    parts = [Share(connections=9 + n, threads=1, arguments=()) for n, _ in enumerate(scripts, 1)]
+    machines = [ConnectedMachine(name=f"c{n}", address="", at=()) for n, _ in enumerate(scripts, 1)]
+    parts = [ClientShare(connections=9 + n, threads=1, arguments=()) for n, _ in enumerate(scripts, 1)]
     commands: list[Sequence[str]] = [["sh", "-c", f"{before}; {GATE}", "sh", "-c", script] for script in scripts]
     return [*zip(machines, parts, commands, strict=True)]
 
@@ -68,7 +68,7 @@ def test_a_machine_whose_ssh_session_has_ended_is_to_blame_and_nobody_waits_for_
     with process.running(process.Child(["true"])) as link, gated(clients("exec sleep 60")) as running:
         running.begin()
         link.wait(5)
-        lost = Machine(name="db", address="", at=(), link=link)
+        lost = ConnectedMachine(name="db", address="", at=(), link=link)
         with gated(clients("exec sleep 60"), [lost]) as other:
             other.begin()
             with pytest.raises(MachineLostError, match="the machine db is lost: the ssh session ended"):

@@ -12,7 +12,7 @@ import pytest
 from harness.errors import EnvironmentLacksError, Exit, MachineLostError, ServerDiedError, StartError
 from harness.extras.deployments import clean, doctor
 from harness.extras.deployments import remote_container as containers
-from harness.extras.deployments.connection import Machine, reached
+from harness.extras.deployments.connected_machine import ConnectedMachine, reached
 from harness.extras.deployments.remote_container import RemoteContainer
 from harness.host import ownership, process
 from harness.paths import REPOSITORY, TOOLSET
@@ -67,7 +67,7 @@ def server() -> Iterator[process.Child]:
 
 
 def there(child: process.Child, place: Path) -> RemoteContainer:
-    machine = Machine(name="app", address="127.0.0.1", at=("--context", "app"))
+    machine = ConnectedMachine(name="app", address="127.0.0.1", at=("--context", "app"))
     return RemoteContainer("express", str(child.pid), place / "log", machine, "run", port=1)
 
 
@@ -131,7 +131,7 @@ def test_doctor_shows_each_machine_with_its_roles_and_the_links(
 
 def test_an_engine_that_hangs_is_a_lost_machine(place: Path) -> None:
     (place / "docker").write_text("#!/bin/sh\nexec sleep 60\n")
-    machine = Machine(name="app", address="", at=("--context", "app"))
+    machine = ConnectedMachine(name="app", address="", at=("--context", "app"))
     with pytest.raises(MachineLostError, match="the engine of the machine app has not responded for 1 s"):
         machine.docker("version", seconds=1)
     with pytest.raises(MachineLostError):

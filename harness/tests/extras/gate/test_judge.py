@@ -14,7 +14,7 @@ from harness.extras.gate.report import text
 from harness.plan.profile import Processes
 from harness.records.models import CheckResult, Closed, Gate, Latency, Open, Outcome, RunRecords, Trial
 from harness.stats.ranking_model import Ratio
-from harness.studies.worlds import World, draw
+from harness.studies.worlds import SimulatedRun, draw
 from harness.tests.doubles.records import process, verdict
 from harness.tests.doubles.runs import run_info, trial
 
@@ -46,7 +46,7 @@ def session(
     In the first round a just-in-time compiler has each side cost up to 1 + ``cold`` times as much.
     """
     processes, most = (len(rounds), max(rounds)) if rounds else size
-    world = World(
+    world = SimulatedRun(
         truth=(0.0, 0.0, np.log(copy)), processes=processes, rounds=most, tables=len(REQUESTS),
         **{"process": 0.015, "window": noise, "drift": 0.01, **more},
     )  # fmt: skip

@@ -9,7 +9,7 @@ import pytest
 from harness.errors import StartError
 from harness.runtime.database import connect
 from harness.runtime.database.embedded import EmbeddedDatabase, free_port
-from harness.runtime.database.refusals import Watch
+from harness.runtime.database.refusals import RefusalWatch
 
 DEFAULT_USER = {"user": "benchmarkdbuser", "password": "benchmarkdbpass"}
 
@@ -33,7 +33,7 @@ def test_the_fixed_variable_is_named(
     postgres: EmbeddedDatabase, fixed: dict[str, Any], told: list[str], tmp_path: Path
 ) -> None:
     with postgres.own("mine") as own:
-        watch = Watch.of(own.address, postgres.log)
+        watch = RefusalWatch.of(own.address, postgres.log)
         used = replace(own.address, **fixed)
         if fixed:
             with pytest.raises(StartError), connect(used):
@@ -49,7 +49,7 @@ def test_the_fixed_variable_is_named(
 
 def test_a_server_beside_it_is_not_blamed(postgres: EmbeddedDatabase, tmp_path: Path) -> None:
     with postgres.own("one") as one, postgres.own("two") as two:
-        watch = Watch.of(one.address, postgres.log)
+        watch = RefusalWatch.of(one.address, postgres.log)
         with pytest.raises(StartError), connect(replace(two.address, name="hello_world")):
             pass
         with connect(one.address):
@@ -72,7 +72,7 @@ def test_a_connection_that_never_arrived_names_the_address(
     log = tmp_path / "server.log"
     log.write_text(f"starting\n{said}\nmore\n")
     with postgres.own("mine") as own:
-        watch = Watch.of(own.address, postgres.log)
+        watch = RefusalWatch.of(own.address, postgres.log)
         (found,) = watch.mistakes(log)
         assert f"DBHOST=127.0.0.1, DBPORT={own.address.port}" in found
         assert said in found

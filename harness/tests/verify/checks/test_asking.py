@@ -10,24 +10,24 @@ import pytest
 from harness.plan.testtypes.registry import TEST_TYPES
 from harness.records.models import Outcome
 from harness.runtime import Upstream, UpstreamStats
-from harness.tests.doubles.reference import ReferenceServer, Reply, Request, Session
+from harness.tests.doubles.reference import ClientSession, ReceivedRequest, ReferenceServer, Reply
 from harness.tests.verify.subjects import as_server
 from harness.verify.checks import asking
 from harness.verify.checks.asking import Asking, Client
-from harness.verify.checks.evidence import Case, Evidence
+from harness.verify.checks.evidence import Evidence, QueryVariant
 from harness.verify.checks.fan_out import LOOKS, at_rest
 from harness.verify.verification import Gathering, judge
 
 
 class Large(ReferenceServer):
-    def reply(self, session: Session, request: Request) -> Reply:
+    def reply(self, session: ClientSession, request: ReceivedRequest) -> Reply:
         return Reply(status=200, body=b"x" * 1000)
 
 
 def test_of_large_answers_no_more_is_kept_than_there_is_room_for(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(asking, "KEPT_BYTES", 4000)
     with Large() as server:
-        found = Client(server.endpoint, TEST_TYPES["json"], "/json").ask([Case(name="plain")] * 20)
+        found = Client(server.endpoint, TEST_TYPES["json"], "/json").ask([QueryVariant(name="plain")] * 20)
     assert [exchange.response is not None for exchange in found] == [True] * 3 + [False] * asking.GIVE_UP_AFTER
     assert "more than 0 MiB" in (found[-1].error or "")
 
@@ -37,7 +37,7 @@ class Fails(ReferenceServer):
 
     failing = 1 << 30
 
-    def reply(self, session: Session, request: Request) -> Reply:
+    def reply(self, session: ClientSession, request: ReceivedRequest) -> Reply:
         return Reply(status=500) if session.asked <= self.failing else super().reply(session, request)
 
 
@@ -45,7 +45,7 @@ class Fails(ReferenceServer):
 def test_a_server_that_always_fails_gets_few_requests(failing: int, sent: int) -> None:
     with Fails() as server:
         server.failing = failing
-        found = Client(server.endpoint, TEST_TYPES["json"], "/json").ask([Case(name="plain")] * 100)
+        found = Client(server.endpoint, TEST_TYPES["json"], "/json").ask([QueryVariant(name="plain")] * 100)
     assert len(found) == sent
 
 
@@ -62,13 +62,13 @@ def test_verification_of_a_failing_server_ends_early(name: str) -> None:
 class ClosesAfter(ReferenceServer):
     """Limits the requests on a connection to three."""
 
-    def reply(self, session: Session, request: Request) -> Reply:
+    def reply(self, session: ClientSession, request: ReceivedRequest) -> Reply:
         return replace(super().reply(session, request), close=session.asked == 3)
 
 
 def test_a_limit_of_requests_on_a_connection_is_told() -> None:
     with ClosesAfter() as server:
-        exchanges = Client(server.endpoint, TEST_TYPES["json"], "/json").ask([Case(name="plain")] * 4)
+        exchanges = Client(server.endpoint, TEST_TYPES["json"], "/json").ask([QueryVariant(name="plain")] * 4)
     (found,) = [each for each in judge(Evidence(test_type="json", exchanges=exchanges)) if each.check == "keep-alive"]
     assert found.actual == "Connection: close after 3 requests"
 
@@ -76,7 +76,7 @@ def test_a_limit_of_requests_on_a_connection_is_told() -> None:
 class ClosesUnasked(ReferenceServer):
     """Ends each connection at its second request, as if it had been idle for too long."""
 
-    def reply(self, session: Session, request: Request) -> Reply:
+    def reply(self, session: ClientSession, request: ReceivedRequest) -> Reply:
         if session.asked > 1:
             raise ConnectionAbortedError
         return super().reply(session, request)
@@ -84,7 +84,7 @@ class ClosesUnasked(ReferenceServer):
 
 def test_a_request_that_met_the_end_of_an_idle_connection_is_sent_again() -> None:
     with ClosesUnasked() as server:
-        found = Client(server.endpoint, TEST_TYPES["json"], "/json").ask([Case(name="plain")] * 3)
+        found = Client(server.endpoint, TEST_TYPES["json"], "/json").ask([QueryVariant(name="plain")] * 3)
     assert [(one.ok, one.case.name, one.reconnected) for one in found] == [(True, "plain", n > 0) for n in range(3)]
 
 

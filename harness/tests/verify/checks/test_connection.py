@@ -7,7 +7,7 @@ import pytest
 
 from harness.records.models import Outcome
 from harness.tests.approve import approve
-from harness.tests.doubles.reference import ReferenceServer, Session
+from harness.tests.doubles.reference import ClientSession, ReferenceServer
 from harness.tests.verify.subjects import Listening, exchange, said
 from harness.verify.checks.connection import GARBAGE, gather
 from harness.verify.checks.evidence import Evidence, Wire
@@ -77,7 +77,7 @@ def test_odd_requests_and_what_the_reference_server_answers_are_as_approved() ->
 )
 def test_a_server_lives_on_that_says_anything(answers: bytes, alive: bool) -> None:
     class Saying(ReferenceServer):
-        def converse(self, line: socket.socket, session: Session) -> None:
+        def converse(self, line: socket.socket, session: ClientSession) -> None:
             line.recv(65536)
             line.sendall(answers)
 

@@ -12,39 +12,39 @@ from harness.runtime import Endpoint
 from harness.tests.verify.subjects import exchange
 from harness.verify.checks import delay
 from harness.verify.checks.asking import Asking, Client
-from harness.verify.checks.evidence import Case, Evidence, Exchange
+from harness.verify.checks.evidence import Evidence, Exchange, QueryVariant
 from harness.verify.checks.registry import CHECKS
 
 # Case, place within the crowd, earlier crowds of this case -> seconds beyond those that are asked for.
-Late = Callable[[Case, int, int], float]
+DelayFunction = Callable[[QueryVariant, int, int], float]
 
 
-class Scripted(Client):
+class ScriptedClient(Client):
     """A client whose answers are as late as the script says; nothing is sent."""
 
-    def __init__(self, late: Late) -> None:
+    def __init__(self, late: DelayFunction) -> None:
         super().__init__(Endpoint(host="127.0.0.1", port=1), TEST_TYPES["delay"], "/delay?ms=")
         self.late = late
         self.crowds: list[str] = []  # the first case of each
         self.asked_alone: list[str] = []
 
-    def ask(self, cases: Iterable[Case], connection: int = 0) -> list[Exchange]:
+    def ask(self, cases: Iterable[QueryVariant], connection: int = 0) -> list[Exchange]:
         asked = list(cases)
         self.asked_alone += [case.name for case in asked]
         return [self.exchange(case, 0.01) for case in asked]
 
-    def crowd(self, cases: Sequence[Case], connections: int) -> list[Exchange]:
+    def crowd(self, cases: Sequence[QueryVariant], connections: int) -> list[Exchange]:
         earlier = self.crowds.count(cases[0].name)
         self.crowds.append(cases[0].name)
         return [self.exchange(case, self.late(case, place, earlier)) for place, case in enumerate(cases)]
 
-    def exchange(self, case: Case, late: float) -> Exchange:
+    def exchange(self, case: QueryVariant, late: float) -> Exchange:
         made = exchange("Hello, World!", case, target=self.asked(case).target)
         return replace(made, received_at=delay.asked(made) + late)
 
 
-def gathered(late: Late) -> tuple[Evidence, Scripted]:
-    script = Scripted(late)
+def gathered(late: DelayFunction) -> tuple[Evidence, ScriptedClient]:
+    script = ScriptedClient(late)
     asking = SimpleNamespace(plain=lambda: script, client=lambda _: script, patience=1.0, thorough=True)
     evidence = Evidence(test_type="delay")
     delay.gather(cast("Asking", asking), evidence)

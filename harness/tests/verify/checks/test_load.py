@@ -10,16 +10,16 @@ from harness.plan.testtypes import DECLARED
 from harness.records.models import CheckResult, Outcome
 from harness.verify.checks import LOAD
 from harness.verify.checks.after_load import UNANSWERED, DatabaseCounters
-from harness.verify.checks.evidence import Account, Due, Evidence, TableUse
+from harness.verify.checks.evidence import Due, Evidence, RequestAccount, TableUse
 from harness.verify.checks.registry import CHECKS
 from harness.verify.verification import judge
 
 
 def accounted(rules: Rules, test_type: str = "json", **counts: int) -> CheckResult:
     """A load of a hundred requests, all answered but for these."""
-    nothing: dict[str, Any] = {one.name: 0 for one in fields(Account)}
+    nothing: dict[str, Any] = {one.name: 0 for one in fields(RequestAccount)}
     received = 100 - counts.get("cut", 0) - counts.pop("missing", 0)
-    account = Account(**{**nothing, "sent": 100, "received": received, "statuses": {"200": received}, **counts})
+    account = RequestAccount(**{**nothing, "sent": 100, "received": received, "statuses": {"200": received}, **counts})
     evidence = Evidence(test_type=test_type, rules=rules, under_load=True, account=account)
     return CHECKS["one-answer-a-request"].run(evidence)
 

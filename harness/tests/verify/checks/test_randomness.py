@@ -11,7 +11,7 @@ from harness.tests.approve import approve
 from harness.tests.verify.subjects import exchange
 from harness.verify import verification
 from harness.verify.checks import Finding
-from harness.verify.checks.evidence import Case, Evidence
+from harness.verify.checks.evidence import Evidence, QueryVariant
 from harness.verify.checks.randomness import FALSE_ALARM, SPEAKS, occupancy, tails, unsuspicious
 from harness.verify.checks.registry import CHECKS
 
@@ -23,7 +23,7 @@ OF_CHANCE = [check for check in CHECKS.values() if check.rule.startswith("random
 
 def crowd(name: str, answers: Sequence[Sequence[int]]) -> Evidence:
     """Evidence of requests on eight connections that were answered with these ids."""
-    case = Case(name="rows", count=None if name == "db" else len(answers[0]))
+    case = QueryVariant(name="rows", count=None if name == "db" else len(answers[0]))
     exchanges = []
     for place, ids in enumerate(answers):
         rows = [f'{{"id":{i},"randomNumber":{i % 9999 + 1}}}' for i in ids]

@@ -89,7 +89,7 @@ def param(rogue: Rogue) -> ParameterSet:
 
 
 def test_there_is_a_rogue_for_every_rule_that_a_server_can_break() -> None:
-    # What no answer shows has tests of its own: test_process_conduct.py, and real servers in faults/test_contributor.py.
+    # What no answer shows has its own tests: test_process_conduct.py and faults/test_contributor.py.
     of_conduct = {name for name, check in CHECKS.items() if check.applies(CONDUCT)}
     without = OF_THE_ENVIRONMENT | OF_ARRIVALS | OF_SERVICES | of_conduct
     assert CHECKS.keys() - {rogue.caught_by for rogue in EVERYONE.values()} <= without

@@ -2,11 +2,11 @@
 
 import pytest
 
-from harness.verify.checks.statement_counts import Statement
+from harness.verify.checks.statement_counts import NormalisedStatement
 
 
-def statement(text: str) -> Statement:
-    return Statement(text=text, calls=1, rows=1, pages=1)
+def statement(text: str) -> NormalisedStatement:
+    return NormalisedStatement(text=text, calls=1, rows=1, pages=1)
 
 
 READS = (

@@ -15,16 +15,16 @@ from harness.tests.verify.subjects import found
 from harness.verify import verification
 from harness.verify.checks import LOAD
 from harness.verify.checks.evidence import Due, Evidence, TableUse
-from harness.verify.checks.statement_counts import MOST_STATEMENTS, Snapshot, Statement, snapshot
-from harness.verify.database_tables import Tables
+from harness.verify.checks.statement_counts import MOST_STATEMENTS, NormalisedStatement, Snapshot, snapshot
+from harness.verify.database_tables import DatabaseTables
 
 ONE_ROW = "SELECT id, randomnumber FROM world WHERE id = $1"
 FORTUNES = "SELECT id, message FROM fortune"
 NOTHING = Snapshot(counted={}, deallocated=7, waiting=())
 
 
-def counts(text: str, calls: int, rows: int, pages: int) -> Statement:
-    return Statement(text=text, calls=calls, rows=rows, pages=pages)
+def counts(text: str, calls: int, rows: int, pages: int) -> NormalisedStatement:
+    return NormalisedStatement(text=text, calls=calls, rows=rows, pages=pages)
 
 
 def failing(evidence: Evidence) -> set[str]:
@@ -36,7 +36,7 @@ READS = counts(ONE_ROW, 2000, 2000, 6000)
 TOGETHER = counts("UPDATE world SET randomnumber = $1 WHERE id <= $2", 3, 2000, 9000)
 
 
-JUDGED: list[tuple[str, list[Statement]]] = [
+JUDGED: list[tuple[str, list[NormalisedStatement]]] = [
     ("update", [READS, UPDATES]),
     ("fortune", [counts(FORTUNES, 60, 720, 60), counts(f"{FORTUNES} f", 40, 480, 40)]),
     # Rows that a join makes up are no fortunes of other pages, and a page is made of messages as they are.
@@ -71,7 +71,7 @@ def test_what_is_objected_to_of_statements_behind_a_hundred_answers_is_as_approv
 def counted(monkeypatch: pytest.MonkeyPatch, before: Snapshot, now: Snapshot, due: Due) -> Evidence:
     monkeypatch.setattr(verification, "snapshot", lambda _: now)
     monkeypatch.setattr(verification, "STRAGGLING_SECONDS", 0.0)
-    return verification.counted(Tables(cast("psycopg.Connection", None), admin=True), before, due, 1)
+    return verification.counted(DatabaseTables(cast("psycopg.Connection", None), admin=True), before, due, 1)
 
 
 @pytest.mark.parametrize(("different", "objections"), [(MOST_STATEMENTS - 1000, {"rows-read"}), (900, set())])
@@ -88,8 +88,8 @@ def test_between_two_snapshots_are_the_calls_of_known_and_of_new_statements() ->
     earlier = replace(NOTHING, counted={(1, "a"): (10, 20, 30), (2, "b"): (1, 1, 1)})
     later = replace(NOTHING, counted={(1, "a"): (13, 25, 37), (2, "b"): (1, 1, 1), (3, "c"): (2, 4, 6)})
     assert later.since(earlier) == (
-        Statement(text="a", calls=3, rows=5, pages=7),
-        Statement(text="c", calls=2, rows=4, pages=6),
+        NormalisedStatement(text="a", calls=3, rows=5, pages=7),
+        NormalisedStatement(text="c", calls=2, rows=4, pages=6),
     )
     assert later.since(replace(earlier, deallocated=6)) is None
 
@@ -116,7 +116,7 @@ def test_what_is_counted_late_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> 
     late = replace(NOTHING, counted={(1, ONE_ROW): (20, 20, 60)})
     seen = iter([NOTHING, replace(late, counted={(1, ONE_ROW): (19, 19, 57)}), late, late])
     monkeypatch.setattr(verification, "snapshot", lambda _: next(seen))
-    view = Tables(cast("psycopg.Connection", None), admin=True)
+    view = DatabaseTables(cast("psycopg.Connection", None), admin=True)
     found = verification.counted(view, NOTHING, Due(reads=20), 1)
     assert failing(found) == set()
     assert [one.calls for one in found.counts or ()] == [20]

@@ -10,7 +10,7 @@ import pytest
 
 from harness.tests.approve import approve
 from harness.tests.verify.subjects import exchange
-from harness.verify.checks.evidence import Case, Evidence, Exchange, Look
+from harness.verify.checks.evidence import Evidence, Exchange, QueryVariant, TableSnapshot
 from harness.verify.checks.registry import CHECKS
 from harness.verify.checks.values import pairs
 
@@ -38,14 +38,14 @@ class Simulated:
             numbers = (first[ids] + self.adds - 1) % 10_000 + 1
         written = answered + self.late
         table, until = first.copy(), -1.0
-        looks = [Look({"world": dict(enumerate(first.tolist())), "World": {}})]
+        looks = [TableSnapshot({"world": dict(enumerate(first.tolist())), "World": {}})]
         for at in np.cumsum(dice.uniform(0.1, 0.4, 12)):
             if at > 1.0:
                 break
             for place in np.flatnonzero((until < written) & (written <= at)):
                 table[ids[place]] = numbers[place]
             until = at
-            looks.append(Look({"world": dict(enumerate(table.tolist())), "World": {}}, at, at + 0.0002))
+            looks.append(TableSnapshot({"world": dict(enumerate(table.tolist())), "World": {}}, at, at + 0.0002))
         judged = dice.choice(len(answered), SHARE, replace=False)
         return Evidence(
             test_type="update",
@@ -62,7 +62,7 @@ class Simulated:
 
 def answer(sent_at: float, received_at: float, rows: Iterable[tuple[int, int]], **more: Any) -> Exchange:
     text = ",".join(f'{{"id":{i},"randomNumber":{n}}}' for i, n in rows)
-    case = Case(name=f"{ROWS} rows", count=ROWS)
+    case = QueryVariant(name=f"{ROWS} rows", count=ROWS)
     return exchange(f"[{text}]", case, sent_at=sent_at, received_at=received_at, **more)
 
 
@@ -109,7 +109,7 @@ OLD: At = (9.6, 9.61, 9)  # kept, as 8 is
 
 def counted(*answers: At) -> str:
     """Pairs of a young row and an older one, of which one is lost."""
-    looks = [Look({"world": {8: 8, 9: 9}, "World": {}}, 10.0, 10.0001)]
+    looks = [TableSnapshot({"world": {8: 8, 9: 9}, "World": {}}, 10.0, 10.0001)]
     crowd = [answer(sent, received, [(row, row)]) for sent, received, row in answers]
     crowd.append(answer(9.9, 9.999, [(1, 1)], response=None))
     return f"{sorted(pairs(Evidence(test_type='update', looks=looks, crowd=crowd)).items())}"
@@ -124,13 +124,13 @@ def lost(rows_each: float, *received: float) -> list[str]:
     rows = [[(20 * place + n, 1) for n in range(1, 21)] for place in range(len(received))]
     crowd = [answer(at - 0.01, at, of_one) for at, of_one in zip(received, rows, strict=True)]
     crowd.append(answer(received[0] - 0.01, received[0], [(9999, 1)], status=500))
-    looks = [Look({"world": {}, "World": {}}, 10.0, 10.001)]
+    looks = [TableSnapshot({"world": {}, "World": {}}, 10.0, 10.001)]
     return said(Evidence(test_type="update", whole=False, crowd=crowd, looks=looks, rows_each=rows_each))
 
 
 def late(young: int, older: int) -> list[str]:
     counts = {(0.002, True): young, (0.002, False): older, (0.02, True): young + 1, (0.005, False): 90}
-    return said(Evidence(test_type="update", whole=False, pairs=counts, looks=[Look({})]))
+    return said(Evidence(test_type="update", whole=False, pairs=counts, looks=[TableSnapshot({})]))
 
 
 def test_what_is_objected_to_of_rows_is_as_approved() -> None:

@@ -1,5 +1,5 @@
 // The views of a run that have something to show.
-import type { Orders, RunDocument, Table } from "../documents";
+import type { OrderResults, RunDocument, Table } from "../documents";
 import { axis, position } from "../load";
 import type { View } from "../route";
 
@@ -47,7 +47,7 @@ export function viewTabs(doc: RunDocument, test: string, table: Table | null, la
 }
 
 /** The order service's tables, where this is its tab: its load is given, so that it has no throughput to rank. */
-export function ordersOf({ ranking }: RunDocument, test: string): Orders | null {
+export function ordersOf({ ranking }: RunDocument, test: string): OrderResults | null {
   return test === ORDER ? (ranking.orders ?? null) : null;
 }
 

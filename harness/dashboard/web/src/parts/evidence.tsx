@@ -1,5 +1,5 @@
 // What speaks for and against a cell: the gates of its trials, and what verification found.
-import type { Trial, Verdict } from "../documents";
+import type { Trial, VerificationRecord } from "../documents";
 import { count, isNumber, significant } from "../format";
 import { label, trialName } from "../load";
 import { number, PlainTable } from "./plain-table";
@@ -45,7 +45,7 @@ export function Verification({
   trials,
   passedLeftOut,
 }: {
-  verdicts: Verdict[];
+  verdicts: VerificationRecord[];
   trials: Trial[];
   passedLeftOut: boolean; // a published round comes without the checks that passed
 }) {

@@ -1,11 +1,11 @@
 // The order service's use cases, operation by operation: what each customer waited for, at one factor of the arrivals.
-import type { OrderPoint, Orders } from "../documents";
+import type { OrderPoint, OrderResults } from "../documents";
 import { seconds, span } from "../format";
 import { usePage } from "../hooks";
 import { number, PlainTable } from "../parts/plain-table";
 
 interface Props {
-  orders: Orders;
+  orders: OrderResults;
 }
 
 export function OrderOperations({ orders }: Props) {
@@ -38,7 +38,7 @@ export function OrderOperations({ orders }: Props) {
 }
 
 /** Each use case with its operations, in the order in which they were recorded; "" is the whole arrival. */
-function useCases(orders: Orders, factor: number): [string, string[]][] {
+function useCases(orders: OrderResults, factor: number): [string, string[]][] {
   const found = new Map<string, string[]>();
   for (const points of Object.values(orders.points))
     for (const point of points) {

@@ -1,6 +1,6 @@
 // The order service: who answers "create order" soonest at each factor of the arrivals, at what cost, and up to where.
 import { IntervalChart, type IntervalRow } from "../charts/intervals";
-import type { ImplementationInfo, OrderRow, Orders, OrderTable, RunDocument, Standing } from "../documents";
+import type { ImplementationInfo, OrderRow, OrderResults, OrderTable, RunDocument, Standing } from "../documents";
 import { bytes, isNumber, micros, ranks, seconds, span } from "../format";
 import { href, usePage } from "../hooks";
 import { number, PlainTable } from "../parts/plain-table";
@@ -8,7 +8,7 @@ import { looksOf, type Looks } from "./looks";
 
 interface Props {
   doc: RunDocument;
-  orders: Orders;
+  orders: OrderResults;
   infos: ReadonlyMap<string, ImplementationInfo>;
 }
 
@@ -99,7 +99,7 @@ function bar(name: string, standing: Standing | null, looks: Looks): IntervalRow
   return [{ name, value: median, low, high, look: looks(name).class }];
 }
 
-function Capacity({ orders, looks }: { orders: Orders; looks: Looks }) {
+function Capacity({ orders, looks }: { orders: OrderResults; looks: Looks }) {
   const rows = orders.capacities ?? [];
   if (!orders.goal || rows.length === 0) return null;
   const goal = `p${orders.goal.percentile} of "create order" within ${seconds(orders.goal.seconds)}`;

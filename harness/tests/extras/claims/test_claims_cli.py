@@ -10,7 +10,7 @@ from harness.extras.claims import cli as claims_cli
 from harness.extras.claims.claim import read
 from harness.extras.claims.measure import cells_of, keep
 from harness.tests.doubles.records import stored
-from harness.tests.extras.claims.records import STEADY, claim, judged, run_of
+from harness.tests.extras.claims.claim_records import STEADY, claim, judged, run_of
 from harness.tests.report import made
 
 

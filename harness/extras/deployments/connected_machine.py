@@ -32,7 +32,7 @@ VERSION = ("version", "--format", "{{.Server.Version}}")
 
 
 @dataclass(kw_only=True)
-class Machine:
+class ConnectedMachine:
     """A connected machine."""
 
     name: str
@@ -100,7 +100,7 @@ class Machine:
 
 
 @contextmanager
-def reached(host: Host, folder: Path, *, addressed: bool = True) -> Iterator[Machine]:
+def reached(host: Host, folder: Path, *, addressed: bool = True) -> Iterator[ConnectedMachine]:
     """Connect to a machine, and yield it while the socket is forwarded.
 
     Args:
@@ -116,7 +116,7 @@ def reached(host: Host, folder: Path, *, addressed: bool = True) -> Iterator[Mac
     if host.by == "context":
         if host.address is None and addressed:
             raise UsageError(f"{host.text}: other machines need an address for this machine: {host.text}=ADDRESS")
-        machine = Machine(name=host.text, address=host.address or "", at=("--context", host.name))
+        machine = ConnectedMachine(name=host.text, address=host.address or "", at=("--context", host.name))
         machine.require_answer()
         yield machine
         return
@@ -130,7 +130,7 @@ def reached(host: Host, folder: Path, *, addressed: bool = True) -> Iterator[Mac
         with process.running(link):
             _await_engine(host.text, link, path, log)
             address = host.address or _address(host)
-            yield Machine(name=host.text, address=address, at=("-H", f"unix://{path}"), link=link, log=log)
+            yield ConnectedMachine(name=host.text, address=address, at=("-H", f"unix://{path}"), link=link, log=log)
 
 
 def configuration() -> Sequence[str]:

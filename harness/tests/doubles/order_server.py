@@ -11,7 +11,7 @@ from urllib.parse import parse_qs
 
 import psycopg
 
-from harness.tests.doubles.reference import ReferenceServer, Reply, Request, Session
+from harness.tests.doubles.reference import ClientSession, ReceivedRequest, ReferenceServer, Reply
 
 LARGEST_ITEM, LARGEST_ORDER = 2**31 - 1, 2**63 - 1
 LOADED_CARD = "4111111111111111"
@@ -19,7 +19,7 @@ LOADED_CARD = "4111111111111111"
 Document = dict[str, Any]
 Wanted = list[tuple[int, int]]  # item and quantity
 Bought = tuple[int, int, Decimal]  # item, quantity and price
-Prices = Mapping[int, Decimal]
+PriceList = Mapping[int, Decimal]
 Db = psycopg.Connection
 
 
@@ -43,7 +43,7 @@ class OrderServer(ReferenceServer):
 
     # ---- HTTP --------------------------------------------------------------------------------------------------------
 
-    def reply(self, session: Session, request: Request) -> Reply:
+    def reply(self, session: ClientSession, request: ReceivedRequest) -> Reply:
         path = request.path.rstrip("/").split("/")[1:]
         if path[:1] != ["orders"]:
             return super().reply(session, request)
@@ -57,7 +57,7 @@ class OrderServer(ReferenceServer):
         except psycopg.Error as error:
             return Reply(status=500, body=str(error).encode())
 
-    def route(self, db: Db, request: Request, path: Sequence[str]) -> Reply:
+    def route(self, db: Db, request: ReceivedRequest, path: Sequence[str]) -> Reply:
         method = "GET" if request.method == "HEAD" else request.method
         match (method, *path):
             case ("GET",):
@@ -98,7 +98,7 @@ class OrderServer(ReferenceServer):
 
     # ---- what a request says -----------------------------------------------------------------------------------------
 
-    def document(self, request: Request) -> Document:
+    def document(self, request: ReceivedRequest) -> Document:
         try:
             found = json.loads(request.body.decode())
         except ValueError as error:
@@ -131,7 +131,7 @@ class OrderServer(ReferenceServer):
             raise RefusedError(400, "a quantity is 1 to 100")
         return value
 
-    def integer(self, request: Request, name: str, most: int) -> int:
+    def integer(self, request: ReceivedRequest, name: str, most: int) -> int:
         value = self.document(request).get(name)
         if type(value) is not int or not 1 <= value <= most:
             raise RefusedError(400, f"{name} is 1 to {most}")
@@ -170,22 +170,22 @@ class OrderServer(ReferenceServer):
         lines = [(item, quantity, prices[item]) for item, quantity in new.wanted]
         return self.shown(order, new.customer, new.card, total, lines)
 
-    def priced(self, db: Db, new: New) -> Prices:
+    def priced(self, db: Db, new: New) -> PriceList:
         return self.all_prices(db, [item for item, _ in new.wanted])
 
-    def all_prices(self, db: Db, items: Sequence[int]) -> Prices:
+    def all_prices(self, db: Db, items: Sequence[int]) -> PriceList:
         """The prices of items, all of which there must be."""
         prices = self.prices(db, items)
         if len(prices) != len(items):
             raise RefusedError(400, "an unknown item")
         return prices
 
-    def prices(self, db: Db, items: Sequence[int]) -> Prices:
+    def prices(self, db: Db, items: Sequence[int]) -> PriceList:
         """The prices of items, of those that there are."""
         known = [item for item in items if 1 <= item <= LARGEST_ITEM]
         return dict(db.execute("SELECT id, price FROM item WHERE id = ANY(%s::int[])", (known,)).fetchall())
 
-    def total(self, new: New, prices: Prices) -> Decimal:
+    def total(self, new: New, prices: PriceList) -> Decimal:
         return sum((quantity * prices[item] for item, quantity in new.wanted), Decimal(0))
 
     def insert(self, db: Db, customer: int, card: str, total: Decimal) -> int:
@@ -193,7 +193,7 @@ class OrderServer(ReferenceServer):
         (order,) = self.one(db, text, (customer, card, total))
         return int(order)
 
-    def insert_items(self, db: Db, order: int, wanted: Wanted, prices: Prices) -> None:
+    def insert_items(self, db: Db, order: int, wanted: Wanted, prices: PriceList) -> None:
         rows = [(order, item, quantity, prices[item]) for item, quantity in wanted]
         with db.cursor() as cursor:
             cursor.executemany("INSERT INTO order_item VALUES (%s, %s, %s, %s)", rows)

@@ -3,13 +3,13 @@
 import numpy as np
 import pytest
 
-from harness.studies.gate import CALIBRATION, Session, again, table, turns_of
+from harness.studies.gate import CALIBRATION, StudySession, again, table, turns_of
 from harness.tests.extras.gate.test_judge import judged, session
 
 
-def one(share: int, slower: float, seed: int, turns: int = 0) -> Session:
+def one(share: int, slower: float, seed: int, turns: int = 0) -> StudySession:
     result = judged(session(np.random.default_rng(seed), slower, noise=0.02))
-    return Session(stack="go", share=share, number=seed, turns=turns, result=result)
+    return StudySession(stack="go", share=share, number=seed, turns=turns, result=result)
 
 
 def test_a_share_is_turned_into_turns_by_what_the_first_session_showed() -> None:
@@ -19,7 +19,7 @@ def test_a_share_is_turned_into_turns_by_what_the_first_session_showed() -> None
 
 
 def test_the_table_counts_what_was_found_and_false_alarms() -> None:
-    lost = Session(stack="go", share=10, number=9, turns=1, result=None, error="gone")
+    lost = StudySession(stack="go", share=10, number=9, turns=1, result=None, error="gone")
     rows = [one(CALIBRATION, 2.0, 1), one(0, 1.0, 1), one(0, 1.2, 2), one(10, 1.2, 3), lost]
     lines = list(table(rows))
     assert [line.split() for line in lines[1:3]] == [

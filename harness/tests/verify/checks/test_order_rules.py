@@ -8,12 +8,12 @@ import pytest
 
 from harness.extras.orders.calls import Calls, refused
 from harness.extras.orders.entities import (
-    Answer,
     Call,
-    Line,
+    ObservedCall,
     Order,
     OrderEvidence,
-    Orders,
+    OrderItem,
+    OrdersById,
     Prices,
     loaded,
     wanted,
@@ -29,13 +29,15 @@ CARD = "4111111111111111"
 
 
 def order(total: str, card: str = CARD, **lines: tuple[int, str]) -> Order:
-    found = {int(item[1:]): Line(quantity=many, price=Decimal(price)) for item, (many, price) in lines.items()}
+    found = {int(item[1:]): OrderItem(quantity=many, price=Decimal(price)) for item, (many, price) in lines.items()}
     return Order(customer=1, card=card, total=Decimal(total), lines=found)
 
 
-def answer(call: Call, before: Orders, prices: Prices = PRICES) -> Answer:
+def answer(call: Call, before: OrdersById, prices: Prices = PRICES) -> ObservedCall:
     """A good answer that names order 5."""
-    return Answer(call=call, exchange=exchange('{"id": 5}', call, status=call.status), prices=prices, before=before)
+    return ObservedCall(
+        call=call, exchange=exchange('{"id": 5}', call, status=call.status), prices=prices, before=before
+    )
 
 
 OTHER = order("1.00", i4=(1, "1.00"))
@@ -60,14 +62,16 @@ CHANGE = CALLS.call("change card", 5, body={"card": "4" * 12})
         (CALLS.call("delete order", 5, status=404), {5: ASKED}, {}, ["5"]),
     ],
 )
-def test_what_differs_is_named(call: Call, before: Orders, after: Orders, named: list[str]) -> None:
+def test_what_differs_is_named(call: Call, before: OrdersById, after: OrdersById, named: list[str]) -> None:
     messages = [finding.message for finding in answer(call, before).differences(after)]
     assert [message.removeprefix(f"{call}: order ").split()[0] for message in messages] == named
 
 
 def test_another_order_s_document_is_not_what_a_change_may_answer() -> None:
     found = exchange(json.dumps(wanted(CHANGE, 6, OTHER)), CHANGE)
-    one = Answer(call=CHANGE, exchange=found, before={5: ASKED}, settled={5: replace(ASKED, card="4" * 12), 6: OTHER})
+    one = ObservedCall(
+        call=CHANGE, exchange=found, before={5: ASKED}, settled={5: replace(ASKED, card="4" * 12), 6: OTHER}
+    )
     seen = Evidence(test_type="order", extension=OrderEvidence(answers=[one]))
     assert [each.outcome for each in judge(seen) if each.check == "answer-agrees"] == [Outcome.FAIL]
 
@@ -76,7 +80,7 @@ def test_another_order_s_document_is_not_what_a_change_may_answer() -> None:
 def test_an_integer_has_no_fraction(quantity: str, outcome: Outcome) -> None:
     call = CALLS.call("read order", 5)
     body = json.dumps(wanted(call, 5, ASKED)).replace('"quantity": 2', f'"quantity": {quantity}')
-    one = Answer(call=call, exchange=exchange(body, call), before={5: ASKED})
+    one = ObservedCall(call=call, exchange=exchange(body, call), before={5: ASKED})
     seen = Evidence(test_type="order", extension=OrderEvidence(answers=[one]))
     assert [each.outcome for each in judge(seen) if each.check == "reads-are-current"] == [outcome]
 

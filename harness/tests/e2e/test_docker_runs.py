@@ -13,7 +13,7 @@ from harness.host import ownership
 from harness.paths import REPOSITORY
 from harness.runtime.compose import OWNER_LABEL, RUN_LABEL
 from harness.tests.e2e.conftest import tfb
-from harness.tests.scene import PROGRAM, Answer, Scene, docker, new_scene
+from harness.tests.scene import PROGRAM, CommandResult, Scene, docker, new_scene
 
 pytestmark = [pytest.mark.e2e, pytest.mark.docker, pytest.mark.timeout(600)]
 
@@ -81,7 +81,7 @@ def test_the_image_of_a_good_build_is_recorded(gallery: Scene) -> None:
     assert (build.image_bytes or 0) > 50e6
 
 
-def struck(scene: Scene, strike: Callable[["subprocess.Popen[bytes]"], object]) -> Answer:
+def struck(scene: Scene, strike: Callable[["subprocess.Popen[bytes]"], object]) -> CommandResult:
     """A run in which something happens under load; no container of it is left."""
     scene.image("e2e-one")
     answer = scene.struck(("--test", "e2e-one", "--type", "json"), scene.at("measure"), strike)
@@ -156,7 +156,7 @@ def test_verify_fails_a_container_of_root_that_ignores_sigterm(scene: Scene) -> 
     config = folder / "benchmark_config.json"
     config.write_text(config.read_text().replace('"docker_cmd": "good", ', ""))
 
-    def verified(name: str) -> Answer:
+    def verified(name: str) -> CommandResult:
         where = ("--frameworks", str(scene.frameworks), "--rules", "tfb", "--runtime", "docker")
         return scene.tfb("verify", name, *where, "--type", "json", "--strict", "--no-install", seconds=200)
 

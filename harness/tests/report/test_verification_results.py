@@ -6,8 +6,16 @@ from xml.etree import ElementTree
 import pytest
 
 from harness.paths import REPOSITORY
-from harness.records.models import Build, CheckResult, Outcome, Verdict
-from harness.report.verification import FORMATS, Judged, Verified, judged_build, lines_of_rules, place, violations
+from harness.records.models import Build, CheckResult, Outcome, VerificationRecord
+from harness.report.verification_results import (
+    FORMATS,
+    Judged,
+    Verified,
+    judged_build,
+    lines_of_rules,
+    place,
+    violations,
+)
 from harness.tests.doubles import records
 from harness.verify.checks.registry import CHECKS
 
@@ -34,7 +42,7 @@ def found() -> Verified:
 
 def test_json_is_the_records_themselves(found: Verified) -> None:
     document = json.loads(FORMATS["json"](found))
-    assert [Verdict.model_validate(verdict) for verdict in document["verdicts"]] == list(found.verdicts)
+    assert [VerificationRecord.model_validate(verdict) for verdict in document["verdicts"]] == list(found.verdicts)
     assert document["problems"] == list(found.problems)
 
 
@@ -70,7 +78,7 @@ def test_every_rule_of_a_check_leads_to_its_paragraph() -> None:
 
 
 def test_a_check_of_the_whole_server_counts_once() -> None:
-    def failed(test_type: str, *checks: str) -> Verdict:
+    def failed(test_type: str, *checks: str) -> VerificationRecord:
         results = tuple(CheckResult(check=check, rule="r.1", outcome=Outcome.FAIL) for check in checks)
         return records.verdict("a", test_type, Outcome.FAIL).model_copy(update={"results": results})
 

@@ -11,7 +11,7 @@ from xml.etree import ElementTree
 from harness.console import write_commands
 from harness.paths import REPOSITORY
 from harness.plain_text import inert_line, json_text, printable
-from harness.records.models import Build, CheckResult, Outcome, Verdict
+from harness.records.models import Build, CheckResult, Outcome, VerificationRecord
 from harness.report.causes import of_verdicts
 from harness.report.tables import counted
 
@@ -50,7 +50,7 @@ def judged_build(name: str, build: Build | None) -> Judged | None:
     )
 
 
-def violations(verdicts: Sequence[Verdict]) -> int:
+def violations(verdicts: Sequence[VerificationRecord]) -> int:
     """Return the number of causes of failed checks of one implementation."""
     return sum(cause.result.outcome is Outcome.FAIL for cause in of_verdicts(verdicts))
 
@@ -59,7 +59,7 @@ def violations(verdicts: Sequence[Verdict]) -> int:
 class Verified:
     """What a verification has found."""
 
-    verdicts: Sequence[Verdict]
+    verdicts: Sequence[VerificationRecord]
     problems: Sequence[str]  # what could not be built, started or looked at
     folders: Mapping[str, str]  # implementation -> its folder, relative to the repository where it lies there
     implementations: Sequence[Judged] = ()  # every implementation that was asked for

@@ -10,7 +10,7 @@ from harness.records.models import CheckResult
 from harness.runtime import DatabaseAddress
 from harness.runtime.database import connect
 from harness.runtime.database.state import read_state
-from harness.tests.doubles.orders import OrderServer
+from harness.tests.doubles.order_server import OrderServer
 from harness.tests.doubles.rogues.gallery import ROGUES
 from harness.tests.verify.subjects import objections, verified
 
