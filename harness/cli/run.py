@@ -122,7 +122,7 @@ def measured(chosen: Settings, needs: "Dependencies | None" = None) -> "RunOutco
     """Carry out a run, shown as it goes on; an interruption comes between two of its steps, and says how to go on."""
     from harness.experiment import progress, workflow
 
-    shown = progress.ProgressTracker(progress.display(quiet=chosen.quiet or chosen.json))
+    shown = progress.ProgressTracker(progress.make_display(quiet=chosen.quiet or chosen.json))
     try:
         with interruption.deferred():
             return workflow.benchmark(chosen, shown, needs)
@@ -168,7 +168,7 @@ def _show(chosen: Settings, outcome: "RunOutcome") -> None:
 
 def _say_what_else(chosen: Settings) -> None:
     """Name what was set aside, and what is skipped or left out, where a person reads."""
-    from harness.experiment.preparation import sees_upstream
+    from harness.experiment.preparation import can_reach_upstream
 
     if chosen.quiet or chosen.json:
         return
@@ -181,7 +181,7 @@ def _say_what_else(chosen: Settings) -> None:
         notes.append(f'need Docker, having no "local" block, and are skipped where no engine answers: {containers}')
     offered = {name for i in selected for name in i.urls}
     left_out = [name for name in chosen.test_types if name in offered and TEST_TYPES[name].calls_upstream]
-    if left_out and not sees_upstream(selected, chosen):
+    if left_out and not can_reach_upstream(selected, chosen):
         cargo = f"cargo builds its upstream: {advice.lacking('cargo', '>=1.85')}"
         why = "a bridge or another machine hides its upstream" if upstream.available() else cargo
         notes.append(f"left out: {', '.join(left_out)} ({why})")

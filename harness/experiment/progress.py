@@ -191,7 +191,7 @@ class LiveDisplay(Display):
             self._task,
             completed=state.elapsed,
             total=None if state.remaining is None else state.elapsed + state.remaining,
-            description=changed if state.stage == "building" and changed else described(state),
+            description=changed if state.stage == "building" and changed else describe_state(state),
         )
         self._bar.start()  # only now: an error before the first state leaves the terminal as it was
 
@@ -200,7 +200,7 @@ class LiveDisplay(Display):
         self._bar.stop()
 
 
-def described(state: records.Progress) -> str:
+def describe_state(state: records.Progress) -> str:
     """How long it takes yet, what is measured and how quick it is: ``2 min left · vertx · process 1 · json · c64``."""
     left, rate = "", ""
     if state.remaining is not None:
@@ -213,6 +213,6 @@ def described(state: records.Progress) -> str:
     return " · ".join(filter(None, (left, state.implementation, process, state.test_type, state.level, stage, rate)))
 
 
-def display(*, quiet: bool) -> Display:
+def make_display(*, quiet: bool) -> Display:
     """The display that fits: live on a terminal, plain lines otherwise."""
     return LiveDisplay() if sys.stderr.isatty() and not quiet else Display(quiet=quiet)

@@ -17,7 +17,7 @@ from pydantic import TypeAdapter, ValidationError
 from harness.cli.output import put_below
 from harness.errors import StartError, StoreError, TfbError
 from harness.experiment.predicted import predict
-from harness.experiment.preparation import choose_work, within_memory
+from harness.experiment.preparation import limit_memory, make_plan
 from harness.extras.claims.assessment import MANY
 from harness.extras.claims.claim import Claim, ClaimSide
 from harness.host import machine, process, toolchain
@@ -106,7 +106,7 @@ def settings_of(
     rules = settings.profile.processes
     if seconds and not processes and rules.minimum < rules.maximum:  # equal with --processes
         one = settings_of(claims, settings, processes=1)
-        plan = within_memory(choose_work(one), settings.results, machine.free_memory())
+        plan = limit_memory(make_plan(one), settings.results, machine.free_memory())
         processes = max(1, min(rules.maximum, round(seconds / predict(plan, one.seed).seconds)))
     number = processes or rules.minimum
     sections = {

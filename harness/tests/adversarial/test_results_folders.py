@@ -12,7 +12,7 @@ from harness import cli
 from harness.cli.output import put, put_below
 from harness.errors import StoreError
 from harness.experiment.progress import Display, ProgressTracker
-from harness.experiment.workflow import opened
+from harness.experiment.workflow import open_run
 from harness.extras.claims import measure
 from harness.extras.site import publish
 from harness.host import process
@@ -139,7 +139,7 @@ def test_harness_log_is_no_way_out_when_resuming(tmp_path: Path, mine: Path) -> 
     fake.resume = "latest"
     with (
         pytest.raises(UnsafePathError, match=r"harness\.log: is a symbolic link"),
-        opened(fake.settings(), ProgressTracker(Display(quiet=True)), SYSTEM_CLOCK),
+        open_run(fake.settings(), ProgressTracker(Display(quiet=True)), SYSTEM_CLOCK),
     ):
         logging.getLogger("tfb").info("written")
     assert mine.read_text(encoding="utf-8") == PRECIOUS

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.experiment.generators import ANSWERS, LoadRun
+from harness.experiment.generators import RESPONSES_FILE, LoadRun
 from harness.experiment.generators.loadgen import Loadgen
 from harness.host import crates
 from harness.plan.testtypes import TestType
@@ -55,6 +55,6 @@ def audited(
             good=result.account.successes,
             failed=result.account.failed,
             account=result.account if written else None,
-            answers=Path(folder) / ANSWERS if written else None,
+            answers=Path(folder) / RESPONSES_FILE if written else None,
         )
     return evidence, result.requests / seconds
