@@ -25,7 +25,8 @@ from harness.plain_text import json_text, printable
 from harness.plan.config import Settings, Twins
 from harness.plan.service import FILE
 from harness.records import store
-from harness.records.models import Record, RunRecords
+from harness.records.record import Record
+from harness.records.run_records import RunRecords
 from harness.report import comparison as report
 from harness.report import terminal
 from harness.report.tables import TableRows

@@ -19,7 +19,7 @@ from harness.host.provision import Need
 from harness.plain_text import json_text, printable
 from harness.plan.config import Consent
 from harness.plan.discovery import scan
-from harness.records.models import Machine
+from harness.records.machine_record import Machine
 from harness.report import terminal
 from harness.runtime import compose, images
 from harness.units import format_bytes

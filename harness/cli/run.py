@@ -29,8 +29,8 @@ from harness.plan.profile import Profile
 from harness.plan.suggestions import suggest
 from harness.plan.testtypes.registry import TEST_TYPES
 from harness.records import store
-from harness.records.models import RunInfo
 from harness.records.reader import RunReader
+from harness.records.run_info import RunInfo
 from harness.runtime import upstream
 from harness.runtime.techempower_container import parse_allow
 

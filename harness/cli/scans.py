@@ -1,4 +1,4 @@
-"""Scans of the repository for ``./tfb check``: shell scripts, CI workflows, and known vulnerabilities of dependencies.
+"""Scans of the repository for ``./tfb check``: language, shell scripts, CI workflows, and known vulnerabilities.
 
 Each scan runs as ``python -m harness.cli.scans NAME``. If an audit cannot reach the advisories, it passes with the
 remark "not judged", which the last line of the check repeats.
@@ -30,6 +30,9 @@ ACTIONLINT = REPOSITORY / "harness" / "tests" / "actionlint"  # pins the program
 CARGO_AUDIT = "0.22.2"
 RUST_ADVISORIES = "https://github.com/RustSec/advisory-db"
 RUST_ADVISORIES_COPY = "TFB_ADVISORY_DB"  # path of a copy, for machines that cannot reach the address
+DOCUMENTS = ("*.md", ":!results")
+NOT_SPELLED = (":!results", ":!*.lock", ":!*-lock.json", ":!*.sum", ":!*.svg", ":!*.png", ":!harness/tests/fuzz/corpus")
+PROSE_RULES = REPOSITORY / ".proselintrc.json"
 NPM_FOLDERS = ("harness/", "toolset/")  # of which every package-lock.json is audited
 
 
@@ -50,6 +53,21 @@ def tracked(*patterns: str) -> list[Path]:
         raise EnvironmentLacksError(f"git cannot list the files of {REPOSITORY}: {done.stdout.strip()}")
     found = (REPOSITORY / name for name in done.stdout.split("\0") if name)
     return sorted(path for path in found if path.is_file() and not path.is_symlink())
+
+
+def spelling() -> int:
+    """Run codespell on every text; pyproject.toml lists the words that it must accept."""
+    return _shown([str(BIN / "codespell"), *_names(tracked(*NOT_SPELLED))])
+
+
+def markdown() -> int:
+    """Run pymarkdown, which checks the form of Markdown, on every document."""
+    return _shown([str(BIN / "pymarkdown"), "scan", *_names(tracked(*DOCUMENTS))])
+
+
+def prose() -> int:
+    """Run proselint, which checks usage and style, on every document."""
+    return _shown([str(BIN / "proselint"), "--config", str(PROSE_RULES), "check", *_names(tracked(*DOCUMENTS))])
 
 
 def shell() -> int:
@@ -227,7 +245,10 @@ SCANS: Mapping[str, Callable[[], int]] = {
     "audit-npm": audit_npm,
     "audit-python": audit_python,
     "audit-rust": audit_rust,
+    "markdown": markdown,
+    "prose": prose,
     "shell": shell,
+    "spelling": spelling,
     "workflows": workflows,
 }
 

@@ -27,7 +27,9 @@ from harness.experiment.steps import (
 )
 from harness.experiment.warm_up import Route, warm_all
 from harness.plan.plan import Candidate, Plan, groups, headline
-from harness.records.models import Closed, Load, Open, Outcome, Purpose, Scenario, Trial
+from harness.records.loads import ClosedLoop, Load, OpenLoop, Scenario
+from harness.records.outcome import Outcome
+from harness.records.trial_record import Purpose, Trial
 from harness.stats.capacity import next_load
 from harness.stats.stopping import undecided
 
@@ -288,7 +290,7 @@ def _rounds(up: ActiveGroup) -> Design:
                 continue
             main = up.is_headline(cell)
             yield from up.measure(cell, plan.seconds(cell.load, headline=main), number, must=first and main)
-            if first and main and rules.witness and isinstance(cell.load, Closed):
+            if first and main and rules.witness and isinstance(cell.load, ClosedLoop):
                 yield from up.measure(cell, plan.witness_seconds, number, purpose="witness")
         yield from up.stop_busy()
         number += 1
@@ -395,7 +397,7 @@ def _at(cell: Cell, rate: float) -> Cell:
     old = cell.load
     if isinstance(old, Scenario):
         return replace(cell, load=Scenario(factor=rate, connections=old.connections))
-    return replace(cell, load=Open(rate=rate, connections=old.connections, queries=old.queries))
+    return replace(cell, load=OpenLoop(rate=rate, connections=old.connections, queries=old.queries))
 
 
 def _as_techempower(up: ActiveGroup, process: Process, kind: str) -> Design:
@@ -408,7 +410,7 @@ def _as_techempower(up: ActiveGroup, process: Process, kind: str) -> Design:
     primer = (pause, min(PRIMER_CONNECTIONS, first.load.connections))
     for seconds, connections in (primer, (profile.duration_seconds, max(profile.levels.concurrency))):
         load = first.load
-        if isinstance(load, Closed):
+        if isinstance(load, ClosedLoop):
             load = load.model_copy(update={"connections": connections})
         shown = yield Warm(cell=replace(first, load=load), seconds=seconds)
         if isinstance(shown, Failed):

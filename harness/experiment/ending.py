@@ -3,7 +3,10 @@
 from collections.abc import Collection, Iterator
 from typing import Literal
 
-from harness.records.models import Outcome, ProcessRecord, RunRecords, RunStatus
+from harness.records.outcome import Outcome
+from harness.records.process_record import ProcessRecord
+from harness.records.run_info import RunStatus
+from harness.records.run_records import RunRecords
 from harness.report.verification_results import Judged, judged_build, violations
 from harness.stats.unranked import NOT_REACHED, unreached, without_figure
 

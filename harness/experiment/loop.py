@@ -21,7 +21,7 @@ from harness.experiment.steps import (
 from harness.host import interruption
 from harness.host.clock import Clock
 from harness.records import store
-from harness.records.models import RunRecords
+from harness.records.run_records import RunRecords
 
 OVERHEAD_SECONDS = 0.8  # of a load beyond its own seconds
 STOP_SECONDS = 4.0  # of a process's last checks and its end

@@ -24,9 +24,11 @@ from harness.paths import REPOSITORY
 from harness.plan.config import Settings
 from harness.plan.discovery import Implementation
 from harness.plan.plan import Plan
-from harness.records.models import Build, Outcome, VerificationRecord
+from harness.records.outcome import Outcome
 from harness.records.remove_tree import remove_tree_if_possible
+from harness.records.run_info import BuildRecord
 from harness.records.store import RunStore
+from harness.records.verification_record import VerificationRecord
 from harness.report import terminal
 from harness.report.causes import named, of_verdicts
 from harness.report.verification_results import REQUIREMENTS, Judged, Verified, judged_build, place, violations, write
@@ -205,7 +207,7 @@ class Built:
     """What servers are started on."""
 
     runtime: Runtime
-    builds: Mapping[str, Build]
+    builds: Mapping[str, BuildRecord]
     logs: RunStore
     open_database: Callable[[], SharedDatabase]
 

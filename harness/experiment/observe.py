@@ -13,7 +13,7 @@ from harness.host.clock import Clock
 from harness.host.metering import Reading
 from harness.host.sockets import Sockets
 from harness.paths import REPOSITORY
-from harness.records.models import ClientUse, LoadObservations, ServerUse, Window
+from harness.records.measurements import ClientUsage, LoadObservations, ServerUsage, Window
 from harness.runtime import Begun, ConnectionTracker, Database, Meter, OfSeveral, RunningGenerator, Runtime, Server
 
 WINDOW_SECONDS = 1.0
@@ -97,7 +97,7 @@ def observe(
     )
 
 
-def _clients(begun: Sequence[Begun], result: LoadResult) -> tuple[ClientUse, ...]:
+def _clients(begun: Sequence[Begun], result: LoadResult) -> tuple[ClientUsage, ...]:
     """Each client's part; none where its results or beginnings do not tell them apart."""
     if len(begun) < 2 or len(begun) != len(result.parts):
         return ()
@@ -106,7 +106,7 @@ def _clients(begun: Sequence[Begun], result: LoadResult) -> tuple[ClientUse, ...
     for each, part in zip(begun, result.parts, strict=True):
         seen_at = each.seen_at or each.word_at
         times = {"begun": (each.word_at + seen_at) / 2 - first, "begun_within": (seen_at - each.word_at) / 2}
-        found.append(ClientUse.model_validate({**vars(part), **vars(each), **times}))
+        found.append(ClientUsage.model_validate({**vars(part), **vars(each), **times}))
     return tuple(found)
 
 
@@ -228,14 +228,14 @@ class _Series:
         # Below, what is under way outweighs what has been answered.
         return responses / requests if requests >= 100 else None
 
-    def use(self) -> ServerUse:
+    def use(self) -> ServerUsage:
         """What the server used from before the generator's start until after its end."""
         first, end = self._first.reading, self._end
         seen = [*(moment.reading for moment in self._moments[1:]), end]
         throttled = None
         if first.throttled_seconds is not None and end.throttled_seconds is not None:
             throttled = end.throttled_seconds - first.throttled_seconds
-        return ServerUse(
+        return ServerUsage(
             cpu_seconds=end.cpu_seconds - first.cpu_seconds,
             rss_peak=max((each.rss for each in seen if each.rss is not None), default=None),
             wait_share=_wait_share(first, end),

@@ -20,7 +20,7 @@ from harness.errors import StoreError, UsageError
 from harness.paths import state_folder
 from harness.plan.config import Settings
 from harness.records import safe_read, safe_write
-from harness.records.models import RunInfo
+from harness.records.run_info import RunInfo
 
 FILE = ".origin"  # file in the folder of a run
 KEY_BYTES = 32

@@ -11,7 +11,9 @@ from harness.experiment.loop import OVERHEAD_SECONDS, carry_out
 from harness.experiment.steps import Process, Step, StepResult
 from harness.host.clock import Clock
 from harness.plan.plan import Plan
-from harness.records.models import Errors, Load, Trial, Window
+from harness.records.loads import Load
+from harness.records.measurements import ErrorCounts, Window
+from harness.records.trial_record import Trial
 from harness.report.tables import counted
 from harness.stats.unranked import AT_RATES
 
@@ -130,7 +132,7 @@ class Prediction(Clock):
         requests, load = round(RATE * step.seconds), step.cell.load
         shown: dict[str, Any] = {
             "implementation": step.cell.process.implementation, "test_type": step.cell.test_type, "load": load,
-            "process": step.cell.process.number, "requests": requests, "errors": Errors(),
+            "process": step.cell.process.number, "requests": requests, "errors": ErrorCounts(),
             "throughput": RATE, "cpu_per_request": 1 / RATE,
         }  # fmt: skip
         if load.kind != "closed":

@@ -17,7 +17,9 @@ from harness.plan.discovery import RESERVED, Implementation, Scan, scan, select
 from harness.plan.plan import Candidate, Plan
 from harness.plan.suggestions import suggest
 from harness.records import store
-from harness.records.models import Build, Load, Machine, RunInfo
+from harness.records.loads import Load
+from harness.records.machine_record import Machine
+from harness.records.run_info import BuildRecord, RunInfo
 from harness.records.store import RunStore
 from harness.report.tables import counted
 from harness.runtime import Runtime, upstream
@@ -135,12 +137,12 @@ def within_memory(plan: Plan, results: Path, free_memory: float) -> Plan:
     return replace(plan, sizes=sizes, room=MEMORY_SHARE * free_memory)
 
 
-def build_all(runtime: Runtime, plan: Plan, progress: ProgressTracker, folder: RunStore) -> dict[str, Build]:
+def build_all(runtime: Runtime, plan: Plan, progress: ProgressTracker, folder: RunStore) -> dict[str, BuildRecord]:
     """Build every implementation; return how that went, by name, and tell which could not be built.
 
     Variants that share a build are built once, and its failure is told once for all of them.
     """
-    builds: dict[str, Build] = {}
+    builds: dict[str, BuildRecord] = {}
     sharing: dict[object, list[str]] = {}
     for implementation in plan.implementations:
         sharing.setdefault(shared_build(implementation, runtime), []).append(implementation.name)
@@ -173,7 +175,7 @@ def shared_build(implementation: Implementation, runtime: Runtime) -> object:
     return implementation.folder, local.build, tuple(sorted(local.requires.items())), local.install_scripts
 
 
-def as_of(build: Build, first: str) -> Build:
+def as_of(build: BuildRecord, first: str) -> BuildRecord:
     """Return the build of an implementation that uses the build of another one, ``first``."""
     if build.status == "ok":
         return build
@@ -307,7 +309,7 @@ def _identity(info: RunInfo, measured: Collection[str]) -> dict[str, object]:
     for known in info.implementations:
         found[f"{known.name}: benchmark_config.json"] = known.digest or None
         if known.name in measured:
-            build = known.build or Build(status="skipped")
+            build = known.build or BuildRecord(status="skipped")
             found[f"{known.name}: build"] = build.status
             found |= {f"{known.name}: {tool}": version for tool, version in build.tools.items()}
             found[f"{known.name}: image"] = build.image_digest

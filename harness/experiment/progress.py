@@ -17,9 +17,10 @@ from harness.experiment.steps import Cell
 from harness.host import process
 from harness.host.clock import SYSTEM_CLOCK, Clock, beats
 from harness.plain_text import printable
-from harness.records import models as records
-from harness.records.models import Trial, Window
+from harness.records.measurements import Window
+from harness.records.run_records import RunProgress
 from harness.records.store import RunStore
+from harness.records.trial_record import Trial
 from harness.units import format_elapsed, format_micros, format_rate, format_seconds
 
 MOST_WINDOWS = 120  # of the running load in progress.json: two minutes
@@ -34,7 +35,7 @@ class ProgressTracker:
     display: "Display"
     expected_seconds: float = 0.0
     store: RunStore | None = None
-    state: records.Progress = field(default_factory=records.Progress)
+    state: RunProgress = field(default_factory=RunProgress)
     clock: Clock = SYSTEM_CLOCK
     problems: list[str] = field(default_factory=list)  # that were told
     _began: float | None = None  # when the first thing happened
@@ -157,7 +158,7 @@ class Display:
         self._quiet = quiet
         self._console = SafeConsole(file=sys.stderr, highlight=False, soft_wrap=True)
 
-    def show(self, state: records.Progress, *, changed: str, stays: bool = False) -> None:
+    def show(self, state: RunProgress, *, changed: str, stays: bool = False) -> None:
         """A new state; ``changed`` is the one line that tells what is new, or empty; ``stays``: for the whole run."""
         if self._quiet and changed.startswith("!"):
             print(printable(changed), file=sys.stderr)
@@ -183,7 +184,7 @@ class LiveDisplay(Display):
         )
         self._task = self._bar.add_task("", total=None)
 
-    def show(self, state: records.Progress, *, changed: str, stays: bool = False) -> None:
+    def show(self, state: RunProgress, *, changed: str, stays: bool = False) -> None:
         """Take the state over for the next drawing."""
         if stays:
             self._bar.console.print(Text(changed), soft_wrap=True)
@@ -200,7 +201,7 @@ class LiveDisplay(Display):
         self._bar.stop()
 
 
-def described(state: records.Progress) -> str:
+def described(state: RunProgress) -> str:
     """How long it takes yet, what is measured and how quick it is: ``2 min left · vertx · process 1 · json · c64``."""
     left, rate = "", ""
     if state.remaining is not None:

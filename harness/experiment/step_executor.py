@@ -21,20 +21,13 @@ from harness.host.clock import JUMP_SECONDS, JUMPS, Clock, time_of_day
 from harness.plan.config import Settings, divided_cpus
 from harness.plan.discovery import Implementation
 from harness.plan.plan import Plan
-from harness.records.models import (
-    CheckResult,
-    Closed,
-    Load,
-    Outcome,
-    ProcessRecord,
-    RunInfo,
-    Scenario,
-    Trial,
-    TrialEvidence,
-    VerificationRecord,
-    worst,
-)
+from harness.records.loads import ClosedLoop, Load, Scenario
+from harness.records.outcome import Outcome, worst_outcome
+from harness.records.process_record import ProcessRecord
+from harness.records.run_info import RunInfo
 from harness.records.store import RunStore
+from harness.records.trial_record import Trial, TrialEvidence
+from harness.records.verification_record import CheckResult, VerificationRecord
 from harness.report.causes import causes, key, sentence
 from harness.runtime import Database, Runtime, Server, SharedDatabase
 from harness.runtime.crashes import complaints
@@ -362,7 +355,7 @@ class StepExecutor:
 
     def _main(self, load: Load) -> LoadGenerator:
         """The run's generator, where it can make the load."""
-        return self.generator if isinstance(load, Closed) or self.generator.name == "loadgen" else self.witness
+        return self.generator if isinstance(load, ClosedLoop) or self.generator.name == "loadgen" else self.witness
 
     def _measure(self, running: Running, step: steps.Measure) -> StepResult:
         cell, began = step.cell, self.clock.monotonic()
@@ -581,4 +574,4 @@ def loads_by_type(cells: Iterable[Cell]) -> dict[str, tuple[Load, ...]]:
 def with_results(verdict: VerificationRecord, more: Sequence[CheckResult]) -> VerificationRecord:
     """The verdict with further results; its outcome is the worst of all."""
     results = (*verdict.results, *more)
-    return verdict.model_copy(update={"results": results, "outcome": worst(r.outcome for r in results)})
+    return verdict.model_copy(update={"results": results, "outcome": worst_outcome(r.outcome for r in results)})

@@ -4,7 +4,9 @@ from collections.abc import Generator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
-from harness.records.models import Load, Purpose, Trial, WarmUp, Window
+from harness.records.loads import Load
+from harness.records.measurements import Window
+from harness.records.trial_record import Purpose, Trial, WarmUp
 
 
 class Process(NamedTuple):

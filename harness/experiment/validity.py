@@ -9,8 +9,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from harness.experiment.generators import LEAST_LAG_SECONDS
-from harness.plan.profile import OpenLoop
-from harness.records.models import ClientUse, Gate, Open, Outcome, Scenario, Trial
+from harness.plan.profile import OpenLoopSettings
+from harness.records.loads import OpenLoop, Scenario
+from harness.records.measurements import ClientUsage
+from harness.records.outcome import Outcome
+from harness.records.trial_record import Trial, ValidityCheck
 
 DELAYED_ACK_SECONDS = 0.04  # Linux's minimum delayed acknowledgement (TCP_DELACK_MIN = HZ / 25)
 CHANCE_SIGMAS = 3.1  # of a Poisson count above its mean: one in a thousand is further
@@ -23,7 +26,7 @@ IDLE_CPUS = 0.005  # that a server which is up beside the measured one may use
 class Expected:
     """What a trial is held against beside the profile's thresholds."""
 
-    open_loop: OpenLoop  # of the profile: thresholds of loads at a rate
+    open_loop: OpenLoopSettings  # of the profile: thresholds of loads at a rate
     server_cpus: int
     response_bytes: tuple[float, float] | None = None  # smallest and largest verified response, headers included
     may_close: bool = False  # connections behind an answer, as a service of one's own
@@ -44,18 +47,18 @@ class ValidityFinding:
 Rule = Callable[[Trial, Expected], ValidityFinding | None]  # None: the gate does not apply to this load
 
 
-def judge(trial: Trial, expected: Expected) -> tuple[Gate, ...]:
+def judge(trial: Trial, expected: Expected) -> tuple[ValidityCheck, ...]:
     """One gate of each kind that the load can breach, in a fixed order; those in ``FAILING`` keep it out of ranking."""
     found = ((name, rule(trial, expected)) for name, rule in RULES.items())
     return tuple(_gate(name, each) for name, each in found if each is not None)
 
 
-def _gate(name: str, finding: ValidityFinding) -> Gate:
+def _gate(name: str, finding: ValidityFinding) -> ValidityCheck:
     outcome, flag = Outcome.PASS, ""
     if finding.breached:
         outcome = Outcome.FAIL if name in FAILING and not finding.few else Outcome.WARN
         flag = finding.flag
-    return Gate(name=name, outcome=outcome, value=finding.value, threshold=finding.threshold, word=flag)
+    return ValidityCheck(name=name, outcome=outcome, value=finding.value, threshold=finding.threshold, word=flag)
 
 
 def _above(
@@ -77,7 +80,7 @@ def _closed(trial: Trial) -> bool:
 
 
 def _at_rate(trial: Trial) -> bool:
-    return isinstance(trial.load, Open | Scenario) and trial.due is not None
+    return isinstance(trial.load, OpenLoop | Scenario) and trial.due is not None
 
 
 def asked_connections(trial: Trial) -> int:
@@ -119,7 +122,7 @@ def _client_wait(trial: Trial) -> float | None:
     return max((wait / every for wait, every in known if every > 0), default=None)
 
 
-def overlap(clients: Sequence[ClientUse]) -> float | None:
+def overlap(clients: Sequence[ClientUsage]) -> float | None:
     """Share of the time from the first client's beginning to the last one's end in which all loaded; at least that.
 
     What is not known of a beginning counts against it. None for fewer than two clients.
@@ -224,7 +227,7 @@ def _achieved_rate(trial: Trial, expected: Expected) -> ValidityFinding | None:
     under way on average, in a Poisson distribution.
     """
     limit = expected.open_loop.rate_tolerance
-    if not isinstance(trial.load, Open):
+    if not isinstance(trial.load, OpenLoop):
         return None
     if not trial.due or trial.duration <= 0:
         return ValidityFinding(True, None, limit, "no requests")

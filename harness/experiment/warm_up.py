@@ -11,7 +11,8 @@ from statistics import median
 
 from harness.experiment.steps import Cell, Failed, OutOfTime, Process, Rest, Step, StepResult, Warm, Warmed
 from harness.plan import profile
-from harness.records.models import WarmUp, Window
+from harness.records.measurements import Window
+from harness.records.trial_record import WarmUp
 
 FALL = 1.05  # of CPU per request over a span: more, and the server is still warming up
 

@@ -42,7 +42,8 @@ from harness.plan.config import Settings
 from harness.plan.hosts import Postgres
 from harness.plan.plan import Plan, groups
 from harness.records import safe_write, store
-from harness.records.models import Machine, RunRecords
+from harness.records.machine_record import Machine
+from harness.records.run_records import RunRecords
 from harness.records.store import RunStore
 from harness.report import techempower
 from harness.report.tables import counted

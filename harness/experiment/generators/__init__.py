@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import Literal, Protocol
 
 from harness.plan.requests import Prepared
-from harness.records.models import Counts, Load
+from harness.records.loads import Load
+from harness.records.measurements import LoadCounts
 from harness.verify.checks.evidence import RequestAccount, Sampling
 
 ANSWERS = "answers.jsonl"  # in a load's folder: the answers that were written out
@@ -39,7 +40,7 @@ class LoadRun:
         return len("".join(f"{line}\r\n" for line in lines).encode())
 
 
-class LoadResult(Counts):
+class LoadResult(LoadCounts):
     """What the generator counted, and what it says of itself."""
 
     cpu_seconds: float  # its own

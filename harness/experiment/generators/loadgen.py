@@ -28,16 +28,8 @@ from harness.experiment.generators import (
 from harness.host import process
 from harness.plan.orders import plan
 from harness.plan.requests import Prepared
-from harness.records.models import (
-    Arrivals,
-    Closed,
-    Errors,
-    Latency,
-    Open,
-    OperationTimes,
-    Scenario,
-    UseCaseTimes,
-)
+from harness.records.loads import ClosedLoop, OpenLoop, Scenario
+from harness.records.measurements import Arrivals, ErrorCounts, Latency, OperationTimes, UseCaseTimes
 from harness.runtime import Runtime
 from harness.verify.checks.evidence import RequestAccount
 
@@ -92,11 +84,11 @@ class Faults(_Part):
     status: int
     lacking: int  # of a scenario: an answer without what a later step needs
 
-    def errors(self, never_answered: int) -> Errors:
+    def errors(self, never_answered: int) -> ErrorCounts:
         """In the records' terms."""
         read = self.closed + self.framing + self.dropped + self.lacking
         timeout = self.timeout + never_answered
-        return Errors(connect=self.connect, read=read, write=self.write, timeout=timeout, status=self.status)
+        return ErrorCounts(connect=self.connect, read=read, write=self.write, timeout=timeout, status=self.status)
 
 
 class Operation(_Part):
@@ -187,14 +179,14 @@ class Loadgen:
         words += ["--connections", str(load.connections), "--threads", str(run.threads)]
         words += ["--duration", f"{run.seconds:g}", "--timeout", str(TIMEOUT_SECONDS), "--seed", str(run.seed)]
         # A closed loop has a few requests under way: it waits for them as for any other.
-        drain = TIMEOUT_SECONDS if isinstance(load, Closed) else DRAIN_SECONDS
+        drain = TIMEOUT_SECONDS if isinstance(load, ClosedLoop) else DRAIN_SECONDS
         words += ["--drain-seconds", f"{drain:g}"]
         if isinstance(load, Scenario):
             (folder / PLAN).write_text(json.dumps(plan(load.factor)), encoding="utf-8")
             words += ["--scenario", str(folder / PLAN)]
             words += ["--answers", str(folder / ANSWERS)] if run.sampling else []
         else:
-            if isinstance(load, Open):
+            if isinstance(load, OpenLoop):
                 spin = min(SPIN_MICROS, SPIN_SHARE * 1e6 * run.threads / load.rate)
                 words += ["--rate", f"{load.rate:g}", "--spin", f"{spin:.3g}"]
             else:
@@ -208,7 +200,7 @@ class Loadgen:
         if run.requests or isinstance(load, Scenario):
             parts = urlsplit(url)
             url = f"{parts.scheme}://{parts.netloc}"
-        priority = ORDINARY if isinstance(load, Closed) else REALTIME
+        priority = ORDINARY if isinstance(load, ClosedLoop) else REALTIME
         return [*((*priority, self.binary) if self.chrt else ()), *words, url]
 
     def result(self, run: LoadRun, output: str) -> LoadResult:

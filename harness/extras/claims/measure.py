@@ -29,8 +29,10 @@ from harness.plan.testtypes.registry import TEST_TYPES
 from harness.records import claims as recorded
 from harness.records import store
 from harness.records.claims import ClaimsRecord, ClaimVerdict
-from harness.records.models import ImplementationInfo, Load, RunInfo, RunRecords
+from harness.records.loads import Load
 from harness.records.reader import RunReader
+from harness.records.run_info import ImplementationInfo, RunInfo
+from harness.records.run_records import RunRecords
 
 JAVA = ">=21"  # version for the programs of claims, which use virtual threads
 PROGRAM_STARTS = 5  # fresh starts of a claim's program

@@ -33,7 +33,8 @@ from harness.plan.config import Settings
 from harness.plan.discovery import Implementation
 from harness.plan.profile import Profile
 from harness.plan.testtypes import declared as declared_kinds
-from harness.records.models import Closed, RunRecords
+from harness.records.loads import ClosedLoop
+from harness.records.run_records import RunRecords
 from harness.report.tables import counted
 
 PROFILE = "gate"
@@ -100,7 +101,7 @@ def compare(folder: Path, base: str, head: str | None, flags: RunFlags, fail_ove
         session = prepare(folder, base, head, place, chosen.seed)
         rights = (f"containers had more rights than usual: --allow {consent}" for consent in consents)
         asked, notes = session.asked, [*session.notes, *rights]
-        load = (Closed(connections=asked.base.service.connections),)
+        load = (ClosedLoop(connections=asked.base.service.connections),)
         if not flags.processes:
             chosen = replace(chosen, profile=in_time(chosen.profile, asked.base, notes))
         chosen = replace(

@@ -26,7 +26,7 @@ from harness.host.clock import SYSTEM_CLOCK
 from harness.plan.config import Settings
 from harness.plan.discovery import Implementation
 from harness.records import safe_write
-from harness.records.models import Load
+from harness.records.loads import Load
 from harness.runtime import Database, Runtime, Server
 
 SECONDS = 10.0  # sampling time

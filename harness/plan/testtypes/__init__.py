@@ -11,7 +11,7 @@ from typing import Literal
 
 from harness.plan.profile import Profile
 from harness.plan.requests import Prepared, Request, prepare
-from harness.records.models import Closed, Load, Scenario
+from harness.records.loads import ClosedLoop, Load, Scenario
 
 Sweep = Literal["concurrency", "pipeline", "query", "cached-query", "arrivals"]
 # What an answer is: an object with a greeting, the greeting alone, one row, an array of rows, all fortunes, a sum,
@@ -119,13 +119,13 @@ class TestType:
         levels = profile.levels
         match self.sweep:
             case "concurrency":
-                return tuple(Closed(connections=c) for c in self.concurrency or levels.concurrency)
+                return tuple(ClosedLoop(connections=c) for c in self.concurrency or levels.concurrency)
             case "pipeline":
-                return tuple(Closed(connections=c, depth=PIPELINE_DEPTH) for c in levels.pipeline_concurrency)
+                return tuple(ClosedLoop(connections=c, depth=PIPELINE_DEPTH) for c in levels.pipeline_concurrency)
             case "query":
-                return tuple(Closed(connections=levels.query_concurrency, queries=q) for q in levels.query)
+                return tuple(ClosedLoop(connections=levels.query_concurrency, queries=q) for q in levels.query)
             case "cached-query":
-                return tuple(Closed(connections=levels.query_concurrency, queries=q) for q in levels.cached_query)
+                return tuple(ClosedLoop(connections=levels.query_concurrency, queries=q) for q in levels.cached_query)
             case "arrivals":
                 return tuple(Scenario(connections=ARRIVALS_CONNECTIONS, factor=f) for f in profile.orders.factors)
 

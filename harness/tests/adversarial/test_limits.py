@@ -21,7 +21,7 @@ from harness.host import interruption, memory, toolchain
 from harness.paths import REPOSITORY
 from harness.plan.benchmark_config import NAME_BYTES
 from harness.records import claims, reader, store
-from harness.records.models import Latency
+from harness.records.measurements import Latency
 from harness.records.store import RunStore
 from harness.runtime.database.embedded import embedded
 from harness.tests.doubles import records

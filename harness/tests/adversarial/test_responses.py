@@ -15,7 +15,7 @@ import pytest
 
 from harness.plan.requests import Expect, Prepared
 from harness.plan.testtypes.registry import TEST_TYPES
-from harness.records.models import Outcome
+from harness.records.outcome import Outcome
 from harness.runtime import Endpoint
 from harness.runtime.crashes import crashes
 from harness.tests.verify.subjects import exchange

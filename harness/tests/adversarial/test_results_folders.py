@@ -18,7 +18,7 @@ from harness.extras.site import publish
 from harness.host import process
 from harness.host.clock import SYSTEM_CLOCK
 from harness.records import safe_write, store
-from harness.records.models import Machine, NoiseFloor
+from harness.records.machine_record import Machine, NoiseFloor
 from harness.records.safe_write import UnsafePathError
 from harness.records.store import RunStore
 from harness.tests.doubles import records

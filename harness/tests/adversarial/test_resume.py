@@ -15,7 +15,7 @@ from harness import cli
 from harness.errors import Exit, UsageError
 from harness.experiment import origin
 from harness.records import store
-from harness.records.models import RunInfo
+from harness.records.run_info import RunInfo
 from harness.tests.doubles import records
 from harness.tests.doubles.fakes_run import FakeRun
 from harness.tests.doubles.fakes_world import Behaviour

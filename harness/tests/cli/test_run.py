@@ -13,7 +13,7 @@ from harness.experiment.progress import ProgressTracker
 from harness.plan import profile as profiles
 from harness.plan.config import Settings
 from harness.plan.discovery import Implementation
-from harness.records.models import Build
+from harness.records.run_info import BuildRecord
 from harness.records.store import RunStore
 from harness.tests.doubles import records
 from harness.tests.doubles.fakes_run import FakeRun
@@ -90,8 +90,8 @@ def test_a_run_prints_a_verdict_on_every_implementation(
         servers = {**servers, "c": Behaviour()}
         fake = FakeRun(tmp_path, servers, fake.profile)
 
-        def build(implementation: Implementation, log: Path) -> Build:
-            failed = Build(status="failed", reason="make failed (exit status 2):\nmain.c:3: error")
+        def build(implementation: Implementation, log: Path) -> BuildRecord:
+            failed = BuildRecord(status="failed", reason="make failed (exit status 2):\nmain.c:3: error")
             return failed if implementation.name == "c" else real(implementation, log)
 
         fake.runtime.build = build  # type: ignore[method-assign]

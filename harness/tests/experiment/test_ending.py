@@ -15,7 +15,8 @@ from harness.experiment.workflow import dry_run
 from harness.plan import profile as profiles
 from harness.plan.discovery import Implementation
 from harness.plan.profile import Profile
-from harness.records.models import Build, Outcome
+from harness.records.outcome import Outcome
+from harness.records.run_info import BuildRecord
 from harness.report.tables import shown
 from harness.stats.unranked import NOT_REACHED
 from harness.tests.doubles.fakes_run import FakeRun
@@ -192,9 +193,11 @@ def test_builds_take_no_measuring_time_and_are_told(tmp_path: Path) -> None:
     for seconds in (0.0, 400.0):
         fake = FakeRun(tmp_path / str(seconds), {"a": Behaviour(), "b": Behaviour()}, quick(120.0), seed=3)
 
-        def build(implementation: Implementation, log: Path, fake: FakeRun = fake, seconds: float = seconds) -> Build:
+        def build(
+            implementation: Implementation, log: Path, fake: FakeRun = fake, seconds: float = seconds
+        ) -> BuildRecord:
             fake.world.clock.sleep(seconds)
-            return Build(status="ok", duration=seconds)
+            return BuildRecord(status="ok", duration=seconds)
 
         fake.runtime.build = build  # type: ignore[method-assign]
         trials.append(len(fake.run().records.trials))

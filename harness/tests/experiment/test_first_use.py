@@ -19,7 +19,7 @@ from harness.plan.config import Settings
 from harness.plan.hosts import of_flags
 from harness.plan.plan import Plan
 from harness.records import store
-from harness.records.models import Build
+from harness.records.run_info import BuildRecord
 from harness.records.store import RunStore
 from harness.runtime import upstream
 from harness.tests.doubles.fakes_run import FakeRun
@@ -158,10 +158,10 @@ def test_lengths_of_builds_come_from_the_latest_run_that_built(tmp_path: Path) -
     fake.run()
     info = store.read(store.runs(tmp_path / "results")[0]).info
     a, b = info.implementations
-    builds: tuple[Build, ...] = (
-        Build(status="ok", duration=80.0),
-        Build(status="ok", duration=40.0),
-        Build(status="failed", duration=1.0),
+    builds: tuple[BuildRecord, ...] = (
+        BuildRecord(status="ok", duration=80.0),
+        BuildRecord(status="ok", duration=40.0),
+        BuildRecord(status="failed", duration=1.0),
     )
     for number, build in enumerate(builds):
         folder = tmp_path / "results" / f"2099010{number}-000000"

@@ -19,7 +19,7 @@ from harness.experiment.generators.loadgen import Loadgen, totals
 from harness.experiment.generators.wrk import Wrk
 from harness.host import crates
 from harness.paths import REPOSITORY, TOOLSET
-from harness.records.models import Closed
+from harness.records.loads import ClosedLoop
 from harness.tests.doubles.reference import ClientSession
 from harness.tests.experiment.generator_servers import OK, ScriptedServer, tool
 
@@ -54,7 +54,7 @@ def headers(words: Sequence[str]) -> list[str]:
 @pytest.mark.skipif(shutil.which("wrk") is None, reason="wrk is missing")
 @pytest.mark.parametrize("depth", [1, 16])
 def test_its_bytes_are_those_of_wrk(binary: str, depth: int, tmp_path: Path) -> None:
-    load = Closed(connections=2, depth=depth)
+    load = ClosedLoop(connections=2, depth=depth)
     with ScriptedServer() as server:
         url = server.endpoint.url("/query?queries=20")
         asked = [

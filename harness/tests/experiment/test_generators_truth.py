@@ -31,7 +31,8 @@ from harness.experiment.generators import ANSWERS, LoadRun
 from harness.experiment.generators.loadgen import PLAN, Loadgen, Times, Total, totals
 from harness.host import crates
 from harness.plan.orders import plan
-from harness.records.models import Arrivals, Scenario
+from harness.records.loads import Scenario
+from harness.records.measurements import Arrivals
 from harness.tests.experiment.generator_servers import OK, ScriptedServer, tool
 
 pytestmark = [pytest.mark.e2e, pytest.mark.skipif(shutil.which("cargo") is None, reason="cargo is missing")]

@@ -29,7 +29,8 @@ from harness.plan import profile as profiles
 from harness.plan.config import Settings, Twins
 from harness.plan.discovery import Implementation, Selection
 from harness.plan.hosts import of_flags
-from harness.records.models import Build, Closed
+from harness.records.loads import ClosedLoop
+from harness.records.run_info import BuildRecord
 from harness.records.store import RunStore
 from harness.runtime import Runtime
 from harness.tests.approve import approve
@@ -106,7 +107,7 @@ def test_settings_become_the_approved_plan(tmp_path: Path) -> None:
     broken.mkdir()
     (broken / "benchmark_config.json").write_text("[]")
     twins = Twins(suffix="@base", frameworks=(tmp_path / "frameworks",))
-    load = (Closed(connections=3),)
+    load = (ClosedLoop(connections=3),)
     profile = profiles.load("smoke").model_copy(update={"reference": "x"})
     found = {
         **whole,
@@ -191,9 +192,9 @@ def test_a_run_opens_with_what_where_how_and_when_it_ends(asked: Any, name: str,
 def test_a_failed_build_is_told_whole_and_recorded_without_the_place_of_the_run(tmp_path: Path) -> None:
     told, folder = list[str](), RunStore(tmp_path / "run", started_at=0.0)
     progress = cast("ProgressTracker", SimpleNamespace(problem=told.append, building=lambda *_: nullcontext()))
-    failed = Build(status="failed", reason=f"no compiler\nlog: {folder.folder}/logs/x/build.log")
+    failed = BuildRecord(status="failed", reason=f"no compiler\nlog: {folder.folder}/logs/x/build.log")
 
-    def build(made: Implementation, log: Path) -> Build:
+    def build(made: Implementation, log: Path) -> BuildRecord:
         return failed.model_copy(update={"log": f"{made.name} {log.name}"})
 
     runtime = cast("Runtime", SimpleNamespace(build=build))
@@ -255,9 +256,9 @@ def test_variants_that_share_a_build_are_built_and_told_once(tmp_path: Path) -> 
     for status in ("ok", "failed"):
         made: list[str] = []
 
-        def build(one: Implementation, log: Path, status: str = status, made: list[str] = made) -> Build:
+        def build(one: Implementation, log: Path, status: str = status, made: list[str] = made) -> BuildRecord:
             made.append(one.name)
-            return Build(status=cast("Any", status), reason="" if status == "ok" else "make failed:\nlog")
+            return BuildRecord(status=cast("Any", status), reason="" if status == "ok" else "make failed:\nlog")
 
         progress = ProgressTracker(SilentDisplay())
         runtime = cast("Runtime", SimpleNamespace(name="local", build=build))

@@ -13,7 +13,9 @@ from harness.experiment.loop import RecordedProcesses
 from harness.experiment.preparation import require_same
 from harness.experiment.steps import Cell, Done, Failed, Measure, Measured, OutOfTime, Process, Rest, Start, Stop, Warm
 from harness.records import store
-from harness.records.models import Build, CheckResult, Outcome, RunInfo
+from harness.records.outcome import Outcome
+from harness.records.run_info import BuildRecord, RunInfo
+from harness.records.verification_record import CheckResult
 from harness.tests.doubles import records
 from harness.tests.doubles.fakes_run import FakeRun
 from harness.tests.doubles.fakes_world import Behaviour, FakeWorld
@@ -27,7 +29,7 @@ def info(tmp_path_factory: pytest.TempPathFactory) -> RunInfo:
     fake = FakeRun(tmp_path_factory.mktemp("run"), {"one": Behaviour(), "two": Behaviour()})
     fake.run()
     info = fake.records().info
-    first = Build.model_validate({"status": "ok", "tools": {"java": "25.0.3"}, "image_digest": "sha256:1"})
+    first = BuildRecord.model_validate({"status": "ok", "tools": {"java": "25.0.3"}, "image_digest": "sha256:1"})
     return changed(info, build=first).model_copy(update={"revision": "a" * 40, "tools": {"wrk": "4.1.0"}})
 
 
@@ -162,10 +164,10 @@ def test_what_keeps_a_run_from_success_is_said_in_a_sentence_each(tmp_path: Path
     (folder,) = store.runs(tmp_path)
     known = store.read(folder)
     fast, slow = known.info.implementations
-    built = Build(status="ok")
+    built = BuildRecord(status="ok")
     others = (
         fast.model_copy(update={"name": "new"}),
-        fast.model_copy(update={"name": "torn", "build": Build(status="failed", reason="no compiler\nat all")}),
+        fast.model_copy(update={"name": "torn", "build": BuildRecord(status="failed", reason="no compiler\nat all")}),
         fast.model_copy(update={"name": "idle", "build": built}),
     )
     info = known.info.model_copy(

@@ -11,9 +11,10 @@ from harness.experiment.steps import Cell, Process, Warm, Warmed
 from harness.experiment.warm_up import Route, warm_all
 from harness.plan import profile
 from harness.plan.profile import WarmUpLimits
-from harness.records.models import Closed, Window
+from harness.records.loads import ClosedLoop
+from harness.records.measurements import Window
 
-CELL = Cell(process=Process("a", 0), test_type="json", load=Closed(connections=64))
+CELL = Cell(process=Process("a", 0), test_type="json", load=ClosedLoop(connections=64))
 RULE = WarmUpLimits(span=5)
 QUICK, STANDARD = WarmUpLimits(span=3, cap_seconds=6.0, jit_cap_seconds=24.0), WarmUpLimits()
 

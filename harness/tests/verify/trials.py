@@ -11,7 +11,8 @@ from harness.experiment.generators import ANSWERS, LoadRun
 from harness.experiment.generators.loadgen import Loadgen
 from harness.host import crates
 from harness.plan.testtypes import TestType
-from harness.records.models import Load, TrialEvidence
+from harness.records.loads import Load
+from harness.records.trial_record import TrialEvidence
 from harness.runtime import Server
 from harness.verify.trial import TrialAudit
 

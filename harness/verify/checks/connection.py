@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from harness.plan.requests import Prepared
 from harness.plan.testtypes import ACCEPT_JSON
-from harness.records.models import Outcome
+from harness.records.outcome import Outcome
 from harness.runtime import Endpoint
 from harness.verify.checks import SERVER, Check, Finding, check, shown
 from harness.verify.checks.evidence import Evidence, Wire

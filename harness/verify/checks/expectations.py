@@ -12,7 +12,7 @@ from pydantic import JsonValue
 from harness.plan.requests import Expect, Prepared
 from harness.plan.testtypes import DECLARED
 from harness.records import safe_read
-from harness.records.models import Outcome
+from harness.records.outcome import Outcome
 from harness.verify import response_schemas
 from harness.verify.checks import Check, Finding, check, everywhere, shown
 from harness.verify.checks.asking import KEPT_BYTES, Asking, Client
