@@ -23,7 +23,7 @@ from harness.records.run_info import BuildRecord, RunInfo
 from harness.records.store import RunStore
 from harness.report.tables import counted
 from harness.runtime import Runtime, upstream
-from harness.units import whole_seconds
+from harness.units import format_elapsed
 
 JIT_PLATFORMS = re.compile(  # whole words of language, platform, web server or framework: java is none of javascript
     r"(?<![^\W_])(jvm|graal|graalvm|es4x|vert\.x|undertow|java|kotlin|scala|clojure|groovy)(?![^\W_])"
@@ -194,7 +194,7 @@ def describe_run(settings: Settings, plan: Plan, runtime: Runtime, seconds: floa
     end = time.strftime("%H:%M", time.localtime(now + seconds))
     return (
         f"{count}, {place}, profile {settings.profile.name}, seed {settings.seed}; "
-        f"expected end {end} ({whole_seconds(seconds)}, builds not counted)"
+        f"expected end {end} ({format_elapsed(seconds)}, builds not counted)"
     )
 
 

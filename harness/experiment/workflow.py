@@ -53,7 +53,7 @@ from harness.runtime.choice import choose
 from harness.runtime.database.external import NoDatabase, external
 from harness.stats.ranking import rank
 from harness.stats.ranking_model import Ranking
-from harness.units import whole_seconds
+from harness.units import format_elapsed
 from harness.verify.verifier import Verifier
 
 logger = logging.getLogger("tfb.workflow")
@@ -140,8 +140,8 @@ def benchmark(settings: Settings, progress: ProgressTracker, needs: Dependencies
         built_in, end = progress.elapsed - began, time.localtime(needs.clock.time() + measuring)
         progress.expected_seconds = progress.elapsed + measuring
         progress.announce(
-            f"builds took {whole_seconds(built_in)}; the time of the measurement begins now: expected end "
-            f"{time.strftime('%H:%M', end)} ({whole_seconds(measuring)})"
+            f"builds took {format_elapsed(built_in)}; the time of the measurement begins now: expected end "
+            f"{time.strftime('%H:%M', end)} ({format_elapsed(measuring)})"
         )
         info = info.model_copy(update={"implementations": tuple(i.info(builds[i.name]) for i in plan.implementations)})
         if before:  # only now: what may not go on stays as it was
@@ -228,7 +228,7 @@ def dry_run(
     least = f"{count.minimum} to " if count.maximum > count.minimum else ""
     print(
         f"{counted(plan.cells, 'cell')}, {least}{counted(count.maximum, 'process')} of each, "
-        f"{counted(found.trials, 'trial')}; about {whole_seconds(left * found.seconds)}"
+        f"{counted(found.trials, 'trial')}; about {format_elapsed(left * found.seconds)}"
         f"{' that are left' * bool(done)}, {found.measuring / max(1.0, found.seconds):.0%} of it measuring, "
         "builds not counted"
     )
@@ -250,7 +250,7 @@ def measure(bench: StepExecutor) -> None:
         if beyond >= TOLD_SECONDS and isinstance(step, Start | Stop):
             what = "starting" if isinstance(step, Start) else "stopping"
             progress.note(
-                f"{what} {step.process.implementation} took {whole_seconds(beyond)} longer than planned: the run ends "
+                f"{what} {step.process.implementation} took {format_elapsed(beyond)} longer than planned: the run ends "
                 "that much later, and nothing is measured for a shorter time"
             )
 
@@ -278,7 +278,7 @@ def measure(bench: StepExecutor) -> None:
         else:
             if clock.beyond >= TOLD_SECONDS:
                 progress.announce(
-                    f"starts and stops took {whole_seconds(clock.beyond)} longer than planned, and so did the run"
+                    f"starts and stops took {format_elapsed(clock.beyond)} longer than planned, and so did the run"
                 )
             return
 

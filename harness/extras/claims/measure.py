@@ -14,7 +14,7 @@ from pathlib import Path
 
 from pydantic import TypeAdapter, ValidationError
 
-from harness.cli.output import put_below
+from harness.cli.output import write_managed_file
 from harness.errors import StartError, StoreError, TfbError
 from harness.experiment.predicted import predict
 from harness.experiment.preparation import limit_memory, make_plan
@@ -220,6 +220,6 @@ def figures_of(claim: Claim) -> dict[str, float]:
 def keep(results: Path, verdicts: Iterable[ClaimVerdict]) -> None:
     """Record verdicts, which replace earlier verdicts on the same claims. Raises StoreError."""
     known = {**recorded.read(results).verdicts, **{verdict.claim: verdict for verdict in verdicts}}
-    put_below(
+    write_managed_file(
         results.resolve(), recorded.FILE, ClaimsRecord(verdicts=dict(sorted(known.items()))).recorded(indent=1) + "\n"
     )
