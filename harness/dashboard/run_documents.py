@@ -46,7 +46,7 @@ NAME = re.compile(r"[\w][\w.+-]*")  # of a run's folder: no separator, no leadin
 PUBLISHED = "rounds/1"  # of results/: the published round, shown where there is no run of one's own
 NO_RUNS = frozenset({"rounds"})  # folders of results/ that hold others' runs
 PERCENTILE = re.compile(r"\d+(\.\d+)?")
-FAIL_OVER = 0.05  # of a regression, as ./tfb compare has it by default; the page shows the verdict, not the exit code
+THRESHOLD = 0.05  # of a regression, as ./tfb compare has it by default; the page shows the verdict, not the exit code
 FILES = ("run.json", "ranking.json", "trials.jsonl", "processes.jsonl", "verdicts.jsonl", "progress.json")
 SILENT_SECONDS = 60.0  # without a write, a run that calls itself running is shown as silent
 TAIL_BYTES = 1 << 20  # of trials.jsonl, in which the last trials are looked for
@@ -263,7 +263,7 @@ def comparison(before: Run, after: Run) -> ComparisonDocument:
     """``after`` over ``before``, cell by cell, and in words."""
     from harness.stats.cell_comparison import compare  # here: scipy takes longer to import than most pages to serve
 
-    found = compare(before.records(), after.records(), FAIL_OVER)
+    found = compare(before.records(), after.records(), THRESHOLD)
     titles = [title_of(run.info) for run in (before, after)]
     if titles[0] == titles[1]:
         titles = ["before", "after"]

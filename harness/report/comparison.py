@@ -28,8 +28,8 @@ def verdict(cell: CellComparison, margin: float) -> Verdict:
 
 def sentences(comparison: Comparison) -> tuple[str, ...]:
     """``B over A, 24 cells: slower in 2, cannot tell in 6, the same within 5 % in 16``, and what an open one means."""
-    margin = f"{comparison.fail_over * 100:.3g} %"
-    counts = Counter(verdict(cell, comparison.fail_over) for cell in comparison.cells)
+    margin = f"{comparison.threshold * 100:.3g} %"
+    counts = Counter(verdict(cell, comparison.threshold) for cell in comparison.cells)
     names = {"same": f"the same within {margin}"}
     found = [f"{names.get(word, word)} in {counts[word]}" for word in ORDER if counts[word]]
     said = ", ".join(found) or "cannot tell, they have no cell in common"
@@ -45,7 +45,7 @@ def sentences(comparison: Comparison) -> tuple[str, ...]:
 
 def table(comparison: Comparison, *, every: bool) -> TextTable:
     """The cells, the gravest first; those that are the same only with ``every``."""
-    judged = [(verdict(cell, comparison.fail_over), cell) for cell in comparison.cells]
+    judged = [(verdict(cell, comparison.threshold), cell) for cell in comparison.cells]
     judged.sort(key=lambda item: ORDER.index(item[0]))
     rows = TableRows([item for item in judged if every or item[0] != "same"])
     return rows.table(

@@ -25,7 +25,7 @@ TrialsByCell = Mapping[CellKey, CellTrials]
 MISSING = Effect(ratio=None, verdict="missing")
 
 
-def compare(a: RunRecords, b: RunRecords, fail_over: float) -> Comparison:
+def compare(a: RunRecords, b: RunRecords, threshold: float) -> Comparison:
     """Compare run B with run A.
 
     The two sides of ``compare --base`` were measured in the same rounds and are compared within rounds. Separate runs
@@ -34,7 +34,7 @@ def compare(a: RunRecords, b: RunRecords, fail_over: float) -> Comparison:
     Args:
         a: the earlier run, or base.
         b: the later run, or head.
-        fail_over: relative difference up to which a cell counts as unchanged; 0.05 means 5 %.
+        threshold: relative difference up to which a cell counts as unchanged; 0.05 means 5 %.
     """
     cells = collect(a.trials), collect(b.trials)
     unranked_reasons = [unranked(side.info, side.trials, side.processes, side.verdicts) for side in (a, b)]
@@ -56,7 +56,7 @@ def compare(a: RunRecords, b: RunRecords, fail_over: float) -> Comparison:
     return Comparison(
         run_a=a.info.run_id,
         run_b=b.info.run_id,
-        fail_over=fail_over,
+        threshold=threshold,
         interleaved=interleaved,
         cells=tuple(sorted(compared, key=_sort_key)),
         noise_floor=floor,

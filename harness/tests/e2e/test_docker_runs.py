@@ -107,7 +107,7 @@ def test_containers_of_a_killed_run_are_named_by_doctor_and_removed_by_clean(sce
     labels = ("--label", f"{RUN_LABEL}=alive", "--label", f"{OWNER_LABEL}={ownership.me()}")
     scene.struck(("--test", "e2e-one", "--type", "json"), scene.at("measure"), lambda run: run.kill())
     alive = docker("run", "--detach", *labels, "debian:trixie-slim", "sleep", "600").split()[-1]
-    scene.tfb("doctor").says("left by a run that was killed: container")
+    scene.tfb("doctor").says("left by a killed run: container")
     scene.tfb("clean", "--leftovers", "--yes").ends(0)
     assert scene.containers() == []
     assert docker("rm", "--force", alive).strip() == alive
