@@ -27,6 +27,7 @@ from harness.experiment.steps import (
 )
 from harness.experiment.warm_up import Route, warm_all
 from harness.plan.plan import Candidate, Plan, groups, headline
+from harness.plugins import Extensions
 from harness.records.models import Closed, Load, Open, Outcome, Purpose, Scenario, Trial
 from harness.stats.capacity import next_load
 from harness.stats.stopping import undecided
@@ -186,6 +187,7 @@ DESIGNS: dict[str, Callable[[Plan, int], Design]] = {
     "search": search,
     "techempower": techempower,
     "gate": gate,
+    **Extensions[Callable[[Plan, int], Design]]("designs").load_all(),
 }
 
 

@@ -2,28 +2,30 @@
 
 import atexit
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from harness.errors import EnvironmentLacksError, UsageError
-from harness.extras import part
 from harness.host import accounts, leftovers, machine, provision
 from harness.plan.config import Settings, divided_cpus
 from harness.plan.discovery import Implementation
 from harness.plan.hosts import LOOPBACK, Postgres
+from harness.plugins import Hook
 from harness.runtime import Runtime, compose, limits, techempower_container
 from harness.runtime.compose import Project
 from harness.runtime.docker import DockerRuntime
 from harness.runtime.local import LocalRuntime
 
 logger = logging.getLogger("tfb.runtime")
+REMOTE_RUNTIME: Hook[Callable[[Settings, Sequence[Implementation], Path, str], Runtime]] = Hook(
+    name="choose_remote_runtime", purpose="runs on other machines"
+)
 
 
 def choose(settings: Settings, implementations: Sequence[Implementation], logs: Path, *, run_id: str) -> Runtime:
     """The runtime that the settings ask for; raises EnvironmentLacksError that says how to mend what is missing."""
     if settings.hosts.elsewhere:
-        runtime: Runtime = part("machines").choose(settings, implementations, logs, run_id)
-        return runtime
+        return REMOTE_RUNTIME.load()(settings, implementations, logs, run_id)
     if is_local(settings):
         return local(settings, implementations, logs)
     compose.engine()

@@ -23,9 +23,9 @@ from harness.stats.cell_values import (
     PERCENTILES,
     PROVISIONAL_BELOW,
     CellTrials,
-    create_times,
     deployments_of,
     percentile,
+    ranked_times,
 )
 from harness.stats.moderation import CONFIDENCE, MAX_DF, add_variance
 from harness.stats.stopping import alpha_at, section
@@ -34,7 +34,6 @@ from harness.stats.value_tables import ONLY, ValueTables, alone, best_first, est
 BRACKET = 0.05  # relative distance of the two loads at which the search ends
 # Validity checks that fail when a server does not sustain a rate.
 SATURATED = frozenset({"errors", "achieved-rate", "unfinished", "response-size"})
-ORDER = "order"  # the test type of the order service
 Reasons = Mapping[tuple[str, str], str]  # test type, implementation -> why it is not ranked
 
 
@@ -77,7 +76,7 @@ def _tried(trial: Trial, goal: LatencyGoal) -> Tried | None:
         rate = trial.load.rate
     elif isinstance(trial.load, Scenario):
         rate = trial.load.factor
-        if times := create_times(trial):
+        if times := ranked_times(trial):
             due = trial.arrivals.due if trial.arrivals else sum(times.values())
             late = due - sum(count for seconds, count in times.items() if seconds <= goal.seconds)
     missed = late > goal.late_share * due
@@ -246,26 +245,27 @@ def _points(trials: Sequence[Trial]) -> tuple[ranking_model.RatePoint, ...]:
     return tuple(sorted(made, key=lambda point: point.rate))
 
 
-# ---- the order service: response times from the due time, CPU per arrival, capacity at a goal ------------------------
+# ---- scenarios: response times from the due time, CPU per arrival, capacity at a goal ------------------------
 
 
 def orders(
     info: RunInfo, trials: Sequence[Trial], test_types: Mapping[str, ranking_model.TestTypeRanking], reasons: Reasons
 ) -> ranking_model.OrderResults | None:
-    """Return tables, capacities and operations of the order service; None for a run without it."""
-    if ORDER not in test_types:
+    """Return tables, capacities and operations of a scenario's test type; None for a run without scenarios."""
+    scenario = next((name for name, each in test_types.items() if each.is_scenario), None)
+    if scenario is None:
         return None
     measured: defaultdict[tuple[str, float], list[Trial]] = defaultdict(list)  # by implementation and factor
     tried: defaultdict[str, list[Trial]] = defaultdict(list)
     for trial in trials:
-        if trial.test_type == ORDER and isinstance(trial.load, Scenario):
+        if trial.test_type == scenario and isinstance(trial.load, Scenario):
             tried[trial.implementation].append(trial)
             if trial.purpose == "measure":
                 measured[trial.implementation, trial.load.factor].append(trial)
     goal = section(info, "orders", OrderLoads).goal
     searched = any(trial.purpose == "search" for own in tried.values() for trial in own)
-    found = [(table.load.factor, table) for table in test_types[ORDER].tables if isinstance(table.load, Scenario)]
-    names = [one.name for one in info.implementations if ORDER in one.test_types]
+    found = [(table.load.factor, table) for table in test_types[scenario].tables if isinstance(table.load, Scenario)]
+    names = [one.name for one in info.implementations if scenario in one.test_types]
     processes = {trial.process for own in measured.values() for trial in own}
     alpha = alpha_at(section(info, "processes", Processes), len(processes))
     return ranking_model.OrderResults(
@@ -274,7 +274,7 @@ def orders(
             for factor, table in sorted(found, key=lambda each: each[0])
         ),
         goal=goal if searched else None,
-        capacities=_capacities(info, ORDER, tried, goal, reasons, {}) if searched else (),
+        capacities=_capacities(info, scenario, tried, goal, reasons, {}) if searched else (),
         points={
             name: tuple(point for factor, _ in found for point in _operations(factor, measured[name, factor]))
             for name in names
@@ -289,7 +289,7 @@ def _of_factor(
     measured: Mapping[tuple[str, float], Sequence[Trial]],
     alpha: float,
 ) -> ranking_model.OrderTable:
-    """Rank implementations at one factor by the response time of "create order"."""
+    """Rank implementations at one factor by the response time of the ranked operation."""
     cells = {row.implementation: CellTrials(measured.get((row.implementation, factor), ())) for row in table.rows}
     response = METRICS["response-time-p50"]
     values = {row.implementation: cells[row.implementation].values(response) for row in table.rows if not row.reason}

@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from harness.records.models import LatencyGoal, Load, NoiseFloor, Record
+from harness.records.models import LatencyGoal, Load, NoiseFloor, Record, Scenario
 
 SCORING_VERSION = 6
 
@@ -102,6 +102,11 @@ class TestTypeRanking(Record):
     test_type: str
     headline: Table
     tables: tuple[Table, ...]  # one for each planned load
+
+    @property
+    def is_scenario(self) -> bool:
+        """Whether the test type was measured under arrivals of use cases."""
+        return any(isinstance(table.load, Scenario) for table in self.tables)
 
 
 class Score(Record):

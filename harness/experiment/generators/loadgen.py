@@ -26,8 +26,8 @@ from harness.experiment.generators import (
     headers,
 )
 from harness.host import process
-from harness.plan.orders import plan
 from harness.plan.requests import Prepared
+from harness.plan.scenarios import plan
 from harness.records.models import (
     Arrivals,
     Closed,
@@ -190,7 +190,7 @@ class Loadgen:
         drain = TIMEOUT_SECONDS if isinstance(load, Closed) else DRAIN_SECONDS
         words += ["--drain-seconds", f"{drain:g}"]
         if isinstance(load, Scenario):
-            (folder / PLAN).write_text(json.dumps(plan(load.factor)), encoding="utf-8")
+            (folder / PLAN).write_text(json.dumps(plan(run.use_cases, load.factor)), encoding="utf-8")
             words += ["--scenario", str(folder / PLAN)]
             words += ["--answers", str(folder / ANSWERS)] if run.sampling else []
         else:

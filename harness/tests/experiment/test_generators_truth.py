@@ -29,8 +29,9 @@ import pytest
 from harness.cli.scans import NOT_JUDGED
 from harness.experiment.generators import ANSWERS, LoadRun
 from harness.experiment.generators.loadgen import PLAN, Loadgen, Times, Total, totals
+from harness.extras.orders.test_type import USE_CASES
 from harness.host import crates
-from harness.plan.orders import plan
+from harness.plan.scenarios import plan
 from harness.records.models import Arrivals, Scenario
 from harness.tests.experiment.generator_servers import OK, ScriptedServer, tool
 
@@ -144,7 +145,7 @@ def test_latency_is_what_the_server_s_record_says(name: str, tmp_path: Path) -> 
 
 
 def shopping(rate: float) -> dict[str, Any]:
-    return {**plan(1)["use_cases"][0], "rate": rate}  # type: ignore[index]
+    return {**plan(USE_CASES, 1)["use_cases"][0], "rate": rate}  # type: ignore[index]
 
 
 class Shop(ScriptedServer):

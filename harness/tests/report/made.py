@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from harness.plan.profile import Processes
-from harness.records.models import Gate, Load, Machine, Outcome, RunInfo, ServerUse, Trial
+from harness.records.models import Gate, Load, Machine, Outcome, RunInfo, Scenario, ServerUse, Trial
 from harness.stats import ranking_model
 from harness.stats.ranking_model import Estimate, Quantity, Ranking, RankInterval, Ratio, Row, Score, Standing, Table
 from harness.tests.doubles import runs
@@ -121,11 +121,17 @@ def ranking(
         )
         for each in of
     )  # fmt: skip
+    tables = [headline]
+    if "orders" in more:
+        tables.append(table((), Scenario(factor=8.0, connections=64), "order"))
     return Ranking(
         run_id="20260101-000000",
         reference=of[0].implementation,
         leading=leading,
-        test_types={"json": ranking_model.TestTypeRanking(test_type="json", headline=headline, tables=(headline,))},
+        test_types={
+            each.test_type: ranking_model.TestTypeRanking(test_type=each.test_type, headline=each, tables=(each,))
+            for each in tables
+        },
         **{"overall": scores, **more},
     )
 

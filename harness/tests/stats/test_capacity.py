@@ -5,11 +5,11 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
-from harness.plan.orders import CREATE
+from harness.extras.orders.test_type import CREATE
 from harness.plan.profile import OpenLoop, OrderLoads, Processes
 from harness.records import models
 from harness.records.models import Gate, Latency, LatencyGoal, Load, Open, Outcome, Purpose, RunInfo, Scenario, Trial
-from harness.stats.capacity import ORDER, bracket, next_load
+from harness.stats.capacity import bracket, next_load
 from harness.stats.ranking import rank
 from harness.stats.value_tables import percentiles
 from harness.tests.approve import approve
@@ -17,6 +17,7 @@ from harness.tests.doubles.invented import verdict
 from harness.tests.doubles.runs import LOAD, run_info, trial
 from harness.tests.stats.dense import dense, luck
 
+ORDER = "order"
 GOAL, SLOW = LatencyGoal(percentile=99, seconds=0.01), LatencyGoal(percentile=99, seconds=0.1)
 LAG = Gate(name="generator-lag", outcome=Outcome.FAIL, value=1.0, threshold=0.2, word="generator lag")
 SHORT = Gate(name="achieved-rate", outcome=Outcome.FAIL, value=0.5, threshold=0.01, word="rate not achieved")
