@@ -9,8 +9,8 @@ import pytest
 
 from harness.experiment.generators import ANSWERS, LoadRun
 from harness.experiment.generators.loadgen import Loadgen
-from harness.host import crates
 from harness.plan.testtypes import TestType
+from harness.provisioning import crates
 from harness.records.models import Load, TrialEvidence
 from harness.runtime import Server
 from harness.verify.trial import TrialAudit
@@ -33,7 +33,7 @@ def audited(
     written: bool = True,
 ) -> tuple[TrialEvidence, float]:
     """What is objected to in one trial of the real generator, and its requests per second."""
-    generator = Loadgen(binary=str(crates.loadgen()), chrt=None)
+    generator = Loadgen(binary=str(crates.loadgen_program()), chrt=None)
     with tempfile.TemporaryDirectory() as folder:
         with looking:
             run = LoadRun(
