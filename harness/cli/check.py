@@ -15,8 +15,8 @@ from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
-from harness.cli.consent import agreed
-from harness.cli.scans import NOT_JUDGED, SKIPPED
+from harness.cli.consent import ask_consent
+from harness.cli.scans import NOT_JUDGED, SKIPPED_VARIABLE
 from harness.errors import Exit
 from harness.host import interruption
 from harness.paths import DOCKER, REPOSITORY, TOOLSET, state_folder
@@ -40,7 +40,9 @@ MENDS = {
 }
 ENGINE = "engine"  # stands among a stage's needs for a container engine
 CPUS = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 2
-UNTIL = "TFB_CHECK_UNTIL"  # when tests of other implementations begin no more, in seconds since 1970; unset: never
+DEADLINE_VARIABLE = (
+    "TFB_CHECK_UNTIL"  # when tests of other implementations begin no more, in seconds since 1970; unset: never
+)
 SECONDS_OF_ALL = 32 * 60.0  # the last ones that begin by then take some minutes
 FUZZ_SECONDS = 60.0  # of all fuzz targets together, builds apart
 FAST = "not simulation and not gallery and not fault and not adversarial and not e2e and not docker"  # a minute
@@ -118,6 +120,9 @@ def stages(extent: Extent) -> tuple[Stage, ...]:
         of_page("page tests", "test"),
         of_page("page lint", "lint"),
         of_page("page format", "format:check"),
+        scan_of("spelling", "spelling"),
+        scan_of("form of Markdown", "markdown"),
+        scan_of("style of Markdown", "prose"),
         scan_of("shell scripts", "shell"),
         scan_of("workflows", "workflows"),
         Stage(name="tests", command=(*pytest, "-m", FAST, *one_more)),
@@ -224,8 +229,8 @@ def _environment(folder: Path, skipped: Path) -> Mapping[str, str]:
         "PYTHONPATH": str(REPOSITORY),
         "TFB_PYTHON": sys.executable,
         "TFB_STATE": str(state),
-        SKIPPED: str(skipped),
-        UNTIL: str(time.time() + SECONDS_OF_ALL),
+        SKIPPED_VARIABLE: str(skipped),
+        DEADLINE_VARIABLE: str(time.time() + SECONDS_OF_ALL),
     }
 
 
@@ -260,7 +265,7 @@ def facilities(needs: Sequence[ToolRequirement], consent: Consent, *, bring_engi
     commands += [f"{requirements.ENGINE_SCRIPT.relative_to(REPOSITORY)} install"] * bring_engine
     started = False
     try:
-        if commands and consent != "no" and agreed(consent, f"May this check run `{'; '.join(commands)}`?"):
+        if commands and consent != "no" and ask_consent(consent, f"May this check run `{'; '.join(commands)}`?"):
             log = state_folder() / "apt.log"
             log.parent.mkdir(parents=True, exist_ok=True)
             for note in requirements.install_missing(needs, "yes", log):

@@ -9,9 +9,9 @@ from rich.table import Table
 from rich.text import Text
 
 from harness import extras
-from harness.cli.consent import agreed, all_leftovers
-from harness.cli.flags import Machines
-from harness.cli.run import hosts_of
+from harness.cli.consent import ask_consent, find_leftovers
+from harness.cli.flags import MachineFlags
+from harness.cli.run import resolve_hosts
 from harness.errors import EnvironmentLacksError, Exit
 from harness.host import leftovers as killed
 from harness.host import machine
@@ -20,22 +20,22 @@ from harness.plan.config import Consent
 from harness.plan.discovery import scan
 from harness.provisioning import advice, requirements
 from harness.provisioning.requirements import ToolRequirement
-from harness.records.models import Machine
+from harness.records.machine_record import Machine
 from harness.report import terminal
 from harness.runtime import compose, images
 from harness.units import format_bytes
 
 MANY = 6  # implementations that want a tool: more are counted
-NO_MACHINES = Machines()
+NO_MACHINES = MachineFlags()
 
 
 def doctor(
     *,
     as_json: Annotated[bool, Parameter(name="--json", help="machine-readable output")] = False,
-    machines: Machines = NO_MACHINES,
+    machines: MachineFlags = NO_MACHINES,
 ) -> int:
     """Show tools, machine facts and what would disturb a measurement; the exit code is 3 when something is missing."""
-    if (hosts := hosts_of(machines)).elsewhere:
+    if (hosts := resolve_hosts(machines)).elsewhere:
         status: int = extras.part("machines").doctor(hosts, as_json=as_json)
         return status
     facts, found = machine.facts(), scan()
@@ -45,7 +45,7 @@ def doctor(
         docker = f"engine {compose.engine()}"
     except EnvironmentLacksError as error:
         docker = str(error)
-    left = all_leftovers()
+    left = find_leftovers()
     if as_json:
         tools = [
             {
@@ -109,14 +109,14 @@ def clean(
     dry_run: Annotated[bool, Parameter(help="say what would be removed")] = False,
     leftovers: Annotated[bool, Parameter(help="only what runs that were killed have left; images stay")] = False,
     yes: Annotated[bool, Parameter(help="remove what killed runs have left without asking")] = False,
-    machines: Machines = NO_MACHINES,
+    machines: MachineFlags = NO_MACHINES,
 ) -> int:
     """Remove what killed runs have left (processes, scratch folders, containers, networks), and images of runs.
 
     Images that tfb did not tag, the base image and the build cache stay. With --server-host and its like, this removes
     what ended runs have left on those machines. The exit code is 1 when something had to stay.
     """
-    if (hosts := hosts_of(machines)).elsewhere:
+    if (hosts := resolve_hosts(machines)).elsewhere:
         status: int = extras.part("machines").clean(hosts, dry_run=dry_run)
         return status
     kept = _remove_leftovers(dry_run=dry_run, consent="yes" if yes else "ask")
@@ -148,7 +148,7 @@ def _remove_images(*, dry_run: bool) -> bool:
 
 def _remove_leftovers(*, dry_run: bool, consent: Consent) -> bool:
     """Name what killed runs have left, and remove it with consent; whether something stays that should not."""
-    everything = all_leftovers()
+    everything = find_leftovers()
     found = [leftover for leftover in everything if leftover.certain]
     for leftover in everything:
         if leftover.certain:
@@ -157,7 +157,7 @@ def _remove_leftovers(*, dry_run: bool, consent: Consent) -> bool:
             print(f"of a run that is not known here, and not touched: {leftover}")
     if dry_run or not found:
         return False
-    if not agreed(consent, f"Remove {len(found)} thing(s) that killed runs have left?"):
+    if not ask_consent(consent, f"Remove {len(found)} thing(s) that killed runs have left?"):
         print("they stay: ./tfb clean --yes removes them")
         return True
     kept = killed.remove(found)

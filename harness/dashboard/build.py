@@ -19,7 +19,7 @@ from harness.paths import DOCKER, REPOSITORY
 from harness.plain_text import printable
 from harness.provisioning import advice, toolchain
 from harness.provisioning.crates import source_digest
-from harness.units import whole_seconds
+from harness.units import format_elapsed
 
 WEB = Path(__file__).resolve().parent / "web"
 NODE_MINIMUM = (20, 19)
@@ -60,7 +60,7 @@ def is_built(web: Path = WEB) -> bool:
 
 
 def _going_on(command: Sequence[str], seconds: float) -> None:
-    _tell(f"{shlex.join(command)}: {whole_seconds(seconds)}")
+    _tell(f"{shlex.join(command)}: {format_elapsed(seconds)}")
 
 
 def _tell(text: str) -> None:

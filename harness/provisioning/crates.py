@@ -91,4 +91,6 @@ def _build(source: Path, folder: Path, target: Path) -> None:
 
 loadgen_program = partial(ensure_built, "loadgen", "loadgen")
 upstream_program = partial(ensure_built, "upstream", "upstream")  # the slow upstream of the fan-out test
-reference_server_program = partial(ensure_built, "upstream", "reference-server")  # a server with known delays, for tests
+reference_server_program = partial(
+    ensure_built, "upstream", "reference-server"
+)  # a server with known delays, for tests

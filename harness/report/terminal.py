@@ -13,7 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from harness.console import SafeConsole
-from harness.records.models import RunInfo
+from harness.records.run_info import RunInfo
 from harness.report import Report, sentence
 from harness.report.tables import ORDER, Column, TextTable, shown
 from harness.report.verification_results import Judged

@@ -19,7 +19,7 @@ from harness.paths import CONFIG_FILE, TOOLSET
 from harness.plan.discovery import Implementation
 from harness.provisioning import advice, crates, requirements, toolchain
 from harness.records import safe_write
-from harness.records.models import Build
+from harness.records.run_info import BuildRecord
 from harness.runtime import DatabaseAddress, Endpoint, Program, Server, SharedDatabase, scripts
 from harness.runtime.crashes import crash_reason
 from harness.runtime.database.embedded import embedded, free_port
@@ -136,16 +136,16 @@ class LocalRuntime:
         with self.pool.account(implementation.name) as account, accounts.home(account) as own:
             yield account, own
 
-    def build(self, implementation: Implementation, log: Path) -> Build:
+    def build(self, implementation: Implementation, log: Path) -> BuildRecord:
         """Run the build commands of the ``local`` block; a failure is in the result, with the log's last lines."""
         local = implementation.local
         if local is None:
             reason = 'has no "local" block in benchmark_config.json, so it needs Docker: --runtime docker'
-            return Build(status="skipped", reason=reason)
+            return BuildRecord(status="skipped", reason=reason)
         chosen = requirements.select_tools(implementation)
         if absent := sorted(set(local.requires) - set(chosen)):
             kinds = "; ".join(advice.describe_missing(kind, local.requires[kind]) for kind in absent)
-            return Build(status="skipped", reason=f"needs {kinds} ({CONFIG_FILE}: local.requires)")
+            return BuildRecord(status="skipped", reason=f"needs {kinds} ({CONFIG_FILE}: local.requires)")
         began, reason = time.monotonic(), ""
         account, own = self.build_as(implementation)
         variables = toolchain.tool_environment(chosen.values(), environment.for_builds()) | own
@@ -175,7 +175,7 @@ class LocalRuntime:
             reason = wrong_key(implementation, "local.build", error)
         except TfbError as error:
             reason = str(error)
-        return Build(
+        return BuildRecord(
             status="failed" if reason else "ok",
             reason=reason,
             duration=time.monotonic() - began,

@@ -17,7 +17,7 @@ from pathlib import Path
 from harness.experiment.generators import LoadGenerator, LoadRun
 from harness.experiment.generators.registry import GENERATORS
 from harness.provisioning import crates
-from harness.records.models import Closed
+from harness.records.loads import ClosedLoop
 from harness.runtime.local import LocalRuntime
 
 CONNECTIONS = 64
@@ -58,7 +58,7 @@ def turns(count: int, seconds: float, depth: int, cpus: Sequence[int]) -> dict[s
                     url=f"http://127.0.0.1:{port}/plaintext",
                     host="tfb-server",
                     accept="text/plain",
-                    load=Closed(connections=CONNECTIONS, depth=depth),
+                    load=ClosedLoop(connections=CONNECTIONS, depth=depth),
                     seconds=seconds,
                     threads=1,
                     seed=turn,

@@ -20,7 +20,8 @@ from harness.console import PlainFormatter, SafeConsole
 from harness.errors import ConfigError
 from harness.paths import REPOSITORY
 from harness.plain_text import inert_line, is_printable, json_text, markdown, printable
-from harness.records.models import CheckResult, Outcome, VerificationRecord
+from harness.records.outcome import Outcome
+from harness.records.verification_record import CheckResult, VerificationRecord
 from harness.report.markdown import section
 from harness.report.tables import TableRows
 from harness.report.verification_results import Verified, as_github, as_json, as_junit, write

@@ -8,7 +8,7 @@ import pytest
 from harness.extras.gate.interference import undisturbed
 from harness.extras.gate.judge import ALL, ORDER, judge
 from harness.extras.gate.paired import BASE, COPY, HEAD
-from harness.records.models import RunRecords
+from harness.records.run_records import RunRecords
 from harness.tests.extras.gate.test_judge import REQUESTS, session
 
 

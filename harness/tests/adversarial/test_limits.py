@@ -22,7 +22,7 @@ from harness.paths import REPOSITORY
 from harness.plan.benchmark_config import NAME_BYTES
 from harness.provisioning import toolchain
 from harness.records import claims, reader, store
-from harness.records.models import Latency
+from harness.records.measurements import Latency
 from harness.records.store import RunStore
 from harness.runtime.database.embedded import embedded
 from harness.tests.doubles import records

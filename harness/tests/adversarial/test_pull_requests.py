@@ -20,7 +20,8 @@ from harness.extras.gate.judge import GateResult, GateVerdict, RequestVerdict
 from harness.extras.gate.paired import BASE, COPY, HEAD, SIDES
 from harness.paths import REPOSITORY
 from harness.plan.profile import Processes
-from harness.records.models import Closed, RunRecords
+from harness.records.loads import ClosedLoop
+from harness.records.run_records import RunRecords
 from harness.tests.adversarial.repositories import git, let_others_enter, repository
 from harness.tests.doubles.runs import run_info
 
@@ -169,7 +170,7 @@ def test_requests_of_head_alone_are_verified_on_head_only(shop: Path, tmp_path: 
     }
     assert any("not in base: new" in note for note in made.notes)
     records = RunRecords(
-        info=run_info(SIDES, Processes(), loads=dict.fromkeys(("slow", "quick", "new"), (Closed(connections=4),)))
+        info=run_info(SIDES, Processes(), loads=dict.fromkeys(("slow", "quick", "new"), (ClosedLoop(connections=4),)))
     )
     assert [*measured_of(records, made.asked).info.loads] == ["slow", "quick"]
     settled = settle(result(("slow", "the same"), ("quick", "the same")), records, made.asked)

@@ -15,7 +15,7 @@ from harness import cli
 from harness.errors import Exit, UsageError
 from harness.experiment import origin
 from harness.records import store
-from harness.records.models import RunInfo
+from harness.records.run_info import RunInfo
 from harness.tests.doubles import records
 from harness.tests.doubles.fakes_run import FakeRun
 from harness.tests.doubles.fakes_world import Behaviour
@@ -250,7 +250,7 @@ def test_places_that_were_exchanged_after_the_check_do_not_count(tmp_path: Path)
     other = replace(settings, frameworks=(tmp_path / "evil",))
     mark = json.loads((folder / origin.FILE).read_text(encoding="utf-8"))
     for seal in (mark["seal"], "", None):  # as if another process had replaced the file since ``is_own``
-        exchanged = {"places": origin.places_of(other), "seal": seal}
+        exchanged = {"places": origin.list_places(other), "seal": seal}
         (folder / origin.FILE).write_text(json.dumps(exchanged), encoding="utf-8")
         with pytest.raises(UsageError, match="names other folders or machines than at the start"):
             origin.require_same_places(folder, info, other)

@@ -14,7 +14,7 @@ from harness.errors import StartError, UsageError
 from harness.extras.gate.container_sides import contained, env_file
 from harness.plain_text import printable
 from harness.plan.service import Service
-from harness.records.models import Build
+from harness.records.run_info import BuildRecord
 from harness.runtime.compose import client_environment
 from harness.runtime.container import Container
 from harness.tests.adversarial import engine
@@ -80,9 +80,9 @@ def test_plain_words_and_ports_stay_readable() -> None:
 
 def test_records_and_the_log_are_redacted(tmp_path: Path) -> None:
     redaction.declare({"TOKEN": VALUE, "PIN_KEY": "1234567890"})
-    build = Build(status="failed", reason=f"it said {VALUE}", duration=1234567890.0)
+    build = BuildRecord(status="failed", reason=f"it said {VALUE}", duration=1234567890.0)
     assert json.loads(build.recorded())["reason"] == "it said [TOKEN]"
-    assert Build.model_validate_json(build.recorded()).duration == 1234567890.0
+    assert BuildRecord.model_validate_json(build.recorded()).duration == 1234567890.0
     handler = logging.FileHandler(tmp_path / "log", encoding="utf-8")
     handler.setFormatter(PlainFormatter())
     logger = logging.getLogger("tfb.test_secrets")

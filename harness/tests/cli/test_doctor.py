@@ -39,7 +39,7 @@ def test_clean_names_what_stays_and_that_it_saw_no_images(
     left = Leftover(kind="folder", name="tfb-x", certain=True, remove=remove)
     monkeypatch.setattr(compose, "engine", engine)
     monkeypatch.setattr(images, "own", list)
-    monkeypatch.setattr(doctor, "all_leftovers", lambda: (left,))
+    monkeypatch.setattr(doctor, "find_leftovers", lambda: (left,))
     assert doctor.clean(yes=True) == code
     said = capsys.readouterr().out
     assert ("images were not looked at" in said, "stays: folder tfb-x: busy" in said) == (not answers, stays)

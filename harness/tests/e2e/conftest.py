@@ -13,7 +13,7 @@ from harness.paths import REPOSITORY
 from harness.plan.discovery import Selection, scan, select
 from harness.provisioning import requirements
 from harness.records import store
-from harness.records.models import RunRecords
+from harness.records.run_records import RunRecords
 from harness.stats.ranking_model import Ranking
 
 RUN_SECONDS = 1800

@@ -10,7 +10,8 @@ import sys
 import pytest
 
 from harness.paths import PROFILES, REPOSITORY
-from harness.records.models import Closed, Open, Trial
+from harness.records.loads import ClosedLoop, OpenLoop
+from harness.records.trial_record import Trial
 from harness.tests.scene import PROFILE, Scene
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(400)]
@@ -58,8 +59,8 @@ def test_the_latency_profile_searches_the_capacity_at_a_goal(scene: Scene) -> No
     scene.profile.write_text(short("latency", concurrency="[8]", minimum="1", maximum="1"))
     scene.measure("--test", "one", "--type", "json", "--time", "40s").ends(0, 1).says("p99")
     loads = [trial.load for trial in scene.records().trials]
-    assert any(isinstance(load, Closed) for load in loads)
-    rates = [trial for trial in scene.records().trials if isinstance(trial.load, Open)]
+    assert any(isinstance(load, ClosedLoop) for load in loads)
+    rates = [trial for trial in scene.records().trials if isinstance(trial.load, OpenLoop)]
     assert {trial.purpose for trial in rates} >= {"share"}
     for trial in rates:
         assert trial.due is not None

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from harness.cli.check import UNTIL
+from harness.cli.check import DEADLINE_VARIABLE
 from harness.cli.scans import NOT_JUDGED
 from harness.plan.discovery import Implementation, scan
 from harness.tests.e2e.conftest import require_tools, tfb
@@ -41,7 +41,7 @@ OTHERS = [
 
 def left() -> float:
     """Seconds in which a test may still begin."""
-    return float(os.environ.get(UNTIL) or "inf") - time.time()
+    return float(os.environ.get(DEADLINE_VARIABLE) or "inf") - time.time()
 
 
 @pytest.mark.parametrize("name", OTHERS)

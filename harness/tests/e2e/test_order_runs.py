@@ -7,7 +7,8 @@ import pytest
 
 from harness.plan.orders import USE_CASES
 from harness.records import store
-from harness.records.models import Outcome, Scenario
+from harness.records.loads import Scenario
+from harness.records.outcome import Outcome
 from harness.tests.e2e.conftest import require_tools, tfb
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]

@@ -2,7 +2,8 @@
 
 import pytest
 
-from harness.records.models import Closed, Outcome
+from harness.records.loads import ClosedLoop
+from harness.records.outcome import Outcome
 from harness.tests.e2e.conftest import Finished
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(2400)]
@@ -49,7 +50,7 @@ def test_no_errors_and_some_throughput_in_every_trial_which_has_audited_itself(r
 def test_windows_add_up_to_the_trial(run: Finished) -> None:
     without = []
     for trial in run.records.trials:
-        assert isinstance(trial.load, Closed)
+        assert isinstance(trial.load, ClosedLoop)
         responses = [window.responses for window in trial.windows if window.responses is not None]
         if not responses:
             without.append(trial.id)

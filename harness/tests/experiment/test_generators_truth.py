@@ -27,11 +27,12 @@ from typing import Any, NamedTuple
 import pytest
 
 from harness.cli.scans import NOT_JUDGED
-from harness.experiment.generators import ANSWERS, LoadRun
-from harness.experiment.generators.loadgen import PLAN, Loadgen, Times, Total, totals
+from harness.experiment.generators import RESPONSES_FILE, LoadRun
+from harness.experiment.generators.loadgen import PLAN_FILE, Loadgen, Times, Total, parse_totals
 from harness.plan.orders import plan
 from harness.provisioning import crates
-from harness.records.models import Arrivals, Scenario
+from harness.records.loads import Scenario
+from harness.records.measurements import Arrivals
 from harness.tests.experiment.generator_servers import OK, ScriptedServer, tool
 
 pytestmark = [pytest.mark.e2e, pytest.mark.skipif(shutil.which("cargo") is None, reason="cargo is missing")]
@@ -85,7 +86,7 @@ def take(case: DelayCase, log: Path) -> tuple[Total, int, Sequence[float]]:
         url = f"http://127.0.0.1:{port}/"
         command = [str(crates.loadgen_program()), *words, "--duration", str(case.seconds), url]
         output = subprocess.run(command, capture_output=True, text=True, timeout=90, check=True).stdout
-    (total,) = totals(output, url)
+    (total,) = parse_totals(output, url)
     last = json.loads(output.splitlines()[-1])
     record = json.loads(log.read_text())
     intended = [last["start_ns"] + i * 1_000_000_000 / RATE for i in range(RATE * case.seconds)]
@@ -196,18 +197,18 @@ class Played(NamedTuple):
 
 def play(folder: Path, use_case: Mapping[str, Any], server: ScriptedServer, *words: str) -> Played:
     """One use case alone, against a server of its own."""
-    (folder / PLAN).write_text(json.dumps({"use_cases": [use_case]}))
+    (folder / PLAN_FILE).write_text(json.dumps({"use_cases": [use_case]}))
     with server:
         url = server.endpoint.url("")
-        command = [str(crates.loadgen_program()), "--scenario", PLAN, "--answers", ANSWERS]
+        command = [str(crates.loadgen_program()), "--scenario", PLAN_FILE, "--answers", RESPONSES_FILE]
         command += ["--start-at-once", "--connections", "16", *words, url]
         output = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=60, check=True).stdout
     load = Scenario(factor=1, connections=16)
     asked = LoadRun(url=url, host="h", accept="*/*", load=load, seconds=1, threads=1, seed=1)
     whole = Loadgen().result(asked, output).arrivals
     assert whole is not None  # its counts add up
-    arrivals = [json.loads(line) for line in (folder / ANSWERS).read_text().splitlines()]
-    return Played(totals(output, url)[0], whole, arrivals)
+    arrivals = [json.loads(line) for line in (folder / RESPONSES_FILE).read_text().splitlines()]
+    return Played(parse_totals(output, url)[0], whole, arrivals)
 
 
 def test_a_standstill_shows_in_the_response_time_of_every_arrival_that_was_due_within_it(tmp_path: Path) -> None:
