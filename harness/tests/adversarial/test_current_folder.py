@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from harness.extras.deployments import connected_machine
-from harness.host import crates, process
+from harness.host import process
+from harness.provisioning import crates
 
 
 @pytest.fixture
@@ -42,7 +43,7 @@ def test_cargo_ignores_the_current_folders_configuration(tmp_path: Path, monkeyp
     (source / "src" / "main.rs").write_text("fn main() {}", encoding="utf-8")
     (source / "Cargo.toml").write_text('[package]\nname = "tiny"\nversion = "0.1.0"\nedition = "2021"\n[workspace]\n')
     (source / "Cargo.lock").write_text('version = 3\n\n[[package]]\nname = "tiny"\nversion = "0.1.0"\n')
-    assert crates.program("tiny", "tiny").is_file()
+    assert crates.ensure_built("tiny", "tiny").is_file()
     assert not (tmp_path / "proof").exists()
 
 

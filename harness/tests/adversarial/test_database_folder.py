@@ -12,7 +12,7 @@ import pytest
 
 from harness.errors import StartError
 from harness.host import environment, ownership
-from harness.host.toolchain import Tool
+from harness.provisioning.toolchain import Tool
 from harness.runtime import DatabaseAddress
 from harness.runtime.database import ADMIN, connect
 from harness.runtime.database.embedded import EmbeddedDatabase

@@ -17,9 +17,10 @@ import pytest
 from harness import cli
 from harness.errors import Exit, StoreError
 from harness.extras.site import publish
-from harness.host import interruption, memory, toolchain
+from harness.host import interruption, memory
 from harness.paths import REPOSITORY
 from harness.plan.benchmark_config import NAME_BYTES
+from harness.provisioning import toolchain
 from harness.records import claims, reader, store
 from harness.records.measurements import Latency
 from harness.records.store import RunStore
@@ -304,7 +305,7 @@ def test_user_s_threads_of_openblas_are_overruled() -> None:
 
 @ROOT
 def test_folder_that_postgresql_may_not_enter_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    tool = toolchain.find("postgres")
+    tool = toolchain.find_tool("postgres")
     if tool is None:
         pytest.skip("PostgreSQL is missing")
     closed = tmp_path / "closed"

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from harness.plan.requests import Expect, Prepared
+from harness.plan.requests import Expect, PreparedRequest
 from harness.plan.testtypes.registry import TEST_TYPES
 from harness.records.outcome import Outcome
 from harness.runtime import Endpoint
@@ -127,7 +127,7 @@ SCHEMAS: list[dict[str, Any]] = [
 @pytest.mark.parametrize("body", BODIES)
 def test_a_declared_answer_survives_a_hostile_body(body: str) -> None:
     for said in SCHEMAS:
-        asked = Prepared(request="item", target="/", expect=Expect.model_validate(said))
+        asked = PreparedRequest(request="item", target="/", expect=Expect.model_validate(said))
         evidence = Evidence(
             test_type="declared", thorough=True, exchanges=[exchange(BODIES[body], expectations.case(asked))]
         )
@@ -149,7 +149,7 @@ BOMBS: dict[str, tuple[str, Callable[[], bytes]]] = {
 @pytest.mark.parametrize("kind", BOMBS)
 def test_a_compressed_body_is_bounded(kind: str) -> None:
     coding, make = BOMBS[kind]
-    asked = Prepared(request="item", target="/", expect=Expect.model_validate({"json": {"a": 1}}))
+    asked = PreparedRequest(request="item", target="/", expect=Expect.model_validate({"json": {"a": 1}}))
     answer = exchange(make(), expectations.case(asked), [("Content-Encoding", coding)])
     assert Outcome.FAIL in judged(Evidence(test_type="declared", thorough=True, exchanges=[answer]))
 

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from harness import cli
-from harness.cli.output import put, put_below
+from harness.cli.output import write_file, write_managed_file
 from harness.errors import StoreError
 from harness.experiment.progress import Display, ProgressTracker
-from harness.experiment.workflow import opened
+from harness.experiment.workflow import open_run
 from harness.extras.claims import measure
 from harness.extras.site import publish
 from harness.host import process
@@ -64,7 +64,7 @@ WRITES: dict[str, Callable[[RunStore], object]] = {
     ".lock": lock,
     "logs/fast/build.log": lambda run: process.run(["true"], seconds=9, log=run.log("fast", "build")),
     "logs/server.log": lambda run: safe_write.append(run.folder / "logs" / "server.log").close(),
-    "report.html": lambda run: put_below(run.folder, "report.html", "page"),
+    "report.html": lambda run: write_managed_file(run.folder, "report.html", "page"),
     "../claims.json": lambda run: measure.keep(run.folder.parent, ()),
     "../.calibration/host-2cpu-p.json": lambda run: store.keep_noise_floor(
         run.folder.parent, machine().model_copy(update={"hostname": "host", "cpus_usable": (0, 1)}), FLOOR
@@ -139,7 +139,7 @@ def test_harness_log_is_no_way_out_when_resuming(tmp_path: Path, mine: Path) -> 
     fake.resume = "latest"
     with (
         pytest.raises(UnsafePathError, match=r"harness\.log: is a symbolic link"),
-        opened(fake.settings(), ProgressTracker(Display(quiet=True)), SYSTEM_CLOCK),
+        open_run(fake.settings(), ProgressTracker(Display(quiet=True)), SYSTEM_CLOCK),
     ):
         logging.getLogger("tfb").info("written")
     assert mine.read_text(encoding="utf-8") == PRECIOUS
@@ -157,11 +157,11 @@ def test_links_named_by_the_user_are_followed(tmp_path: Path, written: RunStore)
     (tmp_path / "link").symlink_to(written.folder.parent)
     RunStore.new(tmp_path / "link", started_at=0.0)
     RunStore(store.find(Path("none"), f"{tmp_path}/link/{written.run_id}"), started_at=0.0)
-    put(tmp_path / "link" / "page", "text")
+    write_file(tmp_path / "link" / "page", "text")
     assert (written.folder.parent / "page").read_text() == "text"
     (tmp_path / "page").symlink_to(tmp_path / "real.html")
     with pytest.raises(UnsafePathError):
-        put(tmp_path / "page", "text")
+        write_file(tmp_path / "page", "text")
 
 
 def test_links_within_a_site_are_not_followed(tmp_path: Path, written: RunStore, mine: Path) -> None:

@@ -250,7 +250,7 @@ def test_folders_replaced_after_the_check_are_rejected(tmp_path: Path) -> None:
     other = replace(settings, frameworks=(tmp_path / "evil",))
     mark = json.loads((folder / origin.FILE).read_text(encoding="utf-8"))
     for seal in (mark["seal"], "", None):  # another process replaces the file after ``is_own``
-        exchanged = {"places": origin.places_of(other), "seal": seal}
+        exchanged = {"places": origin.list_places(other), "seal": seal}
         (folder / origin.FILE).write_text(json.dumps(exchanged), encoding="utf-8")
         with pytest.raises(UsageError, match="names other folders or machines than at the start"):
             origin.require_same_places(folder, info, other)

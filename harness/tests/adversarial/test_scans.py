@@ -29,7 +29,7 @@ Written = Callable[..., Path]
 @pytest.fixture
 def skipped(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     """Return the file in which a scan reports skipped parts."""
-    monkeypatch.setenv(scans.SKIPPED, str(tmp_path / "skipped.jsonl"))
+    monkeypatch.setenv(scans.SKIPPED_VARIABLE, str(tmp_path / "skipped.jsonl"))
     return tmp_path / "skipped.jsonl"
 
 

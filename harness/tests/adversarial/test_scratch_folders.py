@@ -12,7 +12,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from harness.cli.consent import all_leftovers
+from harness.cli.consent import find_leftovers
 from harness.host import leftovers, ownership
 from harness.records.remove_tree import remove_tree
 
@@ -242,5 +242,5 @@ def test_thousands_of_foreign_names_do_not_matter(temporary: Path) -> None:
     for number in range(3000):
         (temporary / f"{ownership.PREFIX}{number}").symlink_to("/")
     began = time.monotonic()
-    assert [each for each in all_leftovers() if each.kind == "folder"] == []
+    assert [each for each in find_leftovers() if each.kind == "folder"] == []
     assert time.monotonic() - began < 30

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from harness.host import provision
 from harness.paths import REPOSITORY
 from harness.plan.discovery import Selection, scan, select
+from harness.provisioning import requirements
 from harness.records import store
 from harness.records.run_records import RunRecords
 from harness.stats.ranking_model import Ranking
@@ -41,8 +41,8 @@ def tfb(*arguments: str, seconds: float = RUN_SECONDS, cwd: Path = REPOSITORY) -
 
 def require_tools(*names: str) -> None:
     """Skip the test if an implementation needs a missing tool."""
-    needs = provision.needs(select(scan(), Selection(test=names)), own_database=True)
-    if missing := [need.missing for need in needs if need.tool is None]:
+    needs = requirements.tool_requirements(select(scan(), Selection(test=names)), own_database=True)
+    if missing := [need.description for need in needs if need.tool is None]:
         pytest.skip(f"{', '.join(missing)} is missing: ./tfb doctor")
 
 

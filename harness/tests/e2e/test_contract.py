@@ -8,8 +8,8 @@ from collections.abc import Iterator, Mapping
 
 import pytest
 
-from harness.host import toolchain
 from harness.plan.discovery import scan
+from harness.provisioning import toolchain
 from harness.runtime import Server, readiness
 from harness.runtime.database import connect
 from harness.runtime.database.embedded import EmbeddedDatabase, embedded
@@ -69,7 +69,7 @@ AWAY = {**HEALTHY, **dict.fromkeys(WITH_DATABASE, 503)}
 def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StartedServers]:
     """Build and start the servers while the database is down. It is up when the first test begins."""
     work = tmp_path_factory.mktemp("contract")
-    postgres = toolchain.find("postgres")
+    postgres = toolchain.find_tool("postgres")
     if postgres is None:
         pytest.skip("no PostgreSQL server on this machine")
     runtime = LocalRuntime(work=work)

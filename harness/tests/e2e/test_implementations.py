@@ -14,7 +14,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from harness.cli.check import UNTIL
+from harness.cli.check import DEADLINE_VARIABLE
 from harness.cli.scans import NOT_JUDGED
 from harness.plan.discovery import Implementation, scan
 from harness.tests.e2e.conftest import require_tools, tfb
@@ -34,14 +34,14 @@ def by_folder(implementations: Sequence[Implementation]) -> list[Implementation]
 
 
 OTHERS = [
-    pytest.param(one.name, id=f"{one.name}@{one.folder.name}")  # an xdist group: harness/tests/distribution.py
+    pytest.param(one.name, id=f"{one.name}@{one.folder.name}")  # a group: harness/tests/distribution.py
     for one in by_folder([one for one in KNOWN if not one.core and not one.broken])
 ]
 
 
 def left() -> float:
     """Return the seconds during which a test may still begin."""
-    return float(os.environ.get(UNTIL) or "inf") - time.time()
+    return float(os.environ.get(DEADLINE_VARIABLE) or "inf") - time.time()
 
 
 @pytest.mark.parametrize("name", OTHERS)
