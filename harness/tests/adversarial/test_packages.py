@@ -111,9 +111,7 @@ def test_an_unknown_program_is_not_run_before_consent(crontab: Path, tmp_path: P
 
 
 @pytest.mark.parametrize(("condition", "status"), [(">=1", "ok"), (">=9", "skipped")])
-def test_builds_check_versions_of_unknown_programs(
-    condition: str, status: str, crontab: Path, tmp_path: Path
-) -> None:
+def test_builds_check_versions_of_unknown_programs(condition: str, status: str, crontab: Path, tmp_path: Path) -> None:
     known = implementation(tmp_path, local={"run": ["x"], "requires": {"crontab": condition}})
     assert LocalRuntime(work=tmp_path).build(known, tmp_path / "log").status == status
     word, uid, cwd = crontab.read_text().split()
