@@ -14,7 +14,8 @@ from typing import Any
 
 from harness.dashboard.run_documents import PUBLISHED, Run
 from harness.paths import RESULTS
-from harness.records.models import Record, Trial
+from harness.records.record import Record
+from harness.records.trial_record import Trial
 
 LEFT_OUT = (
     "Logs, latency histograms, commands of the load generator, single seconds, gates and checks that passed are left "

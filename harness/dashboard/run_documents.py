@@ -31,9 +31,12 @@ from harness.dashboard.documents import (
 )
 from harness.errors import StoreError
 from harness.records import safe_write
-from harness.records.models import Outcome, RunRecords, Trial, VerificationRecord, worst
+from harness.records.outcome import Outcome, worst_outcome
 from harness.records.reader import RunReader, bounded, first_complaint, read_lines
+from harness.records.run_records import RunRecords
 from harness.records.runs import started_at
+from harness.records.trial_record import Trial
+from harness.records.verification_record import VerificationRecord
 from harness.report import comparison as words
 from harness.report.sentence import sentences, title_of
 from harness.stats.ranking_model import SCORING_VERSION, Ranking, Table, TestTypeRanking
@@ -301,7 +304,7 @@ def _summaries(verdicts: Iterable[VerificationRecord]) -> tuple[VerdictSummary, 
             VerdictSummary(
                 implementation=implementation,
                 test_type=test_type,
-                outcome=worst(verdict.outcome for verdict in group),
+                outcome=worst_outcome(verdict.outcome for verdict in group),
                 findings=tuple(open_.values()),
             )
         )

@@ -12,7 +12,7 @@ from harness.dashboard.build import ensure_built
 from harness.dashboard.documents import Embedded, LogDocument
 from harness.dashboard.run_documents import Run
 from harness.errors import StoreError
-from harness.records.models import Trial
+from harness.records.trial_record import Trial
 
 MOST_BYTES = 1_900_000  # of the whole file: small enough to mail
 LOG_CHARACTERS = 12_000  # of a log's end

@@ -13,7 +13,7 @@ from harness.host.clock import Clock
 from harness.host.metering import Reading
 from harness.host.sockets import Sockets
 from harness.paths import REPOSITORY
-from harness.records.models import ClientUse, LoadObservations, ServerUse, Window
+from harness.records.measurements import ClientUsage, LoadObservations, ServerUsage, Window
 from harness.runtime import Begun, ConnectionTracker, Database, Meter, OfSeveral, RunningGenerator, Runtime, Server
 
 WINDOW_SECONDS = 1.0
@@ -52,14 +52,14 @@ def observe(
     identity, meter = server.meter.identity(), database.meter()
     steal_before = server.meter.steal_ticks()
     database_before = meter.read() if meter else None
-    idle_before = readings(others)
+    idle_before = read_all(others)
     with closing(server.meter.connections(server.endpoint.port)) as connections:
         series = _Series(server.meter, connections, run, response_bytes)
         started_at = clock.time()
         waits = generator.waits_for_go
         with runtime.generator(generator.program, arguments, waits_for_go=waits, folder=folder) as running:
             running.begin()
-            with woken_promptly():
+            with realtime_priority():
                 try:
                     series.follow(running, clock, run.seconds + SLACK_SECONDS, tell)
                 except ServerDiedError:
@@ -76,7 +76,7 @@ def observe(
     later = server.meter.identity()
     server.meter.require_alive()
     result = generator.result(run, text)
-    idle = cpus_used(idle_before, readings(others))
+    idle = cpus_used(idle_before, read_all(others))
     known = [cpus for cpus in idle if cpus is not None]
     return Observation(
         started_at=started_at,
@@ -97,7 +97,7 @@ def observe(
     )
 
 
-def _clients(begun: Sequence[Begun], result: LoadResult) -> tuple[ClientUse, ...]:
+def _clients(begun: Sequence[Begun], result: LoadResult) -> tuple[ClientUsage, ...]:
     """Each client's part; none where its results or beginnings do not tell them apart."""
     if len(begun) < 2 or len(begun) != len(result.parts):
         return ()
@@ -106,12 +106,12 @@ def _clients(begun: Sequence[Begun], result: LoadResult) -> tuple[ClientUse, ...
     for each, part in zip(begun, result.parts, strict=True):
         seen_at = each.seen_at or each.word_at
         times = {"begun": (each.word_at + seen_at) / 2 - first, "begun_within": (seen_at - each.word_at) / 2}
-        found.append(ClientUse.model_validate({**vars(part), **vars(each), **times}))
+        found.append(ClientUsage.model_validate({**vars(part), **vars(each), **times}))
     return tuple(found)
 
 
 @contextmanager
-def woken_promptly() -> Iterator[None]:
+def realtime_priority() -> Iterator[None]:
     """Real-time priority for this thread where the system allows it (as root), so that windows end when they should.
 
     Where servers and generators want every CPU, a thread that sleeps a second may otherwise wake half a second late. It
@@ -228,14 +228,14 @@ class _Series:
         # Below, what is under way outweighs what has been answered.
         return responses / requests if requests >= 100 else None
 
-    def use(self) -> ServerUse:
+    def use(self) -> ServerUsage:
         """What the server used from before the generator's start until after its end."""
         first, end = self._first.reading, self._end
         seen = [*(moment.reading for moment in self._moments[1:]), end]
         throttled = None
         if first.throttled_seconds is not None and end.throttled_seconds is not None:
             throttled = end.throttled_seconds - first.throttled_seconds
-        return ServerUse(
+        return ServerUsage(
             cpu_seconds=end.cpu_seconds - first.cpu_seconds,
             rss_peak=max((each.rss for each in seen if each.rss is not None), default=None),
             wait_share=_wait_share(first, end),
@@ -253,7 +253,7 @@ def _wait_share(before: Reading, after: Reading) -> float | None:
     return round(wait / (wait + run), 4) if wait + run > 0 else None
 
 
-def readings(meters: Sequence[Meter]) -> list[Reading | None]:
+def read_all(meters: Sequence[Meter]) -> list[Reading | None]:
     """Now, of each; None of a server that is gone, which is found out when its turn comes."""
     found: list[Reading | None] = []
     for meter in meters:

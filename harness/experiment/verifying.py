@@ -13,8 +13,10 @@ from harness.errors import ServerDiedError, StartError, TfbError
 from harness.experiment.progress import ProgressTracker
 from harness.experiment.step_executor import OverMachines
 from harness.plan.discovery import Implementation
-from harness.records.models import Load, Outcome, VerificationRecord
+from harness.records.loads import Load
+from harness.records.outcome import Outcome
 from harness.records.store import RunStore
+from harness.records.verification_record import VerificationRecord
 from harness.runtime import Database, Runtime, Server, SharedDatabase
 from harness.runtime.crashes import complaints
 from harness.runtime.database.refusals import RefusalWatch

@@ -14,7 +14,7 @@ from pathlib import Path
 import psutil
 
 from harness.errors import EnvironmentLacksError
-from harness.records.models import Machine
+from harness.records.machine_record import Machine
 
 CPU = Path("/sys/devices/system/cpu")
 CPUINFO, STAT, PRESSURE = Path("/proc/cpuinfo"), Path("/proc/stat"), Path("/proc/pressure/cpu")

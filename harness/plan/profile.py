@@ -10,7 +10,7 @@ from harness.plain_text import require_printable
 from harness.plan.suggestions import naming
 from harness.plugins import Extensions
 from harness.records import safe_read
-from harness.records.models import LatencyGoal
+from harness.records.measurements import LatencyGoal
 
 
 class Section(BaseModel):
@@ -84,7 +84,7 @@ class Interleaved(Section):
     witness: bool = True  # one trial of each headline cell, in its first process, by the other generator
 
 
-class OpenLoop(Section):
+class OpenLoopSettings(Section):
     """What holds for every load at a rate: of an open loop and of a scenario."""
 
     goal: LatencyGoal = LatencyGoal()
@@ -124,7 +124,7 @@ class Profile(Section):
     warm_up: WarmUpLimits = WarmUpLimits()
     processes: Processes = Processes()
     interleaved: Interleaved = Interleaved()
-    open_loop: OpenLoop = OpenLoop()
+    open_loop: OpenLoopSettings = OpenLoopSettings()
     rates: Rates = Rates()
     orders: OrderLoads = OrderLoads()  # of --type order
     reference: str | None = None  # implementation that scores are relative to, where it is selected

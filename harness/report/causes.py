@@ -4,7 +4,8 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from harness.records.models import CheckResult, Outcome, VerificationRecord
+from harness.records.outcome import Outcome
+from harness.records.verification_record import CheckResult, VerificationRecord
 from harness.stats.unranked import SERVER
 
 _TARGET = re.compile(r"^GET \S+: ")

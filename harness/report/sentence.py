@@ -9,7 +9,7 @@ from itertools import groupby
 from typing import NamedTuple
 
 from harness.plan.testtypes.registry import ranked_operation
-from harness.records.models import RunInfo
+from harness.records.run_info import RunInfo
 from harness.report.tables import by_place, counted, ratio, standing
 from harness.stats.ranking_model import Quantity, Ranking, Standing
 from harness.stats.unranked import is_ranked

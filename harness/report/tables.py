@@ -7,7 +7,7 @@ from itertools import pairwise
 from typing import Generic, TypeVar
 
 from harness.plan.testtypes.registry import ranked_operation
-from harness.records.models import RunInfo
+from harness.records.run_info import RunInfo
 from harness.stats.ranking_model import (
     Estimate,
     GoalRow,

@@ -14,16 +14,12 @@ from uuid import NAMESPACE_URL, uuid5
 from harness.plain_text import json_text
 from harness.plan.testtypes import Sweep
 from harness.plan.testtypes.registry import TEST_TYPES
-from harness.records.models import (
-    Closed,
-    ImplementationInfo,
-    Load,
-    Outcome,
-    RunRecords,
-    Trial,
-    VerificationRecord,
-    worst,
-)
+from harness.records.loads import ClosedLoop, Load
+from harness.records.outcome import Outcome, worst_outcome
+from harness.records.run_info import ImplementationInfo
+from harness.records.run_records import RunRecords
+from harness.records.trial_record import Trial
+from harness.records.verification_record import VerificationRecord
 from harness.report import Report
 from harness.stats.unranked import NOT_REACHED, SERVER, unreached
 
@@ -45,7 +41,7 @@ def export(report: Report, out: TextIO) -> None:
 def document(records: RunRecords) -> ResultsDocument:
     """The whole document."""
     info = records.info
-    loads = {kind: [load for load in planned if isinstance(load, Closed)] for kind, planned in info.loads.items()}
+    loads = {kind: [load for load in planned if isinstance(load, ClosedLoop)] for kind, planned in info.loads.items()}
     loads = {kind: planned for kind, planned in loads.items() if planned}
     duration = round(max((trial.asked_duration for trial in records.trials), default=0))
     chosen = _medians(records.trials)
@@ -121,7 +117,7 @@ def _wrk_time(seconds: float) -> str:
     return f"{seconds * 1e3:.2f}ms" if seconds < 1 else f"{seconds:.2f}s"
 
 
-def _intervals(loads: Mapping[str, Sequence[Closed]], sweep: Sweep) -> list[int]:
+def _intervals(loads: Mapping[str, Sequence[ClosedLoop]], sweep: Sweep) -> list[int]:
     """The levels of the first test type that is swept so: query counts, or connections where none are asked for."""
     swept = (name for name, kind in TEST_TYPES.items() if kind.sweep == sweep and not kind.concurrency)
     first = next((name for name in swept if name in loads), None)
@@ -144,7 +140,7 @@ def _verify(verdicts: Sequence[VerificationRecord]) -> dict[str, dict[str, str]]
     outcomes: dict[str, dict[str, list[Outcome]]] = defaultdict(lambda: defaultdict(list))
     for verdict in (each for each in verdicts if each.test_type != SERVER):
         outcomes[verdict.implementation][verdict.test_type].append(verdict.outcome)
-    return {name: {kind: worst(seen).value for kind, seen in kinds.items()} for name, kinds in outcomes.items()}
+    return {name: {kind: worst_outcome(seen).value for kind, seen in kinds.items()} for name, kinds in outcomes.items()}
 
 
 def _metadata(i: ImplementationInfo) -> ResultsDocument:

@@ -14,7 +14,7 @@ from rich.text import Text
 
 from harness.console import SafeConsole
 from harness.plan.testtypes.registry import footnote
-from harness.records.models import RunInfo
+from harness.records.run_info import RunInfo
 from harness.report import Report, sentence
 from harness.report.tables import Column, TextTable, shown
 from harness.report.verification_results import Judged

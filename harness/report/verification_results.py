@@ -11,7 +11,9 @@ from xml.etree import ElementTree
 from harness.console import write_commands
 from harness.paths import REPOSITORY
 from harness.plain_text import inert_line, json_text, printable
-from harness.records.models import Build, CheckResult, Outcome, VerificationRecord
+from harness.records.outcome import Outcome
+from harness.records.run_info import BuildRecord
+from harness.records.verification_record import CheckResult, VerificationRecord
 from harness.report.causes import of_verdicts
 from harness.report.tables import counted
 
@@ -41,7 +43,7 @@ class Judged:
         return f"{self.implementation}: {self.verdict}" + (f": {reason}" if reason else "")
 
 
-def judged_build(name: str, build: Build | None) -> Judged | None:
+def judged_build(name: str, build: BuildRecord | None) -> Judged | None:
     """Return the verdict on an implementation that was not built, or None for one that was."""
     if build is None or build.status == "ok":
         return None

@@ -10,7 +10,7 @@ from harness.host import machine
 from harness.host.metering import Reading
 from harness.host.sockets import SocketMeter, Sockets
 from harness.plan.discovery import Implementation
-from harness.records.models import Build
+from harness.records.run_info import BuildRecord
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -212,7 +212,7 @@ class Runtime(Protocol):
     def network(self) -> str:
         """What lies between generator, servers and database: ``host`` (loopback) or ``bridge``; one for a run."""
 
-    def build(self, implementation: Implementation, log: Path) -> Build:
+    def build(self, implementation: Implementation, log: Path) -> BuildRecord:
         """Build once; a failure is a Build with status failed or skipped and its reason, not an exception."""
 
     def database(self) -> AbstractContextManager[SharedDatabase]:

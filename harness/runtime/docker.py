@@ -16,7 +16,7 @@ from harness.host import process
 from harness.plan.discovery import Implementation
 from harness.plan.dockerfile import of_file
 from harness.records import safe_write
-from harness.records.models import Build
+from harness.records.run_info import BuildRecord
 from harness.runtime import DatabaseAddress, Endpoint, Server, images, techempower_container
 from harness.runtime.compose import (
     DATABASE,
@@ -87,11 +87,11 @@ class DockerRuntime:
         """A bridge of the run's own for all of it, as soon as one implementation needs that."""
         return "bridge" if self.project.bridge else "host"
 
-    def build(self, implementation: Implementation, log: Path) -> Build:
+    def build(self, implementation: Implementation, log: Path) -> BuildRecord:
         """Build the image; a failure is in the result, with the log's last lines. Raises EngineFullError."""
         recipe, folder, tag = implementation.dockerfile, implementation.folder, image_tag(implementation)
         if not recipe.exists():
-            return Build(status="skipped", reason=f"{recipe} does not exist")
+            return BuildRecord(status="skipped", reason=f"{recipe} does not exist")
         safe_write.make_folder(log.parent)
         began, reason = time.monotonic(), ""
         where = {"TFB_SERVER_CONTEXT": str(folder), "TFB_SERVER_DOCKERFILE": str(recipe), "TFB_SERVER_LABEL": tag}
@@ -104,7 +104,7 @@ class DockerRuntime:
             if techempower_container.is_upstream(implementation) and NO_REGISTRY.search(reason):
                 reason += f"\nNo registry gives its base image: docker/bootstrap-base --for {folder} makes a stand-in"
         image = None if reason else inspect("image", self.image_id(tag))
-        return Build(
+        return BuildRecord(
             status="failed" if reason else "ok",
             reason=reason,
             duration=time.monotonic() - began,

@@ -15,8 +15,12 @@ from statistics import fmean, median
 import numpy as np
 from scipy import special
 
-from harness.plan.profile import OpenLoop, OrderLoads, Processes
-from harness.records.models import Closed, Latency, LatencyGoal, Open, Outcome, RunInfo, Scenario, Trial
+from harness.plan.profile import OpenLoopSettings, OrderLoads, Processes
+from harness.records.loads import ClosedLoop, OpenLoop, Scenario
+from harness.records.measurements import Latency, LatencyGoal
+from harness.records.outcome import Outcome
+from harness.records.run_info import RunInfo
+from harness.records.trial_record import Trial
 from harness.stats import ranking_model
 from harness.stats.cell_values import (
     METRICS,
@@ -72,7 +76,7 @@ def _tried(trial: Trial, goal: LatencyGoal) -> Tried | None:
     lagged = any(gate.name == "generator-lag" and gate.outcome is not Outcome.PASS for gate in trial.gates)
     saturated = any(gate.name in SATURATED and gate.outcome is Outcome.FAIL for gate in trial.gates)
     rate, due, late = 0.0, trial.due or 0, trial.late or 0
-    if isinstance(trial.load, Open):
+    if isinstance(trial.load, OpenLoop):
         rate = trial.load.rate
     elif isinstance(trial.load, Scenario):
         rate = trial.load.factor
@@ -139,16 +143,16 @@ def next_load(trials: Sequence[Trial], goal: LatencyGoal, *, start: float, secon
 
 def tables(info: RunInfo, trials: Sequence[Trial], reasons: Reasons) -> dict[str, ranking_model.LatencyTable]:
     """Return a latency table for each test type with open-loop loads."""
-    goal, by_type = section(info, "open_loop", OpenLoop).goal, {}
+    goal, by_type = section(info, "open_loop", OpenLoopSettings).goal, {}
     for kind in info.loads:
         mine = [trial for trial in trials if trial.test_type == kind and trial.purpose != "witness"]
-        if not any(isinstance(trial.load, Open) for trial in mine):
+        if not any(isinstance(trial.load, OpenLoop) for trial in mine):
             continue
         at_rate, closed = defaultdict[str, list[Trial]](list), defaultdict[str, list[float]](list)
         for trial in mine:
-            if isinstance(trial.load, Open):
+            if isinstance(trial.load, OpenLoop):
                 at_rate[trial.implementation].append(trial)
-            elif isinstance(trial.load, Closed) and trial.rankable:
+            elif isinstance(trial.load, ClosedLoop) and trial.rankable:
                 closed[trial.implementation].append(trial.throughput)
         rows = _capacities(info, kind, at_rate, goal, reasons, closed)
         by_type[kind] = ranking_model.LatencyTable(test_type=kind, goal=goal, rows=rows)
@@ -224,7 +228,7 @@ def _points(trials: Sequence[Trial]) -> tuple[ranking_model.RatePoint, ...]:
     """Return latency at each share of the throughput and at each common rate, in order of rate."""
     groups: defaultdict[tuple[str, float], list[Trial]] = defaultdict(list)
     for trial in trials:
-        if isinstance(trial.load, Open) and trial.purpose in ("share", "common"):
+        if isinstance(trial.load, OpenLoop) and trial.purpose in ("share", "common"):
             groups[trial.purpose, trial.load.rate if trial.share is None else trial.share].append(trial)
     made = []
     for members in groups.values():
@@ -236,7 +240,7 @@ def _points(trials: Sequence[Trial]) -> tuple[ranking_model.RatePoint, ...]:
             ranking_model.RatePoint(
                 purpose="share" if first.purpose == "share" else "common",
                 share=first.share,
-                rate=median(trial.load.rate for trial in members if isinstance(trial.load, Open)),
+                rate=median(trial.load.rate for trial in members if isinstance(trial.load, OpenLoop)),
                 percentiles=percentiles([(t.process, times.percentiles, t.answered or 0) for t, times in held]),
                 maximum=max((times.max for _, times in held), default=None),
                 flags=tuple(dict.fromkeys(gate.word for trial in members for gate in trial.gates if gate.word)),

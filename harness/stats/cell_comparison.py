@@ -8,7 +8,11 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from harness.records.models import NoiseFloor, ProcessRecord, RunInfo, RunRecords, Trial
+from harness.records.machine_record import NoiseFloor
+from harness.records.process_record import ProcessRecord
+from harness.records.run_info import RunInfo
+from harness.records.run_records import RunRecords
+from harness.records.trial_record import Trial
 from harness.stats import pairs
 from harness.stats.cell_values import CPU, METRICS, THROUGHPUT, CellKey, CellTrials, Metric, by_start, collect
 from harness.stats.moderation import CONFIDENCE, RowMeans, standalone_means, student_half_width

@@ -8,7 +8,11 @@ from functools import cached_property
 from statistics import fmean, median
 
 from harness.plan.testtypes.registry import ranked_operation
-from harness.records.models import Gate, Load, Outcome, ProcessRecord, RunInfo, Scenario, Trial
+from harness.records.loads import Load, Scenario
+from harness.records.outcome import Outcome
+from harness.records.process_record import ProcessRecord
+from harness.records.run_info import RunInfo
+from harness.records.trial_record import Trial, ValidityCheck
 from harness.stats.table_fit import Position
 
 PROVISIONAL_BELOW = 5  # processes; with fewer, intervals have their nominal coverage but are wide
@@ -104,7 +108,7 @@ class CellTrials:
         return tuple(sorted({trial.process for trial in self.kept}))
 
     @cached_property
-    def objections(self) -> Sequence[Gate]:
+    def objections(self) -> Sequence[ValidityCheck]:
         """Validity checks that a trial did not pass."""
         return [gate for trial in self.trials for gate in trial.gates if gate.outcome is not Outcome.PASS]
 

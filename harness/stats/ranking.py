@@ -5,7 +5,11 @@ from dataclasses import dataclass, replace
 from statistics import median
 
 from harness.plan.profile import Processes
-from harness.records.models import Load, ProcessRecord, RunInfo, Scenario, Trial, VerificationRecord
+from harness.records.loads import Load, Scenario
+from harness.records.process_record import ProcessRecord
+from harness.records.run_info import RunInfo
+from harness.records.trial_record import Trial
+from harness.records.verification_record import VerificationRecord
 from harness.stats import capacity, ranking_model
 from harness.stats.cell_values import (
     CPU,

@@ -4,7 +4,10 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from harness.records.models import LatencyGoal, Load, NoiseFloor, Record, Scenario
+from harness.records.loads import Load, Scenario
+from harness.records.machine_record import NoiseFloor
+from harness.records.measurements import LatencyGoal
+from harness.records.record import Record
 
 SCORING_VERSION = 6
 

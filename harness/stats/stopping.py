@@ -12,7 +12,8 @@ import numpy as np
 from pydantic import ValidationError
 
 from harness.plan.profile import Processes, Section
-from harness.records.models import RunInfo, Trial
+from harness.records.run_info import RunInfo
+from harness.records.trial_record import Trial
 from harness.stats import pairs
 from harness.stats.cell_values import CPU, THROUGHPUT, CellKey, CellTrials, best_load, by_type, collect, headline_load
 from harness.stats.moderation import CONFIDENCE, RowMeans

@@ -3,16 +3,13 @@
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
-from harness.records.models import (
-    CheckResult,
-    Load,
-    Outcome,
-    ProcessRecord,
-    RunInfo,
-    RunRecords,
-    Trial,
-    VerificationRecord,
-)
+from harness.records.loads import Load
+from harness.records.outcome import Outcome
+from harness.records.process_record import ProcessRecord
+from harness.records.run_info import RunInfo
+from harness.records.run_records import RunRecords
+from harness.records.trial_record import Trial
+from harness.records.verification_record import CheckResult, VerificationRecord
 
 SERVER = "http"  # key of the verdict on the whole server rather than on one test type
 VerdictKey = tuple[str, str]  # implementation, test type

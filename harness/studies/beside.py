@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from harness.records import store
-from harness.records.models import RunRecords
+from harness.records.run_records import RunRecords
 from harness.report.tables import ratio
 from harness.stats import pairs
 from harness.stats.cell_values import CPU, by_type, collect, headline_load

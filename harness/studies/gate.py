@@ -26,7 +26,9 @@ from harness.extras.gate.paired import HEAD, SIDES
 from harness.paths import REPOSITORY
 from harness.plan.service import FILE
 from harness.records import store
-from harness.records.models import Record, RunRecords, Trial
+from harness.records.record import Record
+from harness.records.run_records import RunRecords
+from harness.records.trial_record import Trial
 
 WORK = Path(tempfile.gettempdir()) / "tfb-gate-study"  # folder of the built services
 SERVICES = REPOSITORY / "harness" / "studies" / "services"

@@ -18,7 +18,7 @@ import psutil
 from harness.host.process import MARK
 from harness.paths import REPOSITORY
 from harness.records import store
-from harness.records.models import RunRecords
+from harness.records.run_records import RunRecords
 
 MOST_MEMORY = 300 * 2**20  # bytes that a command may take
 STATUSES = (0, 1, 2, 3, 4, 130)

@@ -11,7 +11,9 @@ from typing import ParamSpec, TypeVar
 
 from harness.host.clock import JUMP_SECONDS, JUMPS, SYSTEM_CLOCK, time_of_day
 from harness.plan.testtypes import TestType
-from harness.records.models import CheckResult, Load, VerificationRecord, worst
+from harness.records.loads import Load
+from harness.records.outcome import worst_outcome
+from harness.records.verification_record import CheckResult, VerificationRecord
 from harness.runtime import NO_DATABASE, DatabaseAddress, Server
 from harness.verify import wire
 from harness.verify.checks import LOAD, SERVER, connection
@@ -198,7 +200,7 @@ def _verdict(
         test_type=name,
         process=process,
         thorough=evidence.thorough,
-        outcome=worst(result.outcome for result in results),
+        outcome=worst_outcome(result.outcome for result in results),
         results=results,
         duration=time.monotonic() - began,
         response_bytes=sizes or {},

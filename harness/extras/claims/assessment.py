@@ -23,7 +23,10 @@ from typing import Any, NamedTuple
 from harness.extras.claims import show
 from harness.extras.claims.claim import ERRORS, Claim, Statement
 from harness.records.claims import ClaimVerdict, StatementVerdict, VerdictWord
-from harness.records.models import Machine, RunInfo, RunRecords, Trial
+from harness.records.machine_record import Machine
+from harness.records.run_info import RunInfo
+from harness.records.run_records import RunRecords
+from harness.records.trial_record import Trial
 from harness.stats import cell_values
 from harness.stats.cell_comparison import ratio, ratio_of_values
 from harness.stats.ranking_model import Ratio

@@ -23,7 +23,7 @@ from harness.plan.discovery import Implementation
 from harness.plan.hosts import Host, Hosts
 from harness.plan.testtypes.registry import TEST_TYPES
 from harness.records import safe_write
-from harness.records.models import Build, RunInfo
+from harness.records.run_info import BuildRecord, RunInfo
 from harness.runtime import DatabaseAddress, Endpoint, RunningGenerator, Server, compose
 from harness.runtime.choice import containers
 from harness.runtime.compose import SERVER
@@ -107,7 +107,7 @@ class MachinesRuntime(DockerRuntime):
         for machine in self.clients:
             machine.send(WRK_IMAGE)
 
-    def build(self, implementation: Implementation, log: Path) -> Build:
+    def build(self, implementation: Implementation, log: Path) -> BuildRecord:
         """Build the image on this machine, and send it to the server's machine."""
         build = super().build(implementation, log)
         if build.status == "ok":

@@ -14,8 +14,8 @@ from harness.host import leftovers, ownership, process
 from harness.host import machine as host
 from harness.plain_text import printable
 from harness.plan.hosts import Host, Hosts
-from harness.records.models import Machine as Facts
-from harness.records.models import MachineLink, RoleMachine
+from harness.records.machine_record import Machine as Facts
+from harness.records.machine_record import MachineLink, RoleMachine
 from harness.runtime import compose, images
 
 METER = "tfb-meter"  # compose service

@@ -10,11 +10,11 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 
 from harness import redaction
-from harness.cli.consent import settled
+from harness.cli.consent import resolve_consent
 from harness.cli.flags import RunFlags
-from harness.cli.output import VerdictOutputs, put
-from harness.cli.run import measured, settings
-from harness.cli.verbs import Asked
+from harness.cli.output import VerdictOutputs, write_file
+from harness.cli.run import resolve_settings, run_benchmark
+from harness.cli.verbs import Invocation
 from harness.errors import ChangedRecordsError, Exit, TfbError, UsageError
 from harness.experiment.preparation import JIT_PLATFORMS
 from harness.extras.gate import history, sides
@@ -33,7 +33,8 @@ from harness.plan.config import Settings
 from harness.plan.discovery import Implementation
 from harness.plan.profile import Profile
 from harness.plan.testtypes import declared as declared_kinds
-from harness.records.models import Closed, RunRecords
+from harness.records.loads import ClosedLoop
+from harness.records.run_records import RunRecords
 from harness.report.tables import counted
 
 PROFILE = "gate"
@@ -80,7 +81,9 @@ def compare(
             raise UsageError(f"--{name.replace('_', '-')} says nothing of a service's sides: leave it out")
     parse_allow(flags.allow)
     consents, flags = flags.allow, replace(flags, profile=flags.profile or PROFILE, runtime="local", allow=())
-    chosen = replace(settings(Asked(mode="benchmark", test=(), flags=flags), words), container_allow=consents)
+    chosen = replace(
+        resolve_settings(Invocation(mode="benchmark", test=(), flags=flags), words), container_allow=consents
+    )
     with ExitStack() as stack:
         place = stack.enter_context(ownership.scratch("gate"))
         accounts.share(place, listed=False)  # builds and servers enter it
@@ -89,7 +92,7 @@ def compare(
         session = prepare(folder, base, head, place, chosen.seed)
         rights = (f"containers had more rights than usual: --allow {consent}" for consent in consents)
         asked, notes = session.asked, [*session.notes, *rights]
-        load = (Closed(connections=asked.base.service.connections),)
+        load = (ClosedLoop(connections=asked.base.service.connections),)
         if not flags.processes:
             chosen = replace(chosen, profile=in_time(chosen.profile, asked.base, notes))
         chosen = replace(
@@ -98,7 +101,7 @@ def compare(
             cells={each.name: dict.fromkeys(each.requests, load) for each in session.implementations},
             results=Path(flags.results) if flags.results else place / "results",
         )
-        chosen = replace(chosen, consent=settled(chosen))
+        chosen = replace(chosen, consent=resolve_consent(chosen))
         session.isolation.closed = (folder.resolve(), Path(chosen.results).resolve())
         began = time.time()
         try:
@@ -184,7 +187,7 @@ def _measured(chosen: Settings, session: PreparedComparison) -> RunRecords:
             return IsolatedRuntime.of(runtime, session.isolation)
 
         try:
-            records = measured(chosen, Dependencies(choose_runtime=choose)).records
+            records = run_benchmark(chosen, Dependencies(choose_runtime=choose)).records
         except ChangedRecordsError as error:
             raise TamperedError(str(error), by_head=False) from error
         session.isolation.require_unchanged()
@@ -216,10 +219,10 @@ def show(result: GateResult, outputs: VerdictOutputs) -> int:
     if outputs.history:
         kept = Path(outputs.history)
         before = history.text(kept) if kept.is_file() else ""
-        put(kept, f"{before}{report.as_json(result)}\n")
+        write_file(kept, f"{before}{report.as_json(result)}\n")
         if not (outputs.json or outputs.markdown):
             print(report.safe("\n".join(history.lines(history.read(kept)))))
     if outputs.html:
-        put(Path(outputs.html), page(result))
+        write_file(Path(outputs.html), page(result))
     code = EXIT.get(result.verdict, Exit.OK)
     return Exit.FAILED if outputs.strict and code is Exit.CANNOT_TELL else code

@@ -26,7 +26,7 @@ from harness.host import accounts
 from harness.host.process import Account
 from harness.paths import REPOSITORY
 from harness.plan.discovery import Implementation
-from harness.records.models import Build
+from harness.records.run_info import BuildRecord
 
 OWNERS = {BASE: BASE, COPY: BASE, HEAD: HEAD}  # side -> version (the control copy belongs to base)
 KILL_ROUNDS = 10
@@ -196,7 +196,7 @@ class IsolatedRuntime(ServiceRuntime):
         with super().serve_as(implementation) as lent:
             yield lent
 
-    def build(self, implementation: Implementation, log: Path) -> Build:
+    def build(self, implementation: Implementation, log: Path) -> BuildRecord:
         """Build a side; raise TamperedError if the build of head changed base."""
         with self.isolation.building(implementation.name):
             return super().build(implementation, log)

@@ -13,7 +13,7 @@ from typing import Literal
 import numpy as np
 from scipy import special
 
-from harness.records.models import Trial
+from harness.records.trial_record import Trial
 from harness.stats.cell_values import METRICS, WARM
 from harness.stats.ranking_model import Ratio
 from harness.stats.variances import FloatArray

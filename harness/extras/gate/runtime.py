@@ -22,7 +22,7 @@ from harness.plan.config import Settings
 from harness.plan.discovery import Implementation
 from harness.plan.service import Service
 from harness.records import safe_write
-from harness.records.models import Build
+from harness.records.run_info import BuildRecord
 from harness.runtime import DatabaseAddress, Endpoint, Program, Server, limits
 from harness.runtime.choice import choose
 from harness.runtime.compose import Project, engine
@@ -65,11 +65,11 @@ class ServiceRuntime(LocalRuntime):
     services: Services
     contained: Mapping[str, Contained]  # by side
 
-    def build(self, implementation: Implementation, log: Path) -> Build:
+    def build(self, implementation: Implementation, log: Path) -> BuildRecord:
         """Build a side by its command, Dockerfile or compose file."""
         service, _ = self.services[implementation.name]
         if service.url:
-            return Build(status="ok")
+            return BuildRecord(status="ok")
         try:
             return (
                 super().build(implementation, log) if service.start else self.contained[implementation.name].build(log)

@@ -16,8 +16,10 @@ from harness.dashboard.build import ensure_built
 from harness.dashboard.run_documents import Run
 from harness.errors import StoreError
 from harness.records import safe_read, safe_write
-from harness.records.models import ImplementationInfo, Moment, Record, Scenario
+from harness.records.loads import Scenario
 from harness.records.reader import first_complaint
+from harness.records.record import EpochSeconds, Record
+from harness.records.run_info import ImplementationInfo
 from harness.report.tables import interval, ratio
 from harness.stats.ranking_model import Row
 from harness.units import format_micros, format_rate
@@ -45,7 +47,7 @@ class SiteRound(Record):
 
     name: str
     slug: str
-    published_at: Moment
+    published_at: EpochSeconds
     runs: tuple[PublishedRun, ...]
 
 

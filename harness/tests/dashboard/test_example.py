@@ -9,7 +9,7 @@ import pytest
 from harness.dashboard import example
 from harness.dashboard.run_documents import PUBLISHED, Run, Runs
 from harness.paths import REPOSITORY, RESULTS
-from harness.records.models import Outcome
+from harness.records.outcome import Outcome
 from harness.report.sentence import answer
 from harness.report.tables import ratio
 

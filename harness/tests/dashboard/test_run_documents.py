@@ -12,7 +12,7 @@ import pytest
 from harness.dashboard import run_documents
 from harness.dashboard.run_documents import PUBLISHED, SILENT_SECONDS, Run, Runs
 from harness.errors import StoreError
-from harness.records.models import Closed
+from harness.records.loads import ClosedLoop
 from harness.report.sentence import title_of
 
 SMALL = "20250615-small"
@@ -90,7 +90,7 @@ def test_a_cell_holds_its_own_trials_and_verdicts_only(sample_results: Path) -> 
 
 def test_latency_is_that_of_the_ranking_over_the_processes_of_the_trials_that_count(sample_results: Path) -> None:
     run = Run(sample_results / SMALL)
-    load, trials = Closed(connections=64), run.cell("es4x", "db").trials
+    load, trials = ClosedLoop(connections=64), run.cell("es4x", "db").trials
     cell = next(c for c in run.latency("db").cells if (c.implementation, c.load) == ("es4x", load))
     own = [(t.process, t.latency.percentiles["99"]) for t in trials if t.load == load and t.latency]
     values = [statistics.geometric_mean(value for process, value in own if process == number) for number in range(3)]

@@ -14,7 +14,7 @@ from harness.dashboard import documents
 from harness.dashboard.api import Api
 from harness.dashboard.run_documents import Run, Runs
 from harness.dashboard.server import create_app
-from harness.records.models import Record
+from harness.records.record import Record
 
 RUN = "/api/runs/20250615-small"
 

@@ -11,7 +11,7 @@ from harness.errors import MachineLostError, ServerDiedError
 from harness.host.clock import Clock
 from harness.host.metering import Reading
 from harness.host.sockets import Sockets
-from harness.records.models import CheckResult
+from harness.records.verification_record import CheckResult
 
 RESPONSE_BYTES = 150.0
 

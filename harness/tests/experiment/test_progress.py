@@ -16,13 +16,14 @@ from harness.experiment import progress
 from harness.experiment.progress import Display, ProgressTracker
 from harness.experiment.steps import Cell, Process
 from harness.host.clock import beats
-from harness.records.models import Closed, Window
-from harness.records.models import Progress as State
+from harness.records.loads import ClosedLoop
+from harness.records.measurements import Window
+from harness.records.run_records import RunProgress as State
 from harness.records.store import RunStore
 from harness.tests.doubles.fakes_run import SilentDisplay
 from harness.tests.doubles.fakes_world import FakeClock
 
-CELL = Cell(process=Process("vertx", 1), test_type="query", load=Closed(connections=64, queries=20))
+CELL = Cell(process=Process("vertx", 1), test_type="query", load=ClosedLoop(connections=64, queries=20))
 
 
 def second(start: float, responses: float) -> Window:

@@ -22,14 +22,10 @@ from harness.host.metering import Reading
 from harness.plan import profile as profiles
 from harness.plan.profile import Profile
 from harness.records import store
-from harness.records.models import (
-    CheckResult,
-    Closed,
-    Open,
-    Outcome,
-    Trial,
-    VerificationRecord,
-)
+from harness.records.loads import ClosedLoop, OpenLoop
+from harness.records.outcome import Outcome
+from harness.records.trial_record import Trial
+from harness.records.verification_record import CheckResult, VerificationRecord
 from harness.report.causes import sentence
 from harness.tests.doubles.fakes_run import FakeRun
 from harness.tests.doubles.fakes_runtime import (
@@ -98,7 +94,7 @@ def test_a_run_leaves_its_files_and_nothing_else(tmp_path: Path) -> None:
 def test_the_figures_of_a_cold_server_are_those_of_a_warm_one(tmp_path: Path) -> None:
     servers = {"jit": Behaviour(cold=20.0, warm_cpu_seconds=5.0), "other": Behaviour()}
     trials = FakeRun(tmp_path, servers, quick(seconds=400.0), jit=frozenset({"jit"})).run().records.trials
-    costs = [trial.cpu_per_request or 0.0 for trial in of(trials, "jit") if trial.load == Closed(connections=64)]
+    costs = [trial.cpu_per_request or 0.0 for trial in of(trials, "jit") if trial.load == ClosedLoop(connections=64)]
     assert median(costs) == pytest.approx(50e-6, rel=0.10)
     assert all(trial.steady for trial in of(trials, "jit"))
 
@@ -340,16 +336,16 @@ def test_rates_of_the_profile_latency_follow_the_closed_loop_and_close_in_on_the
     profile = profiles.load("latency")
     trials = FakeRun(tmp_path, {"a": Behaviour(cpu_per_request=1e-3)}, profile).run().records.trials
     assert {t.purpose for t in trials} >= {"measure", "share", "common", "search"}
-    assert isinstance(trials[0].load, Closed)
+    assert isinstance(trials[0].load, ClosedLoop)
     assert {t.share for t in trials if t.purpose == "share"} == set(profile.rates.shares)
-    searched = [t.load.rate for t in trials if t.purpose == "search" and isinstance(t.load, Open)]
+    searched = [t.load.rate for t in trials if t.purpose == "search" and isinstance(t.load, OpenLoop)]
     assert searched[-1] == pytest.approx(2_000 - math.log(100) / GOAL_SECONDS, rel=0.05)  # there p99 is the goal
-    at_rate = [t for t in trials if isinstance(t.load, Open)]
+    at_rate = [t for t in trials if isinstance(t.load, OpenLoop)]
     assert {t.latency.basis for t in at_rate if t.latency} == {"open-loop, intended send time"}
     half = [t for t in at_rate if t.share == 0.5]
     assert {t.process for t in half} == {0, 1, 2}
     for trial in half:
-        assert isinstance(trial.load, Open)
+        assert isinstance(trial.load, OpenLoop)
         assert trial.load.rate == pytest.approx(1_000, rel=0.05)
         assert trial.cpu_per_request == pytest.approx(1e-3, rel=0.05)
 

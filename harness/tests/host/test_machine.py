@@ -7,7 +7,7 @@ import pytest
 
 from harness.errors import EnvironmentLacksError
 from harness.host import machine
-from harness.records.models import Machine
+from harness.records.machine_record import Machine
 
 QUIET = Machine(
     hostname="quiet",

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from harness.records.models import Closed
+from harness.records.loads import ClosedLoop
 from harness.report import comparison as report
 from harness.stats.ranking_model import CellComparison, Comparison, Effect, Ratio
 
@@ -23,7 +23,7 @@ MISSING = Effect(ratio=None, verdict="missing")
 
 def cell(throughput: Effect, cpu: Effect = OPEN, name: str = "a", **more: Any) -> CellComparison:
     return CellComparison(
-        implementation=name, test_type="json", load=Closed(connections=64),
+        implementation=name, test_type="json", load=ClosedLoop(connections=64),
         throughput=throughput, cpu_per_request=cpu, **more,
     )  # fmt: skip
 

@@ -5,7 +5,11 @@ import io
 import pytest
 
 from harness.console import SafeConsole
-from harness.records.models import Closed, LatencyGoal, MachineLink, RoleMachine, RunInfo, RunRecords
+from harness.records.loads import ClosedLoop
+from harness.records.machine_record import MachineLink, RoleMachine
+from harness.records.measurements import LatencyGoal
+from harness.records.run_info import RunInfo
+from harness.records.run_records import RunRecords
 from harness.report import Report, markdown, tables, terminal
 from harness.stats.ranking_model import (
     GoalRow,
@@ -150,7 +154,7 @@ def test_a_pipe_is_as_wide_as_columns_says(columns: str, most: int, monkeypatch:
 
 
 def test_each_load_has_a_table_when_asked() -> None:
-    other = made.table(made.rows({"a": (1, 1)}), Closed(connections=256))
+    other = made.table(made.rows({"a": (1, 1)}), ClosedLoop(connections=256))
     test = made.ranking().test_types["json"].model_copy(update={"tables": (made.table(()), other)})
     ranking = made.ranking().model_copy(update={"test_types": {"json": test}})
     assert "json, at c256" not in shown(made.info(), ranking)

@@ -6,7 +6,9 @@ from xml.etree import ElementTree
 import pytest
 
 from harness.paths import REPOSITORY
-from harness.records.models import Build, CheckResult, Outcome, VerificationRecord
+from harness.records.outcome import Outcome
+from harness.records.run_info import BuildRecord
+from harness.records.verification_record import CheckResult, VerificationRecord
 from harness.report.verification_results import (
     FORMATS,
     Judged,
@@ -92,18 +94,18 @@ def test_a_check_of_the_whole_server_counts_once() -> None:
     ("build", "line"),
     [
         (
-            Build(status="failed", reason="go build failed (exit status 1):\nx"),
+            BuildRecord(status="failed", reason="go build failed (exit status 1):\nx"),
             "a: build failed: go build failed (exit status 1)",
         ),
-        (Build(status="skipped", reason="a: needs go >=1.25"), "a: skipped: needs go >=1.25"),
-        (Build(status="failed"), "a: build failed"),
+        (BuildRecord(status="skipped", reason="a: needs go >=1.25"), "a: skipped: needs go >=1.25"),
+        (BuildRecord(status="failed"), "a: build failed"),
     ],
 )
-def test_what_was_not_built_is_judged_by_its_build(build: Build, line: str) -> None:
+def test_what_was_not_built_is_judged_by_its_build(build: BuildRecord, line: str) -> None:
     judged = judged_build("a", build)
     assert judged
     assert judged.line == line
-    assert judged_build("a", Build(status="ok")) is None
+    assert judged_build("a", BuildRecord(status="ok")) is None
 
 
 def test_a_hostile_reason_breaks_no_format() -> None:

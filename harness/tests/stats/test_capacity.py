@@ -6,9 +6,12 @@ from collections.abc import Callable, Sequence
 import pytest
 
 from harness.extras.orders.test_type import CREATE
-from harness.plan.profile import OpenLoop, OrderLoads, Processes
-from harness.records import models
-from harness.records.models import Gate, Latency, LatencyGoal, Load, Open, Outcome, Purpose, RunInfo, Scenario, Trial
+from harness.plan.profile import OpenLoopSettings, OrderLoads, Processes
+from harness.records.loads import Load, OpenLoop, Scenario
+from harness.records.measurements import Arrivals, ErrorCounts, Latency, LatencyGoal, OperationTimes, UseCaseTimes
+from harness.records.outcome import Outcome
+from harness.records.run_info import RunInfo
+from harness.records.trial_record import Purpose, Trial, ValidityCheck
 from harness.stats.capacity import bracket, next_load
 from harness.stats.ranking import rank
 from harness.stats.value_tables import percentiles
@@ -19,11 +22,11 @@ from harness.tests.stats.dense import dense, luck
 
 ORDER = "order"
 GOAL, SLOW = LatencyGoal(percentile=99, seconds=0.01), LatencyGoal(percentile=99, seconds=0.1)
-LAG = Gate(name="generator-lag", outcome=Outcome.FAIL, value=1.0, threshold=0.2, word="generator lag")
-SHORT = Gate(name="achieved-rate", outcome=Outcome.FAIL, value=0.5, threshold=0.01, word="rate not achieved")
-SIZE = Gate(name="response-size", outcome=Outcome.FAIL, value=0.5, threshold=0.01, word="size")
-CLOSE = Gate(name="generator-lag", outcome=Outcome.WARN, value=0.19, threshold=0.2, word="lag")
-CALM = Gate(name="generator-lag", outcome=Outcome.PASS, value=0.0, threshold=0.2)
+LAG = ValidityCheck(name="generator-lag", outcome=Outcome.FAIL, value=1.0, threshold=0.2, word="generator lag")
+SHORT = ValidityCheck(name="achieved-rate", outcome=Outcome.FAIL, value=0.5, threshold=0.01, word="rate not achieved")
+SIZE = ValidityCheck(name="response-size", outcome=Outcome.FAIL, value=0.5, threshold=0.01, word="size")
+CLOSE = ValidityCheck(name="generator-lag", outcome=Outcome.WARN, value=0.19, threshold=0.2, word="lag")
+CALM = ValidityCheck(name="generator-lag", outcome=Outcome.PASS, value=0.0, threshold=0.2)
 SERVICE = Scenario(factor=8.0, connections=64)
 
 
@@ -35,10 +38,10 @@ def times(seconds: float, histogram: tuple[tuple[float, int], ...] = ()) -> Late
 
 
 def at(
-    rate: float, late: float, *, name: str = "a", process: int = 0, due: int = 5000, gates: tuple[Gate, ...] = (),
+    rate: float, late: float, *, name: str = "a", process: int = 0, due: int = 5000, gates: tuple[ValidityCheck, ...] = (),
     purpose: Purpose = "search", share: float | None = None,
 ) -> Trial:  # fmt: skip
-    made = trial(name, rate, process, load=Open(rate=rate, connections=64), gates=gates)
+    made = trial(name, rate, process, load=OpenLoop(rate=rate, connections=64), gates=gates)
     counted = {"due": due, "answered": due, "late": round(late * due), "purpose": purpose, "share": share}
     return made.model_copy(update={**counted, "latency": times(0.002)})
 
@@ -50,13 +53,13 @@ def arrivals(
     """A thousand arrivals, each with a "create order" of 20 ms, or of a second where it is late."""
     slow = round(1000 * late)
     histogram = ((seconds, 1000 - slow), (1.0, slow)) if slow else ((seconds, 1000),)
-    create = models.OperationTimes(
-        use_case="bulk", operation=CREATE, due=1000, answered=1000, errors=models.Errors(),
+    create = OperationTimes(
+        use_case="bulk", operation=CREATE, due=1000, answered=1000, errors=ErrorCounts(),
         latency=times(0.02, histogram),
     )  # fmt: skip
-    whole = models.UseCaseTimes(use_case="bulk", due=1000, done=990, latency=times(0.1))
+    whole = UseCaseTimes(use_case="bulk", due=1000, done=990, latency=times(0.1))
     made = trial(name, 7.4 * factor, process, test_type=ORDER, load=Scenario(factor=factor, connections=64), cpu=0.01)
-    told = models.Arrivals(due=due, done=990, failed=10, unfinished=0, operations=(create,), use_cases=(whole,))
+    told = Arrivals(due=due, done=990, failed=10, unfinished=0, operations=(create,), use_cases=(whole,))
     return made.model_copy(update={"arrivals": told, "purpose": purpose, "database_cpu_seconds": 5.0})
 
 
@@ -64,7 +67,7 @@ def changed(one: Trial, **update: object) -> Trial:
     return one.model_copy(update=update)
 
 
-def info_of(names: str, count: int, load: Load, reference: str, **profile: OpenLoop | OrderLoads) -> RunInfo:
+def info_of(names: str, count: int, load: Load, reference: str, **profile: OpenLoopSettings | OrderLoads) -> RunInfo:
     loads = {ORDER if load == SERVICE else "json": (load,)}
     info = run_info([*names], Processes(minimum=count, maximum=count), reference=reference, loads=loads)
     settings = {"profile": {name: part.model_dump() for name, part in profile.items()}}
@@ -209,7 +212,7 @@ LOADS: tuple[tuple[Purpose, float | None, float, float], ...] = (  # share, part
 def latency_run() -> tuple[RunInfo, list[Trial]]:
     """Points of one process and of three, with lost rates, lag and a witness; capacities of all kinds."""
     alone = changed(at(77.0, 0.0, process=2, purpose="share", share=0.1), latency=times(0.001))
-    made = [alone, changed(alone, load=Open(rate=88.0, connections=64), share=0.2, latency=None)]
+    made = [alone, changed(alone, load=OpenLoop(rate=88.0, connections=64), share=0.2, latency=None)]
     made += [changed(trial("b", 1e6), purpose="witness"), trial("a", 1e6, gates=(SIZE,))]
     for (place, name), process in itertools.product(enumerate("abcd", 1), range(5)):
         if process >= {"a": 5, "c": 1}.get(name, 3):
@@ -222,7 +225,7 @@ def latency_run() -> tuple[RunInfo, list[Trial]]:
             own = {"gates": SPOILED.get((name, share or 0.0, process), ()), "latency": times(seconds)}
             if (name, purpose) != ("d", "search") or process == 2:
                 made.append(changed(one, **own, answered=None if (name, purpose) == ("d", "common") else 1000))
-    info = info_of("abcde", 3, LOAD, "b", open_loop=OpenLoop(goal=GOAL))
+    info = info_of("abcde", 3, LOAD, "b", open_loop=OpenLoopSettings(goal=GOAL))
     return info.model_copy(update={"loads": {"db": (LOAD,), **info.loads}}), made
 
 

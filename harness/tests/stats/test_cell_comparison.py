@@ -10,7 +10,12 @@ import numpy as np
 import pytest
 
 from harness.plan.profile import Processes
-from harness.records.models import Closed, Gate, Load, NoiseFloor, Outcome, ProcessRecord, RunRecords
+from harness.records.loads import ClosedLoop, Load
+from harness.records.machine_record import NoiseFloor
+from harness.records.outcome import Outcome
+from harness.records.process_record import ProcessRecord
+from harness.records.run_records import RunRecords
+from harness.records.trial_record import ValidityCheck
 from harness.stats.cell_comparison import compare, noise_floor, ratio, ratio_of_values
 from harness.stats.ranking_model import Comparison
 from harness.studies.worlds import SimulatedRun, draw
@@ -21,8 +26,8 @@ from harness.tests.stats.dense import dense, luck
 
 NAMES = ["a", "b", "c"]
 KINDS = ("json", "db")
-FEW = Closed(connections=8)
-BROKEN = Gate(name="errors", outcome=Outcome.FAIL, value=1.0, threshold=0.0, word="errors")
+FEW = ClosedLoop(connections=8)
+BROKEN = ValidityCheck(name="errors", outcome=Outcome.FAIL, value=1.0, threshold=0.0, word="errors")
 
 
 def records(

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from harness.plan.profile import Processes
-from harness.records.models import Closed, Trial
+from harness.records.loads import ClosedLoop
+from harness.records.trial_record import Trial
 from harness.stats.stopping import alpha_at, looks, section, undecided
 from harness.studies.worlds import SimulatedRun, draw
 from harness.tests.approve import approve
@@ -26,7 +27,7 @@ APART = {"a": 0.0, "b": 0.012, "c": 0.06, "d": 0.3, "e": 0.33}
 
 def stepwise(noise: float, lost: tuple[str, ...] = ()) -> list[Trial]:
     """Decided one after the other, but at few queries; one has no more processes then; ``noise``: of CPU."""
-    two = Closed(connections=64, queries=1), Closed(connections=64, queries=20)
+    two = ClosedLoop(connections=64, queries=1), ClosedLoop(connections=64, queries=20)
     return [
         trial(
             name, 1e3 * math.exp(0.01 * luck(name, kind, p) + (1 + 0.1 * luck(name, p) if load == two[0] else gap)), p,

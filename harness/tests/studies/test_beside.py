@@ -3,7 +3,7 @@
 import pytest
 
 from harness.plan.profile import Processes
-from harness.records.models import RunRecords
+from harness.records.run_records import RunRecords
 from harness.studies.beside import beside
 from harness.tests.doubles.runs import run_info, trial
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from harness.extras.orders.database import order_tables
-from harness.records.models import CheckResult
+from harness.records.verification_record import CheckResult
 from harness.runtime import DatabaseAddress
 from harness.runtime.database import connect
 from harness.runtime.database.state import read_state

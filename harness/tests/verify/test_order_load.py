@@ -13,7 +13,7 @@ from harness.extras.orders import load as order_load
 from harness.extras.orders.database import order_tables
 from harness.extras.orders.entities import Order, OrderItem, OrdersById
 from harness.extras.orders.load import OrderLoad, OrdersSnapshot
-from harness.records.models import Outcome
+from harness.records.outcome import Outcome
 from harness.runtime import DatabaseAddress
 from harness.runtime.database import connect
 from harness.runtime.database.state import read_state

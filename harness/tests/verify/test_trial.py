@@ -17,7 +17,9 @@ import pytest
 from harness.errors import LoadError
 from harness.plan.discovery import Rules
 from harness.plan.testtypes.registry import TEST_TYPES
-from harness.records.models import Closed, Load, Open, Outcome, Scenario, TrialEvidence
+from harness.records.loads import ClosedLoop, Load, OpenLoop, Scenario
+from harness.records.outcome import Outcome
+from harness.records.trial_record import TrialEvidence
 from harness.runtime import NO_DATABASE, DatabaseAddress, Upstream
 from harness.runtime.database.embedded import EmbeddedDatabase
 from harness.tests.approve import approve
@@ -38,19 +40,21 @@ from harness.verify.verification import PLAIN
 from harness.verify.verifier import Verifier
 
 TYPES = ("json", "plaintext", "db", "query", "cached-query", "fortune", "update", "fan-out", "order")
-SINGLE = Closed(connections=1)
+SINGLE = ClosedLoop(connections=1)
 SECONDS = 1.5
 BETWEEN_SECONDS = 0.2  # two trials of a process, which others come between in a run
 DELAY_SECONDS = 0.005  # of the upstream
 TRIALS = 3  # what shows in some of a process's trials only
 
 
-def usual_load(test_type: str) -> Closed | Scenario:
+def usual_load(test_type: str) -> ClosedLoop | Scenario:
     """A load that the server doubles can bear."""
     kind = TEST_TYPES[test_type]
     if kind.open_loop:
         return Scenario(factor=8, connections=16)
-    return Closed(connections=16, queries=20 if kind.counts_rows else None, depth=16 if kind.sweep == "pipeline" else 1)
+    return ClosedLoop(
+        connections=16, queries=20 if kind.counts_rows else None, depth=16 if kind.sweep == "pipeline" else 1
+    )
 
 
 @dataclass
@@ -105,11 +109,11 @@ def named(evidence: TrialEvidence) -> set[str]:
 
 class TestWithGenerator:
     pytestmark = WITH_GENERATOR
-    few = Closed(connections=16, queries=1)  # all answers can be judged, and each row of the table has to be theirs
+    few = ClosedLoop(connections=16, queries=1)  # all answers can be judged, and each row of the table has to be theirs
 
     @pytest.mark.parametrize(("name", "load"), [*zip(TYPES, repeat(None)), ("update", few)])
     def test_an_honest_server_passes_and_many_of_its_answers_were_judged_or_all(
-        self, name: str, load: Closed | None, seeded: DatabaseAddress
+        self, name: str, load: ClosedLoop | None, seeded: DatabaseAddress
     ) -> None:
         with trials(OrderServer if name == "order" else ReferenceServer, seeded) as running:
             seen = [running.trial(name, load) for _ in range(2)]
@@ -189,7 +193,7 @@ def loaded(
     return trial.judge(good=good, failed=len(came) - good, account=account, answers=file)
 
 
-FEW, TWENTY = TestWithGenerator.few, Closed(connections=8, queries=20)
+FEW, TWENTY = TestWithGenerator.few, ClosedLoop(connections=8, queries=20)
 CHANGES = {"changes": True}
 
 
@@ -239,7 +243,7 @@ def test_how_many_answers_are_judged_and_written_out_is_as_approved() -> None:
     found = {
         f"{name} {load.label} {rate}/s": sampling(kinds[name], load, 4.0, rate)
         for name in ("json", "fortune", "query", "update", "item")
-        for load in (SINGLE, TWENTY, Open(rate=500.0, connections=8))
+        for load in (SINGLE, TWENTY, OpenLoop(rate=500.0, connections=8))
         for rate in (None, 100.0, 2000.0)
     }
     approve("verify-sampling", {at: [most, *astuple(chosen)] for at, (most, chosen) in found.items()})

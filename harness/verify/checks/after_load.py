@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import psycopg
 
 from harness.plan.testtypes import DECLARED
-from harness.records.models import Outcome
+from harness.records.outcome import Outcome
 from harness.runtime import DatabaseAddress
 from harness.runtime.database import connect
 from harness.runtime.database.state import read_state

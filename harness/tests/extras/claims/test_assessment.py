@@ -4,7 +4,9 @@ import pytest
 
 from harness.extras.claims import assessment, show
 from harness.records.claims import VerdictWord
-from harness.records.models import Errors, Outcome, ProcessRecord
+from harness.records.measurements import ErrorCounts
+from harness.records.outcome import Outcome
+from harness.records.process_record import ProcessRecord
 from harness.stats.ranking_model import Ratio
 from harness.tests.doubles.records import verdict
 from harness.tests.extras.claims.claim_records import STEADY, claim, claim_of, judged, run_of, side, trials
@@ -79,7 +81,7 @@ def test_errors_are_counted_over_all_trials_whatever_their_gates_said() -> None:
     errors = claim_of({"name": "n", "metric": "errors", "of": side("a"), "order": "none"})
     clean = trials(STEADY)
     assert judged(errors, run_of(clean)).statements[0].verdict == "supported"
-    bad = made.trial("a", 0, 1000.0, errors=Errors(read=2), gates=[made.gate("errors", Outcome.FAIL)])
+    bad = made.trial("a", 0, 1000.0, errors=ErrorCounts(read=2), gates=[made.gate("errors", Outcome.FAIL)])
     found = judged(errors, run_of([bad])).statements[0]
     assert (found.verdict, found.value) == ("refuted", 2.0)
     assert found.remarks == ("errors",)

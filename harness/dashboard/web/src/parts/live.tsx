@@ -1,5 +1,5 @@
 // The live view: where a run stands, the trial that is running, and its last trials.
-import type { LiveDocument, Progress, Trial } from "../documents";
+import type { LiveDocument, RunProgress, Trial } from "../documents";
 import { LineChart } from "../charts/lines";
 import { look } from "../charts/palette";
 import { micros, percent, rate, seconds, tick } from "../format";
@@ -54,20 +54,20 @@ function Line({ told, connected, ended }: { told: LiveDocument; connected: boole
 }
 
 /** How much of the expected time is behind us: it moves from the first second, unlike a count of processes. */
-export function shareDone(progress: Progress | null): number | null {
+export function shareDone(progress: RunProgress | null): number | null {
   if (!progress) return null;
   const { elapsed, remaining } = progress;
   return remaining !== null && elapsed + remaining > 0 ? elapsed / (elapsed + remaining) : null;
 }
 
-function Done({ progress }: { progress: Progress | null }) {
+function Done({ progress }: { progress: RunProgress | null }) {
   const share = shareDone(progress);
   if (share === null) return null;
   return <progress max={1} value={share} aria-label={`${percent(share)} of the expected time`} />;
 }
 
 /** The trial that is running, second by second. */
-function Running({ progress }: { progress: Progress | null }) {
+function Running({ progress }: { progress: RunProgress | null }) {
   const windows = progress?.windows ?? [];
   return (
     <LineChart
