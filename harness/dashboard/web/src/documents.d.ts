@@ -1,7 +1,7 @@
 // Generated from the Python models by scripts/types.mjs: `npm run types`. Do not edit.
 
 /**
- * How a check or a gate came out.
+ * Outcome of a check.
  */
 export type Outcome = "pass" | "warn" | "fail";
 
@@ -638,7 +638,7 @@ export interface Trial {
   warm_up: WarmUp | null;
   steady: boolean | null;
   evidence: TrialEvidence | null;
-  gates: ValidityCheck[];
+  validity: ValidityCheck[];
   link_share: number | null;
 }
 /**
@@ -755,14 +755,14 @@ export interface TrialEvidence {
   objections: CheckResult[];
 }
 /**
- * One validity gate of a sample: ``fail`` keeps the sample out of the ranking, ``warn`` is a word in the table.
+ * A validity check of a trial: ``fail`` excludes the trial from the ranking, ``warn`` shows a flag in tables.
  */
 export interface ValidityCheck {
   name: string;
   outcome: Outcome;
   value: number | null;
   threshold: number | null;
-  word: string;
+  flag: string;
 }
 /**
  * All check results of one implementation x test type in one process; the last one written counts.
