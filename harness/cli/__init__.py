@@ -81,8 +81,8 @@ def _run(arguments: Sequence[str]) -> int:
         if any("\ud800" <= character <= "\udfff" for character in argument):
             raise UsageError(f"argument {number} is not valid {sys.getfilesystemencoding()}: {printable(argument)}")
     with interruption.loading():
-        from harness.cli.verbs import answered
-    found = answered(arguments)
+        from harness.cli.verbs import dispatch
+    found = dispatch(arguments)
     if isinstance(found, int):
         return found
     with interruption.loading():

@@ -12,11 +12,11 @@ from cyclopts import Parameter, Token
 from rich.text import Text
 
 from harness import extras
-from harness.cli.consent import settled
-from harness.cli.flags import RunFlags, Texts, names, results_folder, runs
-from harness.cli.output import tell_problems
-from harness.cli.run import measured, settings
-from harness.cli.verbs import Asked
+from harness.cli.consent import resolve_consent
+from harness.cli.flags import RunFlags, Strings, complete_names, complete_runs, results_folder
+from harness.cli.output import print_problems
+from harness.cli.run import resolve_settings, run_benchmark
+from harness.cli.verbs import Invocation
 from harness.errors import Exit, UsageError
 from harness.host import accounts, ownership
 from harness.host.git import Repository
@@ -49,12 +49,14 @@ def percent(_: object, tokens: Sequence[Token]) -> float:
 
 
 def command(
-    *run: Annotated[str, Parameter(help="run A and run B; A may be a results.json of TechEmpower's", completer=runs)],
+    *run: Annotated[
+        str, Parameter(help="run A and run B; A may be a results.json of TechEmpower's", completer=complete_runs)
+    ],
     base: Annotated[
         str | None, Parameter(help="a commit to measure against, instead of two runs", metavar="REV")
     ] = None,
     copy: Annotated[bool, Parameter(help="measure one against its copy: the noise floor")] = False,
-    test: Annotated[Texts, Parameter(help="with --base or --copy: implementations", completer=names)] = (),
+    test: Annotated[Strings, Parameter(help="with --base or --copy: implementations", completer=complete_names)] = (),
     fail_over: Annotated[
         float,
         Parameter(
@@ -101,16 +103,16 @@ def command(
     if copy and (len(test) != 1 or test[0] in ("run", "all")):
         raise UsageError("--copy takes one implementation: --test NAME")
     if base or copy:
-        asked = Asked(mode="benchmark", test=test, flags=flags)
+        asked = Invocation(mode="benchmark", test=test, flags=flags)
         arguments = ("--copy",) if copy else ("--base", str(base))
-        chosen = settings(asked, ("compare", *arguments, *test))
-        chosen = replace(chosen, consent=settled(chosen))
+        chosen = resolve_settings(asked, ("compare", *arguments, *test))
+        chosen = replace(chosen, consent=resolve_consent(chosen))
         a, b = _of_copies(chosen) if copy else _of_commits(chosen, str(base))
     elif run[0].endswith(".json") and Path(run[0]).is_file():  # runs are folders
         return beside_round(Path(run[0]), store.find(results, run[1]), as_json=flags.json)
     else:
         a, b = (store.read(store.find(results, name)) for name in run)
-    unread = tell_problems(dict.fromkeys((*a.problems, *b.problems)))
+    unread = print_problems(dict.fromkeys((*a.problems, *b.problems)))
     code = _show(compare(a, b, fail_over / 100), as_json=flags.json, every=every)
     return Exit.CANNOT_TELL if unread and code == Exit.OK else code  # what was not read may say something else
 
@@ -124,13 +126,13 @@ def _of_commits(chosen: Settings, revision: str) -> tuple[RunRecords, RunRecords
             raise UsageError(f"--base: commit {revision!r} has no folder frameworks/")
         accounts.share(scratch)  # servers have accounts of their own
         twins = Twins(suffix=BASE, frameworks=(scratch / "frameworks",))
-        return split(measured(replace(chosen, twins=twins)).records, BASE)
+        return split(run_benchmark(replace(chosen, twins=twins)).records, BASE)
 
 
 def _of_copies(chosen: Settings) -> tuple[RunRecords, RunRecords]:
     """Both sides; what they differ by is kept: later runs on this machine with this profile quote it."""
     (name,) = chosen.selection.test
-    records = measured(replace(chosen, twins=Twins(suffix=COPY, frameworks=chosen.frameworks))).records
+    records = run_benchmark(replace(chosen, twins=Twins(suffix=COPY, frameworks=chosen.frameworks))).records
     try:
         both, at = (name, name + COPY), records.info.started_at
         floor = noise_floor(records.trials, both, profile=chosen.profile.name, measured_at=at)
@@ -182,7 +184,7 @@ def _show(comparison: Comparison, *, as_json: bool, every: bool) -> int:
 def beside_round(round_: Path, run: Path, *, as_json: bool) -> int:
     """A run beside a round of TechEmpower's; it decides nothing, so the exit code is 0 where they share something."""
     published, records = read_round(round_), store.read(run)
-    tell_problems(records.problems)
+    print_problems(records.problems)
     info = records.info
     held = hold(published, rank(info, records.trials, records.processes, records.verdicts))
     if not held.rows:

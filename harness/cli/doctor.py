@@ -9,49 +9,50 @@ from rich.table import Table
 from rich.text import Text
 
 from harness import extras
-from harness.cli.consent import agreed, all_leftovers
-from harness.cli.flags import Machines
-from harness.cli.run import hosts_of
+from harness.cli.consent import ask_consent, find_leftovers
+from harness.cli.flags import MachineFlags
+from harness.cli.run import resolve_hosts
 from harness.errors import EnvironmentLacksError, Exit
-from harness.host import advice, machine, provision
 from harness.host import leftovers as killed
-from harness.host.provision import Need
+from harness.host import machine
 from harness.plain_text import json_text, printable
 from harness.plan.config import Consent
 from harness.plan.discovery import scan
+from harness.provisioning import advice, requirements
+from harness.provisioning.requirements import ToolRequirement
 from harness.records.machine_record import Machine
 from harness.report import terminal
 from harness.runtime import compose, images
 from harness.units import format_bytes
 
 MANY = 6  # implementations that want a tool: more are counted
-NO_MACHINES = Machines()
+NO_MACHINES = MachineFlags()
 
 
 def doctor(
     *,
     as_json: Annotated[bool, Parameter(name="--json", help="machine-readable output")] = False,
-    machines: Machines = NO_MACHINES,
+    machines: MachineFlags = NO_MACHINES,
 ) -> int:
     """Show tools, machine facts and what would disturb a measurement; the exit code is 3 when something is missing."""
-    if (hosts := hosts_of(machines)).elsewhere:
+    if (hosts := resolve_hosts(machines)).elsewhere:
         status: int = extras.part("machines").doctor(hosts, as_json=as_json)
         return status
     facts, found = machine.facts(), scan()
-    needs = provision.needs(found.implementations, own_database=True)
+    needs = requirements.tool_requirements(found.implementations, own_database=True)
     complete = all(need.tool for need in needs)
     try:
         docker = f"engine {compose.engine()}"
     except EnvironmentLacksError as error:
         docker = str(error)
-    left = all_leftovers()
+    left = find_leftovers()
     if as_json:
         tools = [
             {
-                "tool": n.missing,
-                "wanted_by": n.wanted_by,
+                "tool": n.description,
+                "wanted_by": n.required_by,
                 "found": str(n.tool) if n.tool else None,
-                "advice": None if n.tool else advice.lacking(n.kind, n.condition),
+                "advice": None if n.tool else advice.describe_missing(n.kind, n.condition),
             }
             for n in needs
         ]
@@ -73,7 +74,7 @@ def doctor(
     return Exit.OK if complete else Exit.ENVIRONMENT
 
 
-def show_tools(needs: Sequence[Need]) -> None:
+def show_tools(needs: Sequence[ToolRequirement]) -> None:
     """What the local runtime needs, who wants it, and what was found."""
     table = Table(box=None, padding=(0, 2), title="Tools of the local runtime", title_justify="left")
     for header in ("needs", "wanted by", "found"):
@@ -81,14 +82,15 @@ def show_tools(needs: Sequence[Need]) -> None:
     for need in needs:
         missing = (
             Text.assemble(
-                ("missing", "red"), f": {advice.found(need.kind)}; {advice.remedy(need.kind, need.condition)}"
+                ("missing", "red"),
+                f": {advice.describe_installed(need.kind)}; {advice.suggest_remedy(need.kind, need.condition)}",
             )
             if need.tool is None
             else Text("")
         )
-        many = f"{len(need.wanted_by)} implementations"
-        wanted_by = ", ".join(need.wanted_by or ["the harness"]) if len(need.wanted_by) <= MANY else many
-        table.add_row(need.missing, wanted_by, str(need.tool) if need.tool else missing)
+        many = f"{len(need.required_by)} implementations"
+        wanted_by = ", ".join(need.required_by or ["the harness"]) if len(need.required_by) <= MANY else many
+        table.add_row(need.description, wanted_by, str(need.tool) if need.tool else missing)
     terminal.console().print(table)
 
 
@@ -107,14 +109,14 @@ def clean(
     dry_run: Annotated[bool, Parameter(help="say what would be removed")] = False,
     leftovers: Annotated[bool, Parameter(help="only what runs that were killed have left; images stay")] = False,
     yes: Annotated[bool, Parameter(help="remove what killed runs have left without asking")] = False,
-    machines: Machines = NO_MACHINES,
+    machines: MachineFlags = NO_MACHINES,
 ) -> int:
     """Remove what killed runs have left (processes, scratch folders, containers, networks), and images of runs.
 
     Images that tfb did not tag, the base image and the build cache stay. With --server-host and its like, this removes
     what ended runs have left on those machines. The exit code is 1 when something had to stay.
     """
-    if (hosts := hosts_of(machines)).elsewhere:
+    if (hosts := resolve_hosts(machines)).elsewhere:
         status: int = extras.part("machines").clean(hosts, dry_run=dry_run)
         return status
     kept = _remove_leftovers(dry_run=dry_run, consent="yes" if yes else "ask")
@@ -146,7 +148,7 @@ def _remove_images(*, dry_run: bool) -> bool:
 
 def _remove_leftovers(*, dry_run: bool, consent: Consent) -> bool:
     """Name what killed runs have left, and remove it with consent; whether something stays that should not."""
-    everything = all_leftovers()
+    everything = find_leftovers()
     found = [leftover for leftover in everything if leftover.certain]
     for leftover in everything:
         if leftover.certain:
@@ -155,7 +157,7 @@ def _remove_leftovers(*, dry_run: bool, consent: Consent) -> bool:
             print(f"of a run that is not known here, and not touched: {leftover}")
     if dry_run or not found:
         return False
-    if not agreed(consent, f"Remove {len(found)} thing(s) that killed runs have left?"):
+    if not ask_consent(consent, f"Remove {len(found)} thing(s) that killed runs have left?"):
         print("they stay: ./tfb clean --yes removes them")
         return True
     kept = killed.remove(found)

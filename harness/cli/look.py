@@ -13,8 +13,8 @@ from cyclopts.validators import Number
 
 from harness import extras
 from harness.cli import flags
-from harness.cli.flags import Texts, frameworks_folders, results_folder
-from harness.cli.output import put, put_below, tell_problems
+from harness.cli.flags import Strings, frameworks_folders, results_folder
+from harness.cli.output import print_problems, write_file, write_managed_file
 from harness.cli.verbs import ImplementationNames
 from harness.errors import Exit, UsageError
 from harness.host import interruption
@@ -27,9 +27,11 @@ Results = Annotated[str | None, Parameter(help="another results folder", metavar
 
 def listing(
     *names: ImplementationNames,
-    test_lang: Annotated[Texts, Parameter(help="languages: folders of frameworks/", completer=flags.languages)] = (),
-    tag: Annotated[Texts, Parameter(help="with one of these tags")] = (),
-    frameworks: Annotated[Texts, Parameter(help="other folders; default: frameworks/")] = (),
+    test_lang: Annotated[
+        Strings, Parameter(help="languages: folders of frameworks/", completer=flags.complete_languages)
+    ] = (),
+    tag: Annotated[Strings, Parameter(help="with one of these tags")] = (),
+    frameworks: Annotated[Strings, Parameter(help="other folders; default: frameworks/")] = (),
     as_json: Annotated[bool, Parameter(name="--json", help="all that the configurations say")] = False,
 ) -> int:
     """List implementations: name, folder, test types. Broken ones are named, and the exit code is 1."""
@@ -61,7 +63,7 @@ def _print_list(rows: Sequence[tuple[str, str, str]]) -> None:
         console.print(f"{name:<{first}}  {folder:<{second}}  {test_types}", no_wrap=True, overflow="ellipsis")
 
 
-def list_tests(asked: flags.Flags, tag: str | None) -> int:
+def list_tests(asked: flags.CommonFlags, tag: str | None) -> int:
     """TechEmpower's ``--list-tests``: the names alone, or with ``--json`` what the configurations say."""
     found = scan(*frameworks_folders(asked.frameworks))
     known = [i for i in found.implementations if not i.broken]
@@ -84,7 +86,8 @@ def _problems(found: Scan, *, warnings: bool = True) -> Exit:
 
 def report(
     *run: Annotated[
-        str, Parameter(help="its id, the beginning of it, or a folder; default: the latest", completer=flags.runs)
+        str,
+        Parameter(help="its id, the beginning of it, or a folder; default: the latest", completer=flags.complete_runs),
     ],
     format: Annotated[str, Parameter(help="text markdown json techempower")] = "text",  # noqa: A002 - the flag
     html: Annotated[bool, Parameter(help="write one HTML file that works offline, into the run's folder")] = False,
@@ -125,22 +128,25 @@ def report(
     if html:
         text = saved.of_run(folder)
         if output:
-            put(output, text)
-        print(output or put_below(folder, "report.html", text))
+            write_file(output, text)
+        print(output or write_managed_file(folder, "report.html", text))
     else:
         ranking = rank(records.info, records.trials, records.processes, records.verdicts)
         out = io.StringIO() if output else sys.stdout
         EXPORTERS[format](Report(records=records, ranking=ranking, every_load=levels), out)
         if output and isinstance(out, io.StringIO):
-            put(output, out.getvalue())
-    return Exit.FAILED if tell_problems(records.problems) else Exit.OK
+            write_file(output, out.getvalue())
+    return Exit.FAILED if print_problems(records.problems) else Exit.OK
 
 
 def dashboard(
     *,
     bind: Annotated[str, Parameter(help="default 127.0.0.1: this machine only", metavar="ADDRESS")] = "127.0.0.1",
     port: Annotated[
-        int, Parameter(help="default 8000; 0: a free one", converter=flags.whole, validator=Number(gte=0, lte=65535))
+        int,
+        Parameter(
+            help="default 8000; 0: a free one", converter=flags.parse_integer, validator=Number(gte=0, lte=65535)
+        ),
     ] = 8000,
     results: Results = None,
 ) -> int:

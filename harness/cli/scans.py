@@ -19,7 +19,7 @@ from harness.paths import REPOSITORY, state_folder
 
 # Prefix of a reason that no package can remove: unreachable advisories, a busy machine, no right to make namespaces.
 NOT_JUDGED = "not judged: "
-SKIPPED = "TFB_SKIPPED"  # path of the file to which stages write the parts that they skipped
+SKIPPED_VARIABLE = "TFB_SKIPPED"  # path of the file to which stages write the parts that they skipped
 SECONDS = 300.0  # time limit of a tool
 BUILD_SECONDS = 1200.0  # time limit of building a tool
 BIN = Path(sys.executable).parent  # folder of the programs from the development lock
@@ -215,7 +215,7 @@ def _skip(what: str, why: str) -> None:
     """Print a part that was not judged with the reason, and report it to ``./tfb check``."""
     reason = f"{NOT_JUDGED}{why}"
     print(f"{what}: {reason}")
-    if path := os.environ.get(SKIPPED):
+    if path := os.environ.get(SKIPPED_VARIABLE):
         with Path(path).open("a", encoding="utf-8") as file:
             file.write(json.dumps([what, reason]) + "\n")
 

@@ -1,6 +1,6 @@
 """Designs: in which order, how often and for how long cells are measured. A design knows no process, clock or file.
 
-Each is a generator of steps that is sent what every step showed. ``loop.carry_out`` has them done; ``predicted``
+Each is a generator of steps that is sent what every step showed. ``loop.run_design`` has them done; ``predicted``
 answers them with what they are expected to take.
 """
 
@@ -15,7 +15,6 @@ from harness.experiment.steps import (
     Done,
     Failed,
     Measure,
-    Measured,
     OutOfTime,
     Process,
     Rest,
@@ -23,9 +22,10 @@ from harness.experiment.steps import (
     Step,
     StepResult,
     Stop,
+    TrialResult,
     Warm,
 )
-from harness.experiment.warm_up import Route, warm_all
+from harness.experiment.warm_up import WarmUpTracker, warm_up_all
 from harness.plan.plan import Candidate, Plan, groups, headline
 from harness.records.loads import ClosedLoop, Load, OpenLoop, Scenario
 from harness.records.outcome import Outcome
@@ -53,7 +53,7 @@ class ActiveGroup:
     seed: int
     members: dict[Process, Candidate] = field(default_factory=dict)
     test_types: dict[Process, set[str]] = field(default_factory=dict)
-    routes: dict[tuple[Process, str], Route] = field(default_factory=dict)  # warm-ups, by process and test type
+    routes: dict[tuple[Process, str], WarmUpTracker] = field(default_factory=dict)  # warm-ups, by process and test type
     late: set[Process] = field(default_factory=set)  # there is no more time for these
     busy: set[Process] = field(default_factory=set)  # they use a CPU while others are loaded
     trials: list[Trial] = field(default_factory=list)
@@ -111,7 +111,7 @@ class ActiveGroup:
         else:
             self._tried.add(cell)
         match shown:
-            case Measured():
+            case TrialResult():
                 self._told.add((process, kind))
                 self.trials.append(shown.trial)
                 self.busy |= shown.busy
@@ -243,7 +243,7 @@ def _warm(up: ActiveGroup, kinds: Set[str] | None) -> Design:
     chosen = (cell for cell in up.cells() if kinds is None or cell.test_type in kinds)
     cells = {cell: up.members[cell.process].jit for cell in chosen}
     until = up.begin + WARM_SHARE * (up.until - up.begin)
-    routes, gone = yield from warm_all(cells, up.plan.profile, until=until, seed=f"{up.seed} warm {up.number}")
+    routes, gone = yield from warm_up_all(cells, up.plan.profile, until=until, seed=f"{up.seed} warm {up.number}")
     for process in gone:
         up.lose(process)
     up.routes = {(route.cell.process, route.cell.test_type): route for route in routes}

@@ -13,7 +13,7 @@ from harness.stats.unranked import NOT_REACHED, unreached, without_figure
 AGAIN = "; started again"
 
 
-def ended_as(
+def final_status(
     records: RunRecords, status: Literal["complete", "failed", "interrupted"], reason: str
 ) -> tuple[RunStatus, tuple[str, ...], tuple[str, ...]]:
     """Return a run's final status, all problems, and the problems that make the exit code nonzero.
@@ -24,7 +24,7 @@ def ended_as(
     before = records.info.problems
     if status != "complete":
         return status, (*before, reason or status), ()
-    failed = tuple(dict.fromkeys((*before, *failures(records))))
+    failed = tuple(dict.fromkeys((*before, *find_failures(records))))
     late = tuple(
         f"{each.name} {cells}: {NOT_REACHED}"
         for each in records.info.implementations
@@ -33,7 +33,7 @@ def ended_as(
     return "failed" if failed else "incomplete" if late else "complete", (*failed, *late), (*failed, *late)
 
 
-def failures(records: RunRecords) -> tuple[str, ...]:
+def find_failures(records: RunRecords) -> tuple[str, ...]:
     """Return a sentence for each failure, without the cells that time did not reach."""
     found = []
     failed = {(v.implementation, v.test_type) for v in records.verdicts if v.outcome is Outcome.FAIL}
@@ -52,7 +52,7 @@ def failures(records: RunRecords) -> tuple[str, ...]:
     return (*found, *(_failure(process) for process in records.processes if process.status != "ok"))
 
 
-def forgotten(records: RunRecords, done: Collection[tuple[str, int]]) -> tuple[str, ...]:
+def retried_failures(records: RunRecords, done: Collection[tuple[str, int]]) -> tuple[str, ...]:
     """Return the failures of processes that a resumed run starts again, including earlier resumptions."""
     failed = (each for each in records.processes if each.status == "failed")
     now = (f"{_failure(each)}{AGAIN}" for each in failed if (each.implementation, each.process) not in done)
@@ -64,7 +64,7 @@ def _failure(process: ProcessRecord) -> str:
     return f"{process.implementation} process {process.process + 1}: {what.removeprefix(f'{process.implementation}: ')}"
 
 
-def judged(records: RunRecords) -> Iterator[Judged]:
+def judge_implementations(records: RunRecords) -> Iterator[Judged]:
     """Yield the verdict on each implementation of a run."""
     for implementation in records.info.implementations:
         name = implementation.name

@@ -16,10 +16,10 @@ from rich.text import Text
 from harness.console import SafeConsole
 from harness.errors import Exit, TfbError, UsageError
 from harness.experiment import first_use
-from harness.experiment.preparation import build_all, choose_work
+from harness.experiment.preparation import build_all, make_plan
 from harness.experiment.progress import Display, ProgressTracker
 from harness.experiment.verifying import Verification
-from harness.experiment.workflow import doing, open_database, prepare_upstream
+from harness.experiment.workflow import build_upstream, describe_stage, open_database
 from harness.paths import REPOSITORY
 from harness.plan.config import Settings
 from harness.plan.discovery import Implementation
@@ -46,13 +46,13 @@ STYLES = {Outcome.PASS: "green", Outcome.WARN: "yellow", Outcome.FAIL: "red"}
 
 def verify(settings: Settings) -> int:
     """Verify every selected implementation thoroughly, without load; the exit code is 1 when anything failed."""
-    plan = choose_work(settings)
+    plan = make_plan(settings)
     as_text = settings.verdict_format == "text"
     console = terminal.console(sys.stdout if as_text else sys.stderr)
     progress = ProgressTracker(Display(quiet=settings.quiet))
     for problem in plan.problems:
         progress.problem(problem)
-    with built(settings, plan, progress) as made:
+    with build_servers(settings, plan, progress) as made:
         while True:
             verdicts: list[VerificationRecord] = []
             judged: list[Judged] = []
@@ -80,7 +80,7 @@ def verify(settings: Settings) -> int:
 
 
 def _judge(
-    implementation: Implementation, plan: Plan, made: "Built", progress: ProgressTracker, *, strict: bool
+    implementation: Implementation, plan: Plan, made: "BuiltServers", progress: ProgressTracker, *, strict: bool
 ) -> tuple[list[VerificationRecord], Judged]:
     """Return the verdicts on an implementation's test types, and the verdict on the implementation as a whole."""
     name, build = implementation.name, made.builds[implementation.name]
@@ -120,7 +120,7 @@ def _changed(settings: Settings, plan: Plan, progress: ProgressTracker) -> Plan:
         names = ", ".join(path.name for path in files[:5]) + (" …" if len(files) > 5 else "")
         progress.note(f"changed: {names}")
         try:
-            return choose_work(settings)
+            return make_plan(settings)
         except TfbError as error:  # half an edit of a configuration
             progress.problem(str(error))
 
@@ -174,14 +174,14 @@ def show(verdicts: Sequence[VerificationRecord], console: SafeConsole) -> None:
 
 def debug(settings: Settings) -> int:
     """Start one implementation with its database, print the addresses and its log, stay until Ctrl-C."""
-    plan = choose_work(settings)
+    plan = make_plan(settings)
     if len(plan.implementations) != 1:
         names = ", ".join(i.name for i in plan.implementations)
         raise UsageError(f"debug starts one implementation, the selection has {names}: name one")
     implementation = plan.implementations[0]
     fixed = replace(settings, server_port=settings.server_port or implementation.entry.port)
     console, progress = SafeConsole(), ProgressTracker(Display(quiet=settings.quiet))
-    with built(fixed, plan, progress) as made:
+    with build_servers(fixed, plan, progress) as made:
         if made.builds[implementation.name].status != "ok":
             return Exit.FAILED
         log, address = made.logs.log(implementation.name, "debug"), made.database.address
@@ -203,7 +203,7 @@ def debug(settings: Settings) -> int:
 
 
 @dataclass(kw_only=True)
-class Built:
+class BuiltServers:
     """What servers are started on."""
 
     runtime: Runtime
@@ -218,20 +218,20 @@ class Built:
 
 
 @contextmanager
-def built(settings: Settings, plan: Plan, progress: ProgressTracker) -> Iterator[Built]:
+def build_servers(settings: Settings, plan: Plan, progress: ProgressTracker) -> Iterator[BuiltServers]:
     """Build the selection; keep the logs in a scratch folder when something failed."""
     logs = RunStore(Path(tempfile.mkdtemp(prefix="tfb-logs-")), started_at=time.time())
     before, keep = len(progress.problems), False
     try:
-        chores = first_use.chores(settings, plan)
+        chores = first_use.find_chores(settings, plan)
         if chores:
-            progress.announce(first_use.announced(chores))
-        with progress.preparing(doing(chores, "making the runtime ready", in_runtime=True)):
+            progress.announce(first_use.describe_chores(chores))
+        with progress.preparing(describe_stage(chores, "making the runtime ready", in_runtime=True)):
             run_id = logs.run_id.replace("_", "-")
             runtime = choose(settings, plan.implementations, logs.folder / "logs", run_id=run_id)
         if settings.runtime == "auto":
             progress.note(f"{runtime.name} runtime (auto; --runtime docker or local chooses)")
-        prepare_upstream(chores, progress)
+        build_upstream(chores, progress)
         builds = build_all(runtime, plan, progress, logs)
         with ExitStack() as stack:
 
@@ -239,7 +239,7 @@ def built(settings: Settings, plan: Plan, progress: ProgressTracker) -> Iterator
                 with progress.preparing("starting PostgreSQL" if settings.own_database else "starting"):
                     return stack.enter_context(open_database(settings, runtime))
 
-            yield Built(runtime=runtime, builds=builds, logs=logs, open_database=start_database)
+            yield BuiltServers(runtime=runtime, builds=builds, logs=logs, open_database=start_database)
         keep = len(progress.problems) > before
     except TfbError:
         keep = any(logs.folder.rglob("*.log"))  # its message names one

@@ -52,14 +52,14 @@ def observe(
     identity, meter = server.meter.identity(), database.meter()
     steal_before = server.meter.steal_ticks()
     database_before = meter.read() if meter else None
-    idle_before = readings(others)
+    idle_before = read_all(others)
     with closing(server.meter.connections(server.endpoint.port)) as connections:
         series = _Series(server.meter, connections, run, response_bytes)
         started_at = clock.time()
         waits = generator.waits_for_go
         with runtime.generator(generator.program, arguments, waits_for_go=waits, folder=folder) as running:
             running.begin()
-            with woken_promptly():
+            with realtime_priority():
                 try:
                     series.follow(running, clock, run.seconds + SLACK_SECONDS, tell)
                 except ServerDiedError:
@@ -76,7 +76,7 @@ def observe(
     later = server.meter.identity()
     server.meter.require_alive()
     result = generator.result(run, text)
-    idle = cpus_used(idle_before, readings(others))
+    idle = cpus_used(idle_before, read_all(others))
     known = [cpus for cpus in idle if cpus is not None]
     return Observation(
         started_at=started_at,
@@ -111,7 +111,7 @@ def _clients(begun: Sequence[Begun], result: LoadResult) -> tuple[ClientUsage, .
 
 
 @contextmanager
-def woken_promptly() -> Iterator[None]:
+def realtime_priority() -> Iterator[None]:
     """Real-time priority for this thread where the system allows it (as root), so that windows end when they should.
 
     Where servers and generators want every CPU, a thread that sleeps a second may otherwise wake half a second late. It
@@ -253,7 +253,7 @@ def _wait_share(before: Reading, after: Reading) -> float | None:
     return round(wait / (wait + run), 4) if wait + run > 0 else None
 
 
-def readings(meters: Sequence[Meter]) -> list[Reading | None]:
+def read_all(meters: Sequence[Meter]) -> list[Reading | None]:
     """Now, of each; None of a server that is gone, which is found out when its turn comes."""
     found: list[Reading | None] = []
     for meter in meters:

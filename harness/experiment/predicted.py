@@ -7,7 +7,7 @@ from typing import Any
 
 from harness.experiment import steps
 from harness.experiment.designs import DESIGNS
-from harness.experiment.loop import OVERHEAD_SECONDS, carry_out
+from harness.experiment.loop import OVERHEAD_SECONDS, run_design
 from harness.experiment.steps import Process, Step, StepResult
 from harness.host.clock import Clock
 from harness.plan.plan import Plan
@@ -89,7 +89,7 @@ class Prediction(Clock):
         """They pass."""
         self.seconds += seconds
 
-    def carry_out(self, step: Step) -> StepResult:
+    def execute(self, step: Step) -> StepResult:
         """What the step is expected to show."""
         match step:
             case steps.Start():
@@ -98,14 +98,14 @@ class Prediction(Clock):
                 return steps.Done(test_types=frozenset(kinds))
             case steps.Warm():
                 self.sleep(step.seconds + OVERHEAD_SECONDS)
-                return steps.Warmed(windows=self._warming(step), seconds=step.seconds)
+                return steps.WarmUpResult(windows=self._warming(step), seconds=step.seconds)
             case steps.Measure():
                 self.sleep(step.seconds + OVERHEAD_SECONDS)
                 self.trials += 1
                 self.measured.add((step.cell.process, step.cell.test_type))
                 self.tried.add((step.cell.process.implementation, step.cell.test_type, step.cell.load))
                 self.measuring += step.seconds
-                return steps.Measured(trial=self._trial(step))
+                return steps.TrialResult(trial=self._trial(step))
             case steps.Rest():  # one for processes ends before the longest that it may take
                 self.sleep(step.seconds * (0.3 if step.quiet else 1.0))
             case steps.Stop():
@@ -143,5 +143,5 @@ class Prediction(Clock):
 def predict(plan: Plan, seed: int) -> Prediction:
     """How long the plan's design takes, and how much of it is under measurement."""
     found = Prediction(plan)
-    carry_out(DESIGNS[plan.profile.design](plan, seed), found.carry_out, found, plan.profile.interleaved.time_seconds)
+    run_design(DESIGNS[plan.profile.design](plan, seed), found.execute, found, plan.profile.interleaved.time_seconds)
     return found

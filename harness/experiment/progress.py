@@ -21,7 +21,7 @@ from harness.records.measurements import Window
 from harness.records.run_records import RunProgress
 from harness.records.store import RunStore
 from harness.records.trial_record import Trial
-from harness.units import format_micros, format_rate, format_seconds, whole_seconds
+from harness.units import format_elapsed, format_micros, format_rate, format_seconds
 
 MOST_WINDOWS = 120  # of the running load in progress.json: two minutes
 REDRAW_SECONDS = 1.0  # drawing costs CPU that is being measured
@@ -54,7 +54,7 @@ class ProgressTracker:
         """A stage that may build something of the harness's own: says every few seconds that it goes on."""
         self.stage(what)
         stage = what.partition(":")[0]  # without the list of things that are installed or built in it
-        with beats(lambda seconds: self.note(f"{stage}: {whole_seconds(seconds)}")):
+        with beats(lambda seconds: self.note(f"{stage}: {format_elapsed(seconds)}")):
             yield
 
     @contextmanager
@@ -65,7 +65,7 @@ class ProgressTracker:
 
         def go_on(seconds: float) -> None:
             said = process.tail(log, 1).strip()[:100]
-            self.note(f"building {implementation}: {whole_seconds(seconds)}{f', {said}' if said else ''}")
+            self.note(f"building {implementation}: {format_elapsed(seconds)}{f', {said}' if said else ''}")
 
         with beats(go_on):
             yield
@@ -192,7 +192,7 @@ class LiveDisplay(Display):
             self._task,
             completed=state.elapsed,
             total=None if state.remaining is None else state.elapsed + state.remaining,
-            description=changed if state.stage == "building" and changed else described(state),
+            description=changed if state.stage == "building" and changed else describe_state(state),
         )
         self._bar.start()  # only now: an error before the first state leaves the terminal as it was
 
@@ -201,11 +201,11 @@ class LiveDisplay(Display):
         self._bar.stop()
 
 
-def described(state: RunProgress) -> str:
+def describe_state(state: RunProgress) -> str:
     """How long it takes yet, what is measured and how quick it is: ``2 min left · vertx · process 1 · json · c64``."""
     left, rate = "", ""
     if state.remaining is not None:
-        left = f"{whole_seconds(state.remaining)} left" if state.remaining > 0 else "longer than expected"
+        left = f"{format_elapsed(state.remaining)} left" if state.remaining > 0 else "longer than expected"
     newest = state.windows[-1] if state.windows else None
     if newest and newest.responses is not None and newest.duration > 0:
         rate = f"now {format_rate(newest.responses / newest.duration)} req/s"
@@ -214,6 +214,6 @@ def described(state: RunProgress) -> str:
     return " · ".join(filter(None, (left, state.implementation, process, state.test_type, state.load, stage, rate)))
 
 
-def display(*, quiet: bool) -> Display:
+def make_display(*, quiet: bool) -> Display:
     """The display that fits: live on a terminal, plain lines otherwise."""
     return LiveDisplay() if sys.stderr.isatty() and not quiet else Display(quiet=quiet)

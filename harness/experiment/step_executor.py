@@ -12,8 +12,8 @@ import psycopg
 
 from harness.errors import DatabaseDiedError, LoadError, MachineLostError, ServerDiedError, StoreError, TfbError
 from harness.experiment import steps, validity
-from harness.experiment.generators import ANSWERS, LoadGenerator, LoadResult, LoadRun
-from harness.experiment.observe import Observation, cpus_used, observe, readings
+from harness.experiment.generators import RESPONSES_FILE, LoadGenerator, LoadResult, LoadRun
+from harness.experiment.observe import Observation, cpus_used, observe, read_all
 from harness.experiment.progress import ProgressTracker
 from harness.experiment.steps import Cell, Process, Step, StepResult
 from harness.host import interruption, ownership
@@ -120,7 +120,7 @@ class StepExecutor:
         clients = [each.machine.cpus_online for each in self.info.machines if "client" in each.role]
         self.generator_cpus = min(clients, default=len(others or usable))
 
-    def carry_out(self, step: Step) -> StepResult:
+    def execute(self, step: Step) -> StepResult:
         """One step. Raises what ends the run, or what all processes that are up have lost: they stay up."""
         match step:
             case steps.Start(process=process):
@@ -147,11 +147,11 @@ class StepExecutor:
 
     # ---- processes ---------------------------------------------------------------------------------------------------
 
-    def _guarded(self, process: Process, carry_out: Callable[[Running], StepResult]) -> StepResult:
+    def _guarded(self, process: Process, action: Callable[[Running], StepResult]) -> StepResult:
         """A step of one process; an error that is its own ends it, and its record says how."""
         running = self.up[process]
         try:
-            return carry_out(running)
+            return action(running)
         except Exception as raised:
             interruption.check()  # it stops servers and generators, and what they raise then is its doing
             if not isinstance(raised, RECORDED) or isinstance(raised, ENDS_ALL):
@@ -346,7 +346,7 @@ class StepExecutor:
             seen = self._observe(running, cell, step.seconds, self._main(cell.load), folder)
         self._restore_after(running, cell.test_type)
         result = seen.result
-        return steps.Warmed(
+        return steps.WarmUpResult(
             windows=seen.windows,
             seconds=result.duration,
             requests=result.requests,
@@ -401,13 +401,16 @@ class StepExecutor:
             if cpus is not None and began - other.loaded_at >= 3.0 and other.disturbs(cpus, trial.duration)
         }
         self._restore_after(running, cell.test_type)
-        return steps.Measured(trial=trial, busy=frozenset(busy))
+        return steps.TrialResult(trial=trial, busy=frozenset(busy))
 
     def _load(
         self, running: Running, cell: Cell, seconds: float, generator: LoadGenerator
     ) -> tuple[Observation, TrialEvidence | None]:
         """One load with the evidence of its own answers."""
-        dice = random.Random(f"{self.settings.seed} {cell} {self._loads}")
+        process, load = cell.process, cell.load.label
+        # The seed does not depend on the names of classes.
+        key = (self.settings.seed, *process, cell.test_type, load, self._loads)
+        dice = random.Random(" ".join(map(str, key)))
         self._loads += 1
         looking = self.verifier.trial(
             running.server,
@@ -423,7 +426,7 @@ class StepExecutor:
                 # What clients elsewhere write out cannot be read here.
                 sampling, seed = None if self.elsewhere else looking.sampling, dice.randrange(1 << 31)
                 seen = self._observe(running, cell, seconds, generator, folder, sampling=sampling, seed=seed)
-            result, answers = seen.result, folder / ANSWERS
+            result, answers = seen.result, folder / RESPONSES_FILE
             failed = result.errors.status
             evidence = looking.judge(
                 good=result.account.successes if result.account else result.requests - failed,
@@ -516,14 +519,14 @@ class StepExecutor:
             **vars(seen),
             **vars(result),
         )
-        expected = validity.Expected(
+        expected = validity.ValidityContext(
             open_loop=self.profile.open_loop,
             server_cpus=self.server_cpus,
             response_bytes=self._sizes(running, cell),
             may_close=running.implementation.is_service,
             beside=self._latest.get(cell) if step.purpose == "witness" else None,
         )
-        trial = trial.model_copy(update={"validity": validity.judge(trial, expected)})
+        trial = trial.model_copy(update={"validity": validity.check_validity(trial, expected)})
         if step.purpose == "measure":
             self._latest = {cell: trial}
         return trial
@@ -546,10 +549,10 @@ class StepExecutor:
             self.clock.sleep(step.seconds)
             return
         meters = [self.up[process].server.meter for process in step.quiet if process in self.up]
-        until, after = self.clock.monotonic() + step.seconds, readings(meters)
+        until, after = self.clock.monotonic() + step.seconds, read_all(meters)
         while self.clock.monotonic() < until:
             self.clock.sleep(0.25)
-            before, after = after, readings(meters)
+            before, after = after, read_all(meters)
             if all((cpus or 0.0) <= QUIET_SHARE for cpus in cpus_used(before, after)):
                 return
 

@@ -10,11 +10,11 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 
 from harness import redaction
-from harness.cli.consent import settled
+from harness.cli.consent import resolve_consent
 from harness.cli.flags import RunFlags
-from harness.cli.output import put
-from harness.cli.run import measured, settings
-from harness.cli.verbs import Asked
+from harness.cli.output import write_file
+from harness.cli.run import resolve_settings, run_benchmark
+from harness.cli.verbs import Invocation
 from harness.errors import ChangedRecordsError, Exit, TfbError, UsageError
 from harness.experiment.preparation import JIT_PLATFORMS
 from harness.extras.gate import history, sides
@@ -90,7 +90,9 @@ def compare(folder: Path, base: str, head: str | None, flags: RunFlags, fail_ove
             raise UsageError(f"--{name.replace('_', '-')} says nothing of a service's sides: leave it out")
     parse_allow(flags.allow)
     consents, flags = flags.allow, replace(flags, profile=flags.profile or PROFILE, runtime="local", allow=())
-    chosen = replace(settings(Asked(mode="benchmark", test=(), flags=flags), words), container_allow=consents)
+    chosen = replace(
+        resolve_settings(Invocation(mode="benchmark", test=(), flags=flags), words), container_allow=consents
+    )
     with ExitStack() as stack:
         place = stack.enter_context(ownership.scratch("gate"))
         accounts.share(place, listed=False)  # builds and servers enter it
@@ -108,7 +110,7 @@ def compare(folder: Path, base: str, head: str | None, flags: RunFlags, fail_ove
             cells={each.name: dict.fromkeys(each.requests, load) for each in session.implementations},
             results=Path(flags.results) if flags.results else place / "results",
         )
-        chosen = replace(chosen, consent=settled(chosen))
+        chosen = replace(chosen, consent=resolve_consent(chosen))
         session.isolation.closed = (folder.resolve(), Path(chosen.results).resolve())
         began = time.time()
         try:
@@ -194,7 +196,7 @@ def _measured(chosen: Settings, session: PreparedComparison) -> RunRecords:
             return IsolatedRuntime.of(runtime, session.isolation)
 
         try:
-            records = measured(chosen, Dependencies(choose_runtime=choose)).records
+            records = run_benchmark(chosen, Dependencies(choose_runtime=choose)).records
         except ChangedRecordsError as error:
             raise TamperedError(str(error), by_head=False) from error
         session.isolation.require_unchanged()
@@ -226,10 +228,10 @@ def show(result: GateResult, outputs: Outputs) -> int:
     if outputs.history:
         kept = Path(outputs.history)
         before = history.text(kept) if kept.is_file() else ""
-        put(kept, f"{before}{report.as_json(result)}\n")
+        write_file(kept, f"{before}{report.as_json(result)}\n")
         if not (outputs.json or outputs.markdown):
             print(report.safe("\n".join(history.lines(history.read(kept)))))
     if outputs.html:
-        put(Path(outputs.html), page(result))
+        write_file(Path(outputs.html), page(result))
     code = EXIT.get(result.verdict, Exit.OK)
     return Exit.FAILED if outputs.strict and code is Exit.CANNOT_TELL else code

@@ -17,9 +17,9 @@ from harness.errors import EnvironmentLacksError, LoadError, StartError, TfbErro
 from harness.experiment import step_executor
 from harness.experiment.generators import LoadRun
 from harness.experiment.generators.registry import GENERATORS
-from harness.experiment.modes import built
+from harness.experiment.modes import build_servers
 from harness.experiment.observe import Observation, observe
-from harness.experiment.preparation import choose_work
+from harness.experiment.preparation import make_plan
 from harness.experiment.progress import Display, ProgressTracker
 from harness.host import ownership, process
 from harness.host.clock import SYSTEM_CLOCK
@@ -56,13 +56,13 @@ def profile(settings: Settings) -> Mapping[str, object]:
     if settings.hosts.elsewhere:
         raise UsageError("--profiler cannot be used with other machines: perf samples processes of this machine")
     _require_perf()
-    selected = choose_work(settings)
+    selected = make_plan(settings)
     if len(selected.implementations) != 1 or len(selected.candidates[0].test_types) != 1:
         raise UsageError("--profiler needs one implementation and one test type: ./tfb run NAME --type TYPE --profiler")
     progress = ProgressTracker(Display(quiet=settings.quiet))
     ((kind, levels),) = selected.candidates[0].test_types.items()
     level = max(levels, key=lambda each: (each.queries or 0, -abs(each.connections - 64)))
-    with built(settings, selected, progress) as made:
+    with build_servers(settings, selected, progress) as made:
         (known,) = selected.implementations
         if made.builds[known.name].status != "ok":
             raise TfbError("\n".join(progress.problems))

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Literal
 
 from harness.plan.profile import Profile
-from harness.plan.requests import Prepared, Request, prepare
+from harness.plan.requests import PreparedRequest, Request, prepare
 from harness.records.loads import ClosedLoop, Load, Scenario
 
 Sweep = Literal["concurrency", "pipeline", "query", "cached-query", "arrivals"]
@@ -59,7 +59,7 @@ class TestType:
     brief: tuple[Requests, ...] = ()
     thorough: tuple[Requests, ...] = ()
     techempower: bool = True  # one of TechEmpower's: what --type all means
-    requests: tuple[Prepared, ...] = ()  # of a service: each one sent is drawn from these
+    requests: tuple[PreparedRequest, ...] = ()  # of a service: each one sent is drawn from these
 
     @property
     def scored(self) -> bool:

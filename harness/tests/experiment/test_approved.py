@@ -13,7 +13,7 @@ from harness.experiment.generators import LoadRun
 from harness.plan import profile as profiles
 from harness.plan.config import Twins
 from harness.plan.profile import Profile
-from harness.plan.requests import Prepared
+from harness.plan.requests import PreparedRequest
 from harness.plan.testtypes import TestType
 from harness.records.loads import ClosedLoop, Scenario
 from harness.records.run_records import RunRecords
@@ -123,7 +123,9 @@ def of_cells(folder: Path) -> FakeRun:
 
 def of_a_service(folder: Path) -> FakeRun:
     """One that brings its own requests, and its database."""
-    kind = TestType(name="pay", answer="declared", requests=(Prepared(target="/pay"), Prepared(target="/paid")))
+    kind = TestType(
+        name="pay", answer="declared", requests=(PreparedRequest(target="/pay"), PreparedRequest(target="/paid"))
+    )
     service = replace(implementation(folder / "Fake" / "own", "own", json_url="/"), requests={"pay": kind})
     fake = FakeRun(
         folder,

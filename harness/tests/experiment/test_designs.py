@@ -8,20 +8,20 @@ from typing import Any
 import pytest
 
 from harness.experiment import designs
-from harness.experiment.loop import Deadline, carry_out
+from harness.experiment.loop import Deadline, run_design
 from harness.experiment.predicted import Prediction, predict
 from harness.experiment.steps import (
     Cell,
     Done,
     Failed,
     Measure,
-    Measured,
     Process,
     Rest,
     Start,
     Step,
     StepResult,
     Stop,
+    TrialResult,
     Warm,
 )
 from harness.plan import profile as profiles
@@ -53,19 +53,19 @@ def steps_of(
     found: list[Step] = []
 
     class Answers(Prediction):
-        def carry_out(self, step: Step) -> StepResult:
+        def execute(self, step: Step) -> StepResult:
             found.append(step)
-            shown = instead(step) or super().carry_out(step)
-            if isinstance(step, Measure) and isinstance(shown, Measured):
+            shown = instead(step) or super().execute(step)
+            if isinstance(step, Measure) and isinstance(shown, TrialResult):
                 changes: dict[str, Any] = {"busy": shown.busy, **told(step)}
                 busy = changes.pop("busy")
-                return Measured(trial=shown.trial.model_copy(update=changes), busy=busy)
+                return TrialResult(trial=shown.trial.model_copy(update=changes), busy=busy)
             return shown
 
     answers = Answers(plan)
-    carry_out(
+    run_design(
         designs.DESIGNS[plan.profile.design](plan, seed),
-        answers.carry_out,
+        answers.execute,
         answers,
         plan.profile.interleaved.time_seconds,
     )

@@ -9,7 +9,7 @@ import pytest
 from harness.errors import Exit, UsageError
 from harness.experiment.loop import MeasuringClock
 from harness.experiment.predicted import planned_seconds, predict
-from harness.experiment.preparation import choose_work
+from harness.experiment.preparation import make_plan
 from harness.experiment.steps import Done, Process, Rest, Start, Step, StepResult, Stop
 from harness.experiment.workflow import dry_run
 from harness.plan import profile as profiles
@@ -158,7 +158,7 @@ def test_a_late_run_in_techempowers_order_rests_no_more(tmp_path: Path) -> None:
 def test_a_prediction_and_its_run_agree_on_what_is_reached(name: str, tmp_path: Path) -> None:
     fake = FakeRun(tmp_path, {"a": Behaviour(), "b": Behaviour()}, timed(name, 20.0), ("json", "db"))
     outcome = fake.run()
-    assert bool(predict(choose_work(fake.settings()), fake.seed).untried) is bool(outcome.failures)
+    assert bool(predict(make_plan(fake.settings()), fake.seed).untried) is bool(outcome.failures)
 
 
 # ---- what the time is for --------------------------------------------------------------------------------------------
@@ -228,7 +228,7 @@ def test_the_clock_of_the_measurement_passes_by_the_plan() -> None:
     began = measuring.monotonic()
     slow = Start(process=Process("b", 0))
     for step in (Start(process=Process("a", 0)), slow, Rest(seconds=7.0), Stop(process=Process("a", 0))):
-        measuring.carry_out(step)
+        measuring.execute(step)
     assert measuring.monotonic() - began == pytest.approx(2.0 + 3.0 + 7.0 + 2.0)
     ((late, beyond),) = told
     assert late == slow
@@ -238,11 +238,11 @@ def test_the_clock_of_the_measurement_passes_by_the_plan() -> None:
 def test_a_start_as_long_as_predicted_extends_nothing(tmp_path: Path) -> None:
     fake = short(tmp_path)
     fake._write()
-    plan = choose_work(fake.settings())
+    plan = make_plan(fake.settings())
     prediction, start = predict(plan, 1), Start(process=Process("a", 0))
     assert planned_seconds(plan, start) == pytest.approx(3.0 + 3 * 1.5)
     before = prediction.monotonic()
-    prediction.carry_out(start)
+    prediction.execute(start)
     assert prediction.monotonic() - before == pytest.approx(planned_seconds(plan, start))
     assert planned_seconds(plan, Rest(seconds=1.0)) == float("inf")
 

@@ -14,7 +14,7 @@ from harness.experiment.generators import LoadRun
 from harness.experiment.generators.loadgen import Loadgen, Times
 from harness.experiment.generators.wrk import Wrk
 from harness.plan.orders import plan
-from harness.plan.requests import Expect, Prepared
+from harness.plan.requests import Expect, PreparedRequest
 from harness.records.loads import ClosedLoop, OpenLoop, Scenario
 from harness.tests.approve import approve
 from harness.verify.checks.evidence import Sampling
@@ -75,7 +75,7 @@ def printed(*lines: Mapping[str, object]) -> str:
 
 # ---- the command line ------------------------------------------------------------------------------------------------
 
-MADE = Prepared(target="/a?b=1", method="POST", body=b"\x00body", expect=Expect(status=201))
+MADE = PreparedRequest(target="/a?b=1", method="POST", body=b"\x00body", expect=Expect(status=201))
 SAMPLING = Sampling(share=0.01, answers=3000, bytes=1 << 20)
 LOADS: dict[str, LoadRun] = {
     "closed": RUN,

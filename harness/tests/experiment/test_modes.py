@@ -70,7 +70,7 @@ def scene(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> VerifyScene:
 
     monkeypatch.setattr(modes, "choose", lambda *_, **__: Runtime(world))
     monkeypatch.setattr(verifying, "Verifier", lambda: verifier)
-    monkeypatch.setattr(first_use, "chores", lambda *_: ())
+    monkeypatch.setattr(first_use, "find_chores", lambda *_: ())
     return found
 
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from scipy.special import pdtrc
 
-from harness.experiment.validity import Expected, by_chance, judge
+from harness.experiment.validity import ValidityContext, by_chance, check_validity
 from harness.plan import profile as profiles
 from harness.records.loads import ClosedLoop, OpenLoop, Scenario
 from harness.records.measurements import ClientUsage, ErrorCounts, Latency, ServerUsage
@@ -166,12 +166,12 @@ RATES: dict[str, tuple[Changes, ...]] = {
 
 def told(trial: Trial, changes: Changes) -> dict[str, str]:
     """What each gate says."""
-    kinds = (Expected.__dataclass_fields__, ServerUsage.model_fields)
+    kinds = (ValidityContext.__dataclass_fields__, ServerUsage.model_fields)
     beside, used = ({key: value for key, value in changes.items() if key in kind} for kind in kinds)
     own = {key: value for key, value in changes.items() if key not in beside and key not in used}
     own["server"] = USE.model_copy(update=used)
     known = {"open_loop": PROFILE.open_loop, "server_cpus": 2, "response_bytes": (149.0, 151.0), **beside}
-    found = judge(trial.model_copy(update=own), Expected(**known))
+    found = check_validity(trial.model_copy(update=own), ValidityContext(**known))
     return {
         check.name: f"{check.outcome}: {'unknown' if check.value is None else format(check.value, '.4g')} against "
         f"{check.threshold:.4g} {check.flag}".rstrip()

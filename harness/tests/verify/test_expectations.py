@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from harness.plan.requests import Expect, Prepared
+from harness.plan.requests import Expect, PreparedRequest
 from harness.records.loads import ClosedLoop, OpenLoop
 from harness.records.outcome import Outcome
 from harness.records.trial_record import TrialEvidence
@@ -150,7 +150,7 @@ JUDGED: dict[str, Any] = {  # what is expected, and what comes
 
 def judged(expect: dict[str, Any], body: bytes, came: dict[str, Any]) -> list[str]:
     more = dict(came)
-    asked = Prepared(request="item", target=more.pop("target", "/items/7"), expect=Expect.model_validate(expect))
+    asked = PreparedRequest(request="item", target=more.pop("target", "/items/7"), expect=Expect.model_validate(expect))
     answer = exchange(body, expectations.case(asked), **more)
     return found(Evidence(test_type="declared", exchanges=[answer]), "declared")
 
