@@ -747,11 +747,11 @@ export interface WarmUp {
   windows: Window[];
 }
 /**
- * What was looked at of the trial's own answers.
+ * Result of the checks on responses of the trial itself.
  */
 export interface TrialEvidence {
-  answers: number;
-  of: number;
+  judged: number;
+  received: number;
   objections: CheckResult[];
 }
 /**
@@ -892,7 +892,7 @@ export interface RunProgress {
   round: number;
   implementation: string;
   test_type: string;
-  level: string;
+  load: string;
   elapsed: number;
   remaining: number | null;
   windows: Window[];
