@@ -138,7 +138,11 @@ def _run_for_version(program: Path | str, form: str) -> process.CompletedCommand
     """
     try:
         return process.run(  # a program that starts a JVM takes seconds on a busy machine
-            [str(program), form], seconds=20.0, cwd=Path("/"), env=environments.build_environment(), account=_account(program)
+            [str(program), form],
+            seconds=20.0,
+            cwd=Path("/"),
+            env=environments.build_environment(),
+            account=_account(program),
         )
     except TfbError:
         return None

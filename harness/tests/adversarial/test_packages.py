@@ -1,4 +1,4 @@
-"""A configuration neither steers apt nor has programs run before anybody has consented."""
+"""Attack: a configuration passes options to apt, or runs programs before the user has consented."""
 
 import json
 import os
@@ -39,7 +39,7 @@ def need(kind: str) -> ToolRequirement:
 
 @pytest.fixture
 def apt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """Programs apt-get and apt-cache, first on PATH, that note their words; apt-cache knows nodejs and node+js."""
+    """Put apt-get and apt-cache doubles on PATH that record arguments; apt-cache knows nodejs and node+js."""
     noted = tmp_path / "noted"
     script(tmp_path / "apt-get", f'echo "$*" >> {noted}')
     known = 'case "$3" in nodejs|node-js|g++|wrk) printf "%s:\\n  Candidate: 99.1\\n" "$3" ;; esac'
@@ -72,7 +72,7 @@ def test_no_other_name_reaches_apt(name: str, apt: Path, tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("name", ["node.js", "nodejs.*", "node", "nodej", "lib.*", "no-such-thing"])
-def test_a_name_that_apt_does_not_know_exactly_is_not_installed(name: str, apt: Path, tmp_path: Path) -> None:
+def test_inexact_package_names_are_not_installed(name: str, apt: Path, tmp_path: Path) -> None:
     requirements.install_missing(
         [ToolRequirement(kind=name, condition=">=0", required_by=(), tool=None)], "yes", tmp_path / "log"
     )
@@ -91,7 +91,7 @@ def test_apt_may_remove_nothing(apt: Path, tmp_path: Path) -> None:
 
 @pytest.fixture
 def crontab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A program that no build needs, and whose words do harm: it notes them, and its user."""
+    """Put a crontab double on PATH that records its arguments and user; no build needs crontab."""
     noted = tmp_path / "noted"
     noted.mkdir()
     noted.chmod(0o777)
@@ -111,13 +111,11 @@ def test_an_unknown_program_is_not_run_before_consent(crontab: Path, tmp_path: P
 
 
 @pytest.mark.parametrize(("condition", "status"), [(">=1", "ok"), (">=9", "skipped")])
-def test_a_build_checks_the_version_of_an_unknown_program(
-    condition: str, status: str, crontab: Path, tmp_path: Path
-) -> None:
+def test_builds_check_versions_of_unknown_programs(condition: str, status: str, crontab: Path, tmp_path: Path) -> None:
     known = implementation(tmp_path, local={"run": ["x"], "requires": {"crontab": condition}})
     assert LocalRuntime(work=tmp_path).build(known, tmp_path / "log").status == status
     word, uid, cwd = crontab.read_text().split()
-    assert (word, cwd) == ("--version", "/")  # not in a folder whose files a version manager would follow
+    assert (word, cwd) == ("--version", "/")  # outside folders whose files a version manager would read
     assert os.geteuid() != 0 or uid != "0"
 
 
@@ -129,7 +127,7 @@ def test_commands_that_only_look_run_no_unknown_program(words: tuple[str, ...], 
     assert not crontab.exists()
 
 
-def test_the_schema_says_which_names_a_tool_may_have() -> None:
+def test_the_schema_restricts_tool_names() -> None:
     from harness.plan.benchmark_config import SCHEMA_FILE, json_schema
 
     assert json.loads(SCHEMA_FILE.read_text(encoding="utf-8")) == json_schema()

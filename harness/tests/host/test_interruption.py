@@ -118,7 +118,9 @@ def interrupted(child: "subprocess.Popen[bytes]", number: signal.Signals = signa
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-@pytest.mark.parametrize(("step", "moment"), [("interruption.raise_if_pending()", 0.02), ("interruption.sleep(5)", 0.07)])
+@pytest.mark.parametrize(
+    ("step", "moment"), [("interruption.raise_if_pending()", 0.02), ("interruption.sleep(5)", 0.07)]
+)
 def test_a_library_sees_no_interruption_which_comes_between_two_steps(
     number: signal.Signals, step: str, moment: float
 ) -> None:
