@@ -24,7 +24,7 @@ from harness.host.spawn import DEVNULL, PIPE, Account, Enclosure
 from harness.plain_text import printable
 from harness.records import safe_write
 
-__all__ = ["DEVNULL", "PIPE", "Account", "Child", "Completed", "Enclosure", "run", "running"]
+__all__ = ["DEVNULL", "PIPE", "Account", "Child", "CompletedCommand", "Enclosure", "run", "running"]
 logger = logging.getLogger("tfb.process")
 
 STOP_SECONDS = 5.0  # what an implementation has to stop after SIGTERM
