@@ -7,7 +7,7 @@ from harness.plain_text import json_text
 from harness.report import Report, markdown, techempower, terminal
 
 
-def ranking(report: Report, out: TextIO) -> None:
+def export_ranking(report: Report, out: TextIO) -> None:
     """The ranking itself as JSON: the model of ``harness.stats.ranking_model``, as ranking.json holds it."""
     out.write(json_text(report.ranking.recorded(indent=1)) + "\n")
 
@@ -15,6 +15,6 @@ def ranking(report: Report, out: TextIO) -> None:
 EXPORTERS: dict[str, Callable[[Report, TextIO], None]] = {
     "text": terminal.export,
     "markdown": markdown.export,
-    "json": ranking,
+    "json": export_ranking,
     "techempower": techempower.export,
 }
