@@ -10,11 +10,12 @@ import sys
 from collections.abc import Iterator, Sequence
 
 from harness.errors import EnvironmentLacksError
-from harness.host import leftovers, provision
+from harness.host import leftovers
 from harness.host.leftovers import Leftover
 from harness.paths import state_folder
 from harness.plan.config import Consent, Settings
 from harness.plan.discovery import scan, select
+from harness.provisioning import requirements
 from harness.records import safe_write
 from harness.runtime import compose
 from harness.runtime.choice import is_local
@@ -84,8 +85,8 @@ def _wishes(settings: Settings, *, local: bool) -> Iterator[str]:
     """What the run would like to do on this machine, as far as it has the right to."""
     if local:
         chosen = settings.services or select(scan(*settings.frameworks), settings.selection)
-        wanted = provision.needs(chosen, **settings.needed)
-        if (packages := provision.packages(wanted)) and _may_install():
+        wanted = requirements.tool_requirements(chosen, **settings.needed)
+        if (packages := requirements.missing_packages(wanted)) and _may_install():
             yield f"run `apt-get install {' '.join(packages)}`"
     found = leftovers.on_this_machine() if local else find_leftovers()
     if left := [str(leftover) for leftover in found if leftover.certain]:

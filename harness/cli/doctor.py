@@ -13,12 +13,13 @@ from harness.cli.consent import ask_consent, find_leftovers
 from harness.cli.flags import MachineFlags
 from harness.cli.run import resolve_hosts
 from harness.errors import EnvironmentLacksError, Exit
-from harness.host import advice, machine, provision
 from harness.host import leftovers as killed
-from harness.host.provision import Need
+from harness.host import machine
 from harness.plain_text import json_text, printable
 from harness.plan.config import Consent
 from harness.plan.discovery import scan
+from harness.provisioning import advice, requirements
+from harness.provisioning.requirements import ToolRequirement
 from harness.records.machine_record import Machine
 from harness.report import terminal
 from harness.runtime import compose, images
@@ -38,7 +39,7 @@ def doctor(
         status: int = extras.part("machines").doctor(hosts, as_json=as_json)
         return status
     facts, found = machine.facts(), scan()
-    needs = provision.needs(found.implementations, own_database=True)
+    needs = requirements.tool_requirements(found.implementations, own_database=True)
     complete = all(need.tool for need in needs)
     try:
         docker = f"engine {compose.engine()}"
@@ -48,10 +49,10 @@ def doctor(
     if as_json:
         tools = [
             {
-                "tool": n.missing,
-                "wanted_by": n.wanted_by,
+                "tool": n.description,
+                "wanted_by": n.required_by,
                 "found": str(n.tool) if n.tool else None,
-                "advice": None if n.tool else advice.lacking(n.kind, n.condition),
+                "advice": None if n.tool else advice.describe_missing(n.kind, n.condition),
             }
             for n in needs
         ]
@@ -73,7 +74,7 @@ def doctor(
     return Exit.OK if complete else Exit.ENVIRONMENT
 
 
-def show_tools(needs: Sequence[Need]) -> None:
+def show_tools(needs: Sequence[ToolRequirement]) -> None:
     """What the local runtime needs, who wants it, and what was found."""
     table = Table(box=None, padding=(0, 2), title="Tools of the local runtime", title_justify="left")
     for header in ("needs", "wanted by", "found"):
@@ -81,14 +82,15 @@ def show_tools(needs: Sequence[Need]) -> None:
     for need in needs:
         missing = (
             Text.assemble(
-                ("missing", "red"), f": {advice.found(need.kind)}; {advice.remedy(need.kind, need.condition)}"
+                ("missing", "red"),
+                f": {advice.describe_installed(need.kind)}; {advice.suggest_remedy(need.kind, need.condition)}",
             )
             if need.tool is None
             else Text("")
         )
-        many = f"{len(need.wanted_by)} implementations"
-        wanted_by = ", ".join(need.wanted_by or ["the harness"]) if len(need.wanted_by) <= MANY else many
-        table.add_row(need.missing, wanted_by, str(need.tool) if need.tool else missing)
+        many = f"{len(need.required_by)} implementations"
+        wanted_by = ", ".join(need.required_by or ["the harness"]) if len(need.required_by) <= MANY else many
+        table.add_row(need.description, wanted_by, str(need.tool) if need.tool else missing)
     terminal.make_console().print(table)
 
 

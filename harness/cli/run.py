@@ -17,7 +17,7 @@ from harness.cli.verbs import Invocation, is_run
 from harness.cli.verbs import parse_recorded as asked_by
 from harness.errors import Exit, StoreError, UsageError
 from harness.experiment import origin
-from harness.host import advice, interruption, machine
+from harness.host import interruption, machine
 from harness.paths import PROGRAM, RESULTS
 from harness.plain_text import json_text, printable
 from harness.plan import hosts
@@ -28,6 +28,7 @@ from harness.plan.hosts import Hosts
 from harness.plan.profile import Profile
 from harness.plan.suggestions import suggest
 from harness.plan.testtypes.registry import TEST_TYPES
+from harness.provisioning import advice
 from harness.records import store
 from harness.records.reader import RunReader
 from harness.records.run_info import RunInfo
@@ -182,7 +183,7 @@ def _say_what_else(chosen: Settings) -> None:
     offered = {name for i in selected for name in i.urls}
     left_out = [name for name in chosen.test_types if name in offered and TEST_TYPES[name].calls_upstream]
     if left_out and not can_reach_upstream(selected, chosen):
-        cargo = f"cargo builds its upstream: {advice.lacking('cargo', '>=1.85')}"
+        cargo = f"cargo builds its upstream: {advice.describe_missing('cargo', '>=1.85')}"
         why = "a bridge or another machine hides its upstream" if upstream.available() else cargo
         notes.append(f"left out: {', '.join(left_out)} ({why})")
     for note in notes:

@@ -12,13 +12,13 @@ from functools import cache, partial
 from pathlib import Path
 
 from harness.errors import BuildError, EnvironmentLacksError, TfbError
-from harness.host import advice, toolchain
 from harness.host.clock import beats
-from harness.host.crates import digest
 from harness.host.git import Repository
 from harness.host.process import run
 from harness.paths import DOCKER, REPOSITORY
 from harness.plain_text import printable
+from harness.provisioning import advice, toolchain
+from harness.provisioning.crates import source_digest
 from harness.units import format_elapsed
 
 WEB = Path(__file__).resolve().parent / "web"
@@ -36,7 +36,7 @@ def ensure_built(web: Path = WEB) -> Path:
     Raises EnvironmentLacksError without Node and Docker, BuildError with the end of the output when the build fails.
     """
     dist = web / "dist"
-    wanted = digest(web, SOURCES)
+    wanted = source_digest(web, SOURCES)
     if is_built(web):
         return dist
     asked = build_commands(web)
@@ -56,7 +56,7 @@ def ensure_built(web: Path = WEB) -> Path:
 def is_built(web: Path = WEB) -> bool:
     """Return whether the page of the present sources has been built."""
     stamp = web / "dist" / STAMP
-    return stamp.is_file() and stamp.read_text(encoding="ascii").strip() == digest(web, SOURCES)
+    return stamp.is_file() and stamp.read_text(encoding="ascii").strip() == source_digest(web, SOURCES)
 
 
 def _report_progress(command: Sequence[str], seconds: float) -> None:
@@ -78,8 +78,8 @@ def build_commands(web: Path) -> list[list[str]]:
         build = ["docker", "build", "--file", dockerfile, "--output", dist, str(web)]
         return [[str(DOCKER / "bootstrap-base")], build]
     wanted = ".".join(map(str, MIN_NODE))
-    lacks_npm = shutil.which("npm") is None and toolchain.find("node", f">={wanted}")
-    lacking = advice.lacking("npm", ">=0") if lacks_npm else advice.lacking("node", f">={wanted}")
+    lacks_npm = shutil.which("npm") is None and toolchain.find_tool("node", f">={wanted}")
+    lacking = advice.describe_missing("npm", ">=0") if lacks_npm else advice.describe_missing("node", f">={wanted}")
     raise EnvironmentLacksError(
         f"the dashboard's page has to be built once, which needs Node.js {wanted} or newer with npm, or Docker: "
         f"{lacking}"

@@ -34,13 +34,14 @@ from harness.experiment.preparation import (
 from harness.experiment.progress import ProgressTracker
 from harness.experiment.step_executor import OverMachines, StepExecutor
 from harness.experiment.steps import Start, Step, Stop
-from harness.host import crates, leftovers
+from harness.host import leftovers
 from harness.host import machine as host
 from harness.host.clock import SYSTEM_CLOCK, Clock
 from harness.host.leftovers import Leftover, on_this_machine
 from harness.plan.config import Settings
 from harness.plan.hosts import Postgres
 from harness.plan.plan import Plan, groups
+from harness.provisioning import crates
 from harness.records import safe_write, store
 from harness.records.machine_record import Machine
 from harness.records.run_records import RunRecords
@@ -189,7 +190,7 @@ def build_upstream(chores: Sequence[Chore], progress: ProgressTracker) -> None:
     """Build the upstream service now, where it is needed: otherwise the first start would, in measuring time."""
     if any(chore.crate == "upstream" for chore in chores):
         try:
-            crates.upstream()
+            crates.upstream_program()
         except TfbError as error:  # each server that calls the service will fail to start, and say so
             progress.problem(str(error))
 

@@ -7,10 +7,11 @@ from pathlib import Path
 
 from harness.errors import EnvironmentLacksError, UsageError
 from harness.extras import part
-from harness.host import accounts, leftovers, machine, provision
+from harness.host import accounts, leftovers, machine
 from harness.plan.config import Settings, divided_cpus
 from harness.plan.discovery import Implementation
 from harness.plan.hosts import LOOPBACK, Postgres
+from harness.provisioning import requirements
 from harness.runtime import Runtime, compose, limits, techempower_container
 from harness.runtime.compose import Project
 from harness.runtime.docker import DockerRuntime
@@ -50,10 +51,10 @@ def local(settings: Settings, implementations: Sequence[Implementation], logs: P
     ):
         if value:
             raise UsageError(f"{flag} is about containers: it needs --runtime docker")
-    wanted = provision.needs(implementations, **settings.needed)
-    notes = provision.install_missing(wanted, settings.consent, logs / "install.log")
-    found = provision.needs(implementations, **settings.needed)
-    still = ", ".join(need.missing for need in found if need.tool is None and not need.wanted_by)
+    wanted = requirements.tool_requirements(implementations, **settings.needed)
+    notes = requirements.install_missing(wanted, settings.consent, logs / "install.log")
+    found = requirements.tool_requirements(implementations, **settings.needed)
+    still = ", ".join(need.description for need in found if need.tool is None and not need.required_by)
     if still:
         raise EnvironmentLacksError(f"missing: {still}. {'. '.join(notes)}")
     pool = accounts.of_servers(settings.server_port)

@@ -12,11 +12,12 @@ from pathlib import Path
 import psutil
 
 from harness.errors import EnvironmentLacksError, ServerDiedError, StartError, TfbError
-from harness.host import accounts, advice, crates, environment, process, provision, spawn, toolchain
+from harness.host import accounts, environment, process, spawn
 from harness.host.metering import ProcessTreeMeter, Reading
 from harness.host.ownership import start_of
 from harness.paths import CONFIG_FILE, TOOLSET
 from harness.plan.discovery import Implementation
+from harness.provisioning import advice, crates, requirements, toolchain
 from harness.records import safe_write
 from harness.records.run_info import BuildRecord
 from harness.runtime import DatabaseAddress, Endpoint, Program, Server, SharedDatabase, scripts
@@ -141,13 +142,13 @@ class LocalRuntime:
         if local is None:
             reason = 'has no "local" block in benchmark_config.json, so it needs Docker: --runtime docker'
             return BuildRecord(status="skipped", reason=reason)
-        chosen = provision.tools_for(implementation)
+        chosen = requirements.select_tools(implementation)
         if absent := sorted(set(local.requires) - set(chosen)):
-            kinds = "; ".join(advice.lacking(kind, local.requires[kind]) for kind in absent)
+            kinds = "; ".join(advice.describe_missing(kind, local.requires[kind]) for kind in absent)
             return BuildRecord(status="skipped", reason=f"needs {kinds} ({CONFIG_FILE}: local.requires)")
         began, reason = time.monotonic(), ""
         account, own = self.build_as(implementation)
-        variables = toolchain.environment(chosen.values(), environment.for_builds()) | own
+        variables = toolchain.tool_environment(chosen.values(), environment.for_builds()) | own
         if not self.own_scripts:
             variables = scripts.OFF | variables
         safe_write.make_folder(log.parent)
@@ -185,10 +186,10 @@ class LocalRuntime:
 
     def database(self) -> AbstractContextManager[SharedDatabase]:
         """A PostgreSQL of the run's own."""
-        tool = toolchain.find("postgres", ">=12")
+        tool = toolchain.find_tool("postgres", ">=12")
         if tool is None:
             raise EnvironmentLacksError(
-                f"{advice.lacking('postgres', '>=12')}, or name a PostgreSQL by --database-host"
+                f"{advice.describe_missing('postgres', '>=12')}, or name a PostgreSQL by --database-host"
             )
         return embedded(tool, self.work / "database.log", cpus=self.other_cpus)
 
@@ -203,8 +204,8 @@ class LocalRuntime:
         port = self.server_port or free_port()
         if self.server_port:
             require_free(port)
-        chosen = provision.tools_for(implementation)
-        base = toolchain.environment(chosen.values(), environment.for_servers())
+        chosen = requirements.select_tools(implementation)
+        base = toolchain.tool_environment(chosen.values(), environment.for_servers())
         variables = base | contract(database, port) | local.env
         if upstream := upstream_for(implementation):
             variables["UPSTREAM_URL"] = upstream.url
@@ -241,16 +242,16 @@ class LocalRuntime:
 
     def own_generator(self) -> str:
         """The path of the program, built by cargo."""
-        return str(crates.loadgen())
+        return str(crates.loadgen_program())
 
     def generator(
         self, program: str, arguments: Sequence[str], *, waits_for_go: bool = False, folder: Path | None = None
     ) -> AbstractContextManager[GeneratorProgram]:
         """A process of this machine, which may write wherever the harness may."""
         if not Path(program).is_absolute():
-            tool = toolchain.find(program)
+            tool = toolchain.find_tool(program)
             if tool is None:
-                raise EnvironmentLacksError(advice.lacking(program, ">=0"))
+                raise EnvironmentLacksError(advice.describe_missing(program, ">=0"))
             program = str(tool.program)
         scripts = {path.name: str(path) for path in (TOOLSET / "wrk").glob("*.lua")}
         command = [program, *(scripts.get(argument, argument) for argument in arguments)]
@@ -258,7 +259,7 @@ class LocalRuntime:
 
     def versions(self) -> dict[str, str]:
         """What wrk and PostgreSQL call themselves."""
-        found = {kind: toolchain.find(kind) for kind in ("wrk", "postgres")}
+        found = {kind: toolchain.find_tool(kind) for kind in ("wrk", "postgres")}
         return {kind: ".".join(map(str, tool.version)) for kind, tool in found.items() if tool}
 
 

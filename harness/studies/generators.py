@@ -16,7 +16,7 @@ from pathlib import Path
 
 from harness.experiment.generators import LoadGenerator, LoadRun
 from harness.experiment.generators.registry import GENERATORS
-from harness.host import crates
+from harness.provisioning import crates
 from harness.records.loads import ClosedLoop
 from harness.runtime.local import LocalRuntime
 
@@ -27,7 +27,7 @@ DEPTHS = (1, 16)
 @contextmanager
 def start_reference_server(cpu: int) -> Iterator[int]:
     """Start a minimal server on a CPU, and yield the port."""
-    command = ["taskset", "-c", str(cpu), str(crates.reference_server())]
+    command = ["taskset", "-c", str(cpu), str(crates.reference_server_program())]
     server = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     try:
         assert server.stdout  # noqa: S101 - a pipe was asked for

@@ -21,7 +21,7 @@ import psycopg
 from harness.errors import EnvironmentLacksError, StartError, StoreError
 from harness.host import environment, ownership, process
 from harness.host.metering import ProcessTreeMeter
-from harness.host.toolchain import Tool
+from harness.provisioning.toolchain import Tool
 from harness.records import safe_write
 from harness.records.remove_tree import remove_tree_if_possible
 from harness.runtime import DatabaseAddress

@@ -1,4 +1,4 @@
-"""A web page and the sender of a results folder: no request makes the dashboard work or remember without bound."""
+"""Attack: a web page, or a received results folder, makes the dashboard use unlimited time or memory."""
 
 import os
 import threading
@@ -28,7 +28,7 @@ DOCUMENTS = {
 
 
 class Counted:
-    """How often each document of a run was made, and how many at once."""
+    """Counts how often each document is created, and how many at the same time."""
 
     def __init__(self) -> None:
         self.made: list[str] = []
@@ -87,7 +87,7 @@ def test_unknown_parameters_make_no_document_again(client: TestClient, counted: 
     assert counted.made == [DOCUMENTS[path]]
 
 
-def test_order_and_repetition_of_parameters_make_no_document_again(client: TestClient, counted: Counted) -> None:
+def test_reordered_parameters_reuse_the_cached_document(client: TestClient, counted: Counted) -> None:
     words = (
         "test_type=json&test_type=query",
         "test_type=query&test_type=json",
@@ -122,7 +122,7 @@ def test_what_a_run_has_not_reads_no_trials(client: TestClient, monkeypatch: pyt
     assert len(answer.content) < 1000
 
 
-def test_all_who_ask_at_once_wait_for_one_making(api: Api, client: TestClient, counted: Counted) -> None:
+def test_concurrent_requests_share_one_document(api: Api, client: TestClient, counted: Counted) -> None:
     counted.seconds = 0.3
     with ThreadPoolExecutor(16) as pool:
         found = set(pool.map(lambda number: client.get(f"{RUN}/tests/json?x={number}").content, range(16)))
@@ -154,7 +154,7 @@ def test_kept_documents_are_few_and_small(tmp_path: Path, client: TestClient, mo
     for _ in range(2):
         for number in (2, 3, 4, 0, 1):
             assert client.get(f"/api/runs/run-{number}").status_code == 200
-    assert len(made) == 10  # the least recent one has left each time
+    assert len(made) == 10  # the least recently used document is evicted each time
     monkeypatch.setattr(dashboard_api, "MAX_CACHED", 256)
     monkeypatch.setattr(dashboard_api, "MAX_CACHED_BYTES", 10)
     for _ in range(2):
@@ -162,7 +162,7 @@ def test_kept_documents_are_few_and_small(tmp_path: Path, client: TestClient, mo
     assert len(made) == 12
 
 
-def test_names_that_no_file_system_takes_are_not_found(client: TestClient) -> None:
+def test_names_invalid_as_files_are_not_found(client: TestClient) -> None:
     for name in ("n" * 300, "n" * 20_000, "%00", "a%00b", "..", "%2e%2e", "é" * 200):
         assert client.get(f"/api/runs/{name}").status_code == 404
         assert client.get(f"/api/runs/one/log?path=logs/{name}").status_code == 404

@@ -94,7 +94,7 @@ def test_a_build_s_environment_holds_no_secret(tmp_path: Path) -> None:
 
 
 def test_a_server_s_environment_holds_no_secret(tmp_path: Path) -> None:
-    """What a real process has, beside what its contract and its configuration give it."""
+    """Read the environment of a real process, beyond its documented and configured variables."""
     own = {"PYTHONPATH": os.pathsep.join([str(Path.cwd()), *sys.path])}
     code = "import os, runpy; open(os.environ['SEEN'], 'w').write('\\n'.join(os.environ)); " + (
         "runpy.run_module('harness.tests.doubles.fake', run_name='__main__')"
@@ -107,7 +107,7 @@ def test_a_server_s_environment_holds_no_secret(tmp_path: Path) -> None:
     assert seen >= {"PORT", "DBHOST", "JAVA_HOME"}
 
 
-def test_what_servers_print_is_readable_by_this_user_alone(tmp_path: Path) -> None:
+def test_server_output_is_readable_by_this_user_only(tmp_path: Path) -> None:
     known = implementation(tmp_path, local={"run": ["x"], "build": [["echo", "a secret"]]})
     LocalRuntime(work=tmp_path).build(known, tmp_path / "build.log")
     assert (tmp_path / "build.log").stat().st_mode & 0o777 == 0o600

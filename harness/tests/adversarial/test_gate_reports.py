@@ -1,4 +1,4 @@
-"""Text of servers, commits and logs in what the gate prints and writes: it means nothing to any reader."""
+"""Attack: text of servers, commits and logs tries to act as markup or commands in the gate's output."""
 
 import json
 import re
@@ -58,7 +58,7 @@ PLACES = ("reason", "base", "head", "note", "later")
 
 
 def result(place: str, payload: str) -> GateResult:
-    """A failed session with a text of others at one place."""
+    """Return a failed session with untrusted text in one field."""
     log = f"head could not be built: make failed:\n{payload}\nlog: x"
     reasons = {"reason": payload, "later": log}
     failed = RequestVerdict(request="item", verdict="failed", reason=reasons.get(place, "broken") or "broken")
@@ -82,7 +82,7 @@ def every(test: Callable[..., None]) -> Callable[..., None]:
 
 
 def require_quiet(text: str) -> None:
-    """Assert that neither a terminal nor a CI service is told anything."""
+    """Assert that the text contains no terminal sequence and no CI command."""
     for line in text.split("\n"):
         assert is_printable(line), line
         assert not re.match(r"\s*::", line), line
@@ -133,7 +133,7 @@ def test_a_comment_is_inert(place: str, payload: str) -> None:
 
 
 def outside_code(text: str) -> Iterator[str]:
-    """Yield the lines of Markdown without blocks and spans of code, as CommonMark tells them."""
+    """Yield the lines of Markdown outside code blocks and code spans, as CommonMark defines them."""
     fence = ""
     for line in text.split("\n"):
         if fence:

@@ -1,4 +1,4 @@
-"""Text of servers, logs, configurations and file names is inert in terminals, CI logs, Markdown, JSON and XML."""
+"""Untrusted text stays inert in terminals, CI logs, Markdown, JSON and XML."""
 
 import io
 import json
@@ -59,7 +59,7 @@ MENTIONS = (
 )
 PAYLOADS = (*CONTROLS, *COMMANDS, *MARKUP, *DOCUMENTS, *MENTIONS)
 
-# How the runners of GitHub, Azure, GitLab, TeamCity and Travis find commands.
+# How GitHub, Azure, GitLab, TeamCity and Travis recognise commands in a log.
 ACTS = re.compile(
     r"^[\s\ufeff]*::[A-Za-z]|##\[|##vso\[|##teamcity\[|^[\s\ufeff]*section_(?:start|end):"
     r"|^[\s\ufeff]*travis_(?:fold|time):",
@@ -68,14 +68,14 @@ ACTS = re.compile(
 
 
 def require_inert(text: str) -> None:
-    """Fail where a text would move a cursor or be taken for a command."""
+    """Fail if a text contains a terminal sequence or a CI command."""
     assert is_printable(text), ascii(text)
     for line in text.split("\n"):
         assert not ACTS.search(line), ascii(line)
 
 
 def printed(capsys: pytest.CaptureFixture[str], command: Callable[[], object]) -> tuple[str, str]:
-    """What a command prints on stdout and stderr."""
+    """Run a command; return stdout and stderr."""
     cli.guarded(lambda: (command(), 0)[1])
     found = capsys.readouterr()
     return found.out, found.err
@@ -132,17 +132,17 @@ def test_the_console_shows_text_as_it_is(payload: str, capsys: pytest.CaptureFix
     text = printed(capsys, show)[0]
     require_inert(text)
     if payload in MARKUP:
-        assert text.count(payload) >= 4  # nothing of it was taken for markup
+        assert text.count(payload) >= 4  # no part was interpreted as markup
 
 
 def test_folded_lines_are_inert(capsys: pytest.CaptureFixture[str]) -> None:
-    """A line that is folded at the edge begins with what stood behind the edge."""
+    """A wrapped line begins with text from the middle of the original line."""
     text = "x" * 20 + "::error::y" + "z" * 20 + "##[error]"
     require_inert(printed(capsys, lambda: SafeConsole(width=20).print(Text(text)))[0])
 
 
 def test_rich_keeps_its_own_control_sequences() -> None:
-    """On a terminal colours work, and so do the names that rich redirects."""
+    """Colours and redirected streams still work on a terminal."""
 
     class Terminal(io.StringIO):
         def isatty(self) -> bool:
@@ -216,7 +216,7 @@ def test_github_s_annotations_are_one_line_each(payload: str, capsys: pytest.Cap
         assert command, ascii(line)
         require_inert(command[2])
         assert "##[" not in line
-    assert printed(capsys, lambda: print_report("github", verified(payload)))[0] == text  # these are meant as commands
+    assert printed(capsys, lambda: print_report("github", verified(payload)))[0] == text  # these are intended commands
 
 
 @pytest.mark.parametrize("payload", PAYLOADS)
@@ -248,14 +248,14 @@ TEXTS = {"text", "softbreak"}
 
 
 def inline(document: str) -> tuple[list[str], list[str]]:
-    """The blocks of a document by their types, and the types of what stands in its lines."""
+    """Return the block types of a document, and the types of its inline elements."""
     tokens = PARSER.parse(document)
     blocks = [token.type for token in tokens]
     return blocks, [child.type for token in tokens for child in token.children or ()]
 
 
 def require_plain(payload: str) -> None:
-    """Fail where a payload is anything but text, at any place of a document."""
+    """Fail if a payload becomes anything but text at any place in a document."""
     text = escape_markdown(payload)
     assert "\n" not in text
     for place in PLACES:

@@ -1,4 +1,4 @@
-"""A service decides neither what runs before its privileges are dropped, nor what other servers do."""
+"""Attack: a service runs code before privileges are dropped, or interferes with other servers."""
 
 import os
 import re
@@ -27,7 +27,7 @@ HELPERS = ("setpriv", "taskset", "env", "sh", "nproc", "git", "python3", "chrt",
 
 @pytest.fixture
 def folder() -> Iterator[Path]:
-    """A service's folder, which accounts may enter, with programs that note who runs them."""
+    """Create a service folder that all accounts may enter, with programs that record their user."""
     place = Path(tempfile.mkdtemp(prefix="tfb-privileges-"))
     place.chmod(0o755)
     (place / "noted").mkdir(mode=0o777)
@@ -54,7 +54,7 @@ def test_no_helper_comes_from_a_service_s_path(path: str, folder: Path) -> None:
 
 
 @as_root
-def test_an_empty_path_finds_the_working_directory_s_program_as_nobody(folder: Path) -> None:
+def test_empty_path_entries_run_unprivileged(folder: Path) -> None:
     shutil.copy(folder / "bin" / "server", folder / "server")
     with accounts.of_servers(None).account("one") as account, (folder / "out").open("wb") as out:
         child = Child(["server"], cwd=folder, env={"PATH": ""}, stdout=out, account=account)
@@ -66,7 +66,7 @@ def test_an_empty_path_finds_the_working_directory_s_program_as_nobody(folder: P
 @as_root
 @pytest.mark.parametrize("variable", ["LD_PRELOAD", "LD_AUDIT"])
 def test_a_service_s_library_is_loaded_without_privileges(variable: str, folder: Path) -> None:
-    """The library notes the effective uid of every process that loads it."""
+    """The library records the effective UID of every process that loads it."""
     source = folder / "spy.c"
     source.write_text(
         "#include <stdio.h>\n#include <unistd.h>\n"
@@ -85,8 +85,8 @@ def test_a_service_s_library_is_loaded_without_privileges(variable: str, folder:
 
 
 @as_root
-def test_variables_of_a_service_reach_no_program_of_root(folder: Path) -> None:
-    """A PATH, a library and a start file in the ``env`` of a local block: verification starts a real server."""
+def test_service_variables_reach_no_program_of_root(folder: Path) -> None:
+    """The ``env`` of a local block sets PATH, a library and a start-up file; verification starts a real server."""
     env = {
         "PATH": "./bin",
         "LD_LIBRARY_PATH": ".",
@@ -111,7 +111,7 @@ def test_servers_of_one_run_have_different_uids() -> None:
     with pool.account("one") as one, pool.account("two") as two, pool.account("one") as second:
         assert len({one.uid, two.uid, second.uid, accounts.group()}) == 4
     with pool.account("one") as again:
-        assert again == one  # it finds the files that it has written before
+        assert again == one  # the UID owns files of an earlier run
 
 
 @as_root
@@ -130,7 +130,7 @@ def test_two_tfb_processes_never_share_a_uid() -> None:
 
 
 @as_root
-def test_a_uid_with_a_living_process_is_not_taken(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_uids_of_running_processes_are_not_used(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     free = accounts.UIDS[-3:]
     monkeypatch.setattr(accounts, "_lock_folder", lambda: tmp_path)
     monkeypatch.setattr(accounts, "UIDS", free)
@@ -139,7 +139,7 @@ def test_a_uid_with_a_living_process_is_not_taken(monkeypatch: pytest.MonkeyPatc
         stranger.kill()
 
 
-def test_a_uid_of_a_killed_tfb_is_not_taken(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_uids_of_killed_runs_are_not_used(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     free = accounts.UIDS[-2:]
     monkeypatch.setattr(accounts, "UIDS", free)
     monkeypatch.setattr(accounts, "_lock_folder", lambda: tmp_path)
@@ -162,7 +162,7 @@ for act in (kill, environment, lambda: open(f"/proc/{pid}/mem", "rb")):
 
 
 def attack(pid: int, account: process.Account | None) -> list[str]:
-    """Return what a server can do to a process: kill it, read its environment, open its memory."""
+    """Return which attacks on a process succeed: killing, reading the environment, opening the memory."""
     reader, writer = os.pipe()
     env = {"PATH": "/usr/bin:/bin"}
     with os.fdopen(writer, "wb") as out:
@@ -174,13 +174,13 @@ def attack(pid: int, account: process.Account | None) -> list[str]:
 
 
 def confined() -> bool:
-    """Return whether this kernel keeps a server from signalling others of the same user."""
+    """Return whether this kernel can stop a server from signalling processes of the same user."""
     version = guardian._libc.syscall(guardian._LANDLOCK_CREATE, None, 0, 1)
     return bool(version >= 6)
 
 
 @as_root
-def test_a_server_can_neither_kill_nor_read_another_server() -> None:
+def test_servers_cannot_kill_or_read_each_other() -> None:
     pool = accounts.of_servers(None)
     with (
         pool.account("one") as one,
@@ -192,10 +192,10 @@ def test_a_server_can_neither_kill_nor_read_another_server() -> None:
 
 
 @pytest.mark.skipif(not confined(), reason="Landlock confines signals from Linux 6.12 on")
-def test_servers_of_an_ordinary_user_are_confined_by_the_kernel() -> None:
-    """All of them have one uid; what is not isolated stands for tfb itself."""
+def test_servers_of_ordinary_users_are_confined() -> None:
+    """All servers share a UID. The process that is not isolated represents tfb."""
     same = None
-    if os.geteuid() == 0:  # whose capabilities would count
+    if os.geteuid() == 0:  # root's capabilities would hide the restriction
         same = process.Account(name="ordinary", uid=60570, gid=60570, rights=(accounts.READS,))
     for isolated in (True, False):
         with running(Child(["sleep", "60"], env={"SECRET": "x"}, account=same, isolated=isolated)) as victim:
@@ -203,8 +203,8 @@ def test_servers_of_an_ordinary_user_are_confined_by_the_kernel() -> None:
             assert victim.poll() is None
 
 
-def test_an_isolated_server_may_do_as_it_likes_with_its_own(tmp_path: Path) -> None:
-    """It signals its workers, renames files between folders, and is asked to end by tfb."""
+def test_isolated_servers_control_their_own_processes(tmp_path: Path) -> None:
+    """The server signals workers and renames files between folders, and tfb can end it."""
     (tmp_path / "a").mkdir()
     (tmp_path / "b").mkdir()
     (tmp_path / "a" / "file").touch()
@@ -234,7 +234,7 @@ def test_a_child_inherits_no_file_but_its_streams() -> None:
 
 
 def test_a_machine_without_room_for_processes_is_named() -> None:
-    """The guardian survives a fork that fails."""
+    """The guardian survives a failed fork."""
     code = (
         "import os, resource\nfrom harness.errors import TfbError\nfrom harness.host import process, spawn\n"
         "process.run(['true'], seconds=20)\nlimit = resource.RLIMIT_NPROC\n"
@@ -244,7 +244,7 @@ def test_a_machine_without_room_for_processes_is_named() -> None:
         "resource.prlimit(spawn.guardian_pid(), limit, old)\nprint(process.run(['true'], seconds=20).status)"
     )
     someone = process.Account(name="", uid=60572, gid=60572, rights=(accounts.READS,))
-    account = someone if os.geteuid() == 0 else None  # no limit holds for root
+    account = someone if os.geteuid() == 0 else None  # root has no process limit
     with tempfile.TemporaryDirectory() as place:
         os.chown(place, *((60572, 60572) if account else (-1, -1)))
         env = {"PATH": "/usr/bin:/bin", "PYTHONPATH": str(REPOSITORY), "TMPDIR": place}

@@ -1,4 +1,4 @@
-"""Another account of the machine reads nothing that tfb keeps for a while."""
+"""Attack: another account reads tfb's temporary files."""
 
 import os
 import tempfile
@@ -37,7 +37,7 @@ def test_a_scratch_folder_is_closed_to_other_accounts(kind: str) -> None:
 
 
 def test_a_shared_folder_is_open_to_servers_alone() -> None:
-    """What the sides of a comparison lie in: without a right of root's, a server enters it by its group."""
+    """The folder contains the sides of a comparison. A server without root's rights enters it by its group."""
     with ownership.scratch("gate") as folder, accounts.of_servers(None).account("one") as server:
         accounts.share(folder)
         (folder / "base").mkdir()
@@ -49,7 +49,7 @@ def test_a_shared_folder_is_open_to_servers_alone() -> None:
         assert not lists(folder, OTHER)
 
 
-def test_a_server_s_home_is_closed_to_others_and_to_other_servers() -> None:
+def test_server_homes_are_private() -> None:
     pool = accounts.of_servers(None)
     with pool.account("one") as one, pool.account("two") as two, accounts.home(one) as variables:
         home = Path(variables["HOME"])

@@ -1,4 +1,4 @@
-"""The order service for real: verified, loaded with arrivals at factors, every answer held against the rows."""
+"""A real run of the order service: verification, arrivals at several factors, and responses compared with rows."""
 
 import json
 from pathlib import Path
@@ -14,7 +14,7 @@ from harness.tests.e2e.conftest import require_tools, tfb
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
 
 
-def test_an_order_service_is_ranked_by_what_its_customers_waited_for(tmp_path: Path) -> None:
+def test_order_services_are_ranked_by_response_time(tmp_path: Path) -> None:
     require_tools("express-orders")
     where = ("--runtime", "local", "--results", str(tmp_path), "--yes")
     run = tfb("run", "express-orders", "--type", "order", "--profile", "smoke", *where)

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from harness.errors import EngineFullError, Exit, StartError, UsageError
-from harness.host import provision
 from harness.plan import profile
 from harness.plan.config import Settings
 from harness.plan.hosts import of_flags
+from harness.provisioning import requirements
 from harness.runtime import choice, compose
 from harness.runtime.compose import Project
 from harness.runtime.docker import DockerRuntime, image_tag
@@ -66,7 +66,7 @@ def test_what_containers_cannot_do_is_refused_before_anything_is_built(
 
 def test_without_an_engine_auto_means_local(docker: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     docker.write_text("echo 'Cannot connect to the Docker daemon'; exit 1")
-    monkeypatch.setattr(provision, "needs", lambda *_, **__: ())
+    monkeypatch.setattr(requirements, "tool_requirements", lambda *_, **__: ())
     wanted = settings(runtime="auto", consent="yes")
     assert choice.choose(wanted, (), tmp_path, run_id="x").name == "local"
 
