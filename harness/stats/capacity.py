@@ -51,7 +51,7 @@ Reasons = Mapping[tuple[str, str], str]  # test type, implementation -> why it i
 
 
 @dataclass(frozen=True, kw_only=True)
-class LoadCounts:
+class PooledRequests:
     """Requests of one process at one rate (or factor of the arrivals), pooled over its loads."""
 
     rate: float
@@ -80,7 +80,7 @@ def _min_requests(goal: LatencyGoal) -> int:
     return math.ceil(math.log((1 - CONFIDENCE) / 2) / math.log1p(-goal.late_share))
 
 
-def _load_counts(trial: Trial, goal: LatencyGoal) -> LoadCounts | None:
+def _load_counts(trial: Trial, goal: LatencyGoal) -> PooledRequests | None:
     """Return the counts of a trial; None if it missed the goal while the load generator itself was late."""
     lagged = any(gate.name == "generator-lag" and gate.outcome is not Outcome.PASS for gate in trial.gates)
     saturated = any(gate.name in SATURATION_CHECKS and gate.outcome is Outcome.FAIL for gate in trial.gates)
@@ -96,19 +96,19 @@ def _load_counts(trial: Trial, goal: LatencyGoal) -> LoadCounts | None:
     if rate <= 0 or trial.restarted or (missed and lagged and not saturated):
         return None
     # A rate that the server did not sustain builds a backlog. A short load may not show it as latency.
-    return LoadCounts(rate=rate, due=due, late=due if saturated else late)
+    return PooledRequests(rate=rate, due=due, late=due if saturated else late)
 
 
-def bracket(trials: Sequence[Trial], goal: LatencyGoal) -> tuple[LoadCounts | None, LoadCounts | None]:
+def bracket(trials: Sequence[Trial], goal: LatencyGoal) -> tuple[PooledRequests | None, PooledRequests | None]:
     """Return the highest load of one process that met the goal, and the lowest load above it that missed the goal.
 
     The loads are cut where the cut contradicts the fewest of them; of equal cuts the lowest is used. Otherwise one
     stall of the machine at a low rate would be taken for the capacity.
     """
-    pooled: dict[float, LoadCounts] = {}
+    pooled: dict[float, PooledRequests] = {}
     for one in filter(None, (_load_counts(trial, goal) for trial in trials)):
-        old = pooled.get(one.rate, LoadCounts(rate=one.rate, due=0, late=0))
-        pooled[one.rate] = LoadCounts(rate=one.rate, due=old.due + one.due, late=old.late + one.late)
+        old = pooled.get(one.rate, PooledRequests(rate=one.rate, due=0, late=0))
+        pooled[one.rate] = PooledRequests(rate=one.rate, due=old.due + one.due, late=old.late + one.late)
     enough = _min_requests(goal)
     ordered = [one for _, one in sorted(pooled.items()) if one.due >= enough or (one.due and not one.met(goal))]
     met = [one.met(goal) for one in ordered]
