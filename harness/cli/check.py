@@ -241,7 +241,7 @@ def _run(stage: Stage, command: Sequence[str], environment: Mapping[str, str]) -
     children = list[subprocess.Popen[bytes]]()
     no = subprocess.DEVNULL  # a stage asks nothing
     try:
-        with interruption.loading():
+        with interruption.held_while_loading():
             children.append(subprocess.Popen(command, cwd=stage.cwd, env=environment, stdin=no))
             if stage.beside:
                 children.append(subprocess.Popen(stage.beside, env=environment, stdin=no, stdout=no, stderr=no))

@@ -118,13 +118,13 @@ def command(
 
 
 def _of_commits(chosen: Settings, revision: str) -> tuple[RunRecords, RunRecords]:
-    with ownership.scratch("base") as scratch:
+    with ownership.make_scratch_folder("base") as scratch:
         git = Repository.of(REPOSITORY)
         for note in git.export(git.commit(revision), scratch, "frameworks"):
             print(f"tfb: {printable(note)}", file=sys.stderr)
         if not (scratch / "frameworks").is_dir():
             raise UsageError(f"--base: commit {revision!r} has no folder frameworks/")
-        accounts.share(scratch)  # servers have accounts of their own
+        accounts.share_folder(scratch)  # servers have accounts of their own
         twins = Twins(suffix=BASE, frameworks=(scratch / "frameworks",))
         return split(run_benchmark(replace(chosen, twins=twins)).records, BASE)
 

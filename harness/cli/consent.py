@@ -18,7 +18,7 @@ from harness.plan.discovery import scan, select
 from harness.provisioning import requirements
 from harness.records import safe_write
 from harness.runtime import compose
-from harness.runtime.choice import is_local
+from harness.runtime.choice import uses_local_runtime
 
 CONSENTED = "TFB_CONSENTED"  # set by ./tfb where it has asked already, before there was a Python to ask
 ANSWER = "builds-as-root"  # file of the state folder: somebody has consented on this machine
@@ -34,7 +34,7 @@ def resolve_consent(settings: Settings) -> Consent:
         return "yes"
     if settings.consent == "yes" or not _at_a_terminal():
         return "yes" if ask_consent(settings.consent, "") else "no"
-    local = is_local(settings)
+    local = uses_local_runtime(settings)
     as_root = local and os.geteuid() == 0 and not (state_folder() / ANSWER).exists()
     wishes = [*_wishes(settings, local=local)] if settings.consent == "ask" else []
     if as_root:
@@ -88,7 +88,7 @@ def _wishes(settings: Settings, *, local: bool) -> Iterator[str]:
         wanted = requirements.tool_requirements(chosen, **settings.needed)
         if (packages := requirements.missing_packages(wanted)) and _may_install():
             yield f"run `apt-get install {' '.join(packages)}`"
-    found = leftovers.on_this_machine() if local else find_leftovers()
+    found = leftovers.local_leftovers() if local else find_leftovers()
     if left := [str(leftover) for leftover in found if leftover.certain]:
         yield f"remove what a run that was killed has left: {', '.join(left)}"
 
@@ -96,9 +96,9 @@ def _wishes(settings: Settings, *, local: bool) -> Iterator[str]:
 def find_leftovers() -> Sequence[Leftover]:
     """What killed runs have left on this machine, and of containers where an engine answers."""
     try:
-        return (*leftovers.on_this_machine(), *compose.leftovers())
+        return (*leftovers.local_leftovers(), *compose.engine_leftovers())
     except EnvironmentLacksError:
-        return leftovers.on_this_machine()
+        return leftovers.local_leftovers()
 
 
 def _may_install() -> bool:

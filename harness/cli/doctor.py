@@ -38,11 +38,11 @@ def doctor(
     if (hosts := resolve_hosts(machines)).elsewhere:
         status: int = extras.part("machines").doctor(hosts, as_json=as_json)
         return status
-    facts, found = machine.facts(), scan()
+    facts, found = machine.read_machine(), scan()
     needs = requirements.tool_requirements(found.implementations, own_database=True)
     complete = all(need.tool for need in needs)
     try:
-        docker = f"engine {compose.engine()}"
+        docker = f"engine {compose.engine_version()}"
     except EnvironmentLacksError as error:
         docker = str(error)
     left = find_leftovers()
@@ -128,17 +128,17 @@ def clean(
 def _remove_images(*, dry_run: bool) -> bool:
     """Print the images that tfb tagged and remove them; return whether one stays that should not."""
     try:
-        compose.engine()
+        compose.engine_version()
     except EnvironmentLacksError:
         print("images were not looked at: no container engine answers; ./tfb doctor says why")
         return False
-    found = images.own()
+    found = images.own_images()
     for image in found:
         print(f"{format_bytes(image.bytes):>9}  {image.shown}")
     if dry_run or not found:
         print(f"{len(found)} images; layers that they share are counted with each")
         return False
-    kept = images.remove([image.name for image in found])
+    kept = images.remove_images([image.name for image in found])
     images.forget_removed()
     for name, reason in kept:
         print(f"stays: {name}: {reason}")

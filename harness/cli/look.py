@@ -101,7 +101,7 @@ def report(
     results: Results = None,
 ) -> int:
     """Print or write the ranking of a run again; exit code 1 when a file of the run could not be read."""
-    with interruption.loading():
+    with interruption.held_while_loading():
         from harness.dashboard import saved
         from harness.records import store
         from harness.report import Report

@@ -60,7 +60,7 @@ def execute(asked: Invocation, arguments: Sequence[str]) -> int:
     _say_what_else(chosen)
     if not chosen.dry_run:
         chosen = replace(chosen, consent=resolve_consent(chosen))
-    with interruption.loading():
+    with interruption.held_while_loading():
         from harness.experiment import modes, workflow
     if chosen.dry_run:
         return workflow.dry_run(chosen)

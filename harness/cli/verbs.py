@@ -135,7 +135,7 @@ def flags_alone(*, flags: _Alone = _Alone()) -> Invocation | int:
         print(application().generate_completion(prog_name="tfb", shell=flags.completion))
         return Exit.OK
     if flags.new or flags.list_tests or flags.list_tag is not None:
-        with interruption.loading():
+        with interruption.held_while_loading():
             module = import_module("harness.cli.new" if flags.new else "harness.cli.look")
         code: int = module.command() if flags.new else module.list_tests(flags, flags.list_tag)
         return code
@@ -201,7 +201,7 @@ def parse(arguments: Sequence[str]) -> Invocation | int:
     """What a command line asks for, or the exit code of a verb that it has carried out; raises UsageError."""
     verb = arguments[0] if arguments and arguments[0] in VERBS else ""
     if verb and verb not in ASKED:
-        with interruption.loading():
+        with interruption.held_while_loading():
             import_module(VERBS[verb].target.partition(":")[0])
     try:
         found: Invocation | int | None = application()(list(arguments), exit_on_error=False, print_error=False)

@@ -12,7 +12,7 @@ from functools import cache, partial
 from pathlib import Path
 
 from harness.errors import BuildError, EnvironmentLacksError, TfbError
-from harness.host.clock import beats
+from harness.host.clock import heartbeat
 from harness.host.git import Repository
 from harness.host.process import run
 from harness.paths import DOCKER, REPOSITORY
@@ -43,7 +43,7 @@ def ensure_built(web: Path = WEB) -> Path:
     told = "; ".join(map(shlex.join, asked))
     _log(f"building the dashboard's page, once for each version of it: one to two minutes ({told})")
     for command in asked:
-        with beats(partial(_report_progress, command), every=10.0):
+        with heartbeat(partial(_report_progress, command), every=10.0):
             done = run(command, seconds=600, cwd=web)
         if done.status != 0:
             end = "\n".join(done.stdout.splitlines()[-40:])

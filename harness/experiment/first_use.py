@@ -13,8 +13,8 @@ from harness.provisioning import crates, requirements
 from harness.records import store
 from harness.records.reader import RunReader
 from harness.runtime import docker, upstream
-from harness.runtime.choice import is_local
-from harness.runtime.compose import engine, inspect
+from harness.runtime.choice import uses_local_runtime
+from harness.runtime.compose import engine_version, inspect
 from harness.units import format_elapsed
 
 # Typical seconds on a machine with two CPUs, used to predict the end of a run. They do not count as measuring time.
@@ -38,9 +38,9 @@ def find_chores(settings: Settings, plan: Plan) -> tuple[Chore, ...]:
     """Return the packages, programs and images that this run has to install or build, except implementations."""
     if settings.hosts.elsewhere:  # the machines of the run are prepared over ssh
         return ()
-    if not is_local(settings):
+    if not uses_local_runtime(settings):
         try:
-            engine()
+            engine_version()
         except EnvironmentLacksError:  # the run itself reports the missing engine; a dry run does not need an engine
             return ()
         missing = [image for image in IMAGE_SECONDS if inspect("image", image) is None]

@@ -41,7 +41,7 @@ from harness.report.verification_results import (
     rule_location,
 )
 from harness.runtime import Runtime, SharedDatabase
-from harness.runtime.choice import choose
+from harness.runtime.choice import choose_runtime
 from harness.units import format_seconds
 from harness.verify.checks import CONDUCT
 
@@ -249,7 +249,7 @@ def build_servers(settings: Settings, plan: Plan, progress: ProgressTracker) -> 
             progress.announce(first_use.describe_chores(chores))
         with progress.preparing(describe_stage(chores, "making the runtime ready", in_runtime=True)):
             run_id = logs.run_id.replace("_", "-")
-            runtime = choose(settings, plan.implementations, logs.folder / "logs", run_id=run_id)
+            runtime = choose_runtime(settings, plan.implementations, logs.folder / "logs", run_id=run_id)
         if settings.runtime == "auto":
             progress.note(f"{runtime.name} runtime (auto; --runtime docker or local chooses)")
         build_upstream(chores, progress)

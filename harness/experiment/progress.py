@@ -15,7 +15,7 @@ from rich.text import Text
 from harness.console import SafeConsole
 from harness.experiment.steps import Cell
 from harness.host import process
-from harness.host.clock import SYSTEM_CLOCK, Clock, beats
+from harness.host.clock import SYSTEM_CLOCK, Clock, heartbeat
 from harness.plain_text import printable
 from harness.records.measurements import Window
 from harness.records.run_records import RunProgress
@@ -54,7 +54,7 @@ class ProgressTracker:
         """A stage that may build something of the harness's own: says every few seconds that it goes on."""
         self.stage(what)
         stage = what.partition(":")[0]  # without the list of things that are installed or built in it
-        with beats(lambda seconds: self.note(f"{stage}: {format_elapsed(seconds)}")):
+        with heartbeat(lambda seconds: self.note(f"{stage}: {format_elapsed(seconds)}")):
             yield
 
     @contextmanager
@@ -67,7 +67,7 @@ class ProgressTracker:
             said = process.tail(log, 1).strip()[:100]
             self.note(f"building {implementation}: {format_elapsed(seconds)}{f', {said}' if said else ''}")
 
-        with beats(go_on):
+        with heartbeat(go_on):
             yield
         took = self.elapsed - began
         self.extend(took)

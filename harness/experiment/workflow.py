@@ -37,7 +37,7 @@ from harness.experiment.steps import Start, Step, Stop
 from harness.host import leftovers
 from harness.host import machine as host
 from harness.host.clock import SYSTEM_CLOCK, Clock
-from harness.host.leftovers import Leftover, on_this_machine
+from harness.host.leftovers import Leftover, local_leftovers
 from harness.plan.config import Settings
 from harness.plan.hosts import Postgres
 from harness.plan.plan import Plan, groups
@@ -50,8 +50,8 @@ from harness.report import techempower
 from harness.report.tables import format_count
 from harness.report.verification_results import ImplementationVerdict
 from harness.runtime import Runtime, SharedDatabase
-from harness.runtime.choice import choose
-from harness.runtime.database.external import NoDatabase, external
+from harness.runtime.choice import choose_runtime
+from harness.runtime.database.external import NoDatabase, external_database
 from harness.stats.ranking import rank
 from harness.stats.ranking_model import Ranking
 from harness.units import format_elapsed
@@ -68,14 +68,14 @@ class Dependencies:
     """All that a run has of the world outside its own code; tests give doubles of it."""
 
     clock: Clock = SYSTEM_CLOCK
-    choose_runtime: Callable[..., Runtime] = choose
+    choose_runtime: Callable[..., Runtime] = choose_runtime
     verifier: Verifier = field(default_factory=Verifier)
     generators: Mapping[str, Callable[[Runtime], LoadGenerator]] = field(default_factory=lambda: GENERATORS)
-    machine: Callable[[], Machine] = host.facts
-    open_files: Callable[[], object] = host.raise_nofile  # as many as there may be
+    machine: Callable[[], Machine] = host.read_machine
+    open_files: Callable[[], object] = host.raise_open_file_limit  # as many as there may be
     free_memory: Callable[[], float] = host.free_memory
     revision: Callable[[], Revision] = read_revision
-    leftovers: Callable[[], Sequence[Leftover]] = on_this_machine
+    leftovers: Callable[[], Sequence[Leftover]] = local_leftovers
     first_use: Callable[[Settings, Plan], Sequence[Chore]] = first_use.find_chores
 
 
@@ -341,7 +341,7 @@ def open_database(settings: Settings, runtime: Runtime) -> AbstractContextManage
     """The run's own PostgreSQL, the one that ``--database-host`` names, or none for a service that needs none."""
     database = settings.hosts.database
     if isinstance(database, Postgres):
-        return external(database.host, database.port)
+        return external_database(database.host, database.port)
     return runtime.database() if settings.own_database else nullcontext(NoDatabase())
 
 

@@ -131,14 +131,18 @@ def parse_version(text: str, name: str = "") -> tuple[int, ...] | None:
     return tuple(int(part[:9]) for part in match[1].split(".")) if match else None  # int() refuses very long numbers
 
 
-def _run_for_version(program: Path | str, form: str) -> process.Completed | None:
+def _run_for_version(program: Path | str, form: str) -> process.CompletedCommand | None:
     """Run a program with an argument that prints its version; return None if it cannot be run or does not exit.
 
     The program gets no secrets. The current folder is /, since rustup and pyenv run programs that files there name.
     """
     try:
         return process.run(  # a program that starts a JVM takes seconds on a busy machine
-            [str(program), form], seconds=20.0, cwd=Path("/"), env=environments.for_builds(), account=_account(program)
+            [str(program), form],
+            seconds=20.0,
+            cwd=Path("/"),
+            env=environments.build_environment(),
+            account=_account(program),
         )
     except TfbError:
         return None
@@ -146,10 +150,10 @@ def _run_for_version(program: Path | str, form: str) -> process.Completed | None
 
 def _account(program: Path | str) -> process.Account | None:
     """Return the account to run a program; an unprivileged one if tfb is root and the program is not well known."""
-    if os.geteuid() != 0 or Path(program).name in WELL_KNOWN_PROGRAMS or accounts.obstacle():
+    if os.geteuid() != 0 or Path(program).name in WELL_KNOWN_PROGRAMS or accounts.account_obstacle():
         return None
-    uid = accounts.group()
-    return process.Account(name="unprivileged", uid=uid, gid=uid, rights=(accounts.READS,))
+    uid = accounts.server_group()
+    return process.Account(name="unprivileged", uid=uid, gid=uid, rights=(accounts.READ_CAPABILITY,))
 
 
 def _version_of(program: Path | str) -> tuple[int, ...] | None:

@@ -20,28 +20,30 @@ from harness.runtime.local import LocalRuntime
 logger = logging.getLogger("tfb.runtime")
 
 
-def choose(settings: Settings, implementations: Sequence[Implementation], logs: Path, *, run_id: str) -> Runtime:
+def choose_runtime(
+    settings: Settings, implementations: Sequence[Implementation], logs: Path, *, run_id: str
+) -> Runtime:
     """The runtime that the settings ask for; raises EnvironmentLacksError that says how to mend what is missing."""
     if settings.hosts.elsewhere:
         runtime: Runtime = part("machines").choose(settings, implementations, logs, run_id)
         return runtime
-    if is_local(settings):
-        return local(settings, implementations, logs)
-    compose.engine()
-    return containers(settings, implementations, logs, run_id)
+    if uses_local_runtime(settings):
+        return make_local_runtime(settings, implementations, logs)
+    compose.engine_version()
+    return make_docker_runtime(settings, implementations, logs, run_id)
 
 
-def is_local(settings: Settings) -> bool:
+def uses_local_runtime(settings: Settings) -> bool:
     """Whether servers will run as processes of this machine."""
     if settings.hosts.elsewhere or settings.runtime == "docker":
         return False
     try:
-        return settings.runtime == "local" or not compose.engine()
+        return settings.runtime == "local" or not compose.engine_version()
     except EnvironmentLacksError:
         return True
 
 
-def local(settings: Settings, implementations: Sequence[Implementation], logs: Path) -> LocalRuntime:
+def make_local_runtime(settings: Settings, implementations: Sequence[Implementation], logs: Path) -> LocalRuntime:
     """The local runtime, after installing what is missing if that is allowed."""
     for flag, value in (
         ("--network-mode", settings.network_mode),
@@ -57,22 +59,22 @@ def local(settings: Settings, implementations: Sequence[Implementation], logs: P
     still = ", ".join(need.description for need in found if need.tool is None and not need.required_by)
     if still:
         raise EnvironmentLacksError(f"missing: {still}. {'. '.join(notes)}")
-    pool = accounts.of_servers(settings.server_port)
+    pool = accounts.server_accounts(settings.server_port)
     if pool:
         logger.warning("builds run as root: what an implementation's folder holds may do anything here")
-        if why := accounts.obstacle():
+        if why := accounts.account_obstacle():
             logger.warning("servers run as root: %s; start ./tfb as an ordinary user", why)
             pool = None
     server, others = divided_cpus(settings.cpuset_cpus, machine.usable_cpus())
     return LocalRuntime(work=logs, server_cpus=server, other_cpus=others, server_port=settings.server_port, pool=pool)
 
 
-def containers(
+def make_docker_runtime(
     settings: Settings, implementations: Sequence[Implementation], logs: Path, run_id: str, *, prepare: bool = True
 ) -> DockerRuntime:
     """The Docker runtime, with the images of database and wrk built unless ``prepare`` is off."""
-    of_server = limits.of_server(settings.container_memory, settings.container_pids)
-    theirs = [i for i in implementations if techempower_container.is_upstream(i)]
+    of_server = limits.parse_server_limits(settings.container_memory, settings.container_pids)
+    theirs = [i for i in implementations if techempower_container.is_techempower_folder(i)]
     if settings.network_mode == "host" and theirs:
         raise UsageError(
             f"--network-mode host: {theirs[0].name} has no local block: it asks for tfb-database:5432 and a port of "
@@ -98,7 +100,7 @@ def containers(
         "TFB_SERVER_MEMORY": str(of_server.memory_bytes),
         "TFB_SERVER_PIDS": str(of_server.pids),
         "TFB_DATABASE_MEMORY": str(limits.Limits().memory_bytes),
-        "TFB_NOFILE": str(min(machine.raise_nofile(), 1 << 20)),
+        "TFB_NOFILE": str(min(machine.raise_open_file_limit(), 1 << 20)),
         **({"TFB_DATABASE_ARGS": f"-c max_connections={techempower_container.DATABASE_CONNECTIONS}"} if theirs else {}),
     }
     runtime = DockerRuntime(
@@ -114,7 +116,7 @@ def containers(
         # Last of all, whatever happened and wherever: also when an interruption cut short the removal itself.
         atexit.register(runtime.close)
         # Containers and networks whose harness was killed would be measured beside.
-        found = [leftover for leftover in compose.leftovers() if leftover.certain]
+        found = [leftover for leftover in compose.engine_leftovers() if leftover.certain]
         if found and settings.consent == "yes":
             logger.warning("removed what a killed run had left: %s", ", ".join(map(str, found)))
             for kept in leftovers.remove(found):

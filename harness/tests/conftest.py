@@ -15,7 +15,7 @@ from harness.host import interruption
 from harness.provisioning import requirements, toolchain
 from harness.runtime import DatabaseAddress
 from harness.runtime.database import connect
-from harness.runtime.database.embedded import EmbeddedDatabase, embedded
+from harness.runtime.database.embedded import EmbeddedDatabase, embedded_database
 from harness.tests.distribution import Grouped
 from harness.tests.scene import Scene, new_scene
 
@@ -25,7 +25,7 @@ def pytest_configure() -> None:
 
     A terminal's Ctrl-C also reaches ``./tfb check``, which sends SIGTERM: a second interrupt would cut that off.
     """
-    interruption.install(ask=lambda: None, kill=lambda: None)
+    interruption.install_handlers(ask=lambda: None, kill=lambda: None)
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -80,7 +80,7 @@ def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedDatab
     tool = toolchain.find_tool("postgres")
     if tool is None:
         pytest.skip("no PostgreSQL server on this machine")
-    with embedded(tool, tmp_path_factory.mktemp("database") / "log") as running:
+    with embedded_database(tool, tmp_path_factory.mktemp("database") / "log") as running:
         with connect(running.address, admin=True) as admin:
             admin.execute("ALTER SYSTEM SET compute_query_id = on")
             admin.execute("SELECT pg_reload_conf()")

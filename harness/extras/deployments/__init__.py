@@ -27,12 +27,12 @@ from harness.plan.testtypes.registry import TEST_TYPES
 from harness.records import safe_write
 from harness.records.run_info import BuildRecord, RunInfo
 from harness.runtime import DatabaseAddress, Endpoint, RunningGenerator, Server, compose
-from harness.runtime.choice import containers
+from harness.runtime.choice import make_docker_runtime
 from harness.runtime.compose import SERVER
 from harness.runtime.database.embedded import free_port
 from harness.runtime.database.in_container import DockerDatabase
 from harness.runtime.docker import DATABASE_IMAGE, GENERATORS, LOADGEN_IMAGE, WRK_IMAGE, DockerRuntime, image_tag
-from harness.runtime.readiness import startup_time
+from harness.runtime.readiness import wait_until_ready
 
 logger = logging.getLogger("tfb.machines")
 
@@ -40,8 +40,8 @@ logger = logging.getLogger("tfb.machines")
 def choose(settings: Settings, implementations: Sequence[Implementation], logs: Path, run_id: str) -> "MachinesRuntime":
     """Connect to the machines and return the runtime. Raises UsageError, EnvironmentLacksError, MachineLostError."""
     refuse(settings)
-    compose.engine()
-    plain = containers(settings, implementations, logs, run_id, prepare=False)
+    compose.engine_version()
+    plain = make_docker_runtime(settings, implementations, logs, run_id, prepare=False)
     safe_write.make_folder(logs)
     links = ExitStack()
     atexit.register(links.close)
@@ -148,7 +148,7 @@ class MachinesRuntime(DockerRuntime):
                 stack.callback(_quietly, machine, container.stop)
                 endpoint = Endpoint(host=machine.address, port=port)
                 server = Server(implementation=implementation, endpoint=endpoint, meter=container)
-                server.startup_time = startup_time(server, ready_path, began)
+                server.startup_time = wait_until_ready(server, ready_path, began)
             except StartError as error:
                 machine.require_reachable()
                 raise StartError(f"{implementation.name}: {error}\n{process.tail(log)}\nlog: {log}") from error

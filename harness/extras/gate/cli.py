@@ -94,10 +94,10 @@ def compare(folder: Path, base: str, head: str | None, flags: RunFlags, fail_ove
         resolve_settings(Invocation(mode="benchmark", test=(), flags=flags), words), container_allow=consents
     )
     with ExitStack() as stack:
-        place = stack.enter_context(ownership.scratch("gate"))
-        accounts.share(place, listed=False)  # builds and servers enter it
+        place = stack.enter_context(ownership.make_scratch_folder("gate"))
+        accounts.share_folder(place, listed=False)  # builds and servers enter it
         if os.geteuid() != 0:  # sides of an ordinary user can write to the temporary folder, and not to this one
-            stack.enter_context(ownership.within(place))
+            stack.enter_context(ownership.scratch_within(place))
         session = prepare(folder, base, head, place, chosen.seed)
         rights = (f"containers had more rights than usual: --allow {consent}" for consent in consents)
         asked, notes = session.asked, [*session.notes, *rights]

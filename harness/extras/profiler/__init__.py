@@ -102,7 +102,7 @@ def _sample(
             threads=min(2, level.connections),
             seed=settings.seed,
         )
-        with ownership.scratch("tfb-load-") as folder:
+        with ownership.make_scratch_folder("tfb-load-") as folder:
             words = generator.arguments(asked, folder)
             return observe(
                 runtime, SYSTEM_CLOCK, server, generator, asked, words, folder,
@@ -113,7 +113,7 @@ def _sample(
     alive = {pid: name for pid in server.meter.read().pids if (name := _name(pid))}
     if not alive:
         raise StartError(f"{server.implementation.name}: no process of the server is running after the warm-up")
-    with ownership.scratch("tfb-perf-") as scratch, ThreadPoolExecutor(1) as pool:
+    with ownership.make_scratch_folder("tfb-perf-") as scratch, ThreadPoolExecutor(1) as pool:
         loading = pool.submit(load, SECONDS + 2 * BESIDE_SECONDS)
         time.sleep(BESIDE_SECONDS)
         _record(alive, scratch / "perf.data")

@@ -305,7 +305,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """Return the folder in which a comparison stores its sides."""
     (tmp_path / "temporary").mkdir()
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "temporary"))
-    with ownership.scratch("gate") as folder:
+    with ownership.make_scratch_folder("gate") as folder:
         yield folder
 
 

@@ -14,7 +14,7 @@ from harness.errors import StartError
 from harness.host import environment, ownership
 from harness.provisioning.toolchain import Tool
 from harness.runtime import DatabaseAddress
-from harness.runtime.database import ADMIN, connect
+from harness.runtime.database import ADMIN_ROLE, connect
 from harness.runtime.database.embedded import EmbeddedDatabase
 
 PRECIOUS = "root's own"
@@ -50,7 +50,7 @@ def begin(place: Path, initdb: str, *, link: str = "") -> None:
         program.write_text(text.format(mine=place / "mine", folder=place), encoding="utf-8")
         program.chmod(0o755)
     tool = Tool(kind="postgres", version=(15,), program=place / "bin" / "postgres")
-    with ownership.scratch("postgres") as scratch:
+    with ownership.make_scratch_folder("postgres") as scratch:
         database = EmbeddedDatabase(tool, scratch, place / "log", None)
         if link:
             (scratch / link).symlink_to(place / "mine")
@@ -111,7 +111,7 @@ def test_the_administrator_s_password_is_sent_to_nobody() -> None:
         address = DatabaseAddress(
             host="127.0.0.1",
             port=listener.getsockname()[1],
-            admin_user=ADMIN,
+            admin_user=ADMIN_ROLE,
             admin_password="made up",  # noqa: S106
         )
         with pytest.raises(StartError, match="refused 'tfb_admin'"), connect(address, admin=True):
@@ -123,8 +123,8 @@ def test_the_administrator_s_password_is_sent_to_nobody() -> None:
 def test_libpq_variables_do_not_redirect_the_database(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("PGHOSTADDR", "PGSERVICE", "PGOPTIONS", "PGPASSFILE", "PGUSER"):
         monkeypatch.setenv(name, "x")
-    monkeypatch.setenv(environment.PASS, "PGUSER")
+    monkeypatch.setenv(environment.PASS_VARIABLE, "PGUSER")
     monkeypatch.setenv("PATH", os.environ["PATH"])
     monkeypatch.setenv("PYTHONSAFEPATH", "1")
-    environment.secure()
+    environment.secure_process()
     assert {name for name in os.environ if name.startswith("PG")} == {"PGUSER"}

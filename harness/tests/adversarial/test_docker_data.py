@@ -129,9 +129,9 @@ def test_clean_removes_only_the_tag_of_tfb(built: tuple[DockerRuntime, str, str]
     nameless = docker("build", "--quiet", "-", given=f"FROM {tag}\nLABEL c=d\n")
     try:
         runtime.close()
-        assert [image.name for image in images.own()] == [f"{tag}:latest"]
-        assert images.remove([image.name for image in images.own()]) == []
-        assert images.own() == []
+        assert [image.name for image in images.own_images()] == [f"{tag}:latest"]
+        assert images.remove_images([image.name for image in images.own_images()]) == []
+        assert images.own_images() == []
         for name in (users, f"{tag}:backup"):
             assert engine.inspect("image", name, "{{.Id}}") == identity
         assert docker("image", "inspect", derived, nameless)
@@ -143,7 +143,7 @@ def test_images_of_the_user_are_not_leftovers(built: tuple[DockerRuntime, str, s
     runtime, tag, identity = built
     runtime.close()
     docker("image", "tag", BASE, tag)
-    assert [(image.name, tag in image.shown) for image in images.own()] == [(identity, True)]  # without the tag
+    assert [(image.name, tag in image.shown) for image in images.own_images()] == [(identity, True)]  # without the tag
     assert images.remove_tag(tag, identity) == []
     assert engine.inspect("image", tag, "{{.Id}}") == engine.inspect("image", BASE, "{{.Id}}")
 
@@ -185,19 +185,19 @@ def test_simultaneous_runs_do_not_interfere(tmp_path: Path) -> None:
         first.remove_all()
         assert own not in docker("ps", "--all", "--quiet", "--no-trunc")
         assert others in docker("ps", "--quiet", "--no-trunc")
-        assert ownership.state("1.1.1.1") == "unknown"  # belongs to another machine, so clean keeps it
-        assert all(not leftover.certain for leftover in compose.leftovers() if others[:12] in leftover.name)
+        assert ownership.owner_state("1.1.1.1") == "unknown"  # belongs to another machine, so clean keeps it
+        assert all(not leftover.certain for leftover in compose.engine_leftovers() if others[:12] in leftover.name)
     finally:
         docker("rm", "--force", others, own, check=False)
 
 
 def test_volumes_of_killed_sessions_are_leftovers(tmp_path: Path) -> None:
-    pid, _, rest = ownership.me().split(".", 2)
+    pid, _, rest = ownership.own_identity().split(".", 2)
     name = f"tfb-{unique('killed')}_data"
     marks = {RUN_LABEL: "killed", OWNER_LABEL: f"{pid}.1.{rest}"}
     docker("volume", "create", *compose.label_flags(marks), name)
     try:
-        (found,) = [each for each in compose.leftovers() if name in each.name]
+        (found,) = [each for each in compose.engine_leftovers() if name in each.name]
         assert (found.kind, found.certain) == ("volume", True)
         found.remove()
         assert name not in docker("volume", "ls", "--quiet").split()
@@ -220,7 +220,7 @@ def test_container_logs_cannot_fill_the_disk(tmp_path: Path) -> None:
             assert log.stat().st_size <= FOLLOWED_BYTES
             time.sleep(0.2)
         container.require_alive()
-        assert log.stat().st_size > process.LOG_BYTES
+        assert log.stat().st_size > process.MAX_LOG_BYTES
         container.stop()
         assert log.stat().st_size <= FOLLOWED_BYTES
         assert "the last line" in log.read_text(errors="replace")[-100_000:]

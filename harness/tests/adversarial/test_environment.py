@@ -60,28 +60,30 @@ def caller(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_servers_get_places_and_language_alone() -> None:
-    given = environment.for_servers()
+    given = environment.server_environment()
     assert not set(given) & {*SECRETS, *STEERING, *REGISTRIES}
     assert given.items() >= PLACES.items()
     assert "PATH" in given
 
 
 def test_builds_get_registries_and_no_credentials() -> None:
-    given = environment.for_builds()
+    given = environment.build_environment()
     assert not set(given) & {*SECRETS, *STEERING}
     assert given.items() >= {**PLACES, **REGISTRIES}.items()
 
 
 def test_the_caller_may_name_what_is_passed_on(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TFB_PASS_ENV", "NPM_TOKEN, DATABASE_URL")
-    for given in (environment.for_builds(), environment.for_servers()):
+    for given in (environment.build_environment(), environment.server_environment()):
         assert {name for name in given if name in SECRETS} == {"NPM_TOKEN", "DATABASE_URL"}
 
 
 def test_a_name_is_matched_as_a_whole(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("PATH_SECRET", "MY_PATH", "HOME_TOKEN", "CI_JOB_TOKEN", "LC_ALL\nGITHUB_TOKEN", "GOPROXY_PASSWORD"):
         monkeypatch.setenv(name, "x")
-    assert not [name for name in environment.for_builds() if name.endswith(("SECRET", "TOKEN", "PASSWORD", "MY_PATH"))]
+    assert not [
+        name for name in environment.build_environment() if name.endswith(("SECRET", "TOKEN", "PASSWORD", "MY_PATH"))
+    ]
 
 
 def test_a_build_s_environment_holds_no_secret(tmp_path: Path) -> None:

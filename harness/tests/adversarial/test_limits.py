@@ -24,7 +24,7 @@ from harness.provisioning import toolchain
 from harness.records import claims, reader, store
 from harness.records.measurements import Latency
 from harness.records.store import RunStore
-from harness.runtime.database.embedded import embedded
+from harness.runtime.database.embedded import embedded_database
 from harness.tests.doubles import records
 
 pytestmark = pytest.mark.timeout(300)
@@ -273,7 +273,7 @@ def test_too_little_memory_is_named_within_seconds(words: tuple[str, ...], limit
 
 
 def test_least_memory_is_enough(results: Path) -> None:
-    ended = tfb("report", "one", "--results", str(results), limits=[(resource.RLIMIT_AS, memory.LEAST_BYTES)])
+    ended = tfb("report", "one", "--results", str(results), limits=[(resource.RLIMIT_AS, memory.MIN_BYTES)])
     assert ended.status == Exit.OK, ended.text
 
 
@@ -281,8 +281,8 @@ def test_endless_imports_are_ended_by_the_kernel() -> None:
     code = (
         "from harness.host import interruption\n"
         "interruption.LOADING_CPU_SECONDS = 0.3\n"
-        "interruption.install(lambda: None, lambda: None)\n"
-        "with interruption.loading():\n"
+        "interruption.install_handlers(lambda: None, lambda: None)\n"
+        "with interruption.held_while_loading():\n"
         "    while True: sum(range(10_000_000))\n"
     )
     environment = {**os.environ, "PYTHONPATH": str(REPOSITORY)}
@@ -291,7 +291,7 @@ def test_endless_imports_are_ended_by_the_kernel() -> None:
 
 
 def test_loading_leaves_no_timer() -> None:
-    with interruption.loading(), interruption.loading():
+    with interruption.held_while_loading(), interruption.held_while_loading():
         assert signal.getitimer(signal.ITIMER_PROF)[0] > 0
     assert signal.getitimer(signal.ITIMER_PROF)[0] == 0
 
@@ -314,7 +314,7 @@ def test_folder_that_postgresql_may_not_enter_is_named(tmp_path: Path, monkeypat
     monkeypatch.setattr("tempfile.tempdir", str(closed / "tmp"))
     with (
         pytest.raises(Exception, match=r"may not enter .* a part of TMPDIR. Set TMPDIR"),
-        embedded(tool, tmp_path / "database.log"),
+        embedded_database(tool, tmp_path / "database.log"),
     ):
         pass
     shutil.rmtree(closed)

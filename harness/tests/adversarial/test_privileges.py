@@ -21,7 +21,9 @@ from harness.tests.doubles.implementations import implementation
 from harness.tests.host.test_leftovers import dead
 from harness.tests.scene import script
 
-as_root = pytest.mark.skipif(os.geteuid() != 0 or bool(accounts.obstacle()), reason="becoming an account needs root")
+as_root = pytest.mark.skipif(
+    os.geteuid() != 0 or bool(accounts.account_obstacle()), reason="becoming an account needs root"
+)
 HELPERS = ("setpriv", "taskset", "env", "sh", "nproc", "git", "python3", "chrt", "initdb", "postgres", "sudo")
 
 
@@ -43,7 +45,7 @@ def folder() -> Iterator[Path]:
 @pytest.mark.parametrize("path", ["./bin", "bin", "{folder}/bin", "./bin:/usr/bin:/bin", "bin::"])
 def test_no_helper_comes_from_a_service_s_path(path: str, folder: Path) -> None:
     env = {"PATH": path.format(folder=folder), "HOME": str(folder)}
-    with accounts.of_servers(80).account("one") as account, (folder / "out").open("wb") as out:
+    with accounts.server_accounts(80).account("one") as account, (folder / "out").open("wb") as out:
         child = Child(["server"], cwd=folder, env=env, stdout=out, account=account, cpus=[0], isolated=True)
         with running(child):
             assert child.wait(20) == 0
@@ -56,7 +58,7 @@ def test_no_helper_comes_from_a_service_s_path(path: str, folder: Path) -> None:
 @as_root
 def test_empty_path_entries_run_unprivileged(folder: Path) -> None:
     shutil.copy(folder / "bin" / "server", folder / "server")
-    with accounts.of_servers(None).account("one") as account, (folder / "out").open("wb") as out:
+    with accounts.server_accounts(None).account("one") as account, (folder / "out").open("wb") as out:
         child = Child(["server"], cwd=folder, env={"PATH": ""}, stdout=out, account=account)
         with running(child):
             assert child.wait(20) == 0
@@ -78,7 +80,7 @@ def test_a_service_s_library_is_loaded_without_privileges(variable: str, folder:
     if shutil.which("gcc") is None:
         pytest.skip("gcc is missing")
     subprocess.run(["gcc", "-shared", "-fPIC", "-o", folder / "spy.so", source], check=True)
-    with accounts.of_servers(None).account("one") as account:
+    with accounts.server_accounts(None).account("one") as account:
         done = process.run(["true"], seconds=20, cwd=folder, env={variable: f"{folder}/spy.so"}, account=account)
     assert done.status == 0
     assert set((folder / "noted" / "library").read_text().split()) == {str(account.uid)}
@@ -97,7 +99,7 @@ def test_service_variables_reach_no_program_of_root(folder: Path) -> None:
     (folder / "rc").write_text(f"echo rc $(/usr/bin/id -u) >> {folder}/noted/helpers\n")
     known = implementation(local={"run": [sys.executable, "-c", "import time; time.sleep(60)"], "env": env})
     object.__setattr__(known, "folder", folder)
-    runtime = LocalRuntime(work=folder, pool=accounts.of_servers(None), server_cpus=[0])
+    runtime = LocalRuntime(work=folder, pool=accounts.server_accounts(None), server_cpus=[0])
     with runtime.pool.account(known.name) as account:
         done = process.run(["server"], seconds=20, cwd=folder, env=env, account=account)
     assert done.stdout.splitlines()[0] == str(account.uid)
@@ -107,9 +109,9 @@ def test_service_variables_reach_no_program_of_root(folder: Path) -> None:
 
 @as_root
 def test_servers_of_one_run_have_different_uids() -> None:
-    pool = accounts.of_servers(None)
+    pool = accounts.server_accounts(None)
     with pool.account("one") as one, pool.account("two") as two, pool.account("one") as second:
-        assert len({one.uid, two.uid, second.uid, accounts.group()}) == 4
+        assert len({one.uid, two.uid, second.uid, accounts.server_group()}) == 4
     with pool.account("one") as again:
         assert again == one  # the UID owns files of an earlier run
 
@@ -118,7 +120,7 @@ def test_servers_of_one_run_have_different_uids() -> None:
 def test_two_tfb_processes_never_share_a_uid() -> None:
     code = (
         "import sys; from harness.host import accounts\n"
-        "with accounts.of_servers(None).account('x') as a: print(a.uid, a.gid, flush=True); sys.stdin.read()"
+        "with accounts.server_accounts(None).account('x') as a: print(a.uid, a.gid, flush=True); sys.stdin.read()"
     )
     command = [sys.executable, "-c", code]
     env = {**os.environ, "PYTHONPATH": str(REPOSITORY)}
@@ -135,7 +137,7 @@ def test_uids_of_running_processes_are_not_used(monkeypatch: pytest.MonkeyPatch,
     monkeypatch.setattr(accounts, "_lock_folder", lambda: tmp_path)
     monkeypatch.setattr(accounts, "UIDS", free)
     with subprocess.Popen(["sleep", "60"], user=free[0], group=free[1]) as stranger:
-        assert accounts.claim() == free[2]
+        assert accounts.allocate_uid() == free[2]
         stranger.kill()
 
 
@@ -145,7 +147,7 @@ def test_uids_of_killed_runs_are_not_used(monkeypatch: pytest.MonkeyPatch, tmp_p
     monkeypatch.setattr(accounts, "_lock_folder", lambda: tmp_path)
     (tmp_path / str(free[0])).write_text(dead(), encoding="ascii")
     (tmp_path / str(free[1])).touch()
-    assert accounts.claim() == free[1]
+    assert accounts.allocate_uid() == free[1]
 
 
 ATTACK = """
@@ -181,7 +183,7 @@ def confined() -> bool:
 
 @as_root
 def test_servers_cannot_kill_or_read_each_other() -> None:
-    pool = accounts.of_servers(None)
+    pool = accounts.server_accounts(None)
     with (
         pool.account("one") as one,
         pool.account("two") as two,
@@ -196,7 +198,7 @@ def test_servers_of_ordinary_users_are_confined() -> None:
     """All servers share a UID. The process that is not isolated represents tfb."""
     same = None
     if os.geteuid() == 0:  # root's capabilities would hide the restriction
-        same = process.Account(name="ordinary", uid=60570, gid=60570, rights=(accounts.READS,))
+        same = process.Account(name="ordinary", uid=60570, gid=60570, rights=(accounts.READ_CAPABILITY,))
     for isolated in (True, False):
         with running(Child(["sleep", "60"], env={"SECRET": "x"}, account=same, isolated=isolated)) as victim:
             assert attack(victim.pid, same) == ["PermissionError"] * 3
@@ -243,7 +245,7 @@ def test_a_machine_without_room_for_processes_is_named() -> None:
         "try: process.run(['true'], seconds=20)\nexcept TfbError as error: print(error)\n"
         "resource.prlimit(spawn.guardian_pid(), limit, old)\nprint(process.run(['true'], seconds=20).status)"
     )
-    someone = process.Account(name="", uid=60572, gid=60572, rights=(accounts.READS,))
+    someone = process.Account(name="", uid=60572, gid=60572, rights=(accounts.READ_CAPABILITY,))
     account = someone if os.geteuid() == 0 else None  # root has no process limit
     with tempfile.TemporaryDirectory() as place:
         os.chown(place, *((60572, 60572) if account else (-1, -1)))
@@ -254,4 +256,4 @@ def test_a_machine_without_room_for_processes_is_named() -> None:
 
 def test_only_known_capabilities_can_be_kept() -> None:
     assert set(guardian.CAPABILITIES) == {"dac_read_search", "net_bind_service"}
-    assert re.fullmatch(r"[a-z_]+", accounts.READS)
+    assert re.fullmatch(r"[a-z_]+", accounts.READ_CAPABILITY)

@@ -109,7 +109,7 @@ def compare(
 ) -> tuple[int, dict[str, Any], str]:
     """Run the gate as a user would; ``shared_account`` runs all sides as one account."""
     lines = "import sys; from harness.host import accounts; from harness import cli"
-    lines += "; accounts.of_servers = lambda port: None" if shared_account else ""
+    lines += "; accounts.server_accounts = lambda port: None" if shared_account else ""
     command = [sys.executable, "-c", f"{lines}; sys.exit(cli.main(sys.argv[1:]))", "compare", *words]
     command += ["--time", f"{seconds}s", "--yes", "--quiet", "--json"]
     environment = {**os.environ, "PYTHONPATH": str(REPOSITORY)}

@@ -117,7 +117,7 @@ def test_the_guardian_imports_nothing_of_the_current_folder(hostile: Path, tmp_p
         subprocess.run(["sleep", "0.05"], check=True)
     assert not list(tmp_path.glob("tfb-scratch-*"))
     assert not (tmp_path / "used").exists(), (tmp_path / "used").read_text()
-    assert spawn.HOME == REPOSITORY
+    assert spawn.IMPORT_FOLDER == REPOSITORY
 
 
 def test_pip_settings_cannot_change_the_installation(tmp_path: Path) -> None:
@@ -156,7 +156,7 @@ def test_pip_settings_cannot_change_the_installation(tmp_path: Path) -> None:
 def test_other_users_may_write_nothing_that_tfb_makes(tmp_path: Path) -> None:
     """The state folder contains programs that tfb runs, so this holds for every umask."""
     code = (
-        "import os; os.umask(0); from harness.host import environment; environment.secure(); "
+        "import os; os.umask(0); from harness.host import environment; environment.secure_process(); "
         "from harness.records import safe_write; from pathlib import Path; "
         "safe_write.make_folder(Path('made').absolute()); safe_write.replace(Path('made/file').absolute(), b'')"
     )

@@ -17,7 +17,7 @@ from harness.plan.requests import Expect, PreparedRequest
 from harness.plan.testtypes.registry import TEST_TYPES
 from harness.records.outcome import Outcome
 from harness.runtime import Endpoint
-from harness.runtime.crashes import crashes
+from harness.runtime.crashes import find_crashes
 from harness.tests.verify.subjects import exchange
 from harness.verify.checks import expectations
 from harness.verify.checks.evidence import Evidence, Version
@@ -237,7 +237,7 @@ LINES = {
 def test_searching_a_log_takes_bounded_time(kind: str, tmp_path: Path) -> None:
     (tmp_path / "log").write_text(LINES[kind])
     began = time.monotonic()
-    crashes(tmp_path / "log")
+    find_crashes(tmp_path / "log")
     assert time.monotonic() - began < SECONDS
 
 

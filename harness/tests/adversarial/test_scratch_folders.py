@@ -40,10 +40,10 @@ def quick() -> Iterator[Path]:
 
 
 def scratch(below: Path, mark: str | None = GONE, name: str = "x") -> Path:
-    folder = below / f"{ownership.PREFIX}{name}"
+    folder = below / f"{ownership.SCRATCH_PREFIX}{name}"
     folder.mkdir()
     if mark is not None:
-        (folder / ownership.FILE).write_text(mark)
+        (folder / ownership.OWNER_FILE).write_text(mark)
     os.utime(folder, (time.time() - 600,) * 2)
     return folder
 
@@ -94,7 +94,7 @@ TRAPS: dict[str, Callable[[Path], object]] = {
 @pytest.mark.parametrize("trap", TRAPS)
 def test_trap_in_place_of_the_mark_stops_nobody(temporary: Path, trap: str) -> None:
     folder = scratch(temporary, None)
-    TRAPS[trap](folder / ownership.FILE)
+    TRAPS[trap](folder / ownership.OWNER_FILE)
     os.utime(folder, (time.time() - 600,) * 2)
     began = time.monotonic()
     found = list(leftovers.folders())
@@ -107,7 +107,7 @@ def test_trap_in_place_of_the_mark_stops_nobody(temporary: Path, trap: str) -> N
 
 @pytest.mark.parametrize("kind", ["file", "link", "pipe"])
 def test_what_is_no_folder_is_passed_over(temporary: Path, kind: str) -> None:
-    path, elsewhere = temporary / f"{ownership.PREFIX}x", temporary / "elsewhere"
+    path, elsewhere = temporary / f"{ownership.SCRATCH_PREFIX}x", temporary / "elsewhere"
     elsewhere.mkdir()
     (elsewhere / "kept").touch()
     make: dict[str, Callable[[], object]] = {
@@ -131,7 +131,7 @@ def test_deep_folders_are_removed(quick: Path, monkeypatch: pytest.MonkeyPatch, 
 
 def test_own_scratch_folder_is_removed_however_deep(quick: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(quick))
-    with ownership.scratch("test") as folder:
+    with ownership.make_scratch_folder("test") as folder:
         assert folder.stat().st_mode & 0o777 == 0o700
         nested(folder, 1_200)
     assert list(quick.iterdir()) == []
@@ -169,7 +169,7 @@ def test_a_link_that_replaced_a_leftover_is_kept(temporary: Path) -> None:
     elsewhere = folder.rename(temporary / "elsewhere")
     folder.symlink_to(elsewhere)
     assert leftovers.remove([found]) != ()
-    assert (elsewhere / ownership.FILE).exists()
+    assert (elsewhere / ownership.OWNER_FILE).exists()
 
 
 def test_moving_a_folder_stops_the_removal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -231,7 +231,7 @@ def test_root_removes_what_its_servers_owned(temporary: Path) -> None:
 def test_device_is_not_opened(temporary: Path) -> None:
     folder = scratch(temporary, None)
     try:
-        os.mknod(folder / ownership.FILE, stat.S_IFCHR | 0o600, os.makedev(10, 130))  # the mark of a watchdog
+        os.mknod(folder / ownership.OWNER_FILE, stat.S_IFCHR | 0o600, os.makedev(10, 130))  # the mark of a watchdog
     except OSError:
         pytest.skip("this user may make no devices")
     os.utime(folder, (time.time() - 600,) * 2)
@@ -240,7 +240,7 @@ def test_device_is_not_opened(temporary: Path) -> None:
 
 def test_thousands_of_foreign_names_do_not_matter(temporary: Path) -> None:
     for number in range(3000):
-        (temporary / f"{ownership.PREFIX}{number}").symlink_to("/")
+        (temporary / f"{ownership.SCRATCH_PREFIX}{number}").symlink_to("/")
     began = time.monotonic()
     assert [each for each in find_leftovers() if each.kind == "folder"] == []
     assert time.monotonic() - began < 30

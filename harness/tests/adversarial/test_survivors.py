@@ -28,7 +28,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from harness.host import accounts, process
 with ExitStack() as stack:
-    pool = accounts.of_servers(None)
+    pool = accounts.server_accounts(None)
     account = stack.enter_context(pool.account("server")) if pool else None
     process.Child(sys.argv[1:], env={"PATH": "/usr/bin:/bin"}, account=account, isolated=True)
     print("started", flush=True)
@@ -222,11 +222,11 @@ def test_another_user_s_list_names_only_own_processes(tmp_path: Path, monkeypatc
     """An attacker's folder lists a process of root as a leftover. The process survives."""
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     with subprocess.Popen(["sleep", "60"], start_new_session=True) as victim:
-        forged = tmp_path / f"{ownership.PREFIX}guardian-forged"
+        forged = tmp_path / f"{ownership.SCRATCH_PREFIX}guardian-forged"
         forged.mkdir()
-        (forged / ownership.FILE).write_text(dead())
-        (forged / spawn.LEDGER).write_text(f"{victim.pid} {ownership.start_of(victim.pid)}\n")
+        (forged / ownership.OWNER_FILE).write_text(dead())
+        (forged / spawn.LEDGER_FILE).write_text(f"{victim.pid} {ownership.process_start(victim.pid)}\n")
         for path in (forged, *forged.iterdir()):
             os.chown(path, ORDINARY, ORDINARY)
-        assert f"pid {victim.pid}" not in " ".join(map(str, leftovers.on_this_machine()))
+        assert f"pid {victim.pid}" not in " ".join(map(str, leftovers.local_leftovers()))
         victim.kill()

@@ -126,7 +126,7 @@ def test_an_interruption_ends_what_runs_and_what_runs_beside_it(tmp_path: Path) 
     code = (
         "import sys\nfrom harness import cli\nfrom harness.cli import check\nfrom harness.cli.check import Stage\n"
         "from harness.host import interruption, process\n"
-        "interruption.install(process.ask_all, process.kill_all)\n"
+        "interruption.install_handlers(process.terminate_all, process.kill_all)\n"
         f"one, beside = ((sys.executable, '-c', {slow!r}, folder) for folder in ({str(one)!r}, {str(beside)!r}))\n"
         "found = [Stage(name='slow', command=one, beside=beside)]\n"
         "sys.exit(cli.guarded(lambda: check.check(found, (), 'no', bring_engine=False)))\n"

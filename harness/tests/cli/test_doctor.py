@@ -37,8 +37,8 @@ def test_clean_names_what_stays_and_that_it_saw_no_images(
             raise OSError("busy")
 
     left = Leftover(kind="folder", name="tfb-x", certain=True, remove=remove)
-    monkeypatch.setattr(compose, "engine", engine)
-    monkeypatch.setattr(images, "own", list)
+    monkeypatch.setattr(compose, "engine_version", engine)
+    monkeypatch.setattr(images, "own_images", list)
     monkeypatch.setattr(doctor, "find_leftovers", lambda: (left,))
     assert doctor.clean(yes=True) == code
     said = capsys.readouterr().out

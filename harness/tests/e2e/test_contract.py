@@ -12,7 +12,7 @@ from harness.plan.discovery import scan
 from harness.provisioning import toolchain
 from harness.runtime import Server, readiness
 from harness.runtime.database import connect
-from harness.runtime.database.embedded import EmbeddedDatabase, embedded
+from harness.runtime.database.embedded import EmbeddedDatabase, embedded_database
 from harness.runtime.local import LocalRuntime
 from harness.tests.doubles.upstream import FakeUpstream
 
@@ -84,7 +84,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StartedServers]:
         for name in NAMES:
             build = runtime.build(implementations[name], work / f"{name}.build.log")
             assert build.status == "ok", build.reason
-        database = stack.enter_context(embedded(postgres, work / "database.log"))
+        database = stack.enter_context(embedded_database(postgres, work / "database.log"))
         database.close()
         with socket.create_server((database.address.host, database.address.port)):  # accepts connections, sends nothing
             servers = {

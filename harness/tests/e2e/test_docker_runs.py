@@ -104,7 +104,7 @@ def test_an_interrupted_run_leaves_no_container(scene: Scene, number: signal.Sig
 def test_clean_removes_containers_of_killed_runs(scene: Scene) -> None:
     """A killed harness leaves containers. Those of a running harness, such as this one, stay."""
     scene.image("e2e-one")
-    labels = ("--label", f"{RUN_LABEL}=alive", "--label", f"{OWNER_LABEL}={ownership.me()}")
+    labels = ("--label", f"{RUN_LABEL}=alive", "--label", f"{OWNER_LABEL}={ownership.own_identity()}")
     scene.struck(("--test", "e2e-one", "--type", "json"), scene.at("measure"), lambda run: run.kill())
     alive = docker("run", "--detach", *labels, "debian:trixie-slim", "sleep", "600").split()[-1]
     scene.tfb("doctor").says("left by a run that was killed: container")

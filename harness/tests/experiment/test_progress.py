@@ -15,7 +15,7 @@ from harness.errors import StoreError
 from harness.experiment import progress
 from harness.experiment.progress import Display, ProgressTracker
 from harness.experiment.steps import Cell, Process
-from harness.host.clock import beats
+from harness.host.clock import heartbeat
 from harness.records.loads import ClosedLoop
 from harness.records.measurements import Window
 from harness.records.run_records import RunProgress as State
@@ -128,6 +128,6 @@ def test_beats_come_until_the_work_is_done_even_where_they_cannot_be_written() -
         told.put(seconds)
         raise StoreError("the disk is full")
 
-    with beats(tell, every=0.001):
+    with heartbeat(tell, every=0.001):
         assert [told.get(timeout=10), told.get(timeout=10)] == [0.001, 0.002]
     assert "heartbeat" not in [thread.name for thread in threading.enumerate()]

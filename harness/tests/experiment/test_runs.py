@@ -17,7 +17,7 @@ from harness.experiment.observe import cpus_used
 from harness.experiment.step_executor import Running
 from harness.experiment.steps import Process
 from harness.host import interruption
-from harness.host.clock import JUMPS
+from harness.host.clock import MAX_CLOCK_JUMPS
 from harness.host.metering import Reading
 from harness.plan import profile as profiles
 from harness.plan.profile import Profile
@@ -242,9 +242,9 @@ def test_a_load_in_which_the_clock_is_set_is_measured_again(tmp_path: Path) -> N
     again, earlier = FakeRun(tmp_path / "drifts", {"a": Behaviour()}), len(RUNS)
     again.world.clock.drift = 0.5
     (_,) = again.run().records.trials  # taken as it comes after so many that were no better
-    assert [run.sampling is not None for run in RUNS[earlier:]].count(True) == 1 + JUMPS
+    assert [run.sampling is not None for run in RUNS[earlier:]].count(True) == 1 + MAX_CLOCK_JUMPS
     ends = [line.rpartition(": ")[2] for line in again.display.lines if "clock was set" in line]
-    assert ends == ["measured again"] * JUMPS + ["its figures are taken as they are"]
+    assert ends == ["measured again"] * MAX_CLOCK_JUMPS + ["its figures are taken as they are"]
 
 
 def test_a_database_that_ends_during_verification_is_no_fault_of_the_server(tmp_path: Path) -> None:
@@ -322,7 +322,7 @@ def test_what_verification_says_of_a_server_that_an_interruption_stopped_is_not_
 
     def check(*arguments: Any, **named: Any) -> VerificationRecord:
         verdict = real(*arguments, **named)
-        monkeypatch.setattr(interruption, "check", raised)  # it came while the server was asked
+        monkeypatch.setattr(interruption, "raise_if_pending", raised)  # it came while the server was asked
         return verdict
 
     fake.verifier.check = check  # type: ignore[method-assign]

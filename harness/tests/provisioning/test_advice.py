@@ -6,7 +6,7 @@ import pytest
 
 from harness.cli import doctor
 from harness.host import process
-from harness.host.process import Completed
+from harness.host.process import CompletedCommand
 from harness.provisioning import advice, toolchain
 from harness.provisioning.requirements import ToolRequirement
 from harness.provisioning.toolchain import Tool
@@ -20,8 +20,8 @@ OLD = Tool(kind="go", version=(1, 19, 8), program=Path("/usr/bin/go"))
 def old_go(monkeypatch: pytest.MonkeyPatch) -> None:
     """A machine with Go 1.19, whose distribution has Go 1.24."""
 
-    def policy(*_: object, **__: object) -> Completed:
-        return Completed(status=0, stdout="golang-go:\n  Installed: (none)\n  Candidate: 2:1.24~2\n")
+    def policy(*_: object, **__: object) -> CompletedCommand:
+        return CompletedCommand(status=0, stdout="golang-go:\n  Installed: (none)\n  Candidate: 2:1.24~2\n")
 
     monkeypatch.delenv("COLUMNS", raising=False)  # a pipe has no edge
     monkeypatch.setattr(
@@ -73,7 +73,7 @@ def test_the_version_of_a_package_is_that_of_its_program(version: str, numbers: 
 
 def test_a_package_that_apt_does_not_know_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
     said = "golang-go-doc:\n  Candidate: 1\ngone:\n  Installed: (none)\n  Candidate: (none)\n"
-    monkeypatch.setattr(process, "run", lambda *_, **__: Completed(status=0, stdout=said))
+    monkeypatch.setattr(process, "run", lambda *_, **__: CompletedCommand(status=0, stdout=said))
     advice.apt_version.cache_clear()
     assert [advice.apt_version(name) for name in ("golang-go", "gone", "golang.go-doc")] == [None, None, None]
     advice.apt_version.cache_clear()

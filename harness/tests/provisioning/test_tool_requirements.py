@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from harness.host import process
-from harness.host.process import Completed
+from harness.host.process import CompletedCommand
 from harness.provisioning import advice, crates, requirements, toolchain
 from harness.provisioning.requirements import ToolRequirement
 from harness.tests.doubles.implementations import implementation
@@ -30,11 +30,11 @@ def commands(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Commands that would have been run; the package of Java 25 is not there."""
     made: list[str] = []
 
-    def run(command: Sequence[str], **_: object) -> Completed:
+    def run(command: Sequence[str], **_: object) -> CompletedCommand:
         if command[:2] == ["apt-cache", "policy"]:
-            return Completed(status=0, stdout=policy(command[-1], VERSIONS.get(command[-1])))
+            return CompletedCommand(status=0, stdout=policy(command[-1], VERSIONS.get(command[-1])))
         made.append(" ".join(command[1:]))
-        return Completed(status=100 if "openjdk-25" in made[-1] else 0, stdout="")
+        return CompletedCommand(status=100 if "openjdk-25" in made[-1] else 0, stdout="")
 
     monkeypatch.setattr(process, "run", run)
     monkeypatch.setattr(toolchain, "find_tool", lambda *_: None)
