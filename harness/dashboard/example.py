@@ -18,7 +18,7 @@ from harness.records.record import Record
 from harness.records.trial_record import Trial
 
 LEFT_OUT = (
-    "Logs, latency histograms, commands of the load generator, single seconds, gates and checks that passed are left "
+    "Logs, latency histograms, commands of the load generator, single seconds, checks that passed are left "
     "out; percentiles are there.",
 )
 
@@ -39,13 +39,13 @@ def write_example(source: DashboardRun, target: Path) -> None:
     info = source.info.model_copy(update={"left_out": LEFT_OUT, "implementations": unbuilt})
     _add(info, target / "run.json", exclude_defaults=False)
     for trial in source.trials():
-        gates = tuple(each for each in trial.gates if each.outcome != "pass")
-        smaller = trial.without_histograms().model_copy(update={"gates": gates})
+        validity = tuple(check for check in trial.validity if check.outcome != "pass")
+        smaller = trial.without_histograms().model_copy(update={"validity": validity})
         _add(smaller, target / "trials.jsonl", exclude={"command": True, "windows": True, "warm_up": {"windows"}})
     for process in source.processes():
         _add(process.model_copy(update={"log": None}), target / "processes.jsonl")
     for verdict in source.verdicts():
-        results = tuple(each for each in verdict.results if each.outcome != "pass")
+        results = tuple(result for result in verdict.results if result.outcome != "pass")
         _add(verdict.model_copy(update={"results": results}), target / "verdicts.jsonl")
 
 

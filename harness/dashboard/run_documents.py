@@ -189,7 +189,7 @@ class DashboardRun(RunReader):
         raise StoreError(f"{test_type!r}: not a test type of this run")
 
     def latency(self, test_type: str) -> LatencyDocument:
-        """The latency of every cell of a test type, by the trials that stand for it and that no gate keeps out."""
+        """The latency of every cell of a test type, by the trials that stand for it and that no validity check excludes."""
         cells: dict[tuple[str, str], list[Trial]] = defaultdict(list)
         if test_type not in self.info.loads:
             return LatencyDocument(test_type=test_type, cells=())

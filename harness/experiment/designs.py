@@ -389,7 +389,7 @@ def _at_one_rate(up: ActiveGroup, rates: dict[str, float]) -> Design:
 
 
 def _fell_short(trial: Trial) -> bool:
-    return any(gate.name == "achieved-rate" and gate.outcome is Outcome.FAIL for gate in trial.gates)
+    return any(check.name == "achieved-rate" and check.outcome is Outcome.FAIL for check in trial.validity)
 
 
 def _at(cell: Cell, rate: float) -> Cell:

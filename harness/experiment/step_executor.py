@@ -387,10 +387,12 @@ class StepExecutor:
         self._tell(running, failed, f"under load, {cell.load.label}", quoted)
         where = f"{cell.test_type} {cell.load.label}"
         if not trial.rankable and step.purpose == "measure":
-            flags = ", ".join(gate.word for gate in trial.gates if gate.outcome is Outcome.FAIL)
+            flags = ", ".join(check.flag for check in trial.validity if check.outcome is Outcome.FAIL)
             running.reasons.append(f"{where}: {flags}" + (f"; its log says: {' | '.join(quoted)}" if quoted else ""))
         if quoted and not failed:
-            symptoms = [result.message for result in objections] or [gate.word for gate in trial.gates if gate.word]
+            symptoms = [result.message for result in objections] or [
+                check.flag for check in trial.validity if check.flag
+            ]
             name = running.process.implementation
             self.progress.note(f"{name}: {where}: {'; '.join(symptoms)}; its log says: {' | '.join(quoted)}")
         running.rates[cell.test_type, cell.load] = trial.requests / trial.duration
@@ -407,7 +409,10 @@ class StepExecutor:
         self, running: Running, cell: Cell, seconds: float, generator: LoadGenerator
     ) -> tuple[Observation, TrialEvidence | None]:
         """One load with the evidence of its own answers."""
-        dice = random.Random(f"{self.settings.seed} {cell} {self._loads}")
+        process, load = cell.process, cell.load.label
+        # The seed does not depend on the names of classes.
+        key = (self.settings.seed, *process, cell.test_type, load, self._loads)
+        dice = random.Random(" ".join(map(str, key)))
         self._loads += 1
         looking = self.verifier.trial(
             running.server,
@@ -523,7 +528,7 @@ class StepExecutor:
             may_close=running.implementation.is_service,
             beside=self._latest.get(cell) if step.purpose == "witness" else None,
         )
-        trial = trial.model_copy(update={"gates": validity.check_validity(trial, expected)})
+        trial = trial.model_copy(update={"validity": validity.check_validity(trial, expected)})
         if step.purpose == "measure":
             self._latest = {cell: trial}
         return trial

@@ -82,8 +82,8 @@ def _min_requests(goal: LatencyGoal) -> int:
 
 def _load_counts(trial: Trial, goal: LatencyGoal) -> PooledRequests | None:
     """Return the counts of a trial; None if it missed the goal while the load generator itself was late."""
-    lagged = any(gate.name == "generator-lag" and gate.outcome is not Outcome.PASS for gate in trial.gates)
-    saturated = any(gate.name in SATURATION_CHECKS and gate.outcome is Outcome.FAIL for gate in trial.gates)
+    lagged = any(check.name == "generator-lag" and check.outcome is not Outcome.PASS for check in trial.validity)
+    saturated = any(check.name in SATURATION_CHECKS and check.outcome is Outcome.FAIL for check in trial.validity)
     rate, due, late = 0.0, trial.due or 0, trial.late or 0
     if isinstance(trial.load, OpenLoop):
         rate = trial.load.rate
@@ -242,7 +242,11 @@ def _rate_points(trials: Sequence[Trial]) -> tuple[ranking_model.RatePoint, ...]
     made = []
     for members in groups.values():
         # If one process did not sustain the rate, the other processes alone would be a favourable selection.
-        lost = any(g.outcome is Outcome.FAIL and g.name in SATURATION_CHECKS for trial in members for g in trial.gates)
+        lost = any(
+            check.outcome is Outcome.FAIL and check.name in SATURATION_CHECKS
+            for trial in members
+            for check in trial.validity
+        )
         held = [(t, t.latency) for t in members if t.rankable and t.latency and not lost]
         first = members[0]
         made.append(
@@ -254,7 +258,7 @@ def _rate_points(trials: Sequence[Trial]) -> tuple[ranking_model.RatePoint, ...]
                     [(t.process, times.percentiles, t.answered or 0) for t, times in held]
                 ),
                 maximum=max((times.max for _, times in held), default=None),
-                flags=tuple(dict.fromkeys(gate.word for trial in members for gate in trial.gates if gate.word)),
+                flags=tuple(dict.fromkeys(check.flag for trial in members for check in trial.validity if check.flag)),
             )
         )
     return tuple(sorted(made, key=lambda point: point.rate))

@@ -109,7 +109,7 @@ class CellTrials:
     @cached_property
     def objections(self) -> Sequence[ValidityCheck]:
         """Validity checks that a trial did not pass."""
-        return [gate for trial in self.trials for gate in trial.gates if gate.outcome is not Outcome.PASS]
+        return [check for trial in self.trials for check in trial.validity if check.outcome is not Outcome.PASS]
 
     @cached_property
     def warm(self) -> bool:
@@ -131,14 +131,14 @@ class CellTrials:
     def flags(self) -> tuple[str, ...]:
         """Caveats of the figures: warm-up first, then validity checks in the order of trials."""
         words = [] if self.warm else ["not warmed up"]
-        words += [gate.word for trial in self.kept for gate in trial.gates if gate.word]
+        words += [check.flag for trial in self.kept for check in trial.validity if check.flag]
         words += ["provisional"] if 0 < len(self.processes) < PROVISIONAL_BELOW else []
         return tuple(dict.fromkeys(words))
 
     @property
     def why_empty(self) -> str:
         """Why no trial counts: the failed validity checks, the most frequent first."""
-        failed = Counter(gate.word or gate.name for gate in self.objections if gate.outcome is Outcome.FAIL)
+        failed = Counter(check.flag or check.name for check in self.objections if check.outcome is Outcome.FAIL)
         return ", ".join(sorted(failed, key=lambda word: (-failed[word], word))) or "no valid response"
 
     def values(self, metric: Metric) -> dict[Position, float]:

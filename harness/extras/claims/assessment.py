@@ -209,7 +209,7 @@ def _of_trials(said: Statement, records: RunRecords) -> StatementVerdict:
             lacking = f"{cell.label}: kept out by its gates: {own.why_empty}"
         if lacking:
             return _statement(said, cpus, Assessment(word="undecided", reason=lacking), takes=AGAIN)
-    remarks = tuple(dict.fromkeys(gate.word for own in found for gate in own.objections if gate.word))
+    remarks = tuple(dict.fromkeys(check.flag for own in found for check in own.objections if check.flag))
     if said.metric == ERRORS:
         errors = sum(trial.errors.total for trial in found[0].trials)
         finding = of_count(errors, said.said, sum(trial.requests for trial in found[0].trials), "requests")

@@ -95,7 +95,7 @@ def many_trials(folder: Path) -> None:
 def many_objections(folder: Path) -> None:
     """Return records that are small on disk and large in memory."""
     trial = json.loads(records.trials()[0].recorded())
-    trial["gates"] = [{"name": "", "outcome": "pass", "value": 0, "threshold": 0}] * 20_000
+    trial["validity"] = [{"name": "", "outcome": "pass", "value": 0, "threshold": 0}] * 20_000
     with (folder / "trials.jsonl").open("a", encoding="utf-8") as file:
         for number in range(60):
             file.write(json.dumps({**trial, "id": str(number)}, separators=(",", ":")) + "\n")
@@ -149,7 +149,7 @@ def test_very_many_runs_are_no_obstacle(tmp_path: Path, verb: str) -> None:
     for number in range(3000):
         folder = tmp_path / f"run-{number}"
         folder.mkdir()
-        (folder / "run.json").write_text(f'{{"schema_version": 3, "started_at": {number}.5}}')
+        (folder / "run.json").write_text(f'{{"schema_version": 4, "started_at": {number}.5}}')
     newest = records.info("a").model_copy(update={"started_at": 4000.0})
     records.stored(tmp_path / "a", newest, records.trials())
     began = time.monotonic()

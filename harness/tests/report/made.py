@@ -62,9 +62,9 @@ def use(rss_peak: float = 1e8, threads: int = 20) -> ServerUsage:
     )
 
 
-def gate(name: str, outcome: Outcome) -> ValidityCheck:
+def validity_check(name: str, outcome: Outcome) -> ValidityCheck:
     """One that did not pass."""
-    return ValidityCheck(name=name, outcome=outcome, value=1.0, threshold=0.0, word=name)
+    return ValidityCheck(name=name, outcome=outcome, value=1.0, threshold=0.0, flag=name)
 
 
 def estimate(value: float) -> Estimate:

@@ -27,7 +27,7 @@ from harness.tests.stats.dense import dense, luck
 NAMES = ["a", "b", "c"]
 KINDS = ("json", "db")
 FEW = ClosedLoop(connections=8)
-BROKEN = ValidityCheck(name="errors", outcome=Outcome.FAIL, value=1.0, threshold=0.0, word="errors")
+BROKEN = ValidityCheck(name="errors", outcome=Outcome.FAIL, value=1.0, threshold=0.0, flag="errors")
 
 
 def records(
@@ -85,9 +85,11 @@ def run(key: str, names: str, faster: float = 0.0) -> RunRecords:
         ):
             rate = place / 9 + faster * place + 0.02 * luck(key, p) + 0.02 * luck(key, name, kind, load.label, p, r)
             cpu = 1e-3 * math.exp(0.03 * luck(key, name, kind, load.label, p) - faster * place)
-            gates = (BROKEN,) if (key, name, load) == ("B", "a", FEW) else ()
+            validity = (BROKEN,) if (key, name, load) == ("B", "a", FEW) else ()
             if (name, kind, p) != ("c", "json", 1):
-                made.append(trial(name, 1e3 * math.exp(rate), p, r, test_type=kind, load=load, cpu=cpu, gates=gates))
+                made.append(
+                    trial(name, 1e3 * math.exp(rate), p, r, test_type=kind, load=load, cpu=cpu, validity=validity)
+                )
     info = run_info([*names], Processes(minimum=3, maximum=3), loads=loads).model_copy(update={"run_id": key})
     return RunRecords(info=info, trials=made, verdicts=[verdict("d", "db", failed=key == "B")])
 
