@@ -31,7 +31,7 @@ from harness.report import comparison as report
 from harness.report import terminal
 from harness.report.tables import TableRows
 from harness.stats.cell_comparison import compare, noise_floor
-from harness.stats.published import hold, read_round
+from harness.stats.published import compare_with_round, read_round
 from harness.stats.ranking import rank
 from harness.stats.ranking_model import Comparison
 
@@ -165,18 +165,18 @@ def split(records: RunRecords, suffix: str) -> tuple[RunRecords, RunRecords]:
 
 
 def _show(comparison: Comparison, *, as_json: bool, every: bool) -> int:
-    verdicts = Counter(report.verdict(cell, comparison.fail_over) for cell in comparison.cells)
+    verdicts = Counter(report.cell_verdict(cell, comparison.fail_over) for cell in comparison.cells)
     code = Exit.FAILED if "slower" in verdicts else Exit.CANNOT_TELL
     code = Exit.OK if comparison.cells and not set(verdicts) - {"same", "faster"} else code
     if as_json:
         print(json_text(json.dumps({**comparison.model_dump(mode="json"), "verdicts": dict(verdicts)})))
         return code
-    console = terminal.console()
-    first, *others = report.sentences(comparison)
+    console = terminal.make_console()
+    first, *others = report.summarize_comparison(comparison)
     console.print(Text(first, style="bold red" if "slower" in verdicts else "bold"))
     for told in others:
         console.print(Text(told))
-    terminal.print_table(report.table(comparison, every=every), console)
+    terminal.print_table(report.comparison_table(comparison, every=every), console)
     for note in comparison.notes:
         console.print(Text(f"· {note}", "dim"))
     return code
@@ -187,7 +187,7 @@ def beside_round(round_: Path, run: Path, *, as_json: bool) -> int:
     published, records = read_round(round_), store.read(run)
     print_problems(records.problems)
     info = records.info
-    held = hold(published, rank(info, records.trials, records.processes, records.verdicts))
+    held = compare_with_round(published, rank(info, records.trials, records.processes, records.verdicts))
     if not held.rows:
         raise UsageError(f"{round_} and {run} have no implementation in common")
     if as_json:
@@ -205,7 +205,7 @@ def beside_round(round_: Path, run: Path, *, as_json: bool) -> int:
         rows.column("× mean here", lambda row: f"{row.run_share:.2f}"),
         rows.column("here ÷ there", lambda row: f"{row.run_share / row.round_share:.2f}"),
     )
-    console = terminal.console()
+    console = terminal.make_console()
     terminal.print_table(table, console)
     for found in held.agreements:
         against = "; ".join(f"{fast} before {slow}" for fast, slow in found.reversed_decided)

@@ -63,7 +63,7 @@ def doctor(
     else:
         show_tools(needs)
         show_facts(facts)
-        console = terminal.console()
+        console = terminal.make_console()
         console.print(f"\nDocker runtime: {docker}\n")
         for problem in found.problems:
             console.print(f"! {problem}", style="red")
@@ -92,14 +92,14 @@ def show_tools(needs: Sequence[ToolRequirement]) -> None:
         many = f"{len(need.required_by)} implementations"
         wanted_by = ", ".join(need.required_by or ["the harness"]) if len(need.required_by) <= MANY else many
         table.add_row(need.description, wanted_by, str(need.tool) if need.tool else missing)
-    terminal.console().print(table)
+    terminal.make_console().print(table)
 
 
 def show_facts(facts: Machine) -> None:
     """Which machine it is, and what would disturb a measurement on it."""
     cpus = f"{len(facts.cpus_usable)} of {facts.cpus_online} CPUs ({','.join(map(str, facts.cpus_usable))})"
     memory, system = format_bytes(facts.memory_bytes), f"{facts.os}, kernel {facts.kernel}"
-    console = terminal.console()
+    console = terminal.make_console()
     console.print(f"\nMachine, grade {facts.grade}: {facts.cpu_model}, {cpus}, {memory}, {system}")
     for concern in facts.concerns or ("nothing would disturb a measurement, as far as can be seen",):
         console.print(f"· {concern}")

@@ -62,7 +62,7 @@ def _print_list(rows: Sequence[tuple[str, str, str]]) -> None:
 
     lines = [("implementation", "folder", "test types"), *rows]
     first, second = (max(len(line[column]) for line in lines) for column in (0, 1))
-    console = terminal.console()
+    console = terminal.make_console()
     for name, folder, test_types in lines:
         console.print(f"{name:<{first}}  {folder:<{second}}  {test_types}", no_wrap=True, overflow="ellipsis")
 
@@ -130,7 +130,7 @@ def report(
     (folder,) = folders
     records = store.read(folder)
     if html:
-        text = saved.of_run(folder)
+        text = saved.render_run(folder)
         if output:
             write_file(output, text)
         print(output or write_managed_file(folder, "report.html", text))

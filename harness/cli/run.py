@@ -156,9 +156,9 @@ def _show(chosen: Settings, outcome: "RunOutcome") -> None:
     if chosen.json:
         print(json_text(outcome.ranking.recorded()))
         return
-    console = terminal.console()
-    terminal.show(outcome.records.info, outcome.ranking, console)
-    terminal.show_verdicts(outcome.verdicts, console)
+    console = terminal.make_console()
+    terminal.print_ranking(outcome.records.info, outcome.ranking, console)
+    terminal.print_verdicts(outcome.verdicts, console)
     run_id, elsewhere = outcome.records.info.run_id, _elsewhere(chosen.results)
     console.print(
         f"\nFiles: {chosen.results / run_id}/\nAgain: {PROGRAM} report {run_id}{elsewhere}\n"

@@ -28,7 +28,7 @@ from harness.records.run_info import RunInfo
 from harness.records.store import RunStore
 from harness.records.trial_record import Trial, TrialEvidence
 from harness.records.verification_record import CheckResult, VerificationRecord
-from harness.report.causes import causes, key, sentence
+from harness.report.causes import cause_key, format_result, group_causes
 from harness.runtime import Database, Runtime, Server, SharedDatabase
 from harness.runtime.crashes import find_errors
 from harness.runtime.database import file_size
@@ -303,11 +303,13 @@ class StepExecutor:
     ) -> None:
         """Tell each cause once for all test types that it fails; ``quoted`` are lines of the server's log."""
         said = f"; its log says: {' | '.join(quoted)}" if quoted else ""
-        for cause in causes(failed):
-            same = key(cause.result)
+        for cause in group_causes(failed):
+            same = cause_key(cause.result)
             if same not in running.told:
                 running.told.add(same)
-                text = f"{', '.join(cause.test_types)}: {f'{when}: ' if when else ''}{sentence(cause.result)}{said}"
+                text = (
+                    f"{', '.join(cause.test_types)}: {f'{when}: ' if when else ''}{format_result(cause.result)}{said}"
+                )
                 self._fail(running, text, cause=(cause.test_types, same))
 
     def _tell_mistakes(self, running: Running, failed: Sequence[tuple[str, CheckResult]]) -> None:

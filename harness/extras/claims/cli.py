@@ -43,7 +43,7 @@ def listing(
     elif json:
         print(_recorded(claims, known))
     else:
-        show.show(claims, known, terminal.console(), whole=bool(names))
+        show.show(claims, known, terminal.make_console(), whole=bool(names))
     return Exit.OK
 
 
@@ -77,7 +77,7 @@ def run(*names: ClaimNames, flags: RunFlags = RunFlags()) -> int:  # noqa: B008 
     if flags.json:
         print(_recorded(claims, known))
     else:
-        show.show(claims, known, terminal.console(), whole=True)
+        show.show(claims, known, terminal.make_console(), whole=True)
     return code
 
 

@@ -35,7 +35,7 @@ from harness.plan.profile import Profile
 from harness.plan.testtypes import declared as declared_kinds
 from harness.records.loads import ClosedLoop
 from harness.records.run_records import RunRecords
-from harness.report.tables import counted
+from harness.report.tables import format_count
 
 PROFILE = "gate"
 WORKING_TREE = "the working tree"
@@ -166,7 +166,7 @@ def in_time(profile: Profile, file: service.ServiceFile, notes: list[str]) -> Pr
     each = PROCESS_SECONDS[compiled] * max(1.0, len(file.request) / 3)
     seconds = profile.interleaved.time_seconds or each * USUAL_PROCESSES
     if seconds < LEAST_PROCESSES * each:
-        what = counted(len(file.request), "request") + (" and a just-in-time compiler" if compiled else "")
+        what = format_count(len(file.request), "request") + (" and a just-in-time compiler" if compiled else "")
         least = math.ceil(LEAST_PROCESSES * each / 60)
         notes.append(f"the time is short for {what}: give it --time {least}m or more")
     count = max(LEAST_PROCESSES, round(seconds / each))

@@ -13,14 +13,14 @@ from urllib.parse import quote
 
 from harness.dashboard import saved
 from harness.dashboard.build import ensure_built
-from harness.dashboard.run_documents import Run
+from harness.dashboard.run_documents import DashboardRun
 from harness.errors import StoreError
 from harness.records import safe_read, safe_write
 from harness.records.loads import Scenario
 from harness.records.reader import first_complaint
 from harness.records.record import EpochSeconds, Record
 from harness.records.run_info import ImplementationInfo
-from harness.report.tables import interval, ratio
+from harness.report.tables import format_interval, format_ratio
 from harness.stats.ranking_model import Row
 from harness.units import format_micros, format_rate
 
@@ -77,12 +77,12 @@ def publish(runs: Sequence[Path], output: Path, *, name: str, published_at: floa
     if any(old.slug == slug for old in site.rounds):
         raise StoreError(f"round {name!r} is already published: choose a different name with --round")
     web = ensure_built()
-    known = [Run(folder, rank_again=True) for folder in runs]  # what is published is what the trials say
+    known = [DashboardRun(folder, rank_again=True) for folder in runs]  # what is published is what the trials say
     if len({run.info.run_id for run in known}) < len(known):
         raise StoreError("two of these runs have the same id, but each page needs a different id: name each run once")
     new = SiteRound(name=name, slug=slug, published_at=published_at, runs=tuple(map(_published, known)))
     site = Site(rounds=(*site.rounds, new))
-    files = {_of_run(new, run.info.run_id): saved.page(web, saved.collect(run)) for run in known}
+    files = {_of_run(new, run.info.run_id): saved.render_page(web, saved.collect_documents(run)) for run in known}
     style = next((web / "assets").glob("*.css"))
     place = output.resolve()  # the user may name a link to the site; links inside the site are not followed
     try:
@@ -114,7 +114,7 @@ def read(folder: Path) -> Site:
         raise StoreError(f"{path}: cannot be read: {error.strerror}") from error
 
 
-def _published(run: Run) -> PublishedRun:
+def _published(run: DashboardRun) -> PublishedRun:
     """Return the data of a run for ``site.json``."""
     document, machine = run.document(), run.info.machine
     headlines = {kind: test.headline.rows for kind, test in document.ranking.test_types.items()}
@@ -143,8 +143,8 @@ def cells(row: Row, of: int) -> tuple[str, ...]:
         f"{found.rank.label} of {of}" if found else row.reason or "–",
         f"{cpu.rank.label} of {of}" if cpu else "–",
         format_rate(found.estimate.median if found else None),
-        interval(found.estimate if found else None),
-        ratio(found.to_reference if found else None),
+        format_interval(found.estimate if found else None),
+        format_ratio(found.to_reference if found else None),
         format_micros(cpu.estimate.median if cpu else None),
     )
 

@@ -36,7 +36,7 @@ def first_of(document: object) -> str:
 
 
 def test_a_saved_page_is_ranked_from_the_trials(forged: Path) -> None:
-    found = re.search(r'id="run-data">([A-Za-z0-9+/=]+)</script>', saved.of_run(forged))
+    found = re.search(r'id="run-data">([A-Za-z0-9+/=]+)</script>', saved.render_run(forged))
     assert found
     assert first_of(json.loads(gzip.decompress(base64.b64decode(found[1])))) == "fast"
 

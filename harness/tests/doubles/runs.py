@@ -10,7 +10,7 @@ from harness.records.machine_record import Machine
 from harness.records.measurements import ErrorCounts, ServerUsage
 from harness.records.run_info import ImplementationInfo, RunInfo
 from harness.records.trial_record import Trial, TrialEvidence, ValidityCheck
-from harness.studies.worlds import Logs
+from harness.studies.simulated_runs import Logs
 
 LOAD = ClosedLoop(connections=64)
 MACHINE = Machine(

@@ -26,7 +26,7 @@ from harness.records.loads import ClosedLoop, OpenLoop
 from harness.records.outcome import Outcome
 from harness.records.trial_record import Trial
 from harness.records.verification_record import CheckResult, VerificationRecord
-from harness.report.causes import sentence
+from harness.report.causes import format_result
 from harness.tests.doubles.fakes_run import FakeRun
 from harness.tests.doubles.fakes_runtime import (
     GOAL_SECONDS,
@@ -208,9 +208,9 @@ def test_cpus_are_told_where_both_readings_are_and_time_has_passed() -> None:
 
 
 def test_a_failed_check_is_a_sentence() -> None:
-    assert sentence(WRONG) == "row (db.1): not in the database"
+    assert format_result(WRONG) == "row (db.1): not in the database"
     told = WRONG.model_copy(update={"expected": "1", "actual": "2"})
-    assert sentence(told) == "row (db.1): not in the database expected 1, got 2"
+    assert format_result(told) == "row (db.1): not in the database expected 1, got 2"
 
 
 def test_one_that_works_while_idle_leaves_the_others(tmp_path: Path) -> None:

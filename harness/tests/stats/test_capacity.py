@@ -14,13 +14,13 @@ from harness.records.run_info import RunInfo
 from harness.records.trial_record import Purpose, Trial, ValidityCheck
 from harness.stats.capacity import bracket, next_load
 from harness.stats.ranking import rank
-from harness.stats.value_tables import percentiles
+from harness.stats.value_tables import estimate_percentiles
 from harness.tests.approve import approve
 from harness.tests.doubles.invented import verdict
 from harness.tests.doubles.runs import LOAD, run_info, trial
 from harness.tests.stats.dense import dense, luck
 
-ORDER = "order"
+ORDER_TEST_TYPE = "order"
 GOAL, SLOW = LatencyGoal(percentile=99, seconds=0.01), LatencyGoal(percentile=99, seconds=0.1)
 LAG = ValidityCheck(name="generator-lag", outcome=Outcome.FAIL, value=1.0, threshold=0.2, flag="generator lag")
 SHORT = ValidityCheck(name="achieved-rate", outcome=Outcome.FAIL, value=0.5, threshold=0.01, flag="rate not achieved")
@@ -58,7 +58,9 @@ def arrivals(
         latency=times(0.02, histogram),
     )  # fmt: skip
     whole = UseCaseTimes(use_case="bulk", due=1000, done=990, latency=times(0.1))
-    made = trial(name, 7.4 * factor, process, test_type=ORDER, load=Scenario(factor=factor, connections=64), cpu=0.01)
+    made = trial(
+        name, 7.4 * factor, process, test_type=ORDER_TEST_TYPE, load=Scenario(factor=factor, connections=64), cpu=0.01
+    )
     told = Arrivals(due=due, done=990, failed=10, unfinished=0, operations=(create,), use_cases=(whole,))
     return made.model_copy(update={"arrivals": told, "purpose": purpose, "database_cpu_seconds": 5.0})
 
@@ -68,7 +70,7 @@ def changed(one: Trial, **update: object) -> Trial:
 
 
 def info_of(names: str, count: int, load: Load, reference: str, **profile: OpenLoopSettings | OrderLoads) -> RunInfo:
-    loads = {ORDER if load == SERVICE else "json": (load,)}
+    loads = {ORDER_TEST_TYPE if load == SERVICE else "json": (load,)}
     info = run_info([*names], Processes(minimum=count, maximum=count), reference=reference, loads=loads)
     settings = {"profile": {name: part.model_dump() for name, part in profile.items()}}
     return info.model_copy(update={"settings": settings})
@@ -137,10 +139,10 @@ def test_capacities_that_differ_by_less_than_processes_do_are_not_told_apart() -
 
 def test_a_percentile_is_that_of_all_loads_of_each_process() -> None:
     loads = [(0, {"50": 0.01}, 1000), (0, {"50": 0.04}, 1000), (1, {"50": 0.02, "99": 0.1}, 1000)]
-    found = percentiles(loads)
+    found = estimate_percentiles(loads)
     assert found.keys() == {"50"}  # no load of process 0 has a p99
     assert found["50"].values == pytest.approx((0.02, 0.02))
-    assert percentiles([(0, {"99": 0.1}, 100)]) == {}  # one slower request is no percentile
+    assert estimate_percentiles([(0, {"99": 0.1}, 100)]) == {}  # one slower request is no percentile
 
 
 @pytest.mark.parametrize(("looks", "groups"), [((), [1, 2]), ((3, 15), [1, 1])])
@@ -149,7 +151,7 @@ def test_response_times_are_decided_with_their_look_s_share_of_the_error(
 ) -> None:
     """Paired t: p = 0.011, enough at 5 % and too much for a first look at three of fifteen processes."""
     rules = Processes(minimum=3, maximum=max(looks, default=3), looks=looks)
-    info = run_info(["a", "b"], rules, loads={ORDER: (SERVICE,)})
+    info = run_info(["a", "b"], rules, loads={ORDER_TEST_TYPE: (SERVICE,)})
     made = [
         arrivals(8.0, 0.0, name=name, process=process, purpose="measure", seconds=0.02 * slower)
         for process, gap in enumerate((1.041, 1.05, 1.059))
@@ -256,13 +258,13 @@ def orders_run() -> tuple[RunInfo, list[Trial]]:
             "validity": (LAG,) if (name, process, factor) == ("b", 2, 8.0) else (), "requests": 3000,
         }  # fmt: skip
         made.append(changed(one, **own))
-    planned = {ORDER: (Scenario(factor=16.0, connections=64), SERVICE)}
-    others = [changed(made[0], arrivals=None, process=3), trial("a", 5.0, test_type=ORDER)]
+    planned = {ORDER_TEST_TYPE: (Scenario(factor=16.0, connections=64), SERVICE)}
+    others = [changed(made[0], arrivals=None, process=3), trial("a", 5.0, test_type=ORDER_TEST_TYPE)]
     return info.model_copy(update={"loads": planned}), [*made, *others]
 
 
 def test_the_order_service_is_ranked_as_approved() -> None:
-    orders = rank(*orders_run(), [], [verdict("c", ORDER, failed=True)]).orders
+    orders = rank(*orders_run(), [], [verdict("c", ORDER_TEST_TYPE, failed=True)]).orders
     assert orders
     points = {
         (name, each.factor, each.use_case, each.operation): [*each.percentiles.values(), each.answered, each.failed]

@@ -18,7 +18,7 @@ from harness.records.run_records import RunRecords
 from harness.records.trial_record import ValidityCheck
 from harness.stats.cell_comparison import compare, noise_floor, ratio, ratio_of_values
 from harness.stats.ranking_model import Comparison
-from harness.studies.worlds import SimulatedRun, draw
+from harness.studies.simulated_runs import SimulatedRun, draw_run
 from harness.tests.approve import approve
 from harness.tests.doubles.invented import verdict
 from harness.tests.doubles.runs import LOAD, run_info, trial, trials
@@ -34,7 +34,7 @@ def records(
     truth: Sequence[float], seed: int, processes: int = 5, drift: float = 0.02, began: float = 0.0
 ) -> RunRecords:
     world = SimulatedRun(truth=truth, processes=processes, rounds=3, tables=2, window=0.03, process=0.02, drift=drift)
-    drawn = draw(world, np.random.default_rng(seed))
+    drawn = draw_run(world, np.random.default_rng(seed))
     made = trials({(kind, LOAD): logs for kind, logs in zip(KINDS, drawn, strict=True)}, NAMES)
     info = run_info(NAMES, Processes(minimum=2, maximum=5), loads=dict.fromkeys(KINDS, (LOAD,)))
     return RunRecords(info=info.model_copy(update={"started_at": began, "run_id": f"r{seed}"}), trials=made)

@@ -21,7 +21,7 @@ from harness.stats.cell_comparison import noise_floor
 from harness.stats.ranking import rank
 from harness.stats.ranking_model import Ranking
 from harness.stats.unranked import caveats
-from harness.studies.worlds import Logs, SimulatedRun, draw
+from harness.studies.simulated_runs import Logs, SimulatedRun, draw_run
 from harness.tests.approve import approve
 from harness.tests.doubles.records import process, verdict
 from harness.tests.doubles.runs import LOAD, MACHINE, run_info, trial, trials
@@ -38,7 +38,7 @@ X4, X8 = (Scenario(factor=factor, connections=64) for factor in (4.0, 8.0))
 def played(truth: tuple[float, ...] = (1.5, 0.7, 0.0, 0.0)) -> tuple[RunInfo, list[Trial]]:
     world = SimulatedRun(truth=truth, processes=2, rounds=5, tables=3, window=0.05)
     tables: dict[tuple[str, Load], Logs] = {
-        (kind, LOAD): logs for kind, logs in zip(LOADS, draw(world, np.random.default_rng(1)), strict=True)
+        (kind, LOAD): logs for kind, logs in zip(LOADS, draw_run(world, np.random.default_rng(1)), strict=True)
     }
     return run_info(NAMES, TWO, reference="resteasy", loads=LOADS), trials(tables, NAMES)
 

@@ -19,7 +19,7 @@ from harness.records.run_records import RunRecords
 from harness.records.trial_record import Trial, ValidityCheck
 from harness.records.verification_record import CheckResult
 from harness.stats.ranking_model import Ratio
-from harness.studies.worlds import SimulatedRun, draw
+from harness.studies.simulated_runs import SimulatedRun, draw_run
 from harness.tests.doubles.records import process, verdict
 from harness.tests.doubles.runs import run_info, trial
 
@@ -56,7 +56,7 @@ def session(
         **{"process": 0.015, "window": noise, "drift": 0.01, **more},
     )  # fmt: skip
     made: list[Trial] = []
-    for place, (name, drawn) in enumerate(zip(REQUESTS, draw(world, generator), strict=True)):
+    for place, (name, drawn) in enumerate(zip(REQUESTS, draw_run(world, generator), strict=True)):
         truth = np.asarray(world.truth)[:, None, None]
         for (side, start, number), log in np.ndenumerate(truth + (drawn - truth) * unequal ** (place - 1)):
             factor = slower if name == REQUESTS[1] and side == 1 else 1.0
