@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from itertools import groupby
 from typing import NamedTuple
 
+from harness.plan.testtypes.registry import ranked_operation
 from harness.records.run_info import RunInfo
 from harness.report.tables import format_count, format_ratio, row_standing, sort_by_position
 from harness.stats.ranking_model import Quantity, Ranking, Standing
