@@ -32,7 +32,7 @@ def guarded(command: Callable[[], int]) -> int:
     try:
         with guarded_streams():
             code = command()
-            interruption.check()
+            interruption.raise_if_pending()
     except KeyboardInterrupt as error:
         message = "\ntfb: ".join("\n".join(map(str, error.args)).splitlines()) or INTERRUPTED
     except Exception as error:  # noqa: BLE001 - the only place that turns errors into exit codes
@@ -89,11 +89,11 @@ def _run(arguments: Sequence[str]) -> int:
     for number, argument in enumerate(arguments, 1):
         if any("\ud800" <= character <= "\udfff" for character in argument):
             raise UsageError(f"argument {number} is not valid {sys.getfilesystemencoding()}: {printable(argument)}")
-    with interruption.loading():
+    with interruption.held_while_loading():
         from harness.cli.verbs import dispatch
     result = dispatch(arguments)
     if isinstance(result, int):
         return result
-    with interruption.loading():
+    with interruption.held_while_loading():
         from harness.cli.run import execute
     return execute(result)

@@ -3,7 +3,7 @@
 import json
 import sys
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Annotated, TypeVar
@@ -11,10 +11,9 @@ from typing import Annotated, TypeVar
 from cyclopts import Parameter, Token
 from rich.text import Text
 
-from harness import extras
 from harness.cli.consent import resolve_consent
 from harness.cli.flags import RunFlags, Strings, complete_names, complete_runs, results_folder
-from harness.cli.output import print_problems
+from harness.cli.output import VerdictOutputs, print_problems
 from harness.cli.run import run_benchmark
 from harness.cli.settings import resolve_settings
 from harness.cli.verbs import Invocation
@@ -25,23 +24,28 @@ from harness.paths import INSTALLED, PROGRAM, REPOSITORY
 from harness.plain_text import json_text, printable
 from harness.plan.config import Settings, Twins
 from harness.plan.service import FILE
+from harness.plugins import Hook
 from harness.records import store
 from harness.records.record import Record
 from harness.records.run_records import RunRecords
 from harness.report import comparison as report
 from harness.report import terminal
 from harness.report.tables import TableRows
+from harness.stats import published
 from harness.stats.cell_comparison import compare, noise_floor
-from harness.stats.published import hold, read_round
+from harness.stats.published import read_round
 from harness.stats.ranking import rank
 from harness.stats.ranking_model import Comparison
 
+COMPARE_SERVICE: Hook[Callable[[Path, str, str | None, RunFlags, float, VerdictOutputs], int]] = Hook(
+    name="compare_service", purpose="the comparison of two versions of a service"
+)
 RecordType = TypeVar("RecordType", bound=Record)
 BASE, COPY = "@base", "~copy"  # suffixes of the second side's implementation names
 ROUND_NOTE = (
     "The published round used other machines, load generators, networks and often other versions, so requests per "
-    "second are not compared. × mean: relative to the geometric mean of the implementations that both have; ranks count "
-    "only these implementations."
+    "second are not compared. × mean: relative to the geometric mean of the implementations that both have; ranks "
+    "count only these implementations."
 )
 
 
@@ -105,8 +109,8 @@ def command(
             help="two runs: A and B; A may be a results.json that TechEmpower published", completer=complete_runs
         ),
     ],
-    comparison: ComparisonFlags = ComparisonFlags(),  # noqa: B008 - frozen
-    service: ServiceFlags = ServiceFlags(),  # noqa: B008 - frozen
+    comparison: ComparisonFlags = ComparisonFlags(),
+    service: ServiceFlags = ServiceFlags(),
     flags: RunFlags = RunFlags(),  # noqa: B008 - frozen
 ) -> int:
     """Compare two runs, two versions of a service, or implementations with those of a commit.
@@ -147,8 +151,7 @@ def _is_service(comparison: ComparisonFlags, service: ServiceFlags) -> bool:
 def _compare_service(run: Sequence[str], comparison: ComparisonFlags, service: ServiceFlags, flags: RunFlags) -> int:
     if run or comparison.copy or comparison.every:
         raise UsageError("a service is compared by --base and --head: remove the names of runs, --copy and --all")
-    gate = extras.part("gate")
-    outputs = gate.Outputs(
+    outputs = VerdictOutputs(
         json=flags.json,
         markdown=service.markdown,
         history=service.history,
@@ -156,8 +159,8 @@ def _compare_service(run: Sequence[str], comparison: ComparisonFlags, service: S
         strict=service.strict,
     )
     folder = Path(service.service).resolve()
-    code: int = gate.compare(folder, comparison.base, service.head, flags, comparison.threshold / 100, outputs)
-    return code
+    compare_service = COMPARE_SERVICE.load()
+    return compare_service(folder, str(comparison.base), service.head, flags, comparison.threshold / 100, outputs)
 
 
 def _require_consistent(run: Sequence[str], comparison: ComparisonFlags, service: ServiceFlags) -> None:
@@ -184,13 +187,13 @@ def _measure_sides(comparison: ComparisonFlags, flags: RunFlags) -> tuple[RunRec
 
 
 def _measure_commits(settings: Settings, revision: str) -> tuple[RunRecords, RunRecords]:
-    with ownership.scratch("base") as scratch:
+    with ownership.make_scratch_folder("base") as scratch:
         git = Repository.of(REPOSITORY)
         for note in git.export(git.commit(revision), scratch, "frameworks"):
             print(f"tfb: {printable(note)}", file=sys.stderr)
         if not (scratch / "frameworks").is_dir():
             raise UsageError(f"--base: commit {revision!r} has no folder frameworks/: name a commit that has it")
-        accounts.share(scratch)  # servers run under accounts of their own
+        accounts.share_folder(scratch)  # servers run under accounts of their own
         twins = Twins(suffix=BASE, frameworks=(scratch / "frameworks",))
         return split(run_benchmark(replace(settings, twins=twins)).records, BASE)
 
@@ -243,18 +246,18 @@ def split(records: RunRecords, suffix: str) -> tuple[RunRecords, RunRecords]:
 
 def _print_comparison(comparison: Comparison, *, as_json: bool, every: bool) -> int:
     """Print a comparison and return the exit code that its verdicts require."""
-    verdicts = Counter(report.verdict(cell, comparison.threshold) for cell in comparison.cells)
+    verdicts = Counter(report.cell_verdict(cell, comparison.threshold) for cell in comparison.cells)
     code = Exit.FAILED if "slower" in verdicts else Exit.CANNOT_TELL
     code = Exit.OK if comparison.cells and not set(verdicts) - {"same", "faster"} else code
     if as_json:
         print(json_text(json.dumps({**comparison.model_dump(mode="json"), "verdicts": dict(verdicts)})))
         return code
-    console = terminal.console()
-    headline, *sentences = report.sentences(comparison)
+    console = terminal.make_console()
+    headline, *sentences = report.summarize_comparison(comparison)
     console.print(Text(headline, style="bold red" if "slower" in verdicts else "bold"))
     for sentence in sentences:
         console.print(Text(sentence))
-    terminal.print_table(report.table(comparison, every=every), console)
+    terminal.print_table(report.comparison_table(comparison, every=every), console)
     for note in comparison.notes:
         console.print(Text(f"· {note}", "dim"))
     return code
@@ -262,19 +265,27 @@ def _print_comparison(comparison: Comparison, *, as_json: bool, every: bool) -> 
 
 def compare_with_round(round_file: Path, run: Path, *, as_json: bool) -> int:
     """Print the ranks of a run and of a published round of TechEmpower; the exit code is 0 if they share rows."""
-    published, records = read_round(round_file), store.read(run)
+    published_round, records = read_round(round_file), store.read(run)
     print_problems(records.problems)
     info = records.info
-    result = hold(published, rank(info, records.trials, records.processes, records.verdicts))
+    result = published.compare_with_round(
+        published_round, rank(info, records.trials, records.processes, records.verdicts)
+    )
     if not result.rows:
         raise UsageError(f"{round_file} and {run} have no implementation in common")
     if as_json:
-        print(json_text(json.dumps({"round": published.name, "environment": published.environment, **asdict(result)})))
+        print(
+            json_text(
+                json.dumps(
+                    {"round": published_round.name, "environment": published_round.environment, **asdict(result)}
+                )
+            )
+        )
         return Exit.OK
     machine = f"{info.machine.cpu_model}, {len(info.machine.cpus_usable)} CPUs, {info.runtime} runtime"
     rows = TableRows(result.rows)
     table = rows.table(
-        f"Round {published.name} ({published.environment}) and run {info.run_id} ({machine})",
+        f"Round {published_round.name} ({published_round.environment}) and run {info.run_id} ({machine})",
         rows.column("test", lambda row: row.test_type),
         rows.column("implementation", lambda row: row.implementation),
         rows.column("rank in round", lambda row: str(row.round_rank)),
@@ -283,7 +294,7 @@ def compare_with_round(round_file: Path, run: Path, *, as_json: bool) -> int:
         rows.column("× mean in run", lambda row: f"{row.run_share:.2f}"),
         rows.column("run ÷ round", lambda row: f"{row.run_share / row.round_share:.2f}"),
     )
-    console = terminal.console()
+    console = terminal.make_console()
     terminal.print_table(table, console)
     for agreement in result.agreements:
         reversed_pairs = "; ".join(f"{fast} before {slow}" for fast, slow in agreement.reversed_decided)

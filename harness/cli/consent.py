@@ -10,14 +10,15 @@ import sys
 from collections.abc import Iterator, Sequence
 
 from harness.errors import EnvironmentLacksError
-from harness.host import leftovers, provision
+from harness.host import leftovers
 from harness.host.leftovers import Leftover
 from harness.paths import state_folder
 from harness.plan.config import Consent, Settings
 from harness.plan.discovery import scan, select
+from harness.provisioning import requirements
 from harness.records import safe_write
 from harness.runtime import compose
-from harness.runtime.choice import is_local
+from harness.runtime.choice import uses_local_runtime
 
 CONSENTED = "TFB_CONSENTED"  # environment variable that ./tfb sets after asking, before it can start Python
 CONSENT_FILE = "builds-as-root"  # in the state folder: builds may run as root on this machine
@@ -36,7 +37,7 @@ def resolve_consent(settings: Settings) -> Consent:
         return "yes"
     if settings.consent == "yes" or not _at_a_terminal():
         return "yes" if ask_consent(settings.consent, "") else "no"
-    local = is_local(settings)
+    local = uses_local_runtime(settings)
     as_root = local and os.geteuid() == 0 and not (state_folder() / CONSENT_FILE).exists()
     changes = [*_planned_changes(settings, local=local)] if settings.consent == "ask" else []
     if as_root:
@@ -94,10 +95,10 @@ def _planned_changes(settings: Settings, *, local: bool) -> Iterator[str]:
     """Yield what the run would change on this machine, as far as it has the rights."""
     if local:
         selected = settings.services or select(scan(*settings.frameworks), settings.selection)
-        needs = provision.needs(selected, **settings.needed)
-        if (packages := provision.packages(needs)) and _may_install():
+        needs = requirements.tool_requirements(selected, **settings.needed)
+        if (packages := requirements.missing_packages(needs)) and _may_install():
             yield f"run `apt-get install {' '.join(packages)}`"
-    found_leftovers = leftovers.on_this_machine() if local else find_leftovers()
+    found_leftovers = leftovers.local_leftovers() if local else find_leftovers()
     if certain := [str(leftover) for leftover in found_leftovers if leftover.certain]:
         yield f"remove leftovers of killed runs: {', '.join(certain)}"
 
@@ -105,9 +106,9 @@ def _planned_changes(settings: Settings, *, local: bool) -> Iterator[str]:
 def find_leftovers() -> Sequence[Leftover]:
     """Return what killed runs left on this machine, including containers if an engine responds."""
     try:
-        return (*leftovers.on_this_machine(), *compose.leftovers())
+        return (*leftovers.local_leftovers(), *compose.engine_leftovers())
     except EnvironmentLacksError:
-        return leftovers.on_this_machine()
+        return leftovers.local_leftovers()
 
 
 def _may_install() -> bool:

@@ -1,24 +1,25 @@
 """``./tfb doctor``, which checks this machine, and ``./tfb clean``, which removes leftovers and images."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Annotated
 
 from cyclopts import Parameter
 from rich.table import Table
 from rich.text import Text
 
-from harness import extras
 from harness.cli.consent import ask_consent, find_leftovers
 from harness.cli.flags import MachineFlags
 from harness.cli.settings import resolve_hosts
 from harness.errors import EnvironmentLacksError, Exit
-from harness.host import advice, machine, provision
 from harness.host import leftovers as host_leftovers
-from harness.host.provision import Need
+from harness.host import machine
 from harness.plain_text import json_text, printable
 from harness.plan.config import Consent
 from harness.plan.discovery import scan
+from harness.plugins import Hook
+from harness.provisioning import advice, requirements
+from harness.provisioning.requirements import ToolRequirement
 from harness.records.machine_record import Machine
 from harness.report import terminal
 from harness.runtime import compose, images
@@ -26,6 +27,8 @@ from harness.units import format_bytes
 
 MAX_NAMED = 6  # implementations that need a tool: more are counted instead of named
 NO_MACHINES = MachineFlags()
+DOCTOR_MACHINES: Hook[Callable[..., int]] = Hook(name="doctor_machines", purpose="doctor for other machines")
+CLEAN_MACHINES: Hook[Callable[..., int]] = Hook(name="clean_machines", purpose="clean for other machines")
 
 
 def doctor(
@@ -38,12 +41,11 @@ def doctor(
     The exit code is 3 if something is missing.
     """
     if (hosts := resolve_hosts(machines)).elsewhere:
-        status: int = extras.part("machines").doctor(hosts, as_json=as_json)
-        return status
-    facts, known = machine.facts(), scan()
-    needs = provision.needs(known.implementations, own_database=True)
+        return DOCTOR_MACHINES.load()(hosts, as_json=as_json)
+    facts, known = machine.read_machine(), scan()
+    needs = requirements.tool_requirements(known.implementations, own_database=True)
     try:
-        docker = f"engine {compose.engine()}"
+        docker = f"engine {compose.engine_version()}"
     except EnvironmentLacksError as error:
         docker = str(error)
     leftovers = find_leftovers()
@@ -59,7 +61,7 @@ def doctor(
     else:
         show_tools(needs)
         show_facts(facts)
-        console = terminal.console()
+        console = terminal.make_console()
         console.print(f"\nDocker runtime: {docker}\n")
         for problem in known.problems:
             console.print(f"! {problem}", style="red")
@@ -71,17 +73,17 @@ def doctor(
     return Exit.OK if all(need.tool for need in needs) else Exit.ENVIRONMENT
 
 
-def _tool_document(need: Need) -> dict[str, object]:
+def _tool_document(need: ToolRequirement) -> dict[str, object]:
     """Return the JSON document of a needed tool."""
     return {
-        "tool": need.missing,
-        "wanted_by": need.wanted_by,
+        "tool": need.description,
+        "wanted_by": need.required_by,
         "found": str(need.tool) if need.tool else None,
-        "advice": None if need.tool else advice.lacking(need.kind, need.condition),
+        "advice": None if need.tool else advice.describe_missing(need.kind, need.condition),
     }
 
 
-def show_tools(needs: Sequence[Need]) -> None:
+def show_tools(needs: Sequence[ToolRequirement]) -> None:
     """Print the tools that the local runtime needs, who needs them, and the detected versions."""
     table = Table(box=None, padding=(0, 2), title="Tools of the local runtime", title_justify="left")
     for header in ("tool", "needed by", "found"):
@@ -89,19 +91,19 @@ def show_tools(needs: Sequence[Need]) -> None:
     for need in needs:
         missing = Text("")
         if need.tool is None:
-            remedy = f": {advice.found(need.kind)}; {advice.remedy(need.kind, need.condition)}"
+            remedy = f": {advice.describe_installed(need.kind)}; {advice.suggest_remedy(need.kind, need.condition)}"
             missing = Text.assemble(("missing", "red"), remedy)
-        count = f"{len(need.wanted_by)} implementations"
-        needed_by = ", ".join(need.wanted_by or ["tfb"]) if len(need.wanted_by) <= MAX_NAMED else count
-        table.add_row(need.missing, needed_by, str(need.tool) if need.tool else missing)
-    terminal.console().print(table)
+        count = f"{len(need.required_by)} implementations"
+        needed_by = ", ".join(need.required_by or ["tfb"]) if len(need.required_by) <= MAX_NAMED else count
+        table.add_row(need.description, needed_by, str(need.tool) if need.tool else missing)
+    terminal.make_console().print(table)
 
 
 def show_facts(facts: Machine) -> None:
     """Print the machine, and likely sources of noise."""
     cpus = f"{len(facts.cpus_usable)} of {facts.cpus_online} CPUs ({','.join(map(str, facts.cpus_usable))})"
     memory, system = format_bytes(facts.memory_bytes), f"{facts.os}, kernel {facts.kernel}"
-    console = terminal.console()
+    console = terminal.make_console()
     console.print(f"\nMachine, grade {facts.grade}: {facts.cpu_model}, {cpus}, {memory}, {system}")
     for concern in facts.concerns or ("no source of noise detected",):
         console.print(f"· {concern}")
@@ -121,8 +123,7 @@ def clean(
     removed.
     """
     if (hosts := resolve_hosts(machines)).elsewhere:
-        status: int = extras.part("machines").clean(hosts, dry_run=dry_run)
-        return status
+        return CLEAN_MACHINES.load()(hosts, dry_run=dry_run)
     failed = _remove_leftovers(dry_run=dry_run, consent="yes" if yes else "ask")
     if not leftovers:
         failed |= _remove_images(dry_run=dry_run)
@@ -132,17 +133,17 @@ def clean(
 def _remove_images(*, dry_run: bool) -> bool:
     """List and remove the images that tfb tagged; return whether an image could not be removed."""
     try:
-        compose.engine()
+        compose.engine_version()
     except EnvironmentLacksError:
         print("images were not checked, because no container engine responds; ./tfb doctor shows the reason")
         return False
-    own_images = images.own()
+    own_images = images.own_images()
     for image in own_images:
         print(f"{format_bytes(image.bytes):>9}  {image.shown}")
     if dry_run or not own_images:
         print(f"{len(own_images)} images; shared layers are counted for each image")
         return False
-    kept = images.remove([image.name for image in own_images])
+    kept = images.remove_images([image.name for image in own_images])
     images.forget_removed()
     for name, reason in kept:
         print(f"not removed: {name}: {reason}")

@@ -52,7 +52,7 @@ def _print_table(rows: Sequence[tuple[str, str, str]]) -> None:
 
     lines = [("implementation", "folder", "test types"), *rows]
     first, second = (max(len(line[column]) for line in lines) for column in (0, 1))
-    console = terminal.console()
+    console = terminal.make_console()
     for name, folder, test_types in lines:
         console.print(f"{name:<{first}}  {folder:<{second}}  {test_types}", no_wrap=True, overflow="ellipsis")
 

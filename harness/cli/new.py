@@ -84,7 +84,7 @@ def command(
     ] = "",
     /,
     *,
-    options: NewFlags = NewFlags(),  # noqa: B008 - frozen
+    options: NewFlags = NewFlags(),
     frameworks: Annotated[
         str | None, Parameter(help="folder of implementations; default: frameworks/", metavar="DIR")
     ] = None,

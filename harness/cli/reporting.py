@@ -3,6 +3,7 @@
 import io
 import sys
 import time
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
@@ -10,14 +11,18 @@ from typing import Annotated
 from cyclopts import Parameter
 from cyclopts.validators import Number
 
-from harness import extras
 from harness.cli import flags
 from harness.cli.flags import results_folder
 from harness.cli.output import print_problems, write_file, write_managed_file
 from harness.errors import Exit, UsageError
 from harness.host import interruption
 from harness.plan.suggestions import suggest
+from harness.plugins import Hook
 
+MERGE_DEPLOYMENTS: Hook[Callable[[Mapping[str, Path], Path], Path]] = Hook(
+    name="merge_deployments", purpose="report --deployments"
+)
+PUBLISH_SITE: Hook[Callable[..., object]] = Hook(name="publish_site", purpose="report --site")
 Results = Annotated[str | None, Parameter(help="folder of results; default: results/", metavar="DIR")]
 
 
@@ -56,8 +61,8 @@ def report(
             completer=flags.complete_runs,
         ),
     ],
-    formatting: FormatFlags = FormatFlags(),  # noqa: B008 - frozen
-    publishing: PublishFlags = PublishFlags(),  # noqa: B008 - frozen
+    formatting: FormatFlags = FormatFlags(),
+    publishing: PublishFlags = PublishFlags(),
     results: Results = None,
 ) -> int:
     """Print or write the ranking of a run.
@@ -75,13 +80,13 @@ def report(
 
 def _find_runs(names: tuple[str, ...], results: Path, *, merge: bool) -> list[Path]:
     """Return the folders of runs; if ``merge``, the folder of one run that is made of them."""
-    with interruption.loading():
+    with interruption.held_while_loading():
         from harness.records import store
 
     folders = [store.find(results, name) for name in names or (None,)]
     if not merge:
         return folders
-    merged: Path = extras.part("deployments").merged(dict(zip(names, folders, strict=False)), results)
+    merged = MERGE_DEPLOYMENTS.load()(dict(zip(names, folders, strict=False)), results)
     print(f"merged the runs of {len(names)} deployments into {merged}", file=sys.stderr)
     return [merged]
 
@@ -90,14 +95,14 @@ def _publish(folders: list[Path], site: Path, name: str | None) -> int:
     """Write static pages of a published round, and print the path of the first one."""
     now = time.time()
     round_name = name or time.strftime("%Y-%m-%d", time.gmtime(now))
-    extras.part("site").publish(folders, site, name=round_name, published_at=now)
+    PUBLISH_SITE.load()(folders, site, name=round_name, published_at=now)
     print(site / "index.html")
     return Exit.OK
 
 
 def _write_report(folder: Path, formatting: FormatFlags) -> int:
     """Write the report of a run in the chosen format; return the exit code."""
-    with interruption.loading():
+    with interruption.held_while_loading():
         from harness.dashboard import saved
         from harness.records import store
         from harness.report import Report
@@ -108,7 +113,7 @@ def _write_report(folder: Path, formatting: FormatFlags) -> int:
         raise UsageError(f"--format: unknown format {formatting.format!r}; {suggest(formatting.format, EXPORTERS)}")
     records, output = store.read(folder), formatting.output
     if formatting.html:
-        text = saved.of_run(folder)
+        text = saved.render_run(folder)
         if output:
             write_file(output, text)
         print(output or write_managed_file(folder, "report.html", text))

@@ -3,29 +3,31 @@
 import json
 import shlex
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from harness import extras
 from harness.cli.consent import resolve_consent
 from harness.cli.resume import resume_settings
 from harness.cli.settings import resolve_settings
 from harness.cli.verbs import Invocation, is_run
 from harness.errors import Exit
-from harness.host import advice, interruption
+from harness.host import interruption
 from harness.paths import PROGRAM, RESULTS
 from harness.plain_text import json_text, printable
 from harness.plan.config import Settings
 from harness.plan.discovery import scan, select
 from harness.plan.testtypes.registry import TEST_TYPES
+from harness.plugins import Hook
+from harness.provisioning import advice
 from harness.records import store
 from harness.runtime import upstream
 
 if TYPE_CHECKING:
     from harness.experiment.workflow import Dependencies, RunOutcome
 
+PROFILE: Hook[Callable[[Settings], Mapping[str, object]]] = Hook(name="profile", purpose="--profiler")
 NEWEST_RUNS = 20  # runs among which an active one is looked for
 
 
@@ -39,7 +41,7 @@ def execute(invocation: Invocation) -> int:
             print(f"tfb: {printable(note)}", file=sys.stderr)
     if not settings.dry_run:
         settings = replace(settings, consent=resolve_consent(settings))
-    with interruption.loading():
+    with interruption.held_while_loading():
         from harness.experiment import modes, workflow
     if settings.dry_run:
         return workflow.dry_run(settings)
@@ -55,7 +57,7 @@ def execute(invocation: Invocation) -> int:
 
 
 def _profile(settings: Settings) -> int:
-    figures = extras.part("profiler").profile(settings)
+    figures = PROFILE.load()(settings)
     print(json.dumps(figures) if settings.json else "\n".join(f"{key:<24}{value}" for key, value in figures.items()))
     return Exit.OK
 
@@ -116,9 +118,9 @@ def _print_outcome(settings: Settings, outcome: "RunOutcome") -> None:
     if settings.json:
         print(json_text(outcome.ranking.recorded()))
         return
-    console = terminal.console()
-    terminal.show(outcome.records.info, outcome.ranking, console)
-    terminal.show_verdicts(outcome.verdicts, console)
+    console = terminal.make_console()
+    terminal.print_ranking(outcome.records.info, outcome.ranking, console)
+    terminal.print_verdicts(outcome.verdicts, console)
     run_id, results_flag = outcome.records.info.run_id, _results_flag(settings.results)
     console.print(
         f"\nFiles: {settings.results / run_id}/\nPrint again: {PROGRAM} report {run_id}{results_flag}\n"
@@ -142,6 +144,6 @@ def _notes(settings: Settings) -> Iterator[str]:
     declared = {name for i in selected for name in i.urls}
     left_out = [name for name in settings.test_types if name in declared and TEST_TYPES[name].calls_upstream]
     if left_out and not can_reach_upstream(selected, settings):
-        cargo = f"building its upstream needs cargo: {advice.lacking('cargo', '>=1.85')}"
+        cargo = f"building its upstream needs cargo: {advice.describe_missing('cargo', '>=1.85')}"
         reason = "its upstream is not reachable from a bridge network or another machine"
         yield f"left out: {', '.join(left_out)} ({reason if upstream.available() else cargo})"

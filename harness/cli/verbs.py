@@ -13,22 +13,13 @@ from typing import Annotated, Literal
 
 from cyclopts import App, CycloptsError, Group, Parameter
 
-from harness import extras
+from harness import plugins
 from harness.cli.flags import COMMON, CommonFlags, RunFlags, Strings, VerifyFlags, complete_names
 from harness.errors import Exit, UsageError
 from harness.host import interruption
 from harness.paths import PROGRAM, REPOSITORY
 from harness.plan.suggestions import suggest
-
-
-@dataclass(frozen=True, kw_only=True)
-class Verb:
-    """A verb of ``./tfb VERB``."""
-
-    target: str  # module:function
-    help: str
-    group: str = "results"
-
+from harness.plugins import Verb
 
 GROUPS = ("measure", "results", "this machine", "contribute")
 RUN_VERBS = ("run", "verify", "debug")
@@ -40,7 +31,7 @@ VERBS: dict[str, Verb] = {
     "report": Verb(target="harness.cli.reporting:report", help="print a run as text, Markdown, JSON or HTML"),
     "compare": Verb(target="harness.cli.compare:command", help="compare two runs, or two versions of a service"),
     "dashboard": Verb(target="harness.cli.reporting:dashboard", help="show results and live runs in a browser"),
-    **{name: Verb(target=f"{module}:command", help=text) for name, (module, text) in extras.VERBS.items()},
+    **plugins.verbs(),
     "doctor": Verb(
         target="harness.cli.doctor:doctor", help="show tools, machine and sources of noise", group="this machine"
     ),
@@ -148,7 +139,7 @@ def run_without_verb(*, flags: _TechEmpowerFlags = _TechEmpowerFlags()) -> Invoc
         print(application().generate_completion(prog_name="tfb", shell=flags.completion))
         return Exit.OK
     if flags.new or flags.list_tests or flags.list_tag is not None:
-        with interruption.loading():
+        with interruption.held_while_loading():
             module = import_module("harness.cli.new" if flags.new else "harness.cli.listing")
         code: int = module.command() if flags.new else module.list_tests(flags, flags.list_tag)
         return code
@@ -220,7 +211,7 @@ def dispatch(arguments: Sequence[str]) -> Invocation | int:
 def _parse(arguments: Sequence[str]) -> Invocation | int:
     verb = arguments[0] if arguments and arguments[0] in VERBS else ""
     if verb and verb not in RUN_VERBS:
-        with interruption.loading():
+        with interruption.held_while_loading():
             import_module(VERBS[verb].target.partition(":")[0])
     try:
         result: Invocation | int | None = application()(list(arguments), exit_on_error=False, print_error=False)

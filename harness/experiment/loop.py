@@ -146,7 +146,7 @@ def run_design(
                 else:
                     shown = show(step)
                     deadline.note(step, shown)
-                interruption.check()
+                interruption.raise_if_pending()
             step = design.send(shown)
     except StopIteration:
         return

@@ -11,10 +11,19 @@ from harness.experiment.generators import TIMEOUT_SECONDS, LoadGenerator, LoadRe
 from harness.host import process
 from harness.host.clock import Clock
 from harness.host.metering import Reading
-from harness.host.sockets import Sockets
+from harness.host.sockets import SocketCounters
 from harness.paths import REPOSITORY
 from harness.records.measurements import ClientUsage, LoadObservations, ServerUsage, Window
-from harness.runtime import Begun, ConnectionTracker, Database, Meter, OfSeveral, RunningGenerator, Runtime, Server
+from harness.runtime import (
+    ConnectionTracker,
+    Database,
+    GeneratorGroup,
+    GeneratorStart,
+    Meter,
+    RunningGenerator,
+    Runtime,
+    Server,
+)
 
 WINDOW_SECONDS = 1.0
 # A generator that runs longer than asked by this much is stopped: an answer and the drain may each take the timeout.
@@ -68,7 +77,7 @@ def observe(
                 status = running.wait(0)
             database_after = meter.read() if meter else None
             text = running.output()
-            begun = running.begun() if isinstance(running, OfSeveral) else ()
+            begun = running.begun() if isinstance(running, GeneratorGroup) else ()
             command = tuple(argument.removeprefix(f"{REPOSITORY}/") for argument in running.command)
     if status:
         name, how = Path(generator.program).name, process.describe_status(status)
@@ -97,7 +106,7 @@ def observe(
     )
 
 
-def _clients(begun: Sequence[Begun], result: LoadResult) -> tuple[ClientUsage, ...]:
+def _clients(begun: Sequence[GeneratorStart], result: LoadResult) -> tuple[ClientUsage, ...]:
     """Each client's part; none where its results or beginnings do not tell them apart."""
     if len(begun) < 2 or len(begun) != len(result.parts):
         return ()
@@ -131,7 +140,7 @@ def realtime_priority() -> Iterator[None]:
 @dataclass(frozen=True)
 class _Moment:
     reading: Reading
-    sockets: Sockets | None
+    sockets: SocketCounters | None
 
 
 class _Series:
@@ -144,7 +153,7 @@ class _Series:
         self._response_bytes = response_bytes
         self._first = self._now()
         self._moments = [self._first]  # the ends of windows
-        self._glance: Sockets | None = None  # within the first window
+        self._glance: SocketCounters | None = None  # within the first window
 
     def _now(self) -> _Moment:
         return _Moment(self._meter.read(), self._sockets.read())
@@ -194,18 +203,18 @@ class _Series:
             connections=self._established(after.sockets),
         )
 
-    def _established(self, sockets: Sockets | None) -> int | None:
+    def _established(self, sockets: SocketCounters | None) -> int | None:
         """Connections of the generator: those that were there before it are the harness's own."""
         first = self._first.sockets
         return sockets.connections - first.connections if first and sockets else None
 
-    def _connected(self, sockets: Sockets | None) -> bool:
+    def _connected(self, sockets: SocketCounters | None) -> bool:
         """Whether the generator is at work, as far as can be seen."""
         established = self._established(sockets)
         # One connection more than before may be the probe's.
         return established is None or established >= min(self._load.load.connections, 2)
 
-    def _looks(self) -> list[Sockets | None]:
+    def _looks(self) -> list[SocketCounters | None]:
         return [moment.sockets for moment in self._moments] + [self._glance]
 
     def most_connections(self) -> int | None:

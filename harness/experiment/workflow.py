@@ -34,23 +34,24 @@ from harness.experiment.preparation import (
 from harness.experiment.progress import ProgressTracker
 from harness.experiment.step_executor import OverMachines, StepExecutor
 from harness.experiment.steps import Start, Step, Stop
-from harness.host import crates, leftovers
+from harness.host import leftovers
 from harness.host import machine as host
 from harness.host.clock import SYSTEM_CLOCK, Clock
-from harness.host.leftovers import Leftover, on_this_machine
+from harness.host.leftovers import Leftover, local_leftovers
 from harness.plan.config import Settings
 from harness.plan.hosts import Postgres
 from harness.plan.plan import Plan, groups
+from harness.provisioning import crates
 from harness.records import safe_write, store
 from harness.records.machine_record import Machine
 from harness.records.run_records import RunRecords
 from harness.records.store import RunStore
 from harness.report import techempower
-from harness.report.tables import counted
-from harness.report.verification_results import Judged
+from harness.report.tables import format_count
+from harness.report.verification_results import ImplementationVerdict
 from harness.runtime import Runtime, SharedDatabase
-from harness.runtime.choice import choose
-from harness.runtime.database.external import NoDatabase, external
+from harness.runtime.choice import choose_runtime
+from harness.runtime.database.external import NoDatabase, external_database
 from harness.stats.ranking import rank
 from harness.stats.ranking_model import Ranking
 from harness.units import format_elapsed
@@ -67,14 +68,14 @@ class Dependencies:
     """All that a run has of the world outside its own code; tests give doubles of it."""
 
     clock: Clock = SYSTEM_CLOCK
-    choose_runtime: Callable[..., Runtime] = choose
+    choose_runtime: Callable[..., Runtime] = choose_runtime
     verifier: Verifier = field(default_factory=Verifier)
     generators: Mapping[str, Callable[[Runtime], LoadGenerator]] = field(default_factory=lambda: GENERATORS)
-    machine: Callable[[], Machine] = host.facts
-    open_files: Callable[[], object] = host.raise_nofile  # as many as there may be
+    machine: Callable[[], Machine] = host.read_machine
+    open_files: Callable[[], object] = host.raise_open_file_limit  # as many as there may be
     free_memory: Callable[[], float] = host.free_memory
     revision: Callable[[], Revision] = read_revision
-    leftovers: Callable[[], Sequence[Leftover]] = on_this_machine
+    leftovers: Callable[[], Sequence[Leftover]] = local_leftovers
     first_use: Callable[[Settings, Plan], Sequence[Chore]] = first_use.find_chores
 
 
@@ -85,7 +86,7 @@ class RunOutcome:
     records: RunRecords
     ranking: Ranking
     failures: tuple[str, ...]  # what failed, then which cells time did not reach
-    verdicts: tuple[Judged, ...] = ()  # on each implementation
+    verdicts: tuple[ImplementationVerdict, ...] = ()  # on each implementation
 
     @property
     def exit_code(self) -> Exit:
@@ -168,7 +169,9 @@ def benchmark(settings: Settings, progress: ProgressTracker, needs: Dependencies
                 )
         outcome = conclude_run(folder, "complete", clock=needs.clock)
         progress.finish(outcome.records.info.status)
-        skipped = tuple(Judged(implementation=i, verdict="skipped", reason=why) for i, why in plan.skipped)
+        skipped = tuple(
+            ImplementationVerdict(implementation=i, verdict="skipped", reason=why) for i, why in plan.skipped
+        )
         return replace(outcome, verdicts=(*judge_implementations(outcome.records), *skipped))
 
 
@@ -187,7 +190,7 @@ def build_upstream(chores: Sequence[Chore], progress: ProgressTracker) -> None:
     """Build the upstream service now, where it is needed: otherwise the first start would, in measuring time."""
     if any(chore.crate == "upstream" for chore in chores):
         try:
-            crates.upstream()
+            crates.upstream_program()
         except TfbError as error:  # each server that calls the service will fail to start, and say so
             progress.problem(str(error))
 
@@ -227,8 +230,8 @@ def dry_run(
         print(f"{cell['implementation']}  {cell['test_type']}  {', '.join(cell['loads'])}")
     least = f"{count.minimum} to " if count.maximum > count.minimum else ""
     print(
-        f"{counted(plan.cells, 'cell')}, {least}{counted(count.maximum, 'process')} of each, "
-        f"{counted(found.trials, 'trial')}; about {format_elapsed(left * found.seconds)}"
+        f"{format_count(plan.cells, 'cell')}, {least}{format_count(count.maximum, 'process')} of each, "
+        f"{format_count(found.trials, 'trial')}; about {format_elapsed(left * found.seconds)}"
         f"{' that are left' * bool(done)}, {found.measuring / max(1.0, found.seconds):.0%} of it measuring, "
         "builds not counted"
     )
@@ -338,7 +341,7 @@ def open_database(settings: Settings, runtime: Runtime) -> AbstractContextManage
     """The run's own PostgreSQL, the one that ``--database-host`` names, or none for a service that needs none."""
     database = settings.hosts.database
     if isinstance(database, Postgres):
-        return external(database.host, database.port)
+        return external_database(database.host, database.port)
     return runtime.database() if settings.own_database else nullcontext(NoDatabase())
 
 

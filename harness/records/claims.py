@@ -42,7 +42,7 @@ class StatementVerdict(Record):
     reason: str  # one sentence
     more: float = 0.0  # processes of each that would decide more
     takes: str = ""  # the same in a sentence; empty when all is decided
-    remarks: tuple[str, ...] = ()  # flags that the gates put beside the trials
+    remarks: tuple[str, ...] = ()  # flags of the trials' validity checks
 
 
 class ClaimVerdict(Record):

@@ -44,7 +44,7 @@ def listing(
     elif json:
         print(_recorded(claims, known))
     else:
-        show.show(claims, known, terminal.console(), whole=bool(names))
+        show.show(claims, known, terminal.make_console(), whole=bool(names))
     return Exit.OK
 
 
@@ -73,13 +73,13 @@ def run(*names: ClaimNames, flags: RunFlags = RunFlags()) -> int:  # noqa: B008 
         if claim.program and (names or claim.name not in known):
             where = {"measured_at": time.time(), "profile": given.profile.name, "runtime": "local"}
             starts = [measure.figures_of(claim) for _ in range(measure.PROGRAM_STARTS)]
-            measure.keep(given.results, [assessment.of_program(claim, starts, machine.facts(), **where)])
+            measure.keep(given.results, [assessment.of_program(claim, starts, machine.read_machine(), **where)])
     code = _measured(claims, given, flags.time)
     known = recorded.read(given.results).verdicts
     if flags.json:
         print(_recorded(claims, known))
     else:
-        show.show(claims, known, terminal.console(), whole=True)
+        show.show(claims, known, terminal.make_console(), whole=True)
     return code
 
 

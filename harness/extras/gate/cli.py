@@ -12,7 +12,7 @@ from pathlib import Path
 from harness import redaction
 from harness.cli.consent import resolve_consent
 from harness.cli.flags import RunFlags
-from harness.cli.output import write_file
+from harness.cli.output import VerdictOutputs, write_file
 from harness.cli.run import run_benchmark
 from harness.cli.settings import resolve_settings
 from harness.cli.verbs import Invocation
@@ -36,7 +36,7 @@ from harness.plan.profile import Profile
 from harness.plan.testtypes import declared as declared_kinds
 from harness.records.loads import ClosedLoop
 from harness.records.run_records import RunRecords
-from harness.report.tables import counted
+from harness.report.tables import format_count
 
 PROFILE = "gate"
 WORKING_TREE = "the working tree"
@@ -49,17 +49,6 @@ COUNTING = {  # flags of a run that hold here, too
     *("results", "results_name", "results_environment", "quiet", "json"),
     *("allow", "test_container_memory", "test_container_pids"),
 }
-
-
-@dataclass(frozen=True, kw_only=True)
-class Outputs:
-    """Where the verdict goes beside the terminal."""
-
-    json: bool = False
-    markdown: bool = False
-    history: str | None = None
-    html: str | None = None
-    strict: bool = False
 
 
 class SideError(TfbError):
@@ -81,7 +70,9 @@ class PreparedComparison:
     notes: tuple[str, ...]
 
 
-def compare(folder: Path, base: str, head: str | None, flags: RunFlags, threshold: float, outputs: Outputs) -> int:
+def compare(
+    folder: Path, base: str, head: str | None, flags: RunFlags, threshold: float, outputs: VerdictOutputs
+) -> int:
     """Measure both and print the verdict; ``base`` and ``head`` are what ``sides`` can tell."""
     words = ("compare", "--base", base, *(("--head", head) if head else ()))
     _require_places(outputs)
@@ -95,10 +86,10 @@ def compare(folder: Path, base: str, head: str | None, flags: RunFlags, threshol
         resolve_settings(Invocation(mode="benchmark", test=(), flags=flags, command=words)), container_allow=consents
     )
     with ExitStack() as stack:
-        place = stack.enter_context(ownership.scratch("gate"))
-        accounts.share(place, listed=False)  # builds and servers enter it
+        place = stack.enter_context(ownership.make_scratch_folder("gate"))
+        accounts.share_folder(place, listed=False)  # builds and servers enter it
         if os.geteuid() != 0:  # sides of an ordinary user can write to the temporary folder, and not to this one
-            stack.enter_context(ownership.within(place))
+            stack.enter_context(ownership.scratch_within(place))
         session = prepare(folder, base, head, place, chosen.seed)
         rights = (f"containers had more rights than usual: --allow {consent}" for consent in consents)
         asked, notes = session.asked, [*session.notes, *rights]
@@ -176,7 +167,7 @@ def in_time(profile: Profile, file: service.ServiceFile, notes: list[str]) -> Pr
     each = PROCESS_SECONDS[compiled] * max(1.0, len(file.request) / 3)
     seconds = profile.interleaved.time_seconds or each * USUAL_PROCESSES
     if seconds < LEAST_PROCESSES * each:
-        what = counted(len(file.request), "request") + (" and a just-in-time compiler" if compiled else "")
+        what = format_count(len(file.request), "request") + (" and a just-in-time compiler" if compiled else "")
         least = math.ceil(LEAST_PROCESSES * each / 60)
         notes.append(f"the time is short for {what}: give it --time {least}m or more")
     count = max(LEAST_PROCESSES, round(seconds / each))
@@ -212,7 +203,7 @@ def _measured(chosen: Settings, session: PreparedComparison) -> RunRecords:
     return records
 
 
-def _require_places(outputs: Outputs) -> None:
+def _require_places(outputs: VerdictOutputs) -> None:
     """Raise UsageError now, and not after minutes of measuring, where a verdict could not be put."""
     for flag, name in (("--history", outputs.history), ("--html", outputs.html)):
         if name and not (folder := Path(name).absolute().parent).is_dir():
@@ -221,7 +212,7 @@ def _require_places(outputs: Outputs) -> None:
         history.read(Path(outputs.history))
 
 
-def show(result: GateResult, outputs: Outputs) -> int:
+def show(result: GateResult, outputs: VerdictOutputs) -> int:
     """Print the verdict, then put it where it is to be kept: a full disk loses no answer."""
     result = GateResult.model_validate_json(redaction.redacted_json(result.model_dump_json()))
     as_text = report.markdown if outputs.markdown else report.text

@@ -150,7 +150,7 @@ def _at_rate(records: RunRecords, name: str) -> list[Trial]:
 
 def _failing(trials: Sequence[Trial]) -> list[str]:
     """The words of the gates that failed, each as often as it did."""
-    return [gate.word for trial in trials for gate in trial.gates if gate.outcome is Outcome.FAIL]
+    return [check.flag for trial in trials for check in trial.validity if check.outcome is Outcome.FAIL]
 
 
 def _shown(records: RunRecords, name: str) -> RequestVerdict:

@@ -19,7 +19,7 @@ from harness.records.run_records import RunRecords
 from harness.records.trial_record import Trial, ValidityCheck
 from harness.records.verification_record import CheckResult
 from harness.stats.ranking_model import Ratio
-from harness.studies.worlds import SimulatedRun, draw
+from harness.studies.simulated_runs import SimulatedRun, draw_run
 from harness.tests.doubles.records import process, verdict
 from harness.tests.doubles.runs import run_info, trial
 
@@ -56,7 +56,7 @@ def session(
         **{"process": 0.015, "window": noise, "drift": 0.01, **more},
     )  # fmt: skip
     made: list[Trial] = []
-    for place, (name, drawn) in enumerate(zip(REQUESTS, draw(world, generator), strict=True)):
+    for place, (name, drawn) in enumerate(zip(REQUESTS, draw_run(world, generator), strict=True)):
         truth = np.asarray(world.truth)[:, None, None]
         for (side, start, number), log in np.ndenumerate(truth + (drawn - truth) * unequal ** (place - 1)):
             factor = slower if name == REQUESTS[1] and side == 1 else 1.0
@@ -163,21 +163,21 @@ def changed(records: RunRecords, side: str, change: Callable[[Trial], dict[str, 
     return replace(records, trials=trials)
 
 
-def failing(word: str) -> Callable[[Trial], dict[str, Any]]:
+def failing(flag: str) -> Callable[[Trial], dict[str, Any]]:
     return lambda _: {
-        "gates": (ValidityCheck(name="errors", outcome=Outcome.FAIL, value=1.0, threshold=0.0, word=word),)
+        "validity": (ValidityCheck(name="errors", outcome=Outcome.FAIL, value=1.0, threshold=0.0, flag=flag),)
     }
 
 
 def test_what_is_lost_of_head_under_load_is_not_passed_over_for_what_is_left() -> None:
     """Three rounds of four of head do not keep up: those in which it did would call it the same."""
     records = session(np.random.default_rng(3), 1.0, noise=0.01)
-    for word, said in (("rate not achieved", "cannot tell"), ("errors", "failed")):
-        lost = changed(records, HEAD, lambda t, word=word: failing(word)(t) if t.round else {})  # type: ignore[misc]
+    for flag, said in (("rate not achieved", "cannot tell"), ("errors", "failed")):
+        lost = changed(records, HEAD, lambda t, flag=flag: failing(flag)(t) if t.round else {})  # type: ignore[misc]
         assert {one.verdict for one in judged(lost).requests} == {said}
-        assert word in judged(lost).requests[0].reason
+        assert flag in judged(lost).requests[0].reason
         of_all = changed(changed(lost, BASE, lambda t: failing("errors")(t) if t.round else {}), COPY, lambda _: {})
-        assert word not in judged(of_all).requests[0].reason  # as much of base's went: the machine's doing
+        assert flag not in judged(of_all).requests[0].reason  # as much of base's went: the machine's doing
         closed = [t.model_copy(update={"load": ClosedLoop(connections=4)}) for t in lost.trials if t.round]
         searched = replace(records, trials=[*records.trials, *closed])  # another load's are no load at this rate
         assert {one.verdict for one in judged(searched).requests} == {"the same"}
