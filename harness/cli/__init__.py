@@ -31,7 +31,7 @@ def guarded(command: Callable[[], int]) -> int:
     try:
         with guarded_streams():
             code = command()
-            interruption.check()
+            interruption.raise_if_pending()
     except KeyboardInterrupt as error:
         told = "\ntfb: ".join("\n".join(map(str, error.args)).splitlines()) or INTERRUPTED
     except Exception as error:  # noqa: BLE001 - the one place where an error becomes an exit code
@@ -80,11 +80,11 @@ def _run(arguments: Sequence[str]) -> int:
     for number, argument in enumerate(arguments, 1):
         if any("\ud800" <= character <= "\udfff" for character in argument):
             raise UsageError(f"argument {number} is not valid {sys.getfilesystemencoding()}: {printable(argument)}")
-    with interruption.loading():
-        from harness.cli.verbs import answered
-    found = answered(arguments)
+    with interruption.held_while_loading():
+        from harness.cli.verbs import dispatch
+    found = dispatch(arguments)
     if isinstance(found, int):
         return found
-    with interruption.loading():
+    with interruption.held_while_loading():
         from harness.cli.run import execute
     return execute(found, arguments)

@@ -3,7 +3,7 @@
 import json
 import sys
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Annotated, TypeVar
@@ -11,12 +11,11 @@ from typing import Annotated, TypeVar
 from cyclopts import Parameter, Token
 from rich.text import Text
 
-from harness import extras
-from harness.cli.consent import settled
-from harness.cli.flags import RunFlags, Texts, names, results_folder, runs
-from harness.cli.output import tell_problems
-from harness.cli.run import measured, settings
-from harness.cli.verbs import Asked
+from harness.cli.consent import resolve_consent
+from harness.cli.flags import RunFlags, Strings, complete_names, complete_runs, results_folder
+from harness.cli.output import VerdictOutputs, print_problems
+from harness.cli.run import resolve_settings, run_benchmark
+from harness.cli.verbs import Invocation
 from harness.errors import Exit, UsageError
 from harness.host import accounts, ownership
 from harness.host.git import Repository
@@ -24,16 +23,21 @@ from harness.paths import INSTALLED, PROGRAM, REPOSITORY
 from harness.plain_text import json_text, printable
 from harness.plan.config import Settings, Twins
 from harness.plan.service import FILE
+from harness.plugins import Hook
 from harness.records import store
-from harness.records.models import Record, RunRecords
+from harness.records.record import Record
+from harness.records.run_records import RunRecords
 from harness.report import comparison as report
 from harness.report import terminal
 from harness.report.tables import TableRows
 from harness.stats.cell_comparison import compare, noise_floor
-from harness.stats.published import hold, read_round
+from harness.stats.published import compare_with_round, read_round
 from harness.stats.ranking import rank
 from harness.stats.ranking_model import Comparison
 
+COMPARE_SERVICE: Hook[Callable[[Path, str, str | None, RunFlags, float, VerdictOutputs], int]] = Hook(
+    name="compare_service", purpose="the comparison of two versions of a service"
+)
 Of = TypeVar("Of", bound=Record)
 BASE, COPY = "@base", "~copy"  # suffixes of the other side's names
 ROUND = (
@@ -48,12 +52,14 @@ def percent(_: object, tokens: Sequence[Token]) -> float:
 
 
 def command(
-    *run: Annotated[str, Parameter(help="run A and run B; A may be a results.json of TechEmpower's", completer=runs)],
+    *run: Annotated[
+        str, Parameter(help="run A and run B; A may be a results.json of TechEmpower's", completer=complete_runs)
+    ],
     base: Annotated[
         str | None, Parameter(help="a commit to measure against, instead of two runs", metavar="REV")
     ] = None,
     copy: Annotated[bool, Parameter(help="measure one against its copy: the noise floor")] = False,
-    test: Annotated[Texts, Parameter(help="with --base or --copy: implementations", completer=names)] = (),
+    test: Annotated[Strings, Parameter(help="with --base or --copy: implementations", completer=complete_names)] = (),
     fail_over: Annotated[
         float,
         Parameter(
@@ -86,10 +92,8 @@ def command(
     if base and not test and (service != "." or (folder / FILE).is_file() or base.startswith("dir:")):
         if run or copy or every:
             raise UsageError("of a service --base and --head say what is compared: leave out runs, --copy and --all")
-        gate = extras.part("gate")
-        outputs = gate.Outputs(json=flags.json, markdown=markdown, history=history, html=html, strict=strict)
-        code: int = gate.compare(folder, base, head, flags, fail_over / 100, outputs)
-        return code
+        outputs = VerdictOutputs(json=flags.json, markdown=markdown, history=history, html=html, strict=strict)
+        return COMPARE_SERVICE.load()(folder, base, head, flags, fail_over / 100, outputs)
     if head or markdown or history or html or strict or (base and INSTALLED):
         raise UsageError(
             f"a service is compared with --base REV, where its {FILE} is ({PROGRAM} init writes one) or by --service"
@@ -100,36 +104,36 @@ def command(
     if copy and (len(test) != 1 or test[0] in ("run", "all")):
         raise UsageError("--copy takes one implementation: --test NAME")
     if base or copy:
-        asked = Asked(mode="benchmark", test=test, flags=flags)
+        asked = Invocation(mode="benchmark", test=test, flags=flags)
         arguments = ("--copy",) if copy else ("--base", str(base))
-        chosen = settings(asked, ("compare", *arguments, *test))
-        chosen = replace(chosen, consent=settled(chosen))
+        chosen = resolve_settings(asked, ("compare", *arguments, *test))
+        chosen = replace(chosen, consent=resolve_consent(chosen))
         a, b = _of_copies(chosen) if copy else _of_commits(chosen, str(base))
     elif run[0].endswith(".json") and Path(run[0]).is_file():  # runs are folders
         return beside_round(Path(run[0]), store.find(results, run[1]), as_json=flags.json)
     else:
         a, b = (store.read(store.find(results, name)) for name in run)
-    unread = tell_problems(dict.fromkeys((*a.problems, *b.problems)))
+    unread = print_problems(dict.fromkeys((*a.problems, *b.problems)))
     code = _show(compare(a, b, fail_over / 100), as_json=flags.json, every=every)
     return Exit.CANNOT_TELL if unread and code == Exit.OK else code  # what was not read may say something else
 
 
 def _of_commits(chosen: Settings, revision: str) -> tuple[RunRecords, RunRecords]:
-    with ownership.scratch("base") as scratch:
+    with ownership.make_scratch_folder("base") as scratch:
         git = Repository.of(REPOSITORY)
         for note in git.export(git.commit(revision), scratch, "frameworks"):
             print(f"tfb: {printable(note)}", file=sys.stderr)
         if not (scratch / "frameworks").is_dir():
             raise UsageError(f"--base: commit {revision!r} has no folder frameworks/")
-        accounts.share(scratch)  # servers have accounts of their own
+        accounts.share_folder(scratch)  # servers have accounts of their own
         twins = Twins(suffix=BASE, frameworks=(scratch / "frameworks",))
-        return split(measured(replace(chosen, twins=twins)).records, BASE)
+        return split(run_benchmark(replace(chosen, twins=twins)).records, BASE)
 
 
 def _of_copies(chosen: Settings) -> tuple[RunRecords, RunRecords]:
     """Both sides; what they differ by is kept: later runs on this machine with this profile quote it."""
     (name,) = chosen.selection.test
-    records = measured(replace(chosen, twins=Twins(suffix=COPY, frameworks=chosen.frameworks))).records
+    records = run_benchmark(replace(chosen, twins=Twins(suffix=COPY, frameworks=chosen.frameworks))).records
     try:
         both, at = (name, name + COPY), records.info.started_at
         floor = noise_floor(records.trials, both, profile=chosen.profile.name, measured_at=at)
@@ -161,18 +165,18 @@ def split(records: RunRecords, suffix: str) -> tuple[RunRecords, RunRecords]:
 
 
 def _show(comparison: Comparison, *, as_json: bool, every: bool) -> int:
-    verdicts = Counter(report.verdict(cell, comparison.fail_over) for cell in comparison.cells)
+    verdicts = Counter(report.cell_verdict(cell, comparison.fail_over) for cell in comparison.cells)
     code = Exit.FAILED if "slower" in verdicts else Exit.CANNOT_TELL
     code = Exit.OK if comparison.cells and not set(verdicts) - {"same", "faster"} else code
     if as_json:
         print(json_text(json.dumps({**comparison.model_dump(mode="json"), "verdicts": dict(verdicts)})))
         return code
-    console = terminal.console()
-    first, *others = report.sentences(comparison)
+    console = terminal.make_console()
+    first, *others = report.summarize_comparison(comparison)
     console.print(Text(first, style="bold red" if "slower" in verdicts else "bold"))
     for told in others:
         console.print(Text(told))
-    terminal.print_table(report.table(comparison, every=every), console)
+    terminal.print_table(report.comparison_table(comparison, every=every), console)
     for note in comparison.notes:
         console.print(Text(f"· {note}", "dim"))
     return code
@@ -181,9 +185,9 @@ def _show(comparison: Comparison, *, as_json: bool, every: bool) -> int:
 def beside_round(round_: Path, run: Path, *, as_json: bool) -> int:
     """A run beside a round of TechEmpower's; it decides nothing, so the exit code is 0 where they share something."""
     published, records = read_round(round_), store.read(run)
-    tell_problems(records.problems)
+    print_problems(records.problems)
     info = records.info
-    held = hold(published, rank(info, records.trials, records.processes, records.verdicts))
+    held = compare_with_round(published, rank(info, records.trials, records.processes, records.verdicts))
     if not held.rows:
         raise UsageError(f"{round_} and {run} have no implementation in common")
     if as_json:
@@ -201,7 +205,7 @@ def beside_round(round_: Path, run: Path, *, as_json: bool) -> int:
         rows.column("× mean here", lambda row: f"{row.run_share:.2f}"),
         rows.column("here ÷ there", lambda row: f"{row.run_share / row.round_share:.2f}"),
     )
-    console = terminal.console()
+    console = terminal.make_console()
     terminal.print_table(table, console)
     for found in held.agreements:
         against = "; ".join(f"{fast} before {slow}" for fast, slow in found.reversed_decided)

@@ -10,20 +10,21 @@ import sys
 from collections.abc import Iterator, Sequence
 
 from harness.errors import EnvironmentLacksError
-from harness.host import leftovers, provision
+from harness.host import leftovers
 from harness.host.leftovers import Leftover
 from harness.paths import state_folder
 from harness.plan.config import Consent, Settings
 from harness.plan.discovery import scan, select
+from harness.provisioning import requirements
 from harness.records import safe_write
 from harness.runtime import compose
-from harness.runtime.choice import is_local
+from harness.runtime.choice import uses_local_runtime
 
 CONSENTED = "TFB_CONSENTED"  # set by ./tfb where it has asked already, before there was a Python to ask
 ANSWER = "builds-as-root"  # file of the state folder: somebody has consented on this machine
 
 
-def settled(settings: Settings) -> Consent:
+def resolve_consent(settings: Settings) -> Consent:
     """Consent to what the run would do, or none; raises EnvironmentLacksError where builds as root are refused.
 
     Asks at most once, and nobody where no terminal is: there root consents by starting it, and nobody else.
@@ -32,14 +33,14 @@ def settled(settings: Settings) -> Consent:
         _remember()
         return "yes"
     if settings.consent == "yes" or not _at_a_terminal():
-        return "yes" if agreed(settings.consent, "") else "no"
-    local = is_local(settings)
+        return "yes" if ask_consent(settings.consent, "") else "no"
+    local = uses_local_runtime(settings)
     as_root = local and os.geteuid() == 0 and not (state_folder() / ANSWER).exists()
     wishes = [*_wishes(settings, local=local)] if settings.consent == "ask" else []
     if as_root:
         wishes.append("build implementations as root, here and from now on")
     question = "\n".join(("This run would", *(f"  - {wish}" for wish in wishes), "Go on?"))
-    given = bool(wishes) and agreed("ask", question, default=not as_root)
+    given = bool(wishes) and ask_consent("ask", question, default=not as_root)
     if as_root and not given:
         raise EnvironmentLacksError(
             "builds would run as root: start ./tfb as an ordinary user, use --runtime docker, or consent with --yes"
@@ -58,7 +59,7 @@ def _remember() -> None:
     )
 
 
-def agreed(consent: Consent, question: str, *, default: bool = True) -> bool:
+def ask_consent(consent: Consent, question: str, *, default: bool = True) -> bool:
     """As the flags say, else ask on a terminal; without one root consents by starting it, and nobody else."""
     if consent != "ask" or not _at_a_terminal():
         return consent == "yes" or (consent == "ask" and os.geteuid() == 0)
@@ -67,7 +68,7 @@ def agreed(consent: Consent, question: str, *, default: bool = True) -> bool:
     return answer in ("y", "yes") or (default and not answer)
 
 
-def confirmed(question: str) -> bool | None:
+def ask_confirmation(question: str) -> bool | None:
     """Return the answer that somebody at a terminal gives, where silence means no; None where nobody can be asked."""
     if not _at_a_terminal():
         return None
@@ -84,20 +85,20 @@ def _wishes(settings: Settings, *, local: bool) -> Iterator[str]:
     """What the run would like to do on this machine, as far as it has the right to."""
     if local:
         chosen = settings.services or select(scan(*settings.frameworks), settings.selection)
-        wanted = provision.needs(chosen, **settings.needed)
-        if (packages := provision.packages(wanted)) and _may_install():
+        wanted = requirements.tool_requirements(chosen, **settings.needed)
+        if (packages := requirements.missing_packages(wanted)) and _may_install():
             yield f"run `apt-get install {' '.join(packages)}`"
-    found = leftovers.on_this_machine() if local else all_leftovers()
+    found = leftovers.local_leftovers() if local else find_leftovers()
     if left := [str(leftover) for leftover in found if leftover.certain]:
         yield f"remove what a run that was killed has left: {', '.join(left)}"
 
 
-def all_leftovers() -> Sequence[Leftover]:
+def find_leftovers() -> Sequence[Leftover]:
     """What killed runs have left on this machine, and of containers where an engine answers."""
     try:
-        return (*leftovers.on_this_machine(), *compose.leftovers())
+        return (*leftovers.local_leftovers(), *compose.engine_leftovers())
     except EnvironmentLacksError:
-        return leftovers.on_this_machine()
+        return leftovers.local_leftovers()
 
 
 def _may_install() -> bool:

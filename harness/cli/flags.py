@@ -29,7 +29,7 @@ WHAT, HOW, WHERE, OUTPUT = (
 # ---- what a shell completes ------------------------------------------------------------------------------------------
 
 
-def names(*_: object) -> list[str]:
+def complete_names(*_: object) -> list[str]:
     """Implementations, and the names of many; a broken configuration is told by every other command."""
     found = ["all", "run"]
     for path in sorted(FRAMEWORKS.glob(f"*/*/{CONFIG_FILE}")):
@@ -40,22 +40,22 @@ def names(*_: object) -> list[str]:
     return found
 
 
-def languages(*_: object) -> list[str]:
+def complete_languages(*_: object) -> list[str]:
     """The folders of frameworks/."""
     return sorted({path.parent.name for path in FRAMEWORKS.glob("*/*")})
 
 
-def runs(*_: object) -> list[str]:
+def complete_runs(*_: object) -> list[str]:
     """Runs, newest first."""
     return sorted((path.parent.name for path in RESULTS.glob("*/run.json")), reverse=True)
 
 
-def profiles(*_: object) -> list[str]:
+def complete_profiles(*_: object) -> list[str]:
     """The profiles of config/."""
     return sorted(path.stem for path in PROFILES.glob("*.toml"))
 
 
-def known_types(*_: object) -> list[str]:
+def complete_test_types(*_: object) -> list[str]:
     """The one list that needs the models."""
     from harness.plan.testtypes.registry import TEST_TYPES
 
@@ -65,7 +65,7 @@ def known_types(*_: object) -> list[str]:
 # ---- what a flag's text means ----------------------------------------------------------------------------------------
 
 
-def span(_: object, tokens: Sequence[Token]) -> float:
+def parse_duration(_: object, tokens: Sequence[Token]) -> float:
     """Seconds of a time such as ``90s``, ``10m``, ``1h`` or ``1h30m``."""
     text = tokens[0].value
     if match := re.fullmatch(r"(?:(\d{1,8})h)?(?:(\d{1,8})m)?(?:(\d{1,8})s?)?", text, re.ASCII):
@@ -75,14 +75,14 @@ def span(_: object, tokens: Sequence[Token]) -> float:
     raise ValueError(f"{text[:40]!r} is not a time such as 90s, 10m or 1h30m, at most 720h")
 
 
-def whole(_: object, tokens: Sequence[Token]) -> int:
+def parse_integer(_: object, tokens: Sequence[Token]) -> int:
     """A whole number; the library would take 2.5 for 2."""
     if re.fullmatch(r"-?\d{1,18}", tokens[0].value, re.ASCII):
         return int(tokens[0].value)
     raise ValueError(f"{tokens[0].value[:40]!r} is not a whole number")
 
 
-def levels(flag: str, texts: Sequence[str]) -> tuple[int, ...]:
+def parse_levels(flag: str, texts: Sequence[str]) -> tuple[int, ...]:
     """Levels, and TechEmpower's sequences ``start:step:end`` (inclusive), each level once."""
     found: dict[int, None] = {}
     for word in texts:
@@ -130,15 +130,15 @@ def _flag(group: Group, text: str, metavar: str | None = None, **more: Any) -> P
 
 
 def _number(group: Group, text: str, least: int, most: int, metavar: str = "N") -> Parameter:
-    return _flag(group, text, metavar, converter=whole, validator=Number(gte=least, lte=most))
+    return _flag(group, text, metavar, converter=parse_integer, validator=Number(gte=least, lte=most))
 
 
-Texts = tuple[str, ...]
+Strings = tuple[str, ...]
 
 
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
-class Machines:
+class MachineFlags:
     """The machines of a run."""
 
     server_host: Annotated[
@@ -147,7 +147,7 @@ class Machines:
     database_host: Annotated[
         str | None, _flag(WHERE, "machine of PostgreSQL, or postgresql://host:port: one that exists", "HOST")
     ] = None
-    client_host: Annotated[Texts, _flag(WHERE, "machine of the load generator; several share each load", "HOST")] = ()
+    client_host: Annotated[Strings, _flag(WHERE, "machine of the load generator; several share each load", "HOST")] = ()
     hosts: Annotated[
         str | None, _flag(WHERE, "these machines from config/hosts/NAME.toml, or a .toml file", "NAME")
     ] = None
@@ -155,18 +155,22 @@ class Machines:
 
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
-class Flags(Machines):
+class CommonFlags(MachineFlags):
     """What every mode takes."""
 
-    test_dir: Annotated[Texts, _flag(WHAT, "folders: Java, Java/vertx-web", "DIR")] = ()
-    test_lang: Annotated[Texts, _flag(WHAT, "languages: folders of frameworks/", "LANG", completer=languages)] = ()
-    tag: Annotated[Texts, _flag(WHAT, "with one of these tags", "TAG")] = ()
-    exclude: Annotated[Texts, _flag(WHAT, "leave these out", "NAME", completer=names)] = ()
-    type: Annotated[
-        Texts,
-        _flag(WHAT, "json …, or all; default: the profile's; verify: all declared", "TYPE", completer=known_types),
+    test_dir: Annotated[Strings, _flag(WHAT, "folders: Java, Java/vertx-web", "DIR")] = ()
+    test_lang: Annotated[
+        Strings, _flag(WHAT, "languages: folders of frameworks/", "LANG", completer=complete_languages)
     ] = ()
-    frameworks: Annotated[Texts, _flag(WHAT, "other folders of implementations, TechEmpower's too", "DIR")] = ()
+    tag: Annotated[Strings, _flag(WHAT, "with one of these tags", "TAG")] = ()
+    exclude: Annotated[Strings, _flag(WHAT, "leave these out", "NAME", completer=complete_names)] = ()
+    type: Annotated[
+        Strings,
+        _flag(
+            WHAT, "json …, or all; default: the profile's; verify: all declared", "TYPE", completer=complete_test_types
+        ),
+    ] = ()
+    frameworks: Annotated[Strings, _flag(WHAT, "other folders of implementations, TechEmpower's too", "DIR")] = ()
     rules: Annotated[Literal["techempower", "tfb"] | None, _flag(WHAT, "of verification; default: by the folder")] = (
         None
     )
@@ -184,7 +188,7 @@ class Flags(Machines):
         int | None, _number(WHERE, "process limit of the server's container; default: 4096", 16, 4_000_000, "N")
     ] = None
     server_port: Annotated[int | None, _number(WHERE, "fixed port; default: a free one", 1, 65535, "PORT")] = None
-    allow: Annotated[Texts, _flag(WHERE, "of its container: io_uring, privileged", "NAME=WHAT")] = ()
+    allow: Annotated[Strings, _flag(WHERE, "of its container: io_uring, privileged", "NAME=WHAT")] = ()
     force_rm: Annotated[bool, _flag(WHERE, "remove the images that this run built")] = False
     yes: Annotated[bool, _flag(WHERE, "install missing packages, build as root: without asking")] = False
     no_install: Annotated[bool, _flag(WHERE, "never install packages")] = False
@@ -199,7 +203,7 @@ class Flags(Machines):
 
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
-class VerifyFlags(Flags):
+class VerifyFlags(CommonFlags):
     """What verification takes beside."""
 
     format: Annotated[Literal["text", "github", "junit", "json"], _flag(OUTPUT, "of verdicts")] = "text"
@@ -209,25 +213,25 @@ class VerifyFlags(Flags):
 
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
-class RunFlags(Flags):
+class RunFlags(CommonFlags):
     """What a measurement takes."""
 
     profile: Annotated[
-        str | None, _flag(HOW, "a file of config/profiles, or a path; default quick", completer=profiles)
+        str | None, _flag(HOW, "a file of config/profiles, or a path; default quick", completer=complete_profiles)
     ] = None
     duration: Annotated[int | None, _number(HOW, "of a trial", 1, LONGEST_SECONDS, "SECONDS")] = None
     time: Annotated[
         float | None,
-        _flag(HOW, "measuring time without builds: 90s, 10m, 1h30m", "TIME", converter=span, n_tokens=1),
+        _flag(HOW, "measuring time without builds: 90s, 10m, 1h30m", "TIME", converter=parse_duration, n_tokens=1),
     ] = None
     processes: Annotated[int | None, _number(HOW, "fresh processes of each, exactly", 1, 10_000)] = None
     concurrency_levels: Annotated[
-        Texts, _flag(HOW, "connections of json, db and fortune; also start:step:end", "N")
+        Strings, _flag(HOW, "connections of json, db and fortune; also start:step:end", "N")
     ] = ()
-    pipeline_concurrency_levels: Annotated[Texts, _flag(HOW, "connections of plaintext", "N")] = ()
-    query_levels: Annotated[Texts, _flag(HOW, "queries a request of query and update", "N")] = ()
-    cached_query_levels: Annotated[Texts, _flag(HOW, "queries a request of cached-query", "N")] = ()
-    order_factors: Annotated[Texts, _flag(HOW, "factors of the order service's arrivals", "N")] = ()
+    pipeline_concurrency_levels: Annotated[Strings, _flag(HOW, "connections of plaintext", "N")] = ()
+    query_levels: Annotated[Strings, _flag(HOW, "queries a request of query and update", "N")] = ()
+    cached_query_levels: Annotated[Strings, _flag(HOW, "queries a request of cached-query", "N")] = ()
+    order_factors: Annotated[Strings, _flag(HOW, "factors of the order service's arrivals", "N")] = ()
     generator: Annotated[Literal["loadgen", "wrk"] | None, _flag(HOW, "of all loads; default: the profile's")] = None
     latency_goal: Annotated[str | None, _flag(HOW, "what a capacity must hold: p99=10ms", "GOAL")] = None
     seed: Annotated[
@@ -235,7 +239,8 @@ class RunFlags(Flags):
     ] = None
     reverse_order: Annotated[bool, _flag(HOW, "by name from the end instead of random order")] = False
     resume: Annotated[
-        str | bool | None, _flag(HOW, "go on with a run, by default the newest interrupted", "RUN", completer=runs)
+        str | bool | None,
+        _flag(HOW, "go on with a run, by default the newest interrupted", "RUN", completer=complete_runs),
     ] = None
     accept_command: Annotated[
         bool, _flag(HOW, "with --resume: execute the command that a run of another machine has recorded")

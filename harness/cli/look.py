@@ -4,32 +4,38 @@ import io
 import json
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated
 
 from cyclopts import Parameter
 from cyclopts.validators import Number
 
-from harness import extras
 from harness.cli import flags
-from harness.cli.flags import Texts, frameworks_folders, results_folder
-from harness.cli.output import put, put_below, tell_problems
+from harness.cli.flags import Strings, frameworks_folders, results_folder
+from harness.cli.output import print_problems, write_file, write_managed_file
 from harness.cli.verbs import ImplementationNames
 from harness.errors import Exit, UsageError
 from harness.host import interruption
 from harness.plain_text import json_text, printable
 from harness.plan.discovery import Implementation, Scan, Selection, scan, select
 from harness.plan.suggestions import suggest
+from harness.plugins import Hook
 
+MERGE_DEPLOYMENTS: Hook[Callable[[Mapping[str, Path], Path], Path]] = Hook(
+    name="merge_deployments", purpose="report --deployments"
+)
+PUBLISH_SITE: Hook[Callable[..., object]] = Hook(name="publish_site", purpose="report --site")
 Results = Annotated[str | None, Parameter(help="another results folder", metavar="DIR")]
 
 
 def listing(
     *names: ImplementationNames,
-    test_lang: Annotated[Texts, Parameter(help="languages: folders of frameworks/", completer=flags.languages)] = (),
-    tag: Annotated[Texts, Parameter(help="with one of these tags")] = (),
-    frameworks: Annotated[Texts, Parameter(help="other folders; default: frameworks/")] = (),
+    test_lang: Annotated[
+        Strings, Parameter(help="languages: folders of frameworks/", completer=flags.complete_languages)
+    ] = (),
+    tag: Annotated[Strings, Parameter(help="with one of these tags")] = (),
+    frameworks: Annotated[Strings, Parameter(help="other folders; default: frameworks/")] = (),
     as_json: Annotated[bool, Parameter(name="--json", help="all that the configurations say")] = False,
 ) -> int:
     """List implementations: name, folder, test types. Broken ones are named, and the exit code is 1."""
@@ -56,12 +62,12 @@ def _print_list(rows: Sequence[tuple[str, str, str]]) -> None:
 
     lines = [("implementation", "folder", "test types"), *rows]
     first, second = (max(len(line[column]) for line in lines) for column in (0, 1))
-    console = terminal.console()
+    console = terminal.make_console()
     for name, folder, test_types in lines:
         console.print(f"{name:<{first}}  {folder:<{second}}  {test_types}", no_wrap=True, overflow="ellipsis")
 
 
-def list_tests(asked: flags.Flags, tag: str | None) -> int:
+def list_tests(asked: flags.CommonFlags, tag: str | None) -> int:
     """TechEmpower's ``--list-tests``: the names alone, or with ``--json`` what the configurations say."""
     found = scan(*frameworks_folders(asked.frameworks))
     known = [i for i in found.implementations if not i.broken]
@@ -84,7 +90,8 @@ def _problems(found: Scan, *, warnings: bool = True) -> Exit:
 
 def report(
     *run: Annotated[
-        str, Parameter(help="its id, the beginning of it, or a folder; default: the latest", completer=flags.runs)
+        str,
+        Parameter(help="its id, the beginning of it, or a folder; default: the latest", completer=flags.complete_runs),
     ],
     format: Annotated[str, Parameter(help="text markdown json techempower")] = "text",  # noqa: A002 - the flag
     html: Annotated[bool, Parameter(help="write one HTML file that works offline, into the run's folder")] = False,
@@ -98,7 +105,7 @@ def report(
     results: Results = None,
 ) -> int:
     """Print or write the ranking of a run again; exit code 1 when a file of the run could not be read."""
-    with interruption.loading():
+    with interruption.held_while_loading():
         from harness.dashboard import saved
         from harness.records import store
         from harness.report import Report
@@ -108,12 +115,12 @@ def report(
     place = results_folder(results)
     folders = [store.find(place, name) for name in run or (None,)]
     if deployments:
-        folders = [extras.part("deployments").merged(dict(zip(run, folders, strict=False)), place)]
+        folders = [MERGE_DEPLOYMENTS.load()(dict(zip(run, folders, strict=False)), place)]
         print(f"{len(run)} deployments are one run: {folders[0]}", file=sys.stderr)
     if site:
         now = time.time()
         name = round or time.strftime("%Y-%m-%d", time.gmtime(now))
-        extras.part("site").publish(folders, site, name=name, published_at=now)
+        PUBLISH_SITE.load()(folders, site, name=name, published_at=now)
         print(site / "index.html")
         return Exit.OK
     if len(folders) > 1 or round:
@@ -123,24 +130,27 @@ def report(
     (folder,) = folders
     records = store.read(folder)
     if html:
-        text = saved.of_run(folder)
+        text = saved.render_run(folder)
         if output:
-            put(output, text)
-        print(output or put_below(folder, "report.html", text))
+            write_file(output, text)
+        print(output or write_managed_file(folder, "report.html", text))
     else:
         ranking = rank(records.info, records.trials, records.processes, records.verdicts)
         out = io.StringIO() if output else sys.stdout
         EXPORTERS[format](Report(records=records, ranking=ranking, every_load=levels), out)
         if output and isinstance(out, io.StringIO):
-            put(output, out.getvalue())
-    return Exit.FAILED if tell_problems(records.problems) else Exit.OK
+            write_file(output, out.getvalue())
+    return Exit.FAILED if print_problems(records.problems) else Exit.OK
 
 
 def dashboard(
     *,
     bind: Annotated[str, Parameter(help="default 127.0.0.1: this machine only", metavar="ADDRESS")] = "127.0.0.1",
     port: Annotated[
-        int, Parameter(help="default 8000; 0: a free one", converter=flags.whole, validator=Number(gte=0, lte=65535))
+        int,
+        Parameter(
+            help="default 8000; 0: a free one", converter=flags.parse_integer, validator=Number(gte=0, lte=65535)
+        ),
     ] = 8000,
     results: Results = None,
 ) -> int:

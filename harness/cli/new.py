@@ -63,11 +63,12 @@ def command(
         Parameter(
             name="--from",
             help=f"implementation to begin from; default: the language's, or {DEFAULT}",
-            completer=flags.names,
+            completer=flags.complete_names,
         ),
     ] = None,
     language: Annotated[
-        str | None, Parameter(help="a folder of frameworks/; default: that of the source", completer=flags.languages)
+        str | None,
+        Parameter(help="a folder of frameworks/; default: that of the source", completer=flags.complete_languages),
     ] = None,
     blank: Annotated[bool, Parameter(help="without code, in any --language")] = False,
     frameworks: Annotated[str | None, Parameter(help="another folder of implementations")] = None,

@@ -4,6 +4,7 @@ import contextlib
 import io
 import sys
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
@@ -14,6 +15,17 @@ from harness.records import safe_write
 
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer as Buffer
+
+
+@dataclass(frozen=True, kw_only=True)
+class VerdictOutputs:
+    """Where ``compare --base`` writes the verdict on a service, apart from the terminal."""
+
+    json: bool = False
+    markdown: bool = False
+    history: str | None = None
+    html: str | None = None
+    strict: bool = False
 
 
 class _Stream(io.FileIO):
@@ -68,7 +80,7 @@ def _stream(stream: TextIO, errors: list[OSError]) -> TextIO:
     )
 
 
-def put(target: Path, text: str) -> None:
+def write_file(target: Path, text: str) -> None:
     """Write a file that the user has named, whole or not at all; a device or pipe is written as it is.
 
     The file itself must not be a link, which could lie in a folder that somebody else filled. Links to its folder are
@@ -83,8 +95,8 @@ def put(target: Path, text: str) -> None:
         raise _lacking(str(target), error) from error
 
 
-def put_below(folder: Path, name: str, text: str) -> Path:
-    """Write a file of a folder that tfb manages, where no link is followed; returns its path. Raises as ``put``."""
+def write_managed_file(folder: Path, name: str, text: str) -> Path:
+    """Write a file of a folder that tfb manages, where no link is followed; returns its path. Raises as ``write_file``."""
     target = folder.parent.resolve() / folder.name / name
     try:
         safe_write.make_folder(target.parent)
@@ -94,7 +106,7 @@ def put_below(folder: Path, name: str, text: str) -> Path:
     return target
 
 
-def tell_problems(problems: Iterable[str]) -> bool:
+def print_problems(problems: Iterable[str]) -> bool:
     """Name on stderr what of a run's files could not be read; return whether there is anything."""
     found = list(problems)
     for problem in found:

@@ -5,19 +5,18 @@ import random
 import shlex
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from harness import extras
-from harness.cli.consent import confirmed, settled
-from harness.cli.flags import Machines, RunFlags, VerifyFlags, frameworks_folders, levels, results_folder
-from harness.cli.verbs import Asked, is_run
-from harness.cli.verbs import asked as asked_by
+from harness.cli.consent import ask_confirmation, resolve_consent
+from harness.cli.flags import MachineFlags, RunFlags, VerifyFlags, frameworks_folders, parse_levels, results_folder
+from harness.cli.verbs import Invocation, is_run
+from harness.cli.verbs import parse_recorded as asked_by
 from harness.errors import Exit, StoreError, UsageError
 from harness.experiment import origin
-from harness.host import advice, interruption, machine
+from harness.host import interruption, machine
 from harness.paths import PROGRAM, RESULTS
 from harness.plain_text import json_text, printable
 from harness.plan import hosts
@@ -28,9 +27,11 @@ from harness.plan.hosts import Hosts
 from harness.plan.profile import Profile
 from harness.plan.suggestions import suggest
 from harness.plan.testtypes.registry import TEST_TYPES
+from harness.plugins import Hook
+from harness.provisioning import advice
 from harness.records import store
-from harness.records.models import RunInfo
 from harness.records.reader import RunReader
+from harness.records.run_info import RunInfo
 from harness.runtime import upstream
 from harness.runtime.techempower_container import parse_allow
 
@@ -41,30 +42,31 @@ if TYPE_CHECKING:
 WITH_RESUME = frozenset(
     {"resume", "accept_command", "results", "quiet", "json", "yes", "no_install", "dry_run", "mode", "test"}
 )
+PROFILE: Hook[Callable[[Settings], Mapping[str, object]]] = Hook(name="profile", purpose="--profiler")
 MOST_SHOWN = 4000  # characters of a recorded command that somebody is asked to read
 
 
-def execute(asked: Asked, arguments: Sequence[str]) -> int:
+def execute(asked: Invocation, arguments: Sequence[str]) -> int:
     """Carry out one parsed command line; returns the exit code."""
-    chosen = settings(asked, arguments)
+    chosen = resolve_settings(asked, arguments)
     if chosen.resume is not None:
-        folder = store.find(chosen.results, chosen.resume) if chosen.resume else newest_interrupted(chosen.results)
+        folder = store.find(chosen.results, chosen.resume) if chosen.resume else find_interrupted(chosen.results)
         info = store.info(folder)
         own = origin.is_own(folder, info)
         if not own:
             _require_accepted(info, accepted=getattr(asked.flags, "accept_command", False))
-        chosen = resumed(replace(chosen, resume=str(folder)), asked, info)
+        chosen = resume_settings(replace(chosen, resume=str(folder)), asked, info)
         if own:
             origin.require_same_places(folder, info, chosen)
     _say_what_else(chosen)
     if not chosen.dry_run:
-        chosen = replace(chosen, consent=settled(chosen))
-    with interruption.loading():
+        chosen = replace(chosen, consent=resolve_consent(chosen))
+    with interruption.held_while_loading():
         from harness.experiment import modes, workflow
     if chosen.dry_run:
         return workflow.dry_run(chosen)
     if getattr(asked.flags, "profiler", False):
-        figures = extras.part("profiler").profile(chosen)
+        figures = PROFILE.load()(chosen)
         print(json.dumps(figures) if chosen.json else "\n".join(f"{key:<24}{value}" for key, value in figures.items()))
         return Exit.OK
     match chosen.mode:
@@ -87,7 +89,7 @@ def _require_accepted(info: RunInfo, *, accepted: bool) -> None:
     )
     if len(shown) > MOST_SHOWN:
         raise UsageError(f"{told}\n  {shown[:MOST_SHOWN]} ...\nIt is too long to be read here: start a new run")
-    answer = confirmed(f"{told}\n  {shown}\nExecute it?")
+    answer = ask_confirmation(f"{told}\n  {shown}\nExecute it?")
     if not answer:
         why = "" if answer is None else "; it was not accepted"
         raise UsageError(
@@ -96,7 +98,7 @@ def _require_accepted(info: RunInfo, *, accepted: bool) -> None:
         )
 
 
-def newest_interrupted(results: Path) -> Path:
+def find_interrupted(results: Path) -> Path:
     """Return the newest run that was interrupted or killed, or lost a machine or its disk. Raises UsageError."""
     for folder in reversed(store.runs(results)):
         try:
@@ -110,19 +112,19 @@ def newest_interrupted(results: Path) -> Path:
 
 
 def _benchmark(chosen: Settings) -> int:
-    if others := at_work(chosen.results):
+    if others := active_runs(chosen.results):
         told = "each takes CPU time from the other, and neither's figures count; Ctrl-C here and wait for its end"
         print(f"tfb: warning: still under way: {printable(', '.join(others))}: {told}", file=sys.stderr)
-    outcome = measured(chosen)
+    outcome = run_benchmark(chosen)
     _show(chosen, outcome)
     return outcome.exit_code
 
 
-def measured(chosen: Settings, needs: "Dependencies | None" = None) -> "RunOutcome":
+def run_benchmark(chosen: Settings, needs: "Dependencies | None" = None) -> "RunOutcome":
     """Carry out a run, shown as it goes on; an interruption comes between two of its steps, and says how to go on."""
     from harness.experiment import progress, workflow
 
-    shown = progress.ProgressTracker(progress.display(quiet=chosen.quiet or chosen.json))
+    shown = progress.ProgressTracker(progress.make_display(quiet=chosen.quiet or chosen.json))
     try:
         with interruption.deferred():
             return workflow.benchmark(chosen, shown, needs)
@@ -136,7 +138,7 @@ def measured(chosen: Settings, needs: "Dependencies | None" = None) -> "RunOutco
         ) from None
 
 
-def at_work(results: Path) -> tuple[str, ...]:
+def active_runs(results: Path) -> tuple[str, ...]:
     """The runs of these results that another process carries out now: they are among the newest."""
     return tuple(folder.name for folder in store.runs(results)[-20:] if store.is_locked(folder))
 
@@ -154,9 +156,9 @@ def _show(chosen: Settings, outcome: "RunOutcome") -> None:
     if chosen.json:
         print(json_text(outcome.ranking.recorded()))
         return
-    console = terminal.console()
-    terminal.show(outcome.records.info, outcome.ranking, console)
-    terminal.show_verdicts(outcome.verdicts, console)
+    console = terminal.make_console()
+    terminal.print_ranking(outcome.records.info, outcome.ranking, console)
+    terminal.print_verdicts(outcome.verdicts, console)
     run_id, elsewhere = outcome.records.info.run_id, _elsewhere(chosen.results)
     console.print(
         f"\nFiles: {chosen.results / run_id}/\nAgain: {PROGRAM} report {run_id}{elsewhere}\n"
@@ -168,7 +170,7 @@ def _show(chosen: Settings, outcome: "RunOutcome") -> None:
 
 def _say_what_else(chosen: Settings) -> None:
     """Name what was set aside, and what is skipped or left out, where a person reads."""
-    from harness.experiment.preparation import sees_upstream
+    from harness.experiment.preparation import can_reach_upstream
 
     if chosen.quiet or chosen.json:
         return
@@ -181,8 +183,8 @@ def _say_what_else(chosen: Settings) -> None:
         notes.append(f'need Docker, having no "local" block, and are skipped where no engine answers: {containers}')
     offered = {name for i in selected for name in i.urls}
     left_out = [name for name in chosen.test_types if name in offered and TEST_TYPES[name].calls_upstream]
-    if left_out and not sees_upstream(selected, chosen):
-        cargo = f"cargo builds its upstream: {advice.lacking('cargo', '>=1.85')}"
+    if left_out and not can_reach_upstream(selected, chosen):
+        cargo = f"cargo builds its upstream: {advice.describe_missing('cargo', '>=1.85')}"
         why = "a bridge or another machine hides its upstream" if upstream.available() else cargo
         notes.append(f"left out: {', '.join(left_out)} ({why})")
     for note in notes:
@@ -192,7 +194,7 @@ def _say_what_else(chosen: Settings) -> None:
 # ---- what was asked for ----------------------------------------------------------------------------------------------
 
 
-def settings(asked: Asked, command: Sequence[str]) -> Settings:
+def resolve_settings(asked: Invocation, command: Sequence[str]) -> Settings:
     """Flags over profile over defaults; raises UsageError."""
     flags = asked.flags
     run = flags if isinstance(flags, RunFlags) else RunFlags()
@@ -218,7 +220,7 @@ def settings(asked: Asked, command: Sequence[str]) -> Settings:
         results=results_folder(flags.results),
         frameworks=frameworks_folders(flags.frameworks),
         rules=flags.rules,
-        hosts=hosts_of(flags),
+        hosts=resolve_hosts(flags),
         network_mode=flags.network_mode,
         cpuset_cpus=flags.cpuset_cpus,
         container_memory=flags.test_container_memory,
@@ -238,7 +240,7 @@ def settings(asked: Asked, command: Sequence[str]) -> Settings:
     )
 
 
-def hosts_of(flags: Machines) -> Hosts:
+def resolve_hosts(flags: MachineFlags) -> Hosts:
     """The machines, by the flags or by a layout file."""
     named = (flags.server_host, flags.database_host, flags.client_host)
     if flags.hosts and any(named):
@@ -263,7 +265,7 @@ def _profile(flags: RunFlags, types: Sequence[str]) -> Profile:
     """The profile with what the flags change."""
     profile = profiles.load(flags.profile or DEFAULT_PROFILE)
     sweeps = {
-        name: levels(f"--{name.replace('_', '-')}-levels", texts)
+        name: parse_levels(f"--{name.replace('_', '-')}-levels", texts)
         for name in ("concurrency", "pipeline_concurrency", "query", "cached_query")
         if (texts := getattr(flags, f"{name}_levels"))
     }
@@ -272,7 +274,7 @@ def _profile(flags: RunFlags, types: Sequence[str]) -> Profile:
     if flags.generator:
         values["generator"] = flags.generator
     if flags.order_factors:
-        orders["factors"] = tuple(map(float, levels("--order-factors", flags.order_factors)))
+        orders["factors"] = tuple(map(float, parse_levels("--order-factors", flags.order_factors)))
     if flags.duration:
         orders["seconds"] = values["duration_seconds"] = float(flags.duration)
     if flags.time:
@@ -294,7 +296,7 @@ def _profile(flags: RunFlags, types: Sequence[str]) -> Profile:
     return profile.model_copy(update={**values, "orders": profile.orders.model_copy(update=orders)})
 
 
-def resumed(current: Settings, now: Asked, info: RunInfo) -> Settings:
+def resume_settings(current: Settings, now: Invocation, info: RunInfo) -> Settings:
     """The settings of the run to resume: its recorded command, seed and name, and today's display flags."""
     try:
         then = asked_by(info.command)
@@ -302,7 +304,7 @@ def resumed(current: Settings, now: Asked, info: RunInfo) -> Settings:
         raise UsageError(f"run {info.run_id} {error}") from error
     _require_no_other_flag(now, then)
     return replace(
-        settings(then, info.command),
+        resolve_settings(then, info.command),
         seed=info.seed,
         results_name=info.name,
         resume=current.resume,
@@ -314,7 +316,7 @@ def resumed(current: Settings, now: Asked, info: RunInfo) -> Settings:
     )
 
 
-def _require_no_other_flag(now: Asked, then: Asked) -> None:
+def _require_no_other_flag(now: Invocation, then: Invocation) -> None:
     """Raise UsageError for a flag beside --resume that the run was not begun with: it would be ignored, or mixed in."""
     usual = type(now.flags)()
     other = set()

@@ -1,7 +1,7 @@
 """The verbs: name, one line of help, and the function that is loaded only when it is called.
 
 A verb is a function whose parameters are its flags (cyclopts); it returns an exit code. ``run``, ``verify``, ``debug``
-and TechEmpower's flags, which need no verb, return what was ``Asked`` for instead.
+and TechEmpower's flags, which need no verb, return what was ``Invocation`` for instead.
 """
 
 import platform
@@ -13,22 +13,13 @@ from typing import Annotated, Literal
 
 from cyclopts import App, CycloptsError, Group, Parameter
 
-from harness import extras
-from harness.cli.flags import WHAT, Flags, RunFlags, Texts, VerifyFlags, names
+from harness import plugins
+from harness.cli.flags import WHAT, CommonFlags, RunFlags, Strings, VerifyFlags, complete_names
 from harness.errors import Exit, UsageError
 from harness.host import interruption
 from harness.paths import PROGRAM, REPOSITORY
 from harness.plan.suggestions import suggest
-
-
-@dataclass(frozen=True, kw_only=True)
-class Verb:
-    """A verb of ``./tfb VERB``."""
-
-    target: str  # module:function
-    help: str
-    group: str = "look"
-
+from harness.plugins import Verb
 
 GROUPS = ("measure", "look", "this machine", "contribute")
 ASKED = ("run", "verify", "debug")
@@ -40,7 +31,7 @@ VERBS: dict[str, Verb] = {
     "report": Verb(target="harness.cli.look:report", help="print a run again, as text, Markdown, HTML, a site"),
     "compare": Verb(target="harness.cli.compare:command", help="two runs, or two versions of a service, side by side"),
     "dashboard": Verb(target="harness.cli.look:dashboard", help="serve the results to a browser, live during a run"),
-    **{name: Verb(target=f"{module}:command", help=text) for name, (module, text) in extras.VERBS.items()},
+    **plugins.verbs(),
     "doctor": Verb(
         target="harness.cli.doctor:doctor", help="tools, machine facts, what would disturb", group="this machine"
     ),
@@ -85,7 +76,7 @@ OF_MODE = (
     *(("verify", flag) for flag in ("watch", "format", "strict")),
 )
 ImplementationNames = Annotated[
-    str, Parameter(group=WHAT, help="implementations; run: the core ones, all: all", completer=names)
+    str, Parameter(group=WHAT, help="implementations; run: the core ones, all: all", completer=complete_names)
 ]
 
 
@@ -93,12 +84,12 @@ ImplementationNames = Annotated[
 
 
 @dataclass(frozen=True, kw_only=True)
-class Asked:
+class Invocation:
     """What a command line asks for, as it was written."""
 
     mode: Literal["benchmark", "verify", "debug"]
-    test: Texts
-    flags: Flags
+    test: Strings
+    flags: CommonFlags
 
 
 @Parameter(name="*")
@@ -107,42 +98,42 @@ class _Alone(RunFlags, VerifyFlags):
     """The flags that verbs stand for."""
 
     mode: Annotated[Literal["benchmark", "verify", "debug"], Parameter(alias="-m")] = "benchmark"
-    test: Texts = ()
+    test: Strings = ()
     list_tests: bool = False
     list_tag: str | None = None
     new: bool = False
     completion: Literal["bash", "zsh", "fish"] | None = None
 
 
-def run(*names: ImplementationNames, flags: RunFlags = RunFlags()) -> Asked:  # noqa: B008 - frozen
+def run(*names: ImplementationNames, flags: RunFlags = RunFlags()) -> Invocation:  # noqa: B008 - frozen
     """Build, verify, measure and rank implementations; --dry-run shows the plan."""
-    return Asked(mode="benchmark", test=names, flags=flags)
+    return Invocation(mode="benchmark", test=names, flags=flags)
 
 
-def verify(*names: ImplementationNames, flags: VerifyFlags = VerifyFlags()) -> Asked:  # noqa: B008 - frozen
+def verify(*names: ImplementationNames, flags: VerifyFlags = VerifyFlags()) -> Invocation:  # noqa: B008 - frozen
     """Check every answer thoroughly, without load: what was expected, what came, and the rule that says so."""
-    return Asked(mode="verify", test=names, flags=flags)
+    return Invocation(mode="verify", test=names, flags=flags)
 
 
-def debug(*names: ImplementationNames, flags: Flags = Flags()) -> Asked:  # noqa: B008 - frozen
+def debug(*names: ImplementationNames, flags: CommonFlags = CommonFlags()) -> Invocation:  # noqa: B008 - frozen
     """Start one implementation with its database, print addresses and its log, and stay until Ctrl-C."""
-    return Asked(mode="debug", test=names, flags=flags)
+    return Invocation(mode="debug", test=names, flags=flags)
 
 
-def flags_alone(*, flags: _Alone = _Alone()) -> Asked | int:
+def flags_alone(*, flags: _Alone = _Alone()) -> Invocation | int:
     """TechEmpower's command line; --completion prints the function of a shell, for ./tfb and for tfb on PATH."""
     if flags.completion:
         print(application().generate_completion(prog_name="tfb", shell=flags.completion))
         return Exit.OK
     if flags.new or flags.list_tests or flags.list_tag is not None:
-        with interruption.loading():
+        with interruption.held_while_loading():
             module = import_module("harness.cli.new" if flags.new else "harness.cli.look")
         code: int = module.command() if flags.new else module.list_tests(flags, flags.list_tag)
         return code
     for mode, flag in OF_MODE:
         if mode != flags.mode and getattr(flags, flag) != getattr(_Alone, flag):
             raise UsageError(f"--{flag.replace('_', '-')} does not go with --mode {flags.mode}: it is of {mode}")
-    return Asked(mode=flags.mode, test=flags.test, flags=flags)
+    return Invocation(mode=flags.mode, test=flags.test, flags=flags)
 
 
 # ---- the command line ------------------------------------------------------------------------------------------------
@@ -181,8 +172,8 @@ def application() -> App:
     return app
 
 
-def answered(arguments: Sequence[str]) -> Asked | int:
-    """As ``parsed``; help is printed, and what is no verb or has another name here is told."""
+def dispatch(arguments: Sequence[str]) -> Invocation | int:
+    """As ``parse``; help is printed, and what is no verb or has another name here is told."""
     first = arguments[0] if arguments else "--help"
     if first in ("--help", "-h"):
         print(overview(), end="")
@@ -194,29 +185,29 @@ def answered(arguments: Sequence[str]) -> Asked | int:
             raise UsageError(f"{flag} is TechEmpower's; here {REPLACED[flag]}")
         if flag == "--test" and first in ASKED:
             raise UsageError(f"names stand alone behind a verb: ./tfb {first} NAME")
-    return parsed(arguments)
+    return parse(arguments)
 
 
-def parsed(arguments: Sequence[str]) -> Asked | int:
+def parse(arguments: Sequence[str]) -> Invocation | int:
     """What a command line asks for, or the exit code of a verb that it has carried out; raises UsageError."""
     verb = arguments[0] if arguments and arguments[0] in VERBS else ""
     if verb and verb not in ASKED:
-        with interruption.loading():
+        with interruption.held_while_loading():
             import_module(VERBS[verb].target.partition(":")[0])
     try:
-        found: Asked | int | None = application()(list(arguments), exit_on_error=False, print_error=False)
+        found: Invocation | int | None = application()(list(arguments), exit_on_error=False, print_error=False)
     except CycloptsError as error:
         error.verbose = False
         raise UsageError(f"{error}\nSee ./tfb {verb}{' ' * bool(verb)}--help") from error
     return Exit.OK if found is None else found
 
 
-def asked(arguments: Sequence[str]) -> Asked:
+def parse_recorded(arguments: Sequence[str]) -> Invocation:
     """Return what the recorded command of a run asked for; raises UsageError where it does not ask for a run."""
     found = (
-        parsed(arguments) if is_run(arguments) and not {each.partition("=")[0] for each in arguments} & NO_RUN else None
+        parse(arguments) if is_run(arguments) and not {each.partition("=")[0] for each in arguments} & NO_RUN else None
     )
-    if not isinstance(found, Asked):
+    if not isinstance(found, Invocation):
         raise UsageError(f"was made by {arguments[0]:.80} and cannot be resumed: start it again")
     return found
 

@@ -7,8 +7,8 @@ from pydantic import Field
 
 from harness.errors import StoreError
 from harness.paths import RESULTS
-from harness.records.models import Moment, Record
 from harness.records.reader import bounded, first_complaint, of_newer_version
+from harness.records.record import EpochSeconds, Record
 
 FILE = "claims.json"
 SCHEMA_VERSION = 2
@@ -42,7 +42,7 @@ class StatementVerdict(Record):
     reason: str  # one sentence
     more: float = 0.0  # processes of each that would decide more
     takes: str = ""  # the same in a sentence; empty when all is decided
-    remarks: tuple[str, ...] = ()  # flags that the gates put beside the trials
+    remarks: tuple[str, ...] = ()  # flags of the trials' validity checks
 
 
 class ClaimVerdict(Record):
@@ -59,7 +59,7 @@ class ClaimVerdict(Record):
     sentence: str  # the verdict with its figures
     statements: tuple[StatementVerdict, ...]
     runs: tuple[str, ...] = ()  # whose trials it rests on
-    measured_at: Moment  # epoch seconds, of the latest
+    measured_at: EpochSeconds  # epoch seconds, of the latest
     machine: str
     cpus: int
     grade: str = ""

@@ -15,10 +15,10 @@ from pathlib import Path
 
 import psutil
 
-from harness.host.process import MARK
+from harness.host.process import MARK_VARIABLE
 from harness.paths import REPOSITORY
 from harness.records import store
-from harness.records.models import RunRecords
+from harness.records.run_records import RunRecords
 
 MOST_MEMORY = 300 * 2**20  # bytes that a command may take
 STATUSES = (0, 1, 2, 3, 4, 130)
@@ -337,7 +337,7 @@ def started_by(harness: int) -> list[psutil.Process]:
     left = []
     for candidate in psutil.process_iter(["name"]):
         with suppress(psutil.Error):
-            mark = candidate.environ().get(MARK, "")
+            mark = candidate.environ().get(MARK_VARIABLE, "")
             if mark.startswith(f"{harness}.") and candidate.status() != psutil.STATUS_ZOMBIE:
                 left.append(candidate)
     return left

@@ -19,8 +19,10 @@ import psycopg
 
 from harness.errors import LoadError
 from harness.plan.testtypes import TestType
-from harness.records import models
-from harness.records.models import CheckResult, Load, Open, Outcome
+from harness.records.loads import Load, OpenLoop
+from harness.records.outcome import Outcome
+from harness.records.trial_record import TrialEvidence
+from harness.records.verification_record import CheckResult
 from harness.runtime import DatabaseAddress, Server
 from harness.verify.changes import ConcurrentChanges, history_of
 from harness.verify.checks import expectations, fan_out
@@ -51,7 +53,7 @@ def sampling(test_type: TestType, load: Load, seconds: float, rate: float | None
     """How many answers are judged, and how they are sampled from the whole load; ``rate`` in requests/s."""
     rows = load.queries or (PAGE_ROWS if test_type.answer == "page" else 1)
     unknown = SERVICE_RATE if test_type.requests else UNKNOWN_RATE / rows
-    rate = load.rate if isinstance(load, Open) else rate
+    rate = load.rate if isinstance(load, OpenLoop) else rate
     expected = max(1.0, (unknown if rate is None else rate) * seconds)
     if test_type.writes_database and rate is not None and expected * rows <= MOST_WRITTEN:
         wanted, share = 2 * MOST_WRITTEN / rows, 1.0
@@ -156,9 +158,7 @@ class TrialAudit:
         self._offsets = (self._offsets[0], _offset())
         self._open.__exit__(kind, error, traceback)
 
-    def judge(
-        self, *, good: int, failed: int, account: RequestAccount | None, answers: Path | None
-    ) -> models.TrialEvidence:
+    def judge(self, *, good: int, failed: int, account: RequestAccount | None, answers: Path | None) -> TrialEvidence:
         """What the checks object to, once the load is over.
 
         ``good`` and ``failed`` are answers of 2xx and of other statuses, those after the load's end included. Without
@@ -177,9 +177,9 @@ class TrialAudit:
         self.process.due += due
         if self._counted and self._view:  # whether the database did what was answered: each request has its answer now
             results += judge(counted(self._view, self._counted, due, self.load.queries or 1))
-        return models.TrialEvidence(
-            answers=looked_at,
-            of=account.received if account else good + failed,
+        return TrialEvidence(
+            judged=looked_at,
+            received=account.received if account else good + failed,
             objections=tuple(result for result in results if result.outcome is not Outcome.PASS),
         )
 

@@ -5,8 +5,9 @@ import time
 from contextlib import ExitStack, nullcontext
 from dataclasses import replace
 
-from harness.records.models import CheckResult, Outcome
-from harness.records.models import worst as worst_of
+from harness.records.outcome import Outcome
+from harness.records.outcome import worst_outcome as worst_of
+from harness.records.verification_record import CheckResult
 from harness.verify.changes import history_of
 from harness.verify.checks import LOAD
 from harness.verify.checks.asking import GIVE_UP_AFTER, Asking, Lane, always_fails

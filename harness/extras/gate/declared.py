@@ -12,7 +12,8 @@ from harness.extras.gate.paired import HEAD
 from harness.extras.gate.sides import WAYS
 from harness.plan import service
 from harness.plan.requests import Request
-from harness.records.models import Outcome, RunRecords
+from harness.records.outcome import Outcome
+from harness.records.run_records import RunRecords
 
 BASE_DECIDES = ("connections", "language", "name")  # keys of [service] that apply to both sides from base's file
 STARTING = frozenset({"build", "postgres", "service", *WAYS.values(), "dockerfile", "compose"})

@@ -8,7 +8,8 @@ from statistics import fmean
 
 from harness.extras.gate.judge import ALL, ORDER, GateResult, RequestVerdict
 from harness.extras.gate.paired import BASE, COPY, HEAD
-from harness.records.models import RunRecords, Trial
+from harness.records.run_records import RunRecords
+from harness.records.trial_record import Trial
 
 IDLE_CPUS = 0.05  # that head may use on average while base is loaded: a task in the background takes less
 ASKED_CPUS, ASKED_SHARE = 0.005, 0.05  # that base may use while head is loaded: in CPUs, and in shares of head's CPU

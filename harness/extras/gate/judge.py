@@ -12,7 +12,12 @@ from statistics import median
 from typing import Literal
 
 from harness.extras.gate.paired import BASE, COPY, HEAD, KEYS, SIDES, Paired, PairedMetric, intervals, paired, together
-from harness.records.models import Closed, Outcome, Record, RunRecords, Trial, VerificationRecord
+from harness.records.loads import ClosedLoop
+from harness.records.outcome import Outcome
+from harness.records.record import Record
+from harness.records.run_records import RunRecords
+from harness.records.trial_record import Trial
+from harness.records.verification_record import VerificationRecord
 from harness.stats.cell_comparison import ratio
 from harness.stats.cell_values import METRICS
 from harness.stats.moderation import ASSUMED_SD
@@ -28,7 +33,7 @@ ORDER: tuple[GateVerdict, ...] = (
     "the same",
 )  # the first one found is of all
 POWER = 1.43  # (1.96 + 0.84) / 1.96: what is found not to be 0 in four sessions of five, in half-widths (Cohen 1988)
-ANY = Closed(connections=1)  # in the place of a load, of what a process shows as a whole
+ANY = ClosedLoop(connections=1)  # in the place of a load, of what a process shows as a whole
 WIDEST = 2.0  # an interval of half and double says that nothing is known yet
 MOST_MINUTES = 240.0  # more than that is no advice
 ERROR = 0.04  # of a session of equal sides that says something of any request; real noise is no normal one
@@ -145,7 +150,7 @@ def _at_rate(records: RunRecords, name: str) -> list[Trial]:
 
 def _failing(trials: Sequence[Trial]) -> list[str]:
     """The words of the gates that failed, each as often as it did."""
-    return [gate.word for trial in trials for gate in trial.gates if gate.outcome is Outcome.FAIL]
+    return [check.flag for trial in trials for check in trial.validity if check.outcome is Outcome.FAIL]
 
 
 def _shown(records: RunRecords, name: str) -> RequestVerdict:

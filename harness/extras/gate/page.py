@@ -3,7 +3,7 @@
 import html
 from collections.abc import Iterable
 
-from harness.dashboard.saved import digest
+from harness.dashboard.saved import csp_hash
 from harness.extras.gate.judge import GateResult
 from harness.extras.gate.report import headline, picture, remarks, rows, scale, when
 from harness.plain_text import printable
@@ -27,7 +27,7 @@ def page(result: GateResult) -> str:
         drawing = f'<td class="drawn {_class(one.verdict)}" aria-hidden="true">'
         table.append(_row("td", row, f"{drawing}{picture(one.ratio, result.fail_over, ends)}</td>"))
     notes = "".join(f"<li>{_escaped(line)}</li>" for line in remarks(result))
-    said, policy = _escaped(headline(result)), f"default-src 'none'; style-src '{digest(STYLE)}'"
+    said, policy = _escaped(headline(result)), f"default-src 'none'; style-src '{csp_hash(STYLE)}'"
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
         f'<meta http-equiv="Content-Security-Policy" content="{policy}">'

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from harness import cli
-from harness.cli.run import resumed, settings
-from harness.cli.verbs import REPLACED, VERBS, asked
+from harness.cli.run import resolve_settings, resume_settings
+from harness.cli.verbs import REPLACED, VERBS, parse_recorded
 from harness.errors import BuildError, EnvironmentLacksError, Exit, UsageError
 from harness.host import interruption
 from harness.paths import CONFIG_FILE
@@ -20,7 +20,7 @@ from harness.tests.doubles import records
 def understood(text: str) -> Settings:
     """The settings of a command line, without what differs from call to call."""
     words = text.split()
-    found = settings(asked(words), words)
+    found = resolve_settings(parse_recorded(words), words)
     return replace(found, command=(), seed=found.seed if "--seed" in words else 0, results_name="")
 
 
@@ -72,7 +72,7 @@ def test_levels_are_sequences_a_time_has_units_and_a_goal_is_of_latency_or_of_th
 
 def test_consent_is_asked_for_and_a_seed_is_drawn_when_none_is_given() -> None:
     consents = [understood(words).consent for words in ("run", "run --yes", "run --no-install --yes")]
-    drawn = {settings(asked(["run"]), ["run"]).seed for _ in range(5)}
+    drawn = {resolve_settings(parse_recorded(["run"]), ["run"]).seed for _ in range(5)}
     assert (consents, understood("run --seed 5").seed, len(drawn)) == (["ask", "yes", "no"], 5, 5)
 
 
@@ -173,18 +173,18 @@ def test_a_flag_of_techempower_s_that_is_gone_says_what_does_its_work(
 def test_a_resumed_run_has_its_own_settings_and_today_s_output() -> None:
     then = {"command": ("run", "a", "--duration", "9"), "seed": 11, "name": "first"}
     info = records.info().model_copy(update=then)
-    now = asked(["run", "--resume", "2026", "--quiet"])
-    known = resumed(settings(now, ["run"]), now, info)
+    now = parse_recorded(["run", "--resume", "2026", "--quiet"])
+    known = resume_settings(resolve_settings(now, ["run"]), now, info)
     assert (known.selection.test, known.profile.duration_seconds, known.seed) == (("a",), 9, 11)
     assert (known.results_name, known.resume, known.quiet) == ("first", "2026", True)
-    planned = asked(["run", "--resume", "--dry-run"])
-    assert resumed(settings(planned, ["run"]), planned, info).dry_run
-    other = asked(["run", "--resume", "--duration", "3"])
+    planned = parse_recorded(["run", "--resume", "--dry-run"])
+    assert resume_settings(resolve_settings(planned, ["run"]), planned, info).dry_run
+    other = parse_recorded(["run", "--resume", "--duration", "3"])
     with pytest.raises(UsageError, match="--duration does not go with --resume"):
-        resumed(known, other, info)
+        resume_settings(known, other, info)
     compared = info.model_copy(update={"command": ("compare", "--base", "HEAD")})
     with pytest.raises(UsageError, match="was made by compare and cannot be resumed"):
-        resumed(known, now, compared)
+        resume_settings(known, now, compared)
 
 
 def test_list_has_a_line_an_implementation_with_folder_and_test_types(capsys: pytest.CaptureFixture[str]) -> None:

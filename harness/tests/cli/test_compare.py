@@ -9,7 +9,8 @@ import pytest
 from harness import cli
 from harness.cli.compare import COPY, split
 from harness.errors import Exit
-from harness.records.models import Closed, RunRecords
+from harness.records.loads import ClosedLoop
+from harness.records.run_records import RunRecords
 from harness.tests.doubles.records import stored
 from harness.tests.report import made
 
@@ -122,4 +123,4 @@ def test_a_round_of_techempower_s_is_held_beside_a_run(tmp_path: Path, capsys: p
     text = capsys.readouterr().out
     assert "Round 99" in text
     assert "json: 0 of 1 pairs in the same order" in text
-    assert Closed(connections=64).label not in text  # loads of the two are not the same
+    assert ClosedLoop(connections=64).label not in text  # loads of the two are not the same

@@ -7,11 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from harness.experiment.generators import ANSWERS, LoadRun
+from harness.experiment.generators import RESPONSES_FILE, LoadRun
 from harness.experiment.generators.loadgen import Loadgen
-from harness.host import crates
 from harness.plan.testtypes import TestType
-from harness.records.models import Load, TrialEvidence
+from harness.provisioning import crates
+from harness.records.loads import Load
+from harness.records.trial_record import TrialEvidence
 from harness.runtime import Server
 from harness.verify.trial import TrialAudit
 
@@ -33,7 +34,7 @@ def audited(
     written: bool = True,
 ) -> tuple[TrialEvidence, float]:
     """What is objected to in one trial of the real generator, and its requests per second."""
-    generator = Loadgen(binary=str(crates.loadgen()), chrt=None)
+    generator = Loadgen(binary=str(crates.loadgen_program()), chrt=None)
     with tempfile.TemporaryDirectory() as folder:
         with looking:
             run = LoadRun(
@@ -45,6 +46,7 @@ def audited(
                 threads=1,
                 seed=seed,
                 sampling=looking.sampling,
+                use_cases=kind.use_cases,
                 requests=kind.requests,
             )
             command = [generator.program, *generator.arguments(run, Path(folder))]
@@ -55,6 +57,6 @@ def audited(
             good=result.account.successes,
             failed=result.account.failed,
             account=result.account if written else None,
-            answers=Path(folder) / ANSWERS if written else None,
+            answers=Path(folder) / RESPONSES_FILE if written else None,
         )
     return evidence, result.requests / seconds

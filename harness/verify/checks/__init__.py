@@ -11,7 +11,8 @@ from dataclasses import dataclass, replace
 
 from harness.plan.testtypes import TestType
 from harness.plan.testtypes.registry import TEST_TYPES
-from harness.records.models import CheckResult, Outcome
+from harness.records.outcome import Outcome
+from harness.records.verification_record import CheckResult
 from harness.verify.checks.evidence import Evidence, Exchange
 
 SERVER = "http"  # the checks of the server as a whole, not of one test type

@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Self
 
-from harness.plan.requests import Prepared
+from harness.plan.requests import PreparedRequest
 from harness.plan.testtypes import TestType
 from harness.runtime import DatabaseAddress, Endpoint, Server
 from harness.verify import wire
@@ -62,10 +62,10 @@ class Client:
         self._accept = test_type.accept
         self._kept = 0  # bytes of answers
 
-    def asked(self, case: QueryVariant) -> Prepared:
+    def asked(self, case: QueryVariant) -> PreparedRequest:
         """What is sent for a case, with wrk's headers; the path alone for the absent parameter."""
         target = self.url.partition("?")[0] if case.name == "absent" else f"{self.url}{case.suffix}"
-        return case.asked or Prepared(target=target, headers=(("Accept", self._accept),))
+        return case.asked or PreparedRequest(target=target, headers=(("Accept", self._accept),))
 
     def ask(self, cases: Iterable[QueryVariant], connection: int = 0) -> list[Exchange]:
         """Send one request after the other on a connection, and on a new connection where the server closed it.
@@ -139,7 +139,7 @@ class Lane:
                 self._close()
         return exchange
 
-    def _once(self, case: QueryVariant, asked: Prepared) -> Exchange:
+    def _once(self, case: QueryVariant, asked: PreparedRequest) -> Exchange:
         """Over the connection that there is, or a new one; it is left where no answer came."""
         client, sent_at = self._client, time.time()
         response: Response | None = None

@@ -7,9 +7,9 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import replace
 
-from harness.plan.requests import Prepared
+from harness.plan.requests import PreparedRequest
 from harness.plan.testtypes import ACCEPT_JSON
-from harness.records.models import Outcome
+from harness.records.outcome import Outcome
 from harness.runtime import Endpoint
 from harness.verify.checks import SERVER, Check, Finding, check, shown
 from harness.verify.checks.evidence import Evidence, Wire
@@ -157,7 +157,7 @@ def _refused(seen: Wire, what: str, accepted: Outcome) -> Iterator[Finding]:
 
 def request(target: str, *headers: tuple[str, str], method: str = "GET") -> bytes:
     """The bytes of a request as a load makes it, but for these headers."""
-    return Prepared(target=target, method=method, headers=(("Accept", ACCEPT_JSON), *headers)).head("tfb-server")
+    return PreparedRequest(target=target, method=method, headers=(("Accept", ACCEPT_JSON), *headers)).head("tfb-server")
 
 
 def gather(endpoint: Endpoint, urls: Sequence[str], patience: float) -> dict[str, Wire]:

@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import Generic, NamedTuple, TypeVar
 
 from harness.plan.discovery import Rules
-from harness.plan.requests import Prepared
+from harness.plan.requests import PreparedRequest
 from harness.plan.testtypes import TestType
 from harness.records import safe_read
 from harness.runtime import UpstreamStats
@@ -35,7 +35,7 @@ class QueryVariant:
     suffix: str = ""
     count: int | None = None  # rows in the array; None where the test has no count
     or_count: int | None = None  # as good, where the requirements leave it open
-    asked: Prepared | None = None  # of a service that declares its requests: this one, whatever the URL
+    asked: PreparedRequest | None = None  # of a service that declares its requests: this one, whatever the URL
 
     @property
     def tried(self) -> bool:

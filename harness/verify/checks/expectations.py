@@ -9,10 +9,10 @@ from typing import cast
 
 from pydantic import JsonValue
 
-from harness.plan.requests import Expect, Prepared
+from harness.plan.requests import Expect, PreparedRequest
 from harness.plan.testtypes import DECLARED
 from harness.records import safe_read
-from harness.records.models import Outcome
+from harness.records.outcome import Outcome
 from harness.verify import response_schemas
 from harness.verify.checks import Check, Finding, check, everywhere, shown
 from harness.verify.checks.asking import KEPT_BYTES, Asking, Client
@@ -30,7 +30,7 @@ MOST_OPENED, MOST_VALUES = 200_000, 2_000_000  # arrays and objects, and values,
 ExpectationCheck = Callable[[Expect, Exchange], Iterator[Finding]]
 
 
-def case(asked: Prepared) -> QueryVariant:
+def case(asked: PreparedRequest) -> QueryVariant:
     """One request of a service."""
     return QueryVariant(name=asked.request, asked=asked)
 
@@ -80,7 +80,7 @@ def right(function: ExpectationCheck) -> Check:
     )
 
 
-def _declared(evidence: Evidence) -> Iterator[tuple[Prepared, Exchange]]:
+def _declared(evidence: Evidence) -> Iterator[tuple[PreparedRequest, Exchange]]:
     """Requests that say what a right answer is, and what came."""
     exchanges = itertools.chain(evidence.all, evidence.declared)
     return ((exchange.case.asked, exchange) for exchange in exchanges if exchange.case.asked)

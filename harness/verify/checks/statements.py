@@ -7,7 +7,7 @@ a bulk UPDATE of twenty rows and twenty UPDATEs of one are the same here.
 from collections.abc import Callable, Iterator, Sequence
 
 from harness.plan.testtypes import TestType
-from harness.records.models import Outcome
+from harness.records.outcome import Outcome
 from harness.verify.checks import LOAD, PAGE_TYPES, Finding, check, having, shown
 from harness.verify.checks.evidence import Evidence
 from harness.verify.checks.statement_counts import MOST_STATEMENTS, NormalisedStatement

@@ -10,7 +10,7 @@ from harness import cli
 from harness.errors import Exit, UsageError
 from harness.extras.deployments.merge import merged
 from harness.records import store
-from harness.records.models import Outcome
+from harness.records.outcome import Outcome
 from harness.tests.doubles import records
 
 

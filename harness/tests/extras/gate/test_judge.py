@@ -12,14 +12,19 @@ from harness.extras.gate.judge import ALL, GateResult, RequestVerdict, decided, 
 from harness.extras.gate.paired import BASE, COPY, HEAD
 from harness.extras.gate.report import text
 from harness.plan.profile import Processes
-from harness.records.models import CheckResult, Closed, Gate, Latency, Open, Outcome, RunRecords, Trial
+from harness.records.loads import ClosedLoop, OpenLoop
+from harness.records.measurements import Latency
+from harness.records.outcome import Outcome
+from harness.records.run_records import RunRecords
+from harness.records.trial_record import Trial, ValidityCheck
+from harness.records.verification_record import CheckResult
 from harness.stats.ranking_model import Ratio
-from harness.studies.worlds import SimulatedRun, draw
+from harness.studies.simulated_runs import SimulatedRun, draw_run
 from harness.tests.doubles.records import process, verdict
 from harness.tests.doubles.runs import run_info, trial
 
 REQUESTS = ("items", "item", "order")
-RATE = Open(rate=500.0, connections=32)
+RATE = OpenLoop(rate=500.0, connections=32)
 FIVE, TWO = (5, 4), (2, 4)  # processes and rounds of sessions of so many minutes
 SESSIONS = 40  # with a slowdown
 MOST_FALSE = 10  # of 100 sessions without one: more than 5 % in truth, once in a hundred times by chance
@@ -51,7 +56,7 @@ def session(
         **{"process": 0.015, "window": noise, "drift": 0.01, **more},
     )  # fmt: skip
     made: list[Trial] = []
-    for place, (name, drawn) in enumerate(zip(REQUESTS, draw(world, generator), strict=True)):
+    for place, (name, drawn) in enumerate(zip(REQUESTS, draw_run(world, generator), strict=True)):
         truth = np.asarray(world.truth)[:, None, None]
         for (side, start, number), log in np.ndenumerate(truth + (drawn - truth) * unequal ** (place - 1)):
             factor = slower if name == REQUESTS[1] and side == 1 else 1.0
@@ -158,20 +163,22 @@ def changed(records: RunRecords, side: str, change: Callable[[Trial], dict[str, 
     return replace(records, trials=trials)
 
 
-def failing(word: str) -> Callable[[Trial], dict[str, Any]]:
-    return lambda _: {"gates": (Gate(name="errors", outcome=Outcome.FAIL, value=1.0, threshold=0.0, word=word),)}
+def failing(flag: str) -> Callable[[Trial], dict[str, Any]]:
+    return lambda _: {
+        "validity": (ValidityCheck(name="errors", outcome=Outcome.FAIL, value=1.0, threshold=0.0, flag=flag),)
+    }
 
 
 def test_what_is_lost_of_head_under_load_is_not_passed_over_for_what_is_left() -> None:
     """Three rounds of four of head do not keep up: those in which it did would call it the same."""
     records = session(np.random.default_rng(3), 1.0, noise=0.01)
-    for word, said in (("rate not achieved", "cannot tell"), ("errors", "failed")):
-        lost = changed(records, HEAD, lambda t, word=word: failing(word)(t) if t.round else {})  # type: ignore[misc]
+    for flag, said in (("rate not achieved", "cannot tell"), ("errors", "failed")):
+        lost = changed(records, HEAD, lambda t, flag=flag: failing(flag)(t) if t.round else {})  # type: ignore[misc]
         assert {one.verdict for one in judged(lost).requests} == {said}
-        assert word in judged(lost).requests[0].reason
+        assert flag in judged(lost).requests[0].reason
         of_all = changed(changed(lost, BASE, lambda t: failing("errors")(t) if t.round else {}), COPY, lambda _: {})
-        assert word not in judged(of_all).requests[0].reason  # as much of base's went: the machine's doing
-        closed = [t.model_copy(update={"load": Closed(connections=4)}) for t in lost.trials if t.round]
+        assert flag not in judged(of_all).requests[0].reason  # as much of base's went: the machine's doing
+        closed = [t.model_copy(update={"load": ClosedLoop(connections=4)}) for t in lost.trials if t.round]
         searched = replace(records, trials=[*records.trials, *closed])  # another load's are no load at this rate
         assert {one.verdict for one in judged(searched).requests} == {"the same"}
 
@@ -224,7 +231,9 @@ def test_the_minutes_that_would_tell_are_said(more: float, said: str) -> None:
 def test_a_change_that_answers_far_fewer_at_most_is_slower(share: float, said: str) -> None:
     records, dice = session(np.random.default_rng(3), 1.0, noise=0.01), np.random.default_rng(4)
     closed = [
-        trial(side, rate * float(np.exp(dice.normal(0.0, 0.05))), start, test_type="item", load=Closed(connections=32))
+        trial(
+            side, rate * float(np.exp(dice.normal(0.0, 0.05))), start, test_type="item", load=ClosedLoop(connections=32)
+        )
         for side, rate in ((BASE, 900.0), (HEAD, share * 900.0), (COPY, 900.0))
         for start in range(5)
     ]

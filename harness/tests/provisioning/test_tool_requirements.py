@@ -5,18 +5,19 @@ from pathlib import Path
 
 import pytest
 
-from harness.host import advice, crates, process, provision, toolchain
-from harness.host.process import Completed
-from harness.host.provision import Need
+from harness.host import process
+from harness.host.process import CompletedCommand
+from harness.provisioning import advice, crates, requirements, toolchain
+from harness.provisioning.requirements import ToolRequirement
 from harness.tests.doubles.implementations import implementation
 
-WRK = Need(kind="wrk", condition=">=4.1", wanted_by=(), tool=None)
-JAVA = Need(kind="java", condition=">=25", wanted_by=("vertx",), tool=None)
+WRK = ToolRequirement(kind="wrk", condition=">=4.1", required_by=(), tool=None)
+JAVA = ToolRequirement(kind="java", condition=">=25", required_by=("vertx",), tool=None)
 
 
 VERSIONS: dict[str, str] = {"wrk": "4.1.0-3+b2", "golang-go": "2:1.19~1", "openjdk-25-jdk-headless": "25.0.1+8-1"}
-GO = Need(kind="go", condition=">=1.25", wanted_by=("chi",), tool=None)
-BUN = Need(kind="bun", condition=">=1.2", wanted_by=("elysia",), tool=None)
+GO = ToolRequirement(kind="go", condition=">=1.25", required_by=("chi",), tool=None)
+BUN = ToolRequirement(kind="bun", condition=">=1.2", required_by=("elysia",), tool=None)
 
 
 def policy(package: str, version: str | None) -> str:
@@ -29,42 +30,42 @@ def commands(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Commands that would have been run; the package of Java 25 is not there."""
     made: list[str] = []
 
-    def run(command: Sequence[str], **_: object) -> Completed:
+    def run(command: Sequence[str], **_: object) -> CompletedCommand:
         if command[:2] == ["apt-cache", "policy"]:
-            return Completed(status=0, stdout=policy(command[-1], VERSIONS.get(command[-1])))
+            return CompletedCommand(status=0, stdout=policy(command[-1], VERSIONS.get(command[-1])))
         made.append(" ".join(command[1:]))
-        return Completed(status=100 if "openjdk-25" in made[-1] else 0, stdout="")
+        return CompletedCommand(status=100 if "openjdk-25" in made[-1] else 0, stdout="")
 
     monkeypatch.setattr(process, "run", run)
-    monkeypatch.setattr(toolchain, "find", lambda *_: None)
-    advice.candidate.cache_clear()
-    monkeypatch.setattr("harness.host.provision.shutil.which", lambda _name: "/usr/bin/apt-get")
-    monkeypatch.setattr("harness.host.provision.os.geteuid", lambda: 1000)
+    monkeypatch.setattr(toolchain, "find_tool", lambda *_: None)
+    advice.apt_version.cache_clear()
+    monkeypatch.setattr("harness.provisioning.requirements.shutil.which", lambda _name: "/usr/bin/apt-get")
+    monkeypatch.setattr("harness.provisioning.requirements.os.geteuid", lambda: 1000)
     return made
 
 
 def test_the_harness_needs_wrk_and_its_own_database_and_each_implementation_its_tools(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(toolchain, "find", lambda _kind, _condition: None)
-    monkeypatch.setattr(crates, "built", lambda *_: None)
+    monkeypatch.setattr(toolchain, "find_tool", lambda _kind, _condition: None)
+    monkeypatch.setattr(crates, "find_built", lambda *_: None)
     known = [
         implementation(name="vertx", local={"run": ["x"], "requires": requires})
         for requires in ({"java": ">=25"}, {"java": ">=25", "maven": ">=3.6"})
     ]
-    needs = provision.needs(known, own_database=True)
-    assert [(n.missing, n.wanted_by) for n in needs] == [
+    needs = requirements.tool_requirements(known, own_database=True)
+    assert [(n.description, n.required_by) for n in needs] == [
         ("wrk >=4.1", ()),
         ("cargo >=1.85", ()),
         ("postgres >=12", ()),
         ("java >=25", ("vertx", "vertx")),
         ("maven >=3.6", ("vertx",)),
     ]
-    assert provision.needs([], own_database=False, wrk=False, loads=False) == ()
+    assert requirements.tool_requirements([], own_database=False, wrk=False, loads=False) == ()
 
 
 def test_without_consent_the_command_is_named_and_not_run(commands: list[str], tmp_path: Path) -> None:
-    notes = provision.install_missing([WRK, JAVA], "no", tmp_path / "log")
+    notes = requirements.install_missing([WRK, JAVA], "no", tmp_path / "log")
     assert notes == ("To install: sudo apt-get install openjdk-25-jdk-headless wrk",)
     assert commands == []
 
@@ -72,7 +73,7 @@ def test_without_consent_the_command_is_named_and_not_run(commands: list[str], t
 def test_with_consent_exactly_the_missing_packages_are_installed_and_a_failure_is_told(
     commands: list[str], tmp_path: Path
 ) -> None:
-    notes = provision.install_missing([WRK, JAVA], "yes", tmp_path / "log")
+    notes = requirements.install_missing([WRK, JAVA], "yes", tmp_path / "log")
     assert commands == [
         f"-n /usr/bin/apt-get {words}"
         for words in (
@@ -85,17 +86,17 @@ def test_with_consent_exactly_the_missing_packages_are_installed_and_a_failure_i
 
 
 def test_on_another_system_it_says_what_to_do(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr("harness.host.provision.shutil.which", lambda _name: None)
-    (note,) = provision.install_missing([WRK], "yes", tmp_path / "log")
+    monkeypatch.setattr("harness.provisioning.requirements.shutil.which", lambda _name: None)
+    (note,) = requirements.install_missing([WRK], "yes", tmp_path / "log")
     assert note.startswith("wrk >=4.1: not found on PATH; install it with this system's package manager")
 
 
 def test_what_the_distribution_lacks_is_neither_named_nor_installed(commands: list[str], tmp_path: Path) -> None:
-    notes = provision.install_missing([WRK, GO, BUN], "no", tmp_path / "log")
+    notes = requirements.install_missing([WRK, GO, BUN], "no", tmp_path / "log")
     assert notes[0] == "To install: sudo apt-get install wrk"
     assert "go >=1.25: found /usr/bin/apt-get, which prints no version" in notes[1]
     assert notes[1].endswith("; apt has golang-go 2:1.19~1 only: install it from https://go.dev/dl")
     assert notes[2].endswith("; apt has no package bun: install it from https://bun.sh")
-    assert provision.packages([GO, BUN]) == ()
-    provision.install_missing([GO, BUN], "yes", tmp_path / "log")
+    assert requirements.missing_packages([GO, BUN]) == ()
+    requirements.install_missing([GO, BUN], "yes", tmp_path / "log")
     assert [command for command in commands if "install" in command] == []

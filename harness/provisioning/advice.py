@@ -1,14 +1,15 @@
-"""Explains a missing tool and where to get it, in the same words for ``doctor``, runs and the check."""
+"""Describes missing tools and how to install them, for ``doctor``, runs and the check."""
 
 import re
 import shutil
 from functools import cache
 
 from harness.errors import TfbError
-from harness.host import process, toolchain
+from harness.host import process
 from harness.plain_text import printable
+from harness.provisioning import toolchain
 
-SITES = {  # download pages of tools that distributions lack or ship in an old version
+DOWNLOAD_PAGES = {  # download pages of tools that distributions lack or ship in an old version
     "bun": "https://bun.sh",
     "cargo": "https://rustup.rs",
     "crystal": "https://crystal-lang.org/install",
@@ -43,69 +44,69 @@ SITES = {  # download pages of tools that distributions lack or ship in an old v
 }
 
 
-def lacking(kind: str, condition: str) -> str:
+def describe_missing(kind: str, condition: str) -> str:
     """Return the required version, the version found and the remedy, without a full stop."""
-    return f"{wanted(kind, condition)}: {found(kind)}; {remedy(kind, condition)}"
+    return f"{describe_requirement(kind, condition)}: {describe_installed(kind)}; {suggest_remedy(kind, condition)}"
 
 
-def wanted(kind: str, condition: str) -> str:
+def describe_requirement(kind: str, condition: str) -> str:
     """Return the tool with the required version, for example ``go >=1.25``; the tool alone if any version fits."""
     return kind if condition == ">=0" else f"{kind} {condition}"
 
 
-def found(kind: str) -> str:
+def describe_installed(kind: str) -> str:
     """Return the newest installed version and the path, or ``not found on PATH``."""
-    tool = toolchain.find(kind)
+    tool = toolchain.find_tool(kind)
     if tool:
         return f"found {tool}"
-    program = toolchain.PROGRAMS.get(kind, kind)
+    program = toolchain.PROGRAM_NAMES.get(kind, kind)
     path = shutil.which(program)
     if path and kind == "java":
         return f"found {path} only, without javac: a JDK is needed"
     return f"found {path}, which prints no version" if path else "not found on PATH"
 
 
-def remedy(kind: str, condition: str) -> str:
+def suggest_remedy(kind: str, condition: str) -> str:
     """Return the command that installs the tool, or the download page if the distribution has no suitable version."""
-    names = toolchain.packages(kind, condition)
+    names = toolchain.debian_packages(kind, condition)
     if not names:
-        return f"no Debian package can have this name: install it from {site(kind)}"
+        return f"this is not a valid name of a Debian package: install it from {download_page(kind)}"
     if shutil.which("apt-get") is None:
-        return f"install it with this system's package manager, or from {site(kind)}"
-    if obtainable(kind, condition):
+        return f"install it with this system's package manager, or from {download_page(kind)}"
+    if available_from_apt(kind, condition):
         return f"install it: apt-get install {' '.join(names)}"
-    versions = [(name, version) for name in names if (version := candidate(name))]
-    lacks = f"apt has {versions[0][0]} {versions[0][1]} only" if versions else f"apt has no package {' '.join(names)}"
-    return f"{lacks}: install it from {site(kind)}"
+    versions = [(name, version) for name in names if (version := apt_version(name))]
+    reason = f"apt has {versions[0][0]} {versions[0][1]} only" if versions else f"apt has no package {' '.join(names)}"
+    return f"{reason}: install it from {download_page(kind)}"
 
 
-def obtainable(kind: str, condition: str) -> bool:
+def available_from_apt(kind: str, condition: str) -> bool:
     """Return whether apt has all packages of a tool and the first package's version meets the condition."""
-    names = toolchain.packages(kind, condition)
-    versions = [candidate(name) for name in names]
+    names = toolchain.debian_packages(kind, condition)
+    versions = [apt_version(name) for name in names]
     if not names or None in versions:
         return False
-    numbers = upstream(str(versions[0]))
+    numbers = parse_upstream_version(str(versions[0]))
     return numbers is not None and toolchain.satisfies(numbers, condition)
 
 
-def site(kind: str) -> str:
+def download_page(kind: str) -> str:
     """Return the address from which a tool can be installed."""
-    return SITES.get(kind, f"the project's site, so that {toolchain.PROGRAMS.get(kind, kind)} is on PATH")
+    return DOWNLOAD_PAGES.get(kind, f"the project's site, and add {toolchain.PROGRAM_NAMES.get(kind, kind)} to PATH")
 
 
 @cache
-def candidate(package: str) -> str | None:
+def apt_version(package: str) -> str | None:
     """Return the version that apt would install; None if no package has exactly this name."""
     try:
-        said = process.run(["apt-cache", "policy", "--", package], seconds=60).stdout
+        policy = process.run(["apt-cache", "policy", "--", package], seconds=60).stdout
     except TfbError:
         return None
-    match = re.search(rf"^{re.escape(package)}:\n(?:  .*\n)*?  Candidate: (\S+)$", said, re.MULTILINE)
+    match = re.search(rf"^{re.escape(package)}:\n(?:  .*\n)*?  Candidate: (\S+)$", policy, re.MULTILINE)
     return printable(match[1]) if match and match[1] != "(none)" else None
 
 
-def upstream(version: str) -> tuple[int, ...] | None:
+def parse_upstream_version(version: str) -> tuple[int, ...] | None:
     """Parse the upstream version from a Debian version: ``2:1.19~1`` is 1.19, ``15+248`` is 15."""
     match = re.match(r"(?:\d+:)?(\d{1,9}(?:\.\d{1,9})*)", version)
     return tuple(map(int, match[1].split("."))) if match else None

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from harness.host import toolchain
-from harness.host.toolchain import Tool
+from harness.provisioning import toolchain
+from harness.provisioning.toolchain import Tool
 from harness.tests.scene import script
 
 
@@ -19,9 +19,9 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.delenv("JAVA_HOME", raising=False)
     monkeypatch.setenv("HOME", str(tmp_path))
-    toolchain.forget()
+    toolchain.forget_tools()
     yield tmp_path
-    toolchain.forget()
+    toolchain.forget_tools()
 
 
 def program(path: Path, prints: str, *, body: str | None = None) -> None:
@@ -45,10 +45,10 @@ def test_a_condition_compares_as_many_parts_as_it_names(version: tuple[int, ...]
 
 def test_a_tool_of_the_path_is_found_with_its_version_and_one_that_is_not_there_is_none(folder: Path) -> None:
     program(folder / "node", "v22.3.0")
-    assert toolchain.find("node") == Tool(kind="node", version=(22, 3, 0), program=folder / "node")
-    assert toolchain.find("node", ">=24") is None
-    assert toolchain.find("wrk") is None
-    assert toolchain.find("never-heard-of-it") is None
+    assert toolchain.find_tool("node") == Tool(kind="node", version=(22, 3, 0), program=folder / "node")
+    assert toolchain.find_tool("node", ">=24") is None
+    assert toolchain.find_tool("wrk") is None
+    assert toolchain.find_tool("never-heard-of-it") is None
 
 
 @pytest.mark.parametrize(
@@ -71,14 +71,14 @@ def test_a_tool_of_the_path_is_found_with_its_version_and_one_that_is_not_there_
 def test_the_version_is_the_number_after_the_name_of_the_tool_or_the_first(
     name: str, text: str, version: tuple[int, ...] | None
 ) -> None:
-    assert toolchain.version_in(text, name) == version
+    assert toolchain.parse_version(text, name) == version
 
 
 @pytest.mark.parametrize("form", ["--version", "version", "-V", "-version"])
 def test_a_tool_is_asked_in_the_usual_forms(folder: Path, form: str) -> None:
     body = f'[ "$1" = {form} ] && echo go version go1.26.8 && exit 0; echo "unknown word, see section 9.9"; exit 2'
     program(folder / "go", "", body=body)
-    assert toolchain.find("go", ">=1.24") == Tool(kind="go", version=(1, 26, 8), program=folder / "go")
+    assert toolchain.find_tool("go", ">=1.24") == Tool(kind="go", version=(1, 26, 8), program=folder / "go")
 
 
 def test_the_newest_jdk_that_satisfies_is_chosen_and_a_jre_is_none(
@@ -91,18 +91,18 @@ def test_the_newest_jdk_that_satisfies_is_chosen_and_a_jre_is_none(
         (home / "release").write_text(f'IMPLEMENTOR="x"\nJAVA_VERSION="{version}"\n')
         if name != "jre":
             program(home / "bin/javac", "x")
-    newest, seventeen = toolchain.find("java"), toolchain.find("java", "==17")
+    newest, seventeen = toolchain.find_tool("java"), toolchain.find_tool("java", "==17")
     assert seventeen is not None
     assert (newest.version, seventeen.version) == ((25,), (17, 0, 9))
-    environment = toolchain.environment([seventeen], os.environ)
+    environment = toolchain.tool_environment([seventeen], os.environ)
     assert environment["JAVA_HOME"] == str(folder / "jvm" / "old")
     assert environment["PATH"] == f"{folder}/jvm/old/bin{os.pathsep}{folder}"
 
 
 def test_a_postgres_without_initdb_is_none(folder: Path) -> None:
     program(folder / "postgres", "postgres (PostgreSQL) 15.1")
-    assert toolchain.find("postgres") is None
-    toolchain.forget()
+    assert toolchain.find_tool("postgres") is None
+    toolchain.forget_tools()
     program(folder / "initdb", "")
-    found = toolchain.find("postgres")
+    found = toolchain.find_tool("postgres")
     assert found.version == (15, 1)

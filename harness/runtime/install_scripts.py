@@ -14,8 +14,8 @@ from harness.plan.benchmark_config import Local
 from harness.records import safe_read
 
 # Disables install scripts, unless the build command enables them: npm ci --ignore-scripts=false.
-OFF = {"npm_config_ignore_scripts": "true"}
-ON = {"npm_config_ignore_scripts": "false"}
+SCRIPTS_OFF = {"npm_config_ignore_scripts": "true"}
+SCRIPTS_ON = {"npm_config_ignore_scripts": "false"}
 SCRIPTS = ("preinstall", "install", "postinstall")  # in the order in which npm runs them
 HINT = (
     "Install scripts of npm packages are off in local builds. If a package needs a script, name the package in "
@@ -33,7 +33,7 @@ _MISSING = re.compile(
 )
 
 
-def hint(folder: Path, said: str, *, command: Sequence[str] = ()) -> str:
+def script_hint(folder: Path, said: str, *, command: Sequence[str] = ()) -> str:
     """Return a hint if a disabled install script may have caused a failure, otherwise an empty text.
 
     Args:
@@ -52,7 +52,7 @@ class InstallScriptPolicy:
     def __init__(self, local: Local, folder: Path, environment: Mapping[str, str], log: Path, seconds: float) -> None:
         self._left = list(local.install_scripts)
         self._folder, self._log, self._seconds = folder, log, seconds
-        self._environment = {**environment, **ON}
+        self._environment = {**environment, **SCRIPTS_ON}
 
     def run(self) -> None:
         """Run the scripts of allowed packages that are installed by now. Raises BuildError if a script fails."""

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from harness.errors import BuildError, EnvironmentLacksError
-from harness.host import crates, toolchain
+from harness.provisioning import crates, toolchain
 
 
 def crate(folder: Path) -> Path:
@@ -20,19 +20,19 @@ def crate(folder: Path) -> Path:
 
 def test_the_digest_names_the_sources_and_not_what_lies_beside(tmp_path: Path) -> None:
     source = crate(tmp_path / "tiny")
-    before = crates.digest(source)
+    before = crates.source_digest(source)
     (source / "README.md").write_text("x")
-    assert crates.digest(source) == before
+    assert crates.source_digest(source) == before
     (source / "src" / "part" / "a.rs").rename(source / "src" / "part" / "b.rs")
-    assert crates.digest(source) != before
+    assert crates.source_digest(source) != before
 
 
 def test_without_cargo_the_error_says_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setenv("TFB_STATE", str(tmp_path))
-    monkeypatch.setattr(toolchain, "find", lambda *_: None)
+    monkeypatch.setattr(toolchain, "find_tool", lambda *_: None)
     with pytest.raises(EnvironmentLacksError, match=r"cargo >=1\.85: not found on PATH; "):
-        crates.loadgen()
+        crates.loadgen_program()
 
 
 @pytest.mark.e2e
@@ -41,10 +41,10 @@ def test_a_build_is_made_once_and_a_broken_one_shows_its_log(tmp_path: Path, mon
     monkeypatch.setattr(crates, "TOOLSET", tmp_path)
     monkeypatch.setenv("TFB_STATE", str(tmp_path / "state"))
     source = crate(tmp_path / "tiny")
-    built = crates.program("tiny", "tiny")
+    built = crates.ensure_built("tiny", "tiny")
     made = built.stat().st_mtime_ns
-    assert crates.program("tiny", "tiny").stat().st_mtime_ns == made
+    assert crates.ensure_built("tiny", "tiny").stat().st_mtime_ns == made
     (source / "src" / "main.rs").write_text("fn main() { 1 }")
     with pytest.raises(BuildError, match="mismatched types"):
-        crates.program("tiny", "tiny")
+        crates.ensure_built("tiny", "tiny")
     assert built.exists()

@@ -9,8 +9,8 @@ from pydantic import ValidationError
 
 from harness.errors import ServerDiedError, StartError
 from harness.plan.benchmark_config import Local
+from harness.runtime.install_scripts import HINT, script_hint
 from harness.runtime.local import LocalRuntime
-from harness.runtime.scripts import HINT, hint
 from harness.tests.doubles.implementations import implementation
 from harness.tests.runtime.test_local import DATABASE
 from harness.tests.scene import script
@@ -92,10 +92,10 @@ def test_a_failure_that_a_script_would_have_prevented_says_so(
     command: list[str], said: str, hinted: bool, tmp_path: Path
 ) -> None:
     (tmp_path / "package.json").write_text("{}")
-    assert hint(tmp_path, said, command=command) == (f"\n{HINT}" if hinted else "")
+    assert script_hint(tmp_path, said, command=command) == (f"\n{HINT}" if hinted else "")
     (tmp_path / "package.json").unlink()
     if not command:
-        assert hint(tmp_path, said) == ""
+        assert script_hint(tmp_path, said) == ""
 
 
 def test_failing_builds_and_servers_carry_the_hint(tmp_path: Path) -> None:
