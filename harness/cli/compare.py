@@ -165,7 +165,7 @@ def split(records: RunRecords, suffix: str) -> tuple[RunRecords, RunRecords]:
 
 
 def _show(comparison: Comparison, *, as_json: bool, every: bool) -> int:
-    verdicts = Counter(report.cell_verdict(cell, comparison.fail_over) for cell in comparison.cells)
+    verdicts = Counter(report.cell_verdict(cell) for cell in comparison.cells)
     code = Exit.FAILED if "slower" in verdicts else Exit.CANNOT_TELL
     code = Exit.OK if comparison.cells and not set(verdicts) - {"same", "faster"} else code
     if as_json:
