@@ -246,7 +246,7 @@ def split(records: RunRecords, suffix: str) -> tuple[RunRecords, RunRecords]:
 
 def _print_comparison(comparison: Comparison, *, as_json: bool, every: bool) -> int:
     """Print a comparison and return the exit code that its verdicts require."""
-    verdicts = Counter(report.cell_verdict(cell, comparison.threshold) for cell in comparison.cells)
+    verdicts = Counter(report.cell_verdict(cell) for cell in comparison.cells)
     code = Exit.FAILED if "slower" in verdicts else Exit.CANNOT_TELL
     code = Exit.OK if comparison.cells and not set(verdicts) - {"same", "faster"} else code
     if as_json:

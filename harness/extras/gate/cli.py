@@ -24,7 +24,7 @@ from harness.extras.gate.container_sides import parse_allow
 from harness.extras.gate.declared import Declared, declared, measured_of, settle
 from harness.extras.gate.interference import undisturbed
 from harness.extras.gate.isolation import IsolatedRuntime, Isolation, TamperedError
-from harness.extras.gate.judge import ALL, GateResult, GateVerdict, RequestVerdict, judge
+from harness.extras.gate.judge import ALL, GateResult, RequestVerdict, judge
 from harness.extras.gate.page import page
 from harness.extras.gate.paired import BASE, COPY, HEAD
 from harness.extras.gate.runtime import Services, choose_services
@@ -36,6 +36,7 @@ from harness.plan.profile import Profile
 from harness.plan.testtypes import declared as declared_kinds
 from harness.records.loads import ClosedLoop
 from harness.records.run_records import RunRecords
+from harness.records.verdicts import Verdict
 from harness.report.tables import format_count
 
 PROFILE = "gate"
@@ -56,7 +57,7 @@ class SideError(TfbError):
 
     def __init__(self, side: str, done: str, reason: str) -> None:
         super().__init__(f"{HEAD if side == HEAD else BASE} could not be {done}: {reason}")
-        self.verdict: GateVerdict = "failed" if side == HEAD else "cannot tell"
+        self.verdict: Verdict = "failed" if side == HEAD else "cannot tell"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -109,7 +110,7 @@ def compare(
             records = _measured(chosen, session)
         except (SideError, TamperedError) as error:
             blamed = error.verdict == "failed" if isinstance(error, SideError) else error.by_head
-            verdict: GateVerdict = "failed" if blamed else "cannot tell"
+            verdict: Verdict = "failed" if blamed else "cannot tell"
             nothing = GateResult(
                 base=base,
                 head=head or WORKING_TREE,

@@ -580,7 +580,7 @@ export interface CellComparison {
  */
 export interface Effect {
   ratio: Ratio | null;
-  verdict: "faster" | "slower" | "tie" | "missing";
+  verdict: "failed" | "slower" | "cannot tell" | "faster" | "same" | "not in base";
 }
 /**
  * Everything behind one implementation x test type; trials without histograms and the operations of arrivals.
