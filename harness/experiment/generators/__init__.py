@@ -7,7 +7,7 @@ from typing import Literal, Protocol
 
 from harness.plan.requests import Prepared
 from harness.records.models import Counts, Load
-from harness.verify.checks.evidence import RequestAccount, Sampling
+from harness.verify.checks.evidence import RequestCounts, Sampling
 
 ANSWERS = "answers.jsonl"  # in a load's folder: the answers that were written out
 DRAIN_SECONDS = 2.0  # to wait for answers after an open loop or a scenario
@@ -46,7 +46,7 @@ class LoadResult(Counts):
     wait_seconds: float | None = None  # that its threads were ready and had no CPU; wrk does not tell
     parts: "tuple[LoadResult, ...]" = ()  # of each client, where several loaded together
     in_time: int | None = None  # good answers before its end; None: by wrk
-    account: RequestAccount | None = None  # None: by wrk
+    account: RequestCounts | None = None  # None: by wrk
 
 
 class LoadGenerator(Protocol):

@@ -39,7 +39,7 @@ from harness.records.models import (
     UseCaseTimes,
 )
 from harness.runtime import Runtime
-from harness.verify.checks.evidence import RequestAccount
+from harness.verify.checks.evidence import RequestCounts
 
 PLAN, REQUESTS = "plan.json", "requests.jsonl"  # of a scenario, and of a service's requests, in the load's folder
 REALTIME, ORDINARY = ("--rr", "1"), ("--other", "0")  # chrt's: the lowest of the real-time priorities, and none
@@ -201,7 +201,12 @@ class Loadgen:
                 words += ["--depth", str(load.depth)]
             if run.sampling:
                 words += ["--answers", str(folder / ANSWERS), "--answers-share", f"{run.sampling.share:.6g}"]
-                words += ["--answers-limit", str(run.sampling.answers), "--answers-bytes", str(run.sampling.bytes)]
+                words += [
+                    "--answers-limit",
+                    str(run.sampling.max_responses),
+                    "--answers-bytes",
+                    str(run.sampling.max_bytes),
+                ]
         if run.requests:
             (folder / REQUESTS).write_text("".join(_line(each, run.host) for each in run.requests), encoding="utf-8")
             words += ["--requests", str(folder / REQUESTS)]
@@ -365,22 +370,22 @@ def _latency(times: Times | None, *, closed: bool) -> Latency | None:
     )
 
 
-def _account(total: Total) -> RequestAccount:
+def _account(total: Total) -> RequestCounts:
     """What has no answer after a drain as long as the timeout is missing, not under way."""
-    return RequestAccount(
+    return RequestCounts(
         sent=total.sent,
         received=total.received,
         successes=total.successes,
         failed=total.received - total.successes,
-        unasked=total.unasked_responses,
-        unasked_bytes=total.unasked_bytes,
+        unsolicited=total.unasked_responses,
+        unsolicited_bytes=total.unasked_bytes,
         unfinished=0 if total.drain_seconds >= TIMEOUT_SECONDS else total.unfinished,
-        hung=total.connections_hung,
-        closed=total.connections_closed_by_peer,
-        cut=total.errors.closed + total.errors.write,
-        unsound=total.errors.framing + total.errors.dropped,
+        hung_connections=total.connections_hung,
+        closed_connections=total.connections_closed_by_peer,
+        interrupted=total.errors.closed + total.errors.write,
+        malformed=total.errors.framing + total.errors.dropped,
         statuses=total.statuses,
-        whole=total.sampled == total.received,
+        all_recorded=total.sampled == total.received,
     )
 
 

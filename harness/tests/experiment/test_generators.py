@@ -76,7 +76,7 @@ def printed(*lines: Mapping[str, object]) -> str:
 # ---- the command line ------------------------------------------------------------------------------------------------
 
 MADE = Prepared(target="/a?b=1", method="POST", body=b"\x00body", expect=Expect(status=201))
-SAMPLING = Sampling(share=0.01, answers=3000, bytes=1 << 20)
+SAMPLING = Sampling(share=0.01, max_responses=3000, max_bytes=1 << 20)
 LOADS: dict[str, LoadRun] = {
     "closed": RUN,
     "pipelined, sampled, for less than a second": replace(

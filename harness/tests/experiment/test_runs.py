@@ -319,7 +319,7 @@ def test_what_verification_says_of_a_server_that_an_interruption_stopped_is_not_
 ) -> None:
     fake = FakeRun(tmp_path, {"a": Behaviour()}, quick())
     fake.verifier.fails_before = frozenset({("a", "json")})
-    real = fake.verifier.check
+    real = fake.verifier.verify_test_type
 
     def raised() -> None:
         raise KeyboardInterrupt
@@ -329,7 +329,7 @@ def test_what_verification_says_of_a_server_that_an_interruption_stopped_is_not_
         monkeypatch.setattr(interruption, "check", raised)  # it came while the server was asked
         return verdict
 
-    fake.verifier.check = check  # type: ignore[method-assign]
+    fake.verifier.verify_test_type = check  # type: ignore[method-assign]
     with pytest.raises(KeyboardInterrupt):
         fake.run()
     assert fake.records().info.problems == ("interrupted",)

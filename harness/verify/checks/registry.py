@@ -1,4 +1,4 @@
-"""The explicit lists of all checks, and of test types that are asked, or loaded, in a way of their own, by name."""
+"""The explicit lists of all checks, and of test types whose evidence is gathered by functions of their own."""
 
 from collections.abc import Callable, Mapping
 from importlib import import_module
@@ -20,12 +20,12 @@ from harness.verify.checks import (
     statements,
     values,
 )
-from harness.verify.checks.asking import Asking
 from harness.verify.checks.evidence import Evidence
+from harness.verify.checks.verification_client import VerificationTask
 
 EXTRAS = {name: import_module(package) for name, package in TEST_TYPES.items()}
 
-# In the order in which a verdict lists them: the checks of a module as they stand there.
+# In the order in which a verdict lists the checks; within a module, in the order of definition.
 MODULES = (
     *(http, connection, bodies, delay, fan_out, values, randomness, statements, fortunes),
     *(module for extra in EXTRAS.values() for module in extra.CHECKS),
@@ -39,8 +39,8 @@ CHECKS: dict[str, Check] = {
     if isinstance(check, Check)
 }
 
-# Test type -> what asks the server; the others are asked by ``harness.verify.verification`` as their traits say.
-GATHERERS: Mapping[str, Callable[[Asking, Evidence], None]] = {
+# Test type -> function that gathers its evidence. ``harness.verify.verification`` gathers for all other test types.
+GATHERERS: Mapping[str, Callable[[VerificationTask, Evidence], None]] = {
     DECLARED: expectations.gather,
     "delay": delay.gather,
     "fan-out": fan_out.gather,
@@ -48,6 +48,6 @@ GATHERERS: Mapping[str, Callable[[Asking, Evidence], None]] = {
 }
 
 
-# Test type -> the module that judges its own loads: ``empty(database)`` prepares the tables, and
-# ``seen(answers, database)`` is the evidence with the number of arrivals.
+# Test type -> module that judges its own loads: ``watched(database)`` observes the tables during a load, and
+# ``seen(answers, database, watched)`` returns the evidence and the number of arrivals.
 LOADS = {name: extra.load for name, extra in EXTRAS.items()}
