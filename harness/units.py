@@ -23,7 +23,7 @@ def format_seconds(seconds: float | None) -> str:
     return f"{hours} h {minutes:02d} min"
 
 
-def whole_seconds(seconds: float) -> str:
+def format_elapsed(seconds: float) -> str:
     """A duration for a clock that runs: 7 s, 3 min 05 s, 2 h 04 min."""
     return f"{seconds:.0f} s" if seconds < 59.5 else format_seconds(seconds)
 

@@ -1,4 +1,4 @@
-"""Scans of the repository for ``./tfb check``: shell scripts, CI workflows, and known vulnerabilities of dependencies.
+"""Scans of the repository for ``./tfb check``: language, shell scripts, CI workflows, and known vulnerabilities.
 
 Each scan runs as ``python -m harness.cli.scans NAME``. If an audit cannot reach the advisories, it passes with the
 remark "not judged", which the last line of the check repeats.
@@ -19,7 +19,7 @@ from harness.paths import REPOSITORY, state_folder
 
 # Prefix of a reason that no package can remove: unreachable advisories, a busy machine, no right to make namespaces.
 NOT_JUDGED = "not judged: "
-SKIPPED = "TFB_SKIPPED"  # path of the file to which stages write the parts that they skipped
+SKIPPED_VARIABLE = "TFB_SKIPPED"  # path of the file to which stages write the parts that they skipped
 SECONDS = 300.0  # time limit of a tool
 BUILD_SECONDS = 1200.0  # time limit of building a tool
 BIN = Path(sys.executable).parent  # folder of the programs from the development lock
@@ -30,6 +30,9 @@ ACTIONLINT = REPOSITORY / "harness" / "tests" / "actionlint"  # pins the program
 CARGO_AUDIT = "0.22.2"
 RUST_ADVISORIES = "https://github.com/RustSec/advisory-db"
 RUST_ADVISORIES_COPY = "TFB_ADVISORY_DB"  # path of a copy, for machines that cannot reach the address
+DOCUMENTS = ("*.md", ":!results")
+NOT_SPELLED = (":!results", ":!*.lock", ":!*-lock.json", ":!*.sum", ":!*.svg", ":!*.png", ":!harness/tests/fuzz/corpus")
+PROSE_RULES = REPOSITORY / ".proselintrc.json"
 NPM_FOLDERS = ("harness/", "toolset/")  # of which every package-lock.json is audited
 
 
@@ -50,6 +53,21 @@ def tracked(*patterns: str) -> list[Path]:
         raise EnvironmentLacksError(f"git cannot list the files of {REPOSITORY}: {done.stdout.strip()}")
     found = (REPOSITORY / name for name in done.stdout.split("\0") if name)
     return sorted(path for path in found if path.is_file() and not path.is_symlink())
+
+
+def spelling() -> int:
+    """Run codespell on every text; pyproject.toml lists the words that it must accept."""
+    return _shown([str(BIN / "codespell"), *_names(tracked(*NOT_SPELLED))])
+
+
+def markdown() -> int:
+    """Run pymarkdown, which checks the form of Markdown, on every document."""
+    return _shown([str(BIN / "pymarkdown"), "scan", *_names(tracked(*DOCUMENTS))])
+
+
+def prose() -> int:
+    """Run proselint, which checks usage and style, on every document."""
+    return _shown([str(BIN / "proselint"), "--config", str(PROSE_RULES), "check", *_names(tracked(*DOCUMENTS))])
 
 
 def shell() -> int:
@@ -197,7 +215,7 @@ def _skip(what: str, why: str) -> None:
     """Print a part that was not judged with the reason, and report it to ``./tfb check``."""
     reason = f"{NOT_JUDGED}{why}"
     print(f"{what}: {reason}")
-    if path := os.environ.get(SKIPPED):
+    if path := os.environ.get(SKIPPED_VARIABLE):
         with Path(path).open("a", encoding="utf-8") as file:
             file.write(json.dumps([what, reason]) + "\n")
 
@@ -227,7 +245,10 @@ SCANS: Mapping[str, Callable[[], int]] = {
     "audit-npm": audit_npm,
     "audit-python": audit_python,
     "audit-rust": audit_rust,
+    "markdown": markdown,
+    "prose": prose,
     "shell": shell,
+    "spelling": spelling,
     "workflows": workflows,
 }
 

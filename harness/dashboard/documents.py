@@ -10,19 +10,14 @@ from pydantic import Field
 from pydantic.json_schema import models_json_schema
 
 from harness.records.claims import ClaimVerdict
-from harness.records.models import (
-    CheckResult,
-    Load,
-    Outcome,
-    Problem,
-    ProcessRecord,
-    Progress,
-    Record,
-    RunInfo,
-    RunStatus,
-    Trial,
-    VerificationRecord,
-)
+from harness.records.loads import Load
+from harness.records.outcome import Outcome
+from harness.records.process_record import ProcessRecord
+from harness.records.record import Record
+from harness.records.run_info import RunInfo, RunStatus
+from harness.records.run_records import ReadProblem, RunProgress
+from harness.records.trial_record import Trial
+from harness.records.verification_record import CheckResult, VerificationRecord
 from harness.stats.ranking_model import Comparison, Ranking, Score, Table
 
 
@@ -41,7 +36,7 @@ class RunSummary(Record):
     test_types: tuple[str, ...]
     machine: str  # CPU model and count
     grade: str
-    problems: tuple[Problem, ...]
+    problems: tuple[ReadProblem, ...]
 
 
 class BrokenRun(Record):
@@ -76,7 +71,7 @@ class RunDocument(Record):
     example: bool = False
     sentences: dict[str, dict[str, tuple[str, ...]]] = Field(default_factory=dict)  # test type -> metric -> the answer
     ranking: Ranking  # without the tables of single loads: those come with a TestDocument
-    problems: tuple[Problem, ...] = ()
+    problems: tuple[ReadProblem, ...] = ()
     source_base: str | None = None  # address that an implementation's folder is appended to; None without a remote
 
 
@@ -102,7 +97,7 @@ class TestDocument(Record):
     test_type: str
     tables: tuple[Table, ...]
     verdicts: tuple[VerdictSummary, ...]
-    problems: tuple[Problem, ...] = ()
+    problems: tuple[ReadProblem, ...] = ()
 
 
 class LatencyDocument(Record):
@@ -123,7 +118,7 @@ class ComparisonDocument(Record):
     """Two runs compared by harness.stats."""
 
     comparison: Comparison
-    verdict: tuple[str, ...] = ()  # in sentences: slower, faster, the same, or cannot tell
+    verdict: tuple[str, ...] = ()  # in sentences: slower, faster, same, or cannot tell
 
 
 class CellDocument(Record):
@@ -134,7 +129,7 @@ class CellDocument(Record):
     trials: tuple[Trial, ...] = ()
     verdicts: tuple[VerificationRecord, ...] = ()
     processes: tuple[ProcessRecord, ...] = ()
-    problems: tuple[Problem, ...] = ()
+    problems: tuple[ReadProblem, ...] = ()
 
 
 class ClaimsDocument(Record):
@@ -156,7 +151,7 @@ class LiveDocument(Record):
     """Where a run in progress stands: small, as a page asks for it every second."""
 
     status: str
-    progress: Progress | None
+    progress: RunProgress | None
     trials: tuple[Trial, ...]  # the last ones, the latest first, without their windows and histograms
     version: str  # another one whenever there are new trials or a new ranking
     silent_for: float | None  # seconds since the run last wrote anything, when that is long

@@ -1,6 +1,6 @@
 """Designs: in which order, how often and for how long cells are measured. A design knows no process, clock or file.
 
-Each is a generator of steps that is sent what every step showed. ``loop.carry_out`` has them done; ``predicted``
+Each is a generator of steps that is sent what every step showed. ``loop.run_design`` has them done; ``predicted``
 answers them with what they are expected to take.
 """
 
@@ -15,7 +15,6 @@ from harness.experiment.steps import (
     Done,
     Failed,
     Measure,
-    Measured,
     OutOfTime,
     Process,
     Rest,
@@ -23,11 +22,15 @@ from harness.experiment.steps import (
     Step,
     StepResult,
     Stop,
+    TrialResult,
     Warm,
 )
-from harness.experiment.warm_up import Route, warm_all
+from harness.experiment.warm_up import WarmUpTracker, warm_up_all
 from harness.plan.plan import Candidate, Plan, groups, headline
-from harness.records.models import Closed, Load, Open, Outcome, Purpose, Scenario, Trial
+from harness.plugins import Extensions
+from harness.records.loads import ClosedLoop, Load, OpenLoop, Scenario
+from harness.records.outcome import Outcome
+from harness.records.trial_record import Purpose, Trial
 from harness.stats.capacity import next_load
 from harness.stats.stopping import undecided
 
@@ -51,7 +54,7 @@ class ActiveGroup:
     seed: int
     members: dict[Process, Candidate] = field(default_factory=dict)
     test_types: dict[Process, set[str]] = field(default_factory=dict)
-    routes: dict[tuple[Process, str], Route] = field(default_factory=dict)  # warm-ups, by process and test type
+    routes: dict[tuple[Process, str], WarmUpTracker] = field(default_factory=dict)  # warm-ups, by process and test type
     late: set[Process] = field(default_factory=set)  # there is no more time for these
     busy: set[Process] = field(default_factory=set)  # they use a CPU while others are loaded
     trials: list[Trial] = field(default_factory=list)
@@ -109,7 +112,7 @@ class ActiveGroup:
         else:
             self._tried.add(cell)
         match shown:
-            case Measured():
+            case TrialResult():
                 self._told.add((process, kind))
                 self.trials.append(shown.trial)
                 self.busy |= shown.busy
@@ -186,6 +189,7 @@ DESIGNS: dict[str, Callable[[Plan, int], Design]] = {
     "search": search,
     "techempower": techempower,
     "gate": gate,
+    **Extensions[Callable[[Plan, int], Design]]("designs").load_all(),
 }
 
 
@@ -241,7 +245,7 @@ def _warm(up: ActiveGroup, kinds: Set[str] | None) -> Design:
     chosen = (cell for cell in up.cells() if kinds is None or cell.test_type in kinds)
     cells = {cell: up.members[cell.process].jit for cell in chosen}
     until = up.begin + WARM_SHARE * (up.until - up.begin)
-    routes, gone = yield from warm_all(cells, up.plan.profile, until=until, seed=f"{up.seed} warm {up.number}")
+    routes, gone = yield from warm_up_all(cells, up.plan.profile, until=until, seed=f"{up.seed} warm {up.number}")
     for process in gone:
         up.lose(process)
     up.routes = {(route.cell.process, route.cell.test_type): route for route in routes}
@@ -288,7 +292,7 @@ def _rounds(up: ActiveGroup) -> Design:
                 continue
             main = up.is_headline(cell)
             yield from up.measure(cell, plan.seconds(cell.load, headline=main), number, must=first and main)
-            if first and main and rules.witness and isinstance(cell.load, Closed):
+            if first and main and rules.witness and isinstance(cell.load, ClosedLoop):
                 yield from up.measure(cell, plan.witness_seconds, number, purpose="witness")
         yield from up.stop_busy()
         number += 1
@@ -387,7 +391,7 @@ def _at_one_rate(up: ActiveGroup, rates: dict[str, float]) -> Design:
 
 
 def _fell_short(trial: Trial) -> bool:
-    return any(gate.name == "achieved-rate" and gate.outcome is Outcome.FAIL for gate in trial.gates)
+    return any(check.name == "achieved-rate" and check.outcome is Outcome.FAIL for check in trial.validity)
 
 
 def _at(cell: Cell, rate: float) -> Cell:
@@ -395,7 +399,7 @@ def _at(cell: Cell, rate: float) -> Cell:
     old = cell.load
     if isinstance(old, Scenario):
         return replace(cell, load=Scenario(factor=rate, connections=old.connections))
-    return replace(cell, load=Open(rate=rate, connections=old.connections, queries=old.queries))
+    return replace(cell, load=OpenLoop(rate=rate, connections=old.connections, queries=old.queries))
 
 
 def _as_techempower(up: ActiveGroup, process: Process, kind: str) -> Design:
@@ -408,7 +412,7 @@ def _as_techempower(up: ActiveGroup, process: Process, kind: str) -> Design:
     primer = (pause, min(PRIMER_CONNECTIONS, first.load.connections))
     for seconds, connections in (primer, (profile.duration_seconds, max(profile.levels.concurrency))):
         load = first.load
-        if isinstance(load, Closed):
+        if isinstance(load, ClosedLoop):
             load = load.model_copy(update={"connections": connections})
         shown = yield Warm(cell=replace(first, load=load), seconds=seconds)
         if isinstance(shown, Failed):

@@ -7,15 +7,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from harness.errors import EnvironmentLacksError, StoreError
-from harness.host import crates, provision
 from harness.plan.config import Settings
 from harness.plan.plan import Plan
+from harness.provisioning import crates, requirements
 from harness.records import store
 from harness.records.reader import RunReader
 from harness.runtime import docker, upstream
-from harness.runtime.choice import is_local
-from harness.runtime.compose import engine, inspect
-from harness.units import whole_seconds
+from harness.runtime.choice import uses_local_runtime
+from harness.runtime.compose import engine_version, inspect
+from harness.units import format_elapsed
 
 # Typical seconds on a machine with two CPUs, used to predict the end of a run. They do not count as measuring time.
 APT_SECONDS, PACKAGE_SECONDS = 15.0, 20.0
@@ -34,13 +34,13 @@ class Chore:
     crate: str = ""  # name of the crate to build
 
 
-def chores(settings: Settings, plan: Plan) -> tuple[Chore, ...]:
+def find_chores(settings: Settings, plan: Plan) -> tuple[Chore, ...]:
     """Return the packages, programs and images that this run has to install or build, except implementations."""
     if settings.hosts.elsewhere:  # the machines of the run are prepared over ssh
         return ()
-    if not is_local(settings):
+    if not uses_local_runtime(settings):
         try:
-            engine()
+            engine_version()
         except EnvironmentLacksError:  # the run itself reports the missing engine; a dry run does not need an engine
             return ()
         missing = [image for image in IMAGE_SECONDS if inspect("image", image) is None]
@@ -51,14 +51,14 @@ def chores(settings: Settings, plan: Plan) -> tuple[Chore, ...]:
             for image in missing
             if settings.mode == "benchmark" or image != docker.LOADGEN_IMAGE
         )
-    packages = provision.packages(provision.needs(plan.implementations, **settings.needed))
+    packages = requirements.missing_packages(requirements.tool_requirements(plan.implementations, **settings.needed))
     found = []
     if packages and settings.consent != "no" and shutil.which("apt-get"):
         seconds = APT_SECONDS + PACKAGE_SECONDS * len(packages)
         found.append(Chore(what=f"install {', '.join(packages)} (apt-get)", seconds=seconds))
-    if settings.mode == "benchmark" and crates.built("loadgen", "loadgen") is None:
+    if settings.mode == "benchmark" and crates.find_built("loadgen", "loadgen") is None:
         found.append(_crate("loadgen", "the load generator"))
-    if calls_upstream(settings, plan) and crates.built("upstream", "upstream") is None:
+    if calls_upstream(settings, plan) and crates.find_built("upstream", "upstream") is None:
         found.append(_crate("upstream", "the upstream service of the fan-out test"))
     return tuple(found)
 
@@ -74,15 +74,15 @@ def calls_upstream(settings: Settings, plan: Plan) -> bool:
     return called and not hidden and upstream.available()
 
 
-def announced(found: Sequence[Chore]) -> str:
+def describe_chores(found: Sequence[Chore]) -> str:
     """Return a line that announces the chores, or an empty text without chores."""
     if not found:
         return ""
-    seconds = whole_seconds(sum(chore.seconds for chore in found))
+    seconds = format_elapsed(sum(chore.seconds for chore in found))
     return f"first use on this machine, about {seconds} before anything is measured: {'; '.join(c.what for c in found)}"
 
 
-def build_seconds(plan: Plan, results: Path) -> dict[str, float | None]:
+def past_build_seconds(plan: Plan, results: Path) -> dict[str, float | None]:
     """Return the seconds of each implementation's latest successful build in a results folder; None if unknown."""
     found: dict[str, float | None] = dict.fromkeys(candidate.implementation for candidate in plan.candidates)
     for folder in reversed(store.runs(results)[-LATEST_RUNS:]):
@@ -93,11 +93,11 @@ def build_seconds(plan: Plan, results: Path) -> dict[str, float | None]:
     return found
 
 
-def builds_announced(seconds: dict[str, float | None]) -> str:
+def describe_builds(seconds: dict[str, float | None]) -> str:
     """Return the line that announces the builds and their length in earlier runs."""
     known = {name: took for name, took in seconds.items() if took is not None}
     unknown = [name for name in seconds if name not in known]
-    parts = [f"about {whole_seconds(sum(known.values()))} by earlier runs"] if known else []
+    parts = [f"about {format_elapsed(sum(known.values()))} by earlier runs"] if known else []
     if unknown:
         parts.append(f"not built before: {', '.join(unknown)}" if known else "not built here before")
     return f"builds come first and take no measuring time ({'; '.join(parts)})"

@@ -8,7 +8,6 @@ from harness.experiment.steps import (
     Done,
     Failed,
     Measure,
-    Measured,
     OutOfTime,
     Process,
     Rest,
@@ -16,12 +15,13 @@ from harness.experiment.steps import (
     Step,
     StepResult,
     Stop,
+    TrialResult,
     Warm,
 )
 from harness.host import interruption
 from harness.host.clock import Clock
 from harness.records import store
-from harness.records.models import RunRecords
+from harness.records.run_records import RunRecords
 
 OVERHEAD_SECONDS = 0.8  # of a load beyond its own seconds
 STOP_SECONDS = 4.0  # of a process's last checks and its end
@@ -49,7 +49,7 @@ class RecordedProcesses:
                 return Done(test_types=measured) if measured else Failed(gone=True)
             case Measure(cell=cell):
                 trial = self._trials.get((process, cell.test_type, cell.load, step.round, step.purpose))
-                return Measured(trial=trial) if trial else OutOfTime()
+                return TrialResult(trial=trial) if trial else OutOfTime()
             case Warm():
                 return OutOfTime()
             case _:
@@ -108,7 +108,7 @@ class MeasuringClock(Clock):
         """Wait."""
         self.clock.sleep(seconds)
 
-    def carry_out(self, step: Step) -> StepResult:
+    def execute(self, step: Step) -> StepResult:
         """Carry out a step, and stop the clock for what it takes beyond its plan."""
         began = self.clock.monotonic()
         shown = self.show(step)
@@ -119,7 +119,7 @@ class MeasuringClock(Clock):
         return shown
 
 
-def carry_out(
+def run_design(
     design: Design,
     show: Callable[[Step], StepResult],
     clock: Clock,
@@ -146,7 +146,7 @@ def carry_out(
                 else:
                     shown = show(step)
                     deadline.note(step, shown)
-                interruption.check()
+                interruption.raise_if_pending()
             step = design.send(shown)
     except StopIteration:
         return

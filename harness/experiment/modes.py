@@ -16,22 +16,32 @@ from rich.text import Text
 from harness.console import SafeConsole
 from harness.errors import Exit, TfbError, UsageError
 from harness.experiment import first_use
-from harness.experiment.preparation import build_all, choose_work
+from harness.experiment.preparation import build_all, make_plan
 from harness.experiment.progress import Display, ProgressTracker
 from harness.experiment.verifying import Verification
-from harness.experiment.workflow import doing, open_database, prepare_upstream
+from harness.experiment.workflow import build_upstream, describe_stage, open_database
 from harness.paths import REPOSITORY
 from harness.plan.config import Settings
 from harness.plan.discovery import Implementation
 from harness.plan.plan import Plan
-from harness.records.models import Build, Outcome, VerificationRecord
+from harness.records.outcome import Outcome
 from harness.records.remove_tree import remove_tree_if_possible
+from harness.records.run_info import BuildRecord
 from harness.records.store import RunStore
+from harness.records.verification_record import VerificationRecord
 from harness.report import terminal
-from harness.report.causes import named, of_verdicts
-from harness.report.verification_results import REQUIREMENTS, Judged, Verified, judged_build, place, violations, write
+from harness.report.causes import format_test_types, group_verdict_causes
+from harness.report.verification_results import (
+    REQUIREMENTS,
+    ImplementationVerdict,
+    VerificationReport,
+    build_verdict,
+    count_violations,
+    print_report,
+    rule_location,
+)
 from harness.runtime import Runtime, SharedDatabase
-from harness.runtime.choice import choose
+from harness.runtime.choice import choose_runtime
 from harness.units import format_seconds
 from harness.verify.checks import CONDUCT
 
@@ -44,16 +54,16 @@ STYLES = {Outcome.PASS: "green", Outcome.WARN: "yellow", Outcome.FAIL: "red"}
 
 def verify(settings: Settings) -> int:
     """Verify every selected implementation thoroughly, without load; the exit code is 1 when anything failed."""
-    plan = choose_work(settings)
+    plan = make_plan(settings)
     as_text = settings.verdict_format == "text"
-    console = terminal.console(sys.stdout if as_text else sys.stderr)
+    console = terminal.make_console(sys.stdout if as_text else sys.stderr)
     progress = ProgressTracker(Display(quiet=settings.quiet))
     for problem in plan.problems:
         progress.problem(problem)
-    with built(settings, plan, progress) as made:
+    with build_servers(settings, plan, progress) as made:
         while True:
             verdicts: list[VerificationRecord] = []
-            judged: list[Judged] = []
+            judged: list[ImplementationVerdict] = []
             for implementation in plan.implementations:
                 began = time.monotonic()
                 found, verdict = _judge(implementation, plan, made, progress, strict=settings.strict)
@@ -61,7 +71,9 @@ def verify(settings: Settings) -> int:
                 judged.append(verdict)
                 if as_text:
                     _tell(verdict, found, time.monotonic() - began, console, quiet=settings.quiet)
-            skipped = [Judged(implementation=name, verdict="skipped", reason=why) for name, why in plan.skipped]
+            skipped = [
+                ImplementationVerdict(implementation=name, verdict="skipped", reason=why) for name, why in plan.skipped
+            ]
             judged += skipped
             for each in skipped if as_text and not settings.quiet else ():
                 console.print(Text(each.line))
@@ -71,34 +83,45 @@ def verify(settings: Settings) -> int:
             made.builds = build_all(made.runtime, plan, progress, made.logs)
     if not as_text:
         folders = {i.name: i.info().folder for i in plan.implementations}
-        found_all = Verified(verdicts=verdicts, problems=progress.problems, folders=folders, implementations=judged)
-        write(settings.verdict_format, found_all)
+        found_all = VerificationReport(
+            verdicts=verdicts, problems=progress.problems, folders=folders, implementations=judged
+        )
+        print_report(settings.verdict_format, found_all)
     fine = not progress.problems and all(verdict.outcome is not Outcome.FAIL for verdict in verdicts)
     return Exit.OK if fine else Exit.FAILED
 
 
 def _judge(
-    implementation: Implementation, plan: Plan, made: "Built", progress: ProgressTracker, *, strict: bool
-) -> tuple[list[VerificationRecord], Judged]:
+    implementation: Implementation, plan: Plan, made: "BuiltServers", progress: ProgressTracker, *, strict: bool
+) -> tuple[list[VerificationRecord], ImplementationVerdict]:
     """Return the verdicts on an implementation's test types, and the verdict on the implementation as a whole."""
     name, build = implementation.name, made.builds[implementation.name]
-    if unbuilt := judged_build(name, build):
+    if unbuilt := build_verdict(name, build):
         told = tuple(each for each in progress.problems if each.startswith(f"{name} {build.status}: "))
         return [], replace(unbuilt, problems=told)
     before = len(progress.problems)
     kinds = plan.candidate(name).test_types
     verdicts = Verification(implementation, kinds, made, progress, strict=strict).verdicts()
     problems = tuple(progress.problems[before:])
-    broken = violations(verdicts)
+    broken = count_violations(verdicts)
     if not verdicts:
-        return [], Judged(implementation=name, verdict="not started", reason=problems[0], problems=problems)
+        return [], ImplementationVerdict(
+            implementation=name, verdict="not started", reason=problems[0], problems=problems
+        )
     if broken or problems:
-        return verdicts, replace(Judged.failed(name, broken, next(iter(problems), "")), problems=problems)
-    return verdicts, Judged(implementation=name, verdict="verified")
+        return verdicts, replace(
+            ImplementationVerdict.failed(name, broken, next(iter(problems), "")), problems=problems
+        )
+    return verdicts, ImplementationVerdict(implementation=name, verdict="verified")
 
 
 def _tell(
-    judged: Judged, verdicts: Sequence[VerificationRecord], seconds: float, console: SafeConsole, *, quiet: bool
+    judged: ImplementationVerdict,
+    verdicts: Sequence[VerificationRecord],
+    seconds: float,
+    console: SafeConsole,
+    *,
+    quiet: bool,
 ) -> None:
     """Print the verdicts on an implementation; ``quiet``: only those that did not pass."""
     told = [verdict for verdict in verdicts if not (quiet and verdict.outcome is Outcome.PASS)]
@@ -118,7 +141,7 @@ def _changed(settings: Settings, plan: Plan, progress: ProgressTracker) -> Plan:
         names = ", ".join(path.name for path in files[:5]) + (" …" if len(files) > 5 else "")
         progress.note(f"changed: {names}")
         try:
-            return choose_work(settings)
+            return make_plan(settings)
         except TfbError as error:  # half an edit of a configuration
             progress.problem(str(error))
 
@@ -157,9 +180,9 @@ def show(verdicts: Sequence[VerificationRecord], console: SafeConsole) -> None:
         )
         console.print(line)
     every = [verdict.test_type for verdict in verdicts if verdict.test_type != CONDUCT]
-    for cause in of_verdicts(verdicts):
+    for cause in group_verdict_causes(verdicts):
         result = cause.result
-        where = named(cause, every)
+        where = format_test_types(cause, every)
         console.print(Text.assemble("      ", (result.check, STYLES[result.outcome]), f" in {where}: {result.message}"))
         if result.expected is not None:
             console.print(Text(f"        expected  {result.expected}"))
@@ -167,19 +190,19 @@ def show(verdicts: Sequence[VerificationRecord], console: SafeConsole) -> None:
             console.print(Text(f"        got       {result.actual}"))
         also = " (fails under --rules tfb; TechEmpower's rules do not ask for it)" if result.waived else ""
         link = f"link {(REPOSITORY / REQUIREMENTS).as_uri()}"
-        console.print(Text(f"        rule      {place(result.rule)} {result.rule}{also}", f"dim {link}"))
+        console.print(Text(f"        rule      {rule_location(result.rule)} {result.rule}{also}", f"dim {link}"))
 
 
 def debug(settings: Settings) -> int:
     """Start one implementation with its database, print the addresses and its log, stay until Ctrl-C."""
-    plan = choose_work(settings)
+    plan = make_plan(settings)
     if len(plan.implementations) != 1:
         names = ", ".join(i.name for i in plan.implementations)
         raise UsageError(f"debug starts one implementation, the selection has {names}: name one")
     implementation = plan.implementations[0]
     fixed = replace(settings, server_port=settings.server_port or implementation.entry.port)
     console, progress = SafeConsole(), ProgressTracker(Display(quiet=settings.quiet))
-    with built(fixed, plan, progress) as made:
+    with build_servers(fixed, plan, progress) as made:
         if made.builds[implementation.name].status != "ok":
             return Exit.FAILED
         log, address = made.logs.log(implementation.name, "debug"), made.database.address
@@ -201,11 +224,11 @@ def debug(settings: Settings) -> int:
 
 
 @dataclass(kw_only=True)
-class Built:
+class BuiltServers:
     """What servers are started on."""
 
     runtime: Runtime
-    builds: Mapping[str, Build]
+    builds: Mapping[str, BuildRecord]
     logs: RunStore
     open_database: Callable[[], SharedDatabase]
 
@@ -216,20 +239,20 @@ class Built:
 
 
 @contextmanager
-def built(settings: Settings, plan: Plan, progress: ProgressTracker) -> Iterator[Built]:
+def build_servers(settings: Settings, plan: Plan, progress: ProgressTracker) -> Iterator[BuiltServers]:
     """Build the selection; keep the logs in a scratch folder when something failed."""
     logs = RunStore(Path(tempfile.mkdtemp(prefix="tfb-logs-")), started_at=time.time())
     before, keep = len(progress.problems), False
     try:
-        chores = first_use.chores(settings, plan)
+        chores = first_use.find_chores(settings, plan)
         if chores:
-            progress.announce(first_use.announced(chores))
-        with progress.preparing(doing(chores, "making the runtime ready", in_runtime=True)):
+            progress.announce(first_use.describe_chores(chores))
+        with progress.preparing(describe_stage(chores, "making the runtime ready", in_runtime=True)):
             run_id = logs.run_id.replace("_", "-")
-            runtime = choose(settings, plan.implementations, logs.folder / "logs", run_id=run_id)
+            runtime = choose_runtime(settings, plan.implementations, logs.folder / "logs", run_id=run_id)
         if settings.runtime == "auto":
             progress.note(f"{runtime.name} runtime (auto; --runtime docker or local chooses)")
-        prepare_upstream(chores, progress)
+        build_upstream(chores, progress)
         builds = build_all(runtime, plan, progress, logs)
         with ExitStack() as stack:
 
@@ -237,7 +260,7 @@ def built(settings: Settings, plan: Plan, progress: ProgressTracker) -> Iterator
                 with progress.preparing("starting PostgreSQL" if settings.own_database else "starting"):
                     return stack.enter_context(open_database(settings, runtime))
 
-            yield Built(runtime=runtime, builds=builds, logs=logs, open_database=start_database)
+            yield BuiltServers(runtime=runtime, builds=builds, logs=logs, open_database=start_database)
         keep = len(progress.problems) > before
     except TfbError:
         keep = any(logs.folder.rglob("*.log"))  # its message names one

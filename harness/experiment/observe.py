@@ -11,10 +11,19 @@ from harness.experiment.generators import TIMEOUT_SECONDS, LoadGenerator, LoadRe
 from harness.host import process
 from harness.host.clock import Clock
 from harness.host.metering import Reading
-from harness.host.sockets import Sockets
+from harness.host.sockets import SocketCounters
 from harness.paths import REPOSITORY
-from harness.records.models import ClientUse, LoadObservations, ServerUse, Window
-from harness.runtime import Begun, ConnectionTracker, Database, Meter, OfSeveral, RunningGenerator, Runtime, Server
+from harness.records.measurements import ClientUsage, LoadObservations, ServerUsage, Window
+from harness.runtime import (
+    ConnectionTracker,
+    Database,
+    GeneratorGroup,
+    GeneratorStart,
+    Meter,
+    RunningGenerator,
+    Runtime,
+    Server,
+)
 
 WINDOW_SECONDS = 1.0
 # A generator that runs longer than asked by this much is stopped: an answer and the drain may each take the timeout.
@@ -52,14 +61,14 @@ def observe(
     identity, meter = server.meter.identity(), database.meter()
     steal_before = server.meter.steal_ticks()
     database_before = meter.read() if meter else None
-    idle_before = readings(others)
+    idle_before = read_all(others)
     with closing(server.meter.connections(server.endpoint.port)) as connections:
         series = _Series(server.meter, connections, run, response_bytes)
         started_at = clock.time()
         waits = generator.waits_for_go
         with runtime.generator(generator.program, arguments, waits_for_go=waits, folder=folder) as running:
             running.begin()
-            with woken_promptly():
+            with realtime_priority():
                 try:
                     series.follow(running, clock, run.seconds + SLACK_SECONDS, tell)
                 except ServerDiedError:
@@ -68,7 +77,7 @@ def observe(
                 status = running.wait(0)
             database_after = meter.read() if meter else None
             text = running.output()
-            begun = running.begun() if isinstance(running, OfSeveral) else ()
+            begun = running.begun() if isinstance(running, GeneratorGroup) else ()
             command = tuple(argument.removeprefix(f"{REPOSITORY}/") for argument in running.command)
     if status:
         name, how = Path(generator.program).name, process.describe_status(status)
@@ -76,7 +85,7 @@ def observe(
     later = server.meter.identity()
     server.meter.require_alive()
     result = generator.result(run, text)
-    idle = cpus_used(idle_before, readings(others))
+    idle = cpus_used(idle_before, read_all(others))
     known = [cpus for cpus in idle if cpus is not None]
     return Observation(
         started_at=started_at,
@@ -97,7 +106,7 @@ def observe(
     )
 
 
-def _clients(begun: Sequence[Begun], result: LoadResult) -> tuple[ClientUse, ...]:
+def _clients(begun: Sequence[GeneratorStart], result: LoadResult) -> tuple[ClientUsage, ...]:
     """Each client's part; none where its results or beginnings do not tell them apart."""
     if len(begun) < 2 or len(begun) != len(result.parts):
         return ()
@@ -106,12 +115,12 @@ def _clients(begun: Sequence[Begun], result: LoadResult) -> tuple[ClientUse, ...
     for each, part in zip(begun, result.parts, strict=True):
         seen_at = each.seen_at or each.word_at
         times = {"begun": (each.word_at + seen_at) / 2 - first, "begun_within": (seen_at - each.word_at) / 2}
-        found.append(ClientUse.model_validate({**vars(part), **vars(each), **times}))
+        found.append(ClientUsage.model_validate({**vars(part), **vars(each), **times}))
     return tuple(found)
 
 
 @contextmanager
-def woken_promptly() -> Iterator[None]:
+def realtime_priority() -> Iterator[None]:
     """Real-time priority for this thread where the system allows it (as root), so that windows end when they should.
 
     Where servers and generators want every CPU, a thread that sleeps a second may otherwise wake half a second late. It
@@ -131,7 +140,7 @@ def woken_promptly() -> Iterator[None]:
 @dataclass(frozen=True)
 class _Moment:
     reading: Reading
-    sockets: Sockets | None
+    sockets: SocketCounters | None
 
 
 class _Series:
@@ -144,7 +153,7 @@ class _Series:
         self._response_bytes = response_bytes
         self._first = self._now()
         self._moments = [self._first]  # the ends of windows
-        self._glance: Sockets | None = None  # within the first window
+        self._glance: SocketCounters | None = None  # within the first window
 
     def _now(self) -> _Moment:
         return _Moment(self._meter.read(), self._sockets.read())
@@ -194,18 +203,18 @@ class _Series:
             connections=self._established(after.sockets),
         )
 
-    def _established(self, sockets: Sockets | None) -> int | None:
+    def _established(self, sockets: SocketCounters | None) -> int | None:
         """Connections of the generator: those that were there before it are the harness's own."""
         first = self._first.sockets
         return sockets.connections - first.connections if first and sockets else None
 
-    def _connected(self, sockets: Sockets | None) -> bool:
+    def _connected(self, sockets: SocketCounters | None) -> bool:
         """Whether the generator is at work, as far as can be seen."""
         established = self._established(sockets)
         # One connection more than before may be the probe's.
         return established is None or established >= min(self._load.load.connections, 2)
 
-    def _looks(self) -> list[Sockets | None]:
+    def _looks(self) -> list[SocketCounters | None]:
         return [moment.sockets for moment in self._moments] + [self._glance]
 
     def most_connections(self) -> int | None:
@@ -228,14 +237,14 @@ class _Series:
         # Below, what is under way outweighs what has been answered.
         return responses / requests if requests >= 100 else None
 
-    def use(self) -> ServerUse:
+    def use(self) -> ServerUsage:
         """What the server used from before the generator's start until after its end."""
         first, end = self._first.reading, self._end
         seen = [*(moment.reading for moment in self._moments[1:]), end]
         throttled = None
         if first.throttled_seconds is not None and end.throttled_seconds is not None:
             throttled = end.throttled_seconds - first.throttled_seconds
-        return ServerUse(
+        return ServerUsage(
             cpu_seconds=end.cpu_seconds - first.cpu_seconds,
             rss_peak=max((each.rss for each in seen if each.rss is not None), default=None),
             wait_share=_wait_share(first, end),
@@ -253,7 +262,7 @@ def _wait_share(before: Reading, after: Reading) -> float | None:
     return round(wait / (wait + run), 4) if wait + run > 0 else None
 
 
-def readings(meters: Sequence[Meter]) -> list[Reading | None]:
+def read_all(meters: Sequence[Meter]) -> list[Reading | None]:
     """Now, of each; None of a server that is gone, which is found out when its turn comes."""
     found: list[Reading | None] = []
     for meter in meters:

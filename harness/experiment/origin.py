@@ -20,7 +20,7 @@ from harness.errors import StoreError, UsageError
 from harness.paths import state_folder
 from harness.plan.config import Settings
 from harness.records import safe_read, safe_write
-from harness.records.models import RunInfo
+from harness.records.run_info import RunInfo
 
 FILE = ".origin"  # file in the folder of a run
 KEY_BYTES = 32
@@ -29,11 +29,11 @@ MOST_BYTES = 1 << 20
 logger = logging.getLogger("tfb.origin")
 
 
-def mark(folder: Path, info: RunInfo, settings: Settings) -> None:
+def seal_run(folder: Path, info: RunInfo, settings: Settings) -> None:
     """Seal a new run. If the state folder cannot be written, resuming the run asks for consent."""
     try:
         key = _key(make=True)
-        places = places_of(settings)
+        places = list_places(settings)
         record = {"places": places, "seal": _seal(key, info, places)} if key else {}
         safe_write.replace(folder / FILE, json.dumps(record).encode())
     except (OSError, StoreError) as error:
@@ -47,7 +47,7 @@ def is_own(folder: Path, info: RunInfo) -> bool:
 
 def require_same_places(folder: Path, info: RunInfo, settings: Settings) -> None:
     """Raise UsageError where the command of an own run names other folders or machines than when it was started."""
-    before, now = _sealed_places(folder, info), places_of(settings)
+    before, now = _sealed_places(folder, info), list_places(settings)
     if before != now:
         raise UsageError(
             f"run {info.run_id} cannot be resumed: the command names other folders or machines than at the start: "
@@ -70,7 +70,7 @@ def _sealed_places(folder: Path, info: RunInfo) -> list[object] | None:
     return None
 
 
-def places_of(settings: Settings) -> list[str]:
+def list_places(settings: Settings) -> list[str]:
     """Return the folders and machines that a command names, independently of the current folder."""
     return [*(str(folder) for folder in settings.frameworks), repr(settings.hosts)]
 

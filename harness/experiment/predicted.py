@@ -7,12 +7,14 @@ from typing import Any
 
 from harness.experiment import steps
 from harness.experiment.designs import DESIGNS
-from harness.experiment.loop import OVERHEAD_SECONDS, carry_out
+from harness.experiment.loop import OVERHEAD_SECONDS, run_design
 from harness.experiment.steps import Process, Step, StepResult
 from harness.host.clock import Clock
 from harness.plan.plan import Plan
-from harness.records.models import Errors, Load, Trial, Window
-from harness.report.tables import counted
+from harness.records.loads import Load
+from harness.records.measurements import ErrorCounts, Window
+from harness.records.trial_record import Trial
+from harness.report.tables import format_count
 from harness.stats.unranked import AT_RATES
 
 START_SECONDS, STOP_SECONDS = 3.0, 3.0  # a start with its database, an end with its last checks
@@ -51,12 +53,12 @@ class Prediction(Clock):
         wanted = least * sum(len(candidate.test_types) for candidate in self.plan.candidates)
         missing = []
         if sum(process.number < least for process, _ in self.measured) < wanted:
-            missing.append(f"each test type in {counted(least, 'process')}")
+            missing.append(f"each test type in {format_count(least, 'process')}")
         if self.untried:
-            missing.append(f"{counted(len(self.untried), 'cell')} ({', '.join(self.untried)})")
+            missing.append(f"{format_count(len(self.untried), 'cell')} ({', '.join(self.untried)})")
         if not missing:
             return None
-        room = f"{counted(self.trials, 'trial')} of {counted(self.plan.cells, 'cell')}"
+        room = f"{format_count(self.trials, 'trial')} of {format_count(self.plan.cells, 'cell')}"
         return (
             f"the time has room for {room}, not for {', nor for '.join(missing)}: "
             "give more --time, or fewer names and types"
@@ -87,7 +89,7 @@ class Prediction(Clock):
         """They pass."""
         self.seconds += seconds
 
-    def carry_out(self, step: Step) -> StepResult:
+    def execute(self, step: Step) -> StepResult:
         """What the step is expected to show."""
         match step:
             case steps.Start():
@@ -96,14 +98,14 @@ class Prediction(Clock):
                 return steps.Done(test_types=frozenset(kinds))
             case steps.Warm():
                 self.sleep(step.seconds + OVERHEAD_SECONDS)
-                return steps.Warmed(windows=self._warming(step), seconds=step.seconds)
+                return steps.WarmUpResult(windows=self._warming(step), seconds=step.seconds)
             case steps.Measure():
                 self.sleep(step.seconds + OVERHEAD_SECONDS)
                 self.trials += 1
                 self.measured.add((step.cell.process, step.cell.test_type))
                 self.tried.add((step.cell.process.implementation, step.cell.test_type, step.cell.load))
                 self.measuring += step.seconds
-                return steps.Measured(trial=self._trial(step))
+                return steps.TrialResult(trial=self._trial(step))
             case steps.Rest():  # one for processes ends before the longest that it may take
                 self.sleep(step.seconds * (0.3 if step.quiet else 1.0))
             case steps.Stop():
@@ -130,7 +132,7 @@ class Prediction(Clock):
         requests, load = round(RATE * step.seconds), step.cell.load
         shown: dict[str, Any] = {
             "implementation": step.cell.process.implementation, "test_type": step.cell.test_type, "load": load,
-            "process": step.cell.process.number, "requests": requests, "errors": Errors(),
+            "process": step.cell.process.number, "requests": requests, "errors": ErrorCounts(),
             "throughput": RATE, "cpu_per_request": 1 / RATE,
         }  # fmt: skip
         if load.kind != "closed":
@@ -141,5 +143,5 @@ class Prediction(Clock):
 def predict(plan: Plan, seed: int) -> Prediction:
     """How long the plan's design takes, and how much of it is under measurement."""
     found = Prediction(plan)
-    carry_out(DESIGNS[plan.profile.design](plan, seed), found.carry_out, found, plan.profile.interleaved.time_seconds)
+    run_design(DESIGNS[plan.profile.design](plan, seed), found.execute, found, plan.profile.interleaved.time_seconds)
     return found

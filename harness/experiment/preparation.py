@@ -17,11 +17,13 @@ from harness.plan.discovery import RESERVED, Implementation, Scan, scan, select
 from harness.plan.plan import Candidate, Plan
 from harness.plan.suggestions import suggest
 from harness.records import store
-from harness.records.models import Build, Load, Machine, RunInfo
+from harness.records.loads import Load
+from harness.records.machine_record import Machine
+from harness.records.run_info import BuildRecord, RunInfo
 from harness.records.store import RunStore
-from harness.report.tables import counted
+from harness.report.tables import format_count
 from harness.runtime import Runtime, upstream
-from harness.units import whole_seconds
+from harness.units import format_elapsed
 
 JIT_PLATFORMS = re.compile(  # whole words of language, platform, web server or framework: java is none of javascript
     r"(?<![^\W_])(jvm|graal|graalvm|es4x|vert\.x|undertow|java|kotlin|scala|clojure|groovy)(?![^\W_])"
@@ -35,7 +37,7 @@ COMMIT = "# branch.oid "  # before it in what git says of a tree
 Revision = tuple[str | None, bool | None]  # the commit, and whether the tree differs from it
 
 
-def choose_work(settings: Settings) -> Plan:
+def make_plan(settings: Settings) -> Plan:
     """Select the implementations and their cells; raises UsageError when nothing is left."""
     found = scan(*settings.frameworks) if not settings.services else Scan()
     chosen = settings.services or select(found, settings.selection)
@@ -45,7 +47,7 @@ def choose_work(settings: Settings) -> Plan:
         )
     chosen = tuple(replace(i, rules=settings.rules or i.rules, allowed=settings.allow.get(i.name, ())) for i in chosen)
     if settings.twins:
-        chosen += twins(chosen, settings.twins)
+        chosen += control_copies(chosen, settings.twins)
     skipped = [(i, f"{i.lacking} ({i.folder / CONFIG_FILE}){_siblings(i, found)}") for i in chosen if i.lacking]
     skipped += [
         (i, f"tagged as broken, so it is never run ({i.folder / CONFIG_FILE})")
@@ -54,11 +56,11 @@ def choose_work(settings: Settings) -> Plan:
     ]
     refused = tuple(f"{i.name}: {why}" for i, why in skipped)
     chosen = tuple(i for i in chosen if not i.lacking)
-    upstream_seen = sees_upstream(chosen, settings)
+    upstream_seen = can_reach_upstream(chosen, settings)
     candidates = tuple(
         Candidate(implementation=i.name, test_types=cells, jit=bool(JIT_PLATFORMS.search(i.stack)))
         for i in chosen
-        if (cells := cells_of(i, settings, upstream_seen=upstream_seen))
+        if (cells := select_cells(i, settings, upstream_seen=upstream_seen))
     )
     excluded = {name.lower() for name in settings.selection.exclude}
     broken = tuple(str(t) for t in found.troubles if t.kind == "problem" and t.names.isdisjoint(excluded))
@@ -96,7 +98,7 @@ def _siblings(implementation: Implementation, found: Scan) -> str:
     return f"; the same folder holds {', '.join(usable)}" if usable else ""
 
 
-def twins(chosen: Sequence[Implementation], wanted: Twins) -> tuple[Implementation, ...]:
+def control_copies(chosen: Sequence[Implementation], wanted: Twins) -> tuple[Implementation, ...]:
     """The copies of the chosen implementations, held to the same rules; raises UsageError when one lacks there."""
     found = scan(*wanted.frameworks)
     others = {i.name: i for i in found.implementations}
@@ -108,13 +110,15 @@ def twins(chosen: Sequence[Implementation], wanted: Twins) -> tuple[Implementati
     return tuple(replace(others[i.name], name=i.name + wanted.suffix, rules=i.rules, allowed=i.allowed) for i in chosen)
 
 
-def sees_upstream(chosen: Sequence[Implementation], settings: Settings) -> bool:
+def can_reach_upstream(chosen: Sequence[Implementation], settings: Settings) -> bool:
     """Whether servers reach the upstream of ``fan-out``: cargo builds it, loopback ends at a bridge or machine."""
     hidden = settings.network_mode == "bridge" or settings.hosts.elsewhere
     return upstream.available() and not hidden and all(i.local for i in chosen)
 
 
-def cells_of(implementation: Implementation, settings: Settings, *, upstream_seen: bool) -> dict[str, tuple[Load, ...]]:
+def select_cells(
+    implementation: Implementation, settings: Settings, *, upstream_seen: bool
+) -> dict[str, tuple[Load, ...]]:
     """The selected test types of an implementation with their levels, in the order of a process."""
     chosen = None if settings.cells is None else settings.cells.get(implementation.name, {})
     return {
@@ -124,7 +128,7 @@ def cells_of(implementation: Implementation, settings: Settings, *, upstream_see
     }
 
 
-def within_memory(plan: Plan, results: Path, free_memory: float) -> Plan:
+def limit_memory(plan: Plan, results: Path, free_memory: float) -> Plan:
     """The plan with what servers may take together of the free memory, and take by the latest runs of these results."""
     sizes: dict[str, float] = {}
     for folder in store.runs(results)[-5:]:
@@ -135,19 +139,19 @@ def within_memory(plan: Plan, results: Path, free_memory: float) -> Plan:
     return replace(plan, sizes=sizes, room=MEMORY_SHARE * free_memory)
 
 
-def build_all(runtime: Runtime, plan: Plan, progress: ProgressTracker, folder: RunStore) -> dict[str, Build]:
+def build_all(runtime: Runtime, plan: Plan, progress: ProgressTracker, folder: RunStore) -> dict[str, BuildRecord]:
     """Build every implementation; return how that went, by name, and tell which could not be built.
 
     Variants that share a build are built once, and its failure is told once for all of them.
     """
-    builds: dict[str, Build] = {}
+    builds: dict[str, BuildRecord] = {}
     sharing: dict[object, list[str]] = {}
     for implementation in plan.implementations:
-        sharing.setdefault(shared_build(implementation, runtime), []).append(implementation.name)
+        sharing.setdefault(build_key(implementation, runtime), []).append(implementation.name)
     for implementation in plan.implementations:
-        first, *others = sharing[shared_build(implementation, runtime)]
+        first, *others = sharing[build_key(implementation, runtime)]
         if implementation.name != first and (runtime.name == "local" or builds[first].status != "ok"):
-            builds[implementation.name] = as_of(builds[first], first)
+            builds[implementation.name] = reuse_build(builds[first], first)
             continue
         log = folder.log(implementation.name, "build")
         with progress.building(implementation.name, log):
@@ -160,7 +164,7 @@ def build_all(runtime: Runtime, plan: Plan, progress: ProgressTracker, folder: R
     return builds
 
 
-def shared_build(implementation: Implementation, runtime: Runtime) -> object:
+def build_key(implementation: Implementation, runtime: Runtime) -> object:
     """Return what is the same of implementations whose build does the same: commands and tools, or the Dockerfile.
 
     Images of one Dockerfile have names of their own, so that only a failure is shared.
@@ -173,16 +177,16 @@ def shared_build(implementation: Implementation, runtime: Runtime) -> object:
     return implementation.folder, local.build, tuple(sorted(local.requires.items())), local.install_scripts
 
 
-def as_of(build: Build, first: str) -> Build:
+def reuse_build(build: BuildRecord, first: str) -> BuildRecord:
     """Return the build of an implementation that uses the build of another one, ``first``."""
     if build.status == "ok":
         return build
     return build.model_copy(update={"reason": f"the same build as {first}: {build.reason}"})
 
 
-def opening(settings: Settings, plan: Plan, runtime: Runtime, seconds: float, now: float) -> str:
+def describe_run(settings: Settings, plan: Plan, runtime: Runtime, seconds: float, now: float) -> str:
     """Return the line that says what is measured, where, how, and when it ends; ``now`` is in epoch seconds."""
-    count = counted(len(plan.implementations), "implementation")
+    count = format_count(len(plan.implementations), "implementation")
     place = f"{runtime.name} runtime"
     if settings.runtime == "auto":
         why = "a container engine answers" if runtime.name == "docker" else "no container engine answers"
@@ -190,11 +194,11 @@ def opening(settings: Settings, plan: Plan, runtime: Runtime, seconds: float, no
     end = time.strftime("%H:%M", time.localtime(now + seconds))
     return (
         f"{count}, {place}, profile {settings.profile.name}, seed {settings.seed}; "
-        f"expected end {end} ({whole_seconds(seconds)}, builds not counted)"
+        f"expected end {end} ({format_elapsed(seconds)}, builds not counted)"
     )
 
 
-def describe(
+def make_run_info(
     settings: Settings, plan: Plan, facts: Machine, runtime: Runtime, folder: RunStore, revision: Revision
 ) -> RunInfo:
     """run.json as it stands before the first build."""
@@ -228,7 +232,7 @@ def describe(
             **({"container_allow": list(settings.container_allow)} if settings.container_allow else {}),
             **({"claims": list(settings.claims)} if settings.claims else {}),
         },
-        reference=reference(settings, plan),
+        reference=choose_baseline(settings, plan),
         machine=facts,
         tools={"python": platform.python_version(), **runtime.versions()},
         revision=revision[0],
@@ -245,7 +249,7 @@ def describe(
     )
 
 
-def reference(settings: Settings, plan: Plan) -> str:
+def choose_baseline(settings: Settings, plan: Plan) -> str:
     """The implementation that scores are relative to: the profile's, else the first by name.
 
     It is recorded with the run, so that filtering a table never changes a score.
@@ -256,7 +260,7 @@ def reference(settings: Settings, plan: Plan) -> str:
     return min(plan.candidates, key=lambda c: (-len(c.test_types), c.implementation)).implementation
 
 
-def git_state() -> Revision:
+def read_revision() -> Revision:
     """Return the commit of this repository and whether its files differ from that commit; None outside a checkout."""
     if INSTALLED:
         return None, None
@@ -274,7 +278,7 @@ def git_state() -> Revision:
 # ---- what has to be as it was for a run to go on ---------------------------------------------------------------------
 
 
-def require_same(before: RunInfo, now: RunInfo, measured: Collection[str] = ()) -> None:
+def require_same_setup(before: RunInfo, now: RunInfo, measured: Collection[str] = ()) -> None:
     """Raise UsageError that names what changed since the run began; what either of them lacks has changed, too.
 
     These are commit, profile, tools and entries of benchmark_config.json, and the builds of the implementations that
@@ -307,7 +311,7 @@ def _identity(info: RunInfo, measured: Collection[str]) -> dict[str, object]:
     for known in info.implementations:
         found[f"{known.name}: benchmark_config.json"] = known.digest or None
         if known.name in measured:
-            build = known.build or Build(status="skipped")
+            build = known.build or BuildRecord(status="skipped")
             found[f"{known.name}: build"] = build.status
             found |= {f"{known.name}: {tool}": version for tool, version in build.tools.items()}
             found[f"{known.name}: image"] = build.image_digest

@@ -15,12 +15,13 @@ from rich.text import Text
 from harness.console import SafeConsole
 from harness.experiment.steps import Cell
 from harness.host import process
-from harness.host.clock import SYSTEM_CLOCK, Clock, beats
+from harness.host.clock import SYSTEM_CLOCK, Clock, heartbeat
 from harness.plain_text import printable
-from harness.records import models as records
-from harness.records.models import Trial, Window
+from harness.records.measurements import Window
+from harness.records.run_records import RunProgress
 from harness.records.store import RunStore
-from harness.units import format_micros, format_rate, format_seconds, whole_seconds
+from harness.records.trial_record import Trial
+from harness.units import format_elapsed, format_micros, format_rate, format_seconds
 
 MOST_WINDOWS = 120  # of the running load in progress.json: two minutes
 REDRAW_SECONDS = 1.0  # drawing costs CPU that is being measured
@@ -34,7 +35,7 @@ class ProgressTracker:
     display: "Display"
     expected_seconds: float = 0.0
     store: RunStore | None = None
-    state: records.Progress = field(default_factory=records.Progress)
+    state: RunProgress = field(default_factory=RunProgress)
     clock: Clock = SYSTEM_CLOCK
     problems: list[str] = field(default_factory=list)  # that were told
     _began: float | None = None  # when the first thing happened
@@ -42,7 +43,7 @@ class ProgressTracker:
 
     def stage(self, stage: str, changed: str = "") -> None:
         """What the run as a whole is at: building, measuring, …"""
-        self._update(changed or stage, stage=stage, implementation="", test_type="", level="")
+        self._update(changed or stage, stage=stage, implementation="", test_type="", load="")
 
     def announce(self, text: str) -> None:
         """Tell something that stays on a terminal: what the run does and until when, and what its time went into."""
@@ -53,7 +54,7 @@ class ProgressTracker:
         """A stage that may build something of the harness's own: says every few seconds that it goes on."""
         self.stage(what)
         stage = what.partition(":")[0]  # without the list of things that are installed or built in it
-        with beats(lambda seconds: self.note(f"{stage}: {whole_seconds(seconds)}")):
+        with heartbeat(lambda seconds: self.note(f"{stage}: {format_elapsed(seconds)}")):
             yield
 
     @contextmanager
@@ -64,9 +65,9 @@ class ProgressTracker:
 
         def go_on(seconds: float) -> None:
             said = process.tail(log, 1).strip()[:100]
-            self.note(f"building {implementation}: {whole_seconds(seconds)}{f', {said}' if said else ''}")
+            self.note(f"building {implementation}: {format_elapsed(seconds)}{f', {said}' if said else ''}")
 
-        with beats(go_on):
+        with heartbeat(go_on):
             yield
         took = self.elapsed - began
         self.extend(took)
@@ -80,7 +81,7 @@ class ProgressTracker:
     def verifying(self, test_type: str, stage: str = "verifying") -> None:
         """A test type of the process just started, or about to end."""
         changed = "" if stage == self.state.stage else f"{self.state.implementation}: {stage}"
-        self._update(changed, test_type=test_type, stage=stage, level="", windows=())
+        self._update(changed, test_type=test_type, stage=stage, load="", windows=())
 
     def load(self, cell: Cell, stage: str) -> None:
         """A load begins: a warm-up or a measurement."""
@@ -90,7 +91,7 @@ class ProgressTracker:
             implementation=cell.process.implementation,
             process=cell.process.number + 1,
             test_type=cell.test_type,
-            level=cell.load.label,
+            load=cell.load.label,
             windows=(),
         )
 
@@ -101,7 +102,7 @@ class ProgressTracker:
     def trial(self, trial: Trial) -> None:
         """A finished trial."""
         flags = [f"witness: {trial.generator}"] if trial.purpose == "witness" else []
-        flags += [gate.word for gate in trial.gates if gate.word]
+        flags += [check.flag for check in trial.validity if check.flag]
         self._update(
             f"{trial.implementation} {trial.test_type} {trial.load.label}: {format_rate(trial.throughput)} req/s, "
             f"{format_micros(trial.cpu_per_request)} µs CPU" + (f" [{', '.join(flags)}]" if flags else ""),
@@ -157,7 +158,7 @@ class Display:
         self._quiet = quiet
         self._console = SafeConsole(file=sys.stderr, highlight=False, soft_wrap=True)
 
-    def show(self, state: records.Progress, *, changed: str, stays: bool = False) -> None:
+    def show(self, state: RunProgress, *, changed: str, stays: bool = False) -> None:
         """A new state; ``changed`` is the one line that tells what is new, or empty; ``stays``: for the whole run."""
         if self._quiet and changed.startswith("!"):
             print(printable(changed), file=sys.stderr)
@@ -183,7 +184,7 @@ class LiveDisplay(Display):
         )
         self._task = self._bar.add_task("", total=None)
 
-    def show(self, state: records.Progress, *, changed: str, stays: bool = False) -> None:
+    def show(self, state: RunProgress, *, changed: str, stays: bool = False) -> None:
         """Take the state over for the next drawing."""
         if stays:
             self._bar.console.print(Text(changed), soft_wrap=True)
@@ -191,7 +192,7 @@ class LiveDisplay(Display):
             self._task,
             completed=state.elapsed,
             total=None if state.remaining is None else state.elapsed + state.remaining,
-            description=changed if state.stage == "building" and changed else described(state),
+            description=changed if state.stage == "building" and changed else describe_state(state),
         )
         self._bar.start()  # only now: an error before the first state leaves the terminal as it was
 
@@ -200,19 +201,19 @@ class LiveDisplay(Display):
         self._bar.stop()
 
 
-def described(state: records.Progress) -> str:
+def describe_state(state: RunProgress) -> str:
     """How long it takes yet, what is measured and how quick it is: ``2 min left · vertx · process 1 · json · c64``."""
     left, rate = "", ""
     if state.remaining is not None:
-        left = f"{whole_seconds(state.remaining)} left" if state.remaining > 0 else "longer than expected"
+        left = f"{format_elapsed(state.remaining)} left" if state.remaining > 0 else "longer than expected"
     newest = state.windows[-1] if state.windows else None
     if newest and newest.responses is not None and newest.duration > 0:
         rate = f"now {format_rate(newest.responses / newest.duration)} req/s"
     process = f"process {state.process}" if state.process else ""
     stage = STAGES.get(state.stage, state.stage)
-    return " · ".join(filter(None, (left, state.implementation, process, state.test_type, state.level, stage, rate)))
+    return " · ".join(filter(None, (left, state.implementation, process, state.test_type, state.load, stage, rate)))
 
 
-def display(*, quiet: bool) -> Display:
+def make_display(*, quiet: bool) -> Display:
     """The display that fits: live on a terminal, plain lines otherwise."""
     return LiveDisplay() if sys.stderr.isatty() and not quiet else Display(quiet=quiet)

@@ -12,33 +12,26 @@ import psycopg
 
 from harness.errors import DatabaseDiedError, LoadError, MachineLostError, ServerDiedError, StoreError, TfbError
 from harness.experiment import steps, validity
-from harness.experiment.generators import ANSWERS, LoadGenerator, LoadResult, LoadRun
-from harness.experiment.observe import Observation, cpus_used, observe, readings
+from harness.experiment.generators import RESPONSES_FILE, LoadGenerator, LoadResult, LoadRun
+from harness.experiment.observe import Observation, cpus_used, observe, read_all
 from harness.experiment.progress import ProgressTracker
 from harness.experiment.steps import Cell, Process, Step, StepResult
 from harness.host import interruption, ownership
-from harness.host.clock import JUMP_SECONDS, JUMPS, Clock, time_of_day
+from harness.host.clock import CLOCK_JUMP_SECONDS, MAX_CLOCK_JUMPS, Clock, wall_clock_offset
 from harness.plan.config import Settings, divided_cpus
 from harness.plan.discovery import Implementation
 from harness.plan.plan import Plan
-from harness.records.models import (
-    CheckResult,
-    Closed,
-    Load,
-    Outcome,
-    ProcessRecord,
-    RunInfo,
-    Scenario,
-    Trial,
-    TrialEvidence,
-    VerificationRecord,
-    worst,
-)
+from harness.records.loads import ClosedLoop, Load, Scenario
+from harness.records.outcome import Outcome, worst_outcome
+from harness.records.process_record import ProcessRecord
+from harness.records.run_info import RunInfo
 from harness.records.store import RunStore
-from harness.report.causes import causes, key, sentence
+from harness.records.trial_record import Trial, TrialEvidence
+from harness.records.verification_record import CheckResult, VerificationRecord
+from harness.report.causes import cause_key, format_result, group_causes
 from harness.runtime import Database, Runtime, Server, SharedDatabase
-from harness.runtime.crashes import complaints
-from harness.runtime.database import size_of
+from harness.runtime.crashes import find_errors
+from harness.runtime.database import file_size
 from harness.runtime.database.refusals import RefusalWatch
 from harness.verify.checks.evidence import Sampling
 from harness.verify.trial import TrialContext
@@ -128,7 +121,7 @@ class StepExecutor:
         clients = [each.machine.cpus_online for each in self.info.machines if "client" in each.role]
         self.generator_cpus = min(clients, default=len(others or usable))
 
-    def carry_out(self, step: Step) -> StepResult:
+    def execute(self, step: Step) -> StepResult:
         """One step. Raises what ends the run, or what all processes that are up have lost: they stay up."""
         match step:
             case steps.Start(process=process):
@@ -155,13 +148,13 @@ class StepExecutor:
 
     # ---- processes ---------------------------------------------------------------------------------------------------
 
-    def _guarded(self, process: Process, carry_out: Callable[[Running], StepResult]) -> StepResult:
+    def _guarded(self, process: Process, action: Callable[[Running], StepResult]) -> StepResult:
         """A step of one process; an error that is its own ends it, and its record says how."""
         running = self.up[process]
         try:
-            return carry_out(running)
+            return action(running)
         except Exception as raised:
-            interruption.check()  # it stops servers and generators, and what they raise then is its doing
+            interruption.raise_if_pending()  # it stops servers and generators, and what they raise then is its doing
             if not isinstance(raised, RECORDED) or isinstance(raised, ENDS_ALL):
                 raise
             error = raised
@@ -192,7 +185,7 @@ class StepExecutor:
 
     def _look_around(self) -> None:
         """Raise where the run is interrupted, PostgreSQL has ended or a machine is gone: no server is to blame then."""
-        interruption.check()
+        interruption.raise_if_pending()
         if how := self.database.crash_reason():
             raise DatabaseDiedError(how)
         if self.elsewhere:
@@ -311,11 +304,13 @@ class StepExecutor:
     ) -> None:
         """Tell each cause once for all test types that it fails; ``quoted`` are lines of the server's log."""
         said = f"; its log says: {' | '.join(quoted)}" if quoted else ""
-        for cause in causes(failed):
-            same = key(cause.result)
+        for cause in group_causes(failed):
+            same = cause_key(cause.result)
             if same not in running.told:
                 running.told.add(same)
-                text = f"{', '.join(cause.test_types)}: {f'{when}: ' if when else ''}{sentence(cause.result)}{said}"
+                text = (
+                    f"{', '.join(cause.test_types)}: {f'{when}: ' if when else ''}{format_result(cause.result)}{said}"
+                )
                 self._fail(running, text, cause=(cause.test_types, same))
 
     def _tell_mistakes(self, running: Running, failed: Sequence[tuple[str, CheckResult]]) -> None:
@@ -350,11 +345,11 @@ class StepExecutor:
     def _warm(self, running: Running, step: steps.Warm) -> StepResult:
         cell = step.cell
         self.progress.load(cell, "warm-up")
-        with ownership.scratch("tfb-load-") as folder:
+        with ownership.make_scratch_folder("tfb-load-") as folder:
             seen = self._observe(running, cell, step.seconds, self._main(cell.load), folder)
         self._restore_after(running, cell.test_type)
         result = seen.result
-        return steps.Warmed(
+        return steps.WarmUpResult(
             windows=seen.windows,
             seconds=result.duration,
             requests=result.requests,
@@ -363,19 +358,19 @@ class StepExecutor:
 
     def _main(self, load: Load) -> LoadGenerator:
         """The run's generator, where it can make the load."""
-        return self.generator if isinstance(load, Closed) or self.generator.name == "loadgen" else self.witness
+        return self.generator if isinstance(load, ClosedLoop) or self.generator.name == "loadgen" else self.witness
 
     def _measure(self, running: Running, step: steps.Measure) -> StepResult:
         cell, began = step.cell, self.clock.monotonic()
-        log_begin = size_of(running.log)
+        log_begin = file_size(running.log)
         generator = self.witness if step.purpose == "witness" else self._main(cell.load)
         self.progress.load(cell, "measure")
         if step.purpose == "measure":
             running.failed_loads[cell] = None
-        for tries_left in reversed(range(1 + JUMPS)):
-            set_at = time_of_day(self.clock)
+        for tries_left in reversed(range(1 + MAX_CLOCK_JUMPS)):
+            set_at = wall_clock_offset(self.clock)
             seen, evidence = self._load(running, cell, step.seconds, generator)
-            if abs(time_of_day(self.clock) - set_at) < JUMP_SECONDS:
+            if abs(wall_clock_offset(self.clock) - set_at) < CLOCK_JUMP_SECONDS:
                 break
             what = "measured again" if tries_left else "its figures are taken as they are"
             self.progress.note(f"the machine's clock was set under a load: {what}")
@@ -388,15 +383,17 @@ class StepExecutor:
         self.progress.trial(trial)
         objections = evidence.objections if evidence else ()
         wrong = not trial.rankable or bool(objections) or bool(trial.errors.total)
-        quoted = complaints(running.log, log_begin) if wrong else []
+        quoted = find_errors(running.log, log_begin) if wrong else []
         failed = self._object(running, cell.test_type, objections)
         self._tell(running, failed, f"under load, {cell.load.label}", quoted)
         where = f"{cell.test_type} {cell.load.label}"
         if not trial.rankable and step.purpose == "measure":
-            flags = ", ".join(gate.word for gate in trial.gates if gate.outcome is Outcome.FAIL)
+            flags = ", ".join(check.flag for check in trial.validity if check.outcome is Outcome.FAIL)
             running.reasons.append(f"{where}: {flags}" + (f"; its log says: {' | '.join(quoted)}" if quoted else ""))
         if quoted and not failed:
-            symptoms = [result.message for result in objections] or [gate.word for gate in trial.gates if gate.word]
+            symptoms = [result.message for result in objections] or [
+                check.flag for check in trial.validity if check.flag
+            ]
             name = running.process.implementation
             self.progress.note(f"{name}: {where}: {'; '.join(symptoms)}; its log says: {' | '.join(quoted)}")
         running.rates[cell.test_type, cell.load] = trial.requests / trial.duration
@@ -407,13 +404,16 @@ class StepExecutor:
             if cpus is not None and began - other.loaded_at >= 3.0 and other.disturbs(cpus, trial.duration)
         }
         self._restore_after(running, cell.test_type)
-        return steps.Measured(trial=trial, busy=frozenset(busy))
+        return steps.TrialResult(trial=trial, busy=frozenset(busy))
 
     def _load(
         self, running: Running, cell: Cell, seconds: float, generator: LoadGenerator
     ) -> tuple[Observation, TrialEvidence | None]:
         """One load with the evidence of its own answers."""
-        dice = random.Random(f"{self.settings.seed} {cell} {self._loads}")
+        process, load = cell.process, cell.load.label
+        # The seed does not depend on the names of classes.
+        key = (self.settings.seed, *process, cell.test_type, load, self._loads)
+        dice = random.Random(" ".join(map(str, key)))
         self._loads += 1
         verification = self.verifier.verify_trial(
             TrialContext(
@@ -426,12 +426,12 @@ class StepExecutor:
                 seed=dice.randrange(1 << 31),
             )
         )
-        with ownership.scratch("tfb-load-") as folder:
+        with ownership.make_scratch_folder("tfb-load-") as folder:
             with verification:
                 # What clients elsewhere write out cannot be read here.
                 sampling, seed = None if self.elsewhere else verification.sampling, dice.randrange(1 << 31)
                 seen = self._observe(running, cell, seconds, generator, folder, sampling=sampling, seed=seed)
-            result, answers = seen.result, folder / ANSWERS
+            result, answers = seen.result, folder / RESPONSES_FILE
             failed = result.errors.status
             evidence = verification.judge(
                 good=result.account.successes if result.account else result.requests - failed,
@@ -464,6 +464,7 @@ class StepExecutor:
             threads=self._threads(load),
             seed=seed,
             sampling=sampling,
+            use_cases=kind.use_cases,
             requests=kind.requests,
             late_after=(profile.orders if scenario else profile.open_loop).goal.seconds,
             lag_share=profile.open_loop.lag_share,
@@ -524,14 +525,14 @@ class StepExecutor:
             **vars(seen),
             **vars(result),
         )
-        expected = validity.Expected(
+        expected = validity.ValidityContext(
             open_loop=self.profile.open_loop,
             server_cpus=self.server_cpus,
             response_bytes=self._sizes(running, cell),
             may_close=running.implementation.is_service,
             beside=self._latest.get(cell) if step.purpose == "witness" else None,
         )
-        trial = trial.model_copy(update={"gates": validity.judge(trial, expected)})
+        trial = trial.model_copy(update={"validity": validity.check_validity(trial, expected)})
         if step.purpose == "measure":
             self._latest = {cell: trial}
         return trial
@@ -554,10 +555,10 @@ class StepExecutor:
             self.clock.sleep(step.seconds)
             return
         meters = [self.up[process].server.meter for process in step.quiet if process in self.up]
-        until, after = self.clock.monotonic() + step.seconds, readings(meters)
+        until, after = self.clock.monotonic() + step.seconds, read_all(meters)
         while self.clock.monotonic() < until:
             self.clock.sleep(0.25)
-            before, after = after, readings(meters)
+            before, after = after, read_all(meters)
             if all((cpus or 0.0) <= QUIET_SHARE for cpus in cpus_used(before, after)):
                 return
 
@@ -584,4 +585,4 @@ def loads_by_type(cells: Iterable[Cell]) -> dict[str, tuple[Load, ...]]:
 def with_results(verdict: VerificationRecord, more: Sequence[CheckResult]) -> VerificationRecord:
     """The verdict with further results; its outcome is the worst of all."""
     results = (*verdict.results, *more)
-    return verdict.model_copy(update={"results": results, "outcome": worst(r.outcome for r in results)})
+    return verdict.model_copy(update={"results": results, "outcome": worst_outcome(r.outcome for r in results)})

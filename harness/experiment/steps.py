@@ -4,7 +4,9 @@ from collections.abc import Generator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
-from harness.records.models import Load, Purpose, Trial, WarmUp, Window
+from harness.records.loads import Load
+from harness.records.measurements import Window
+from harness.records.trial_record import Purpose, Trial, WarmUp
 
 
 class Process(NamedTuple):
@@ -80,7 +82,7 @@ class Done:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Warmed:
+class WarmUpResult:
     """What a warm-up load showed."""
 
     windows: Sequence[Window]
@@ -90,7 +92,7 @@ class Warmed:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Measured:
+class TrialResult:
     """A trial, as it was recorded; ``busy`` are processes that keep using a CPU while others are loaded."""
 
     trial: Trial
@@ -109,5 +111,5 @@ class OutOfTime:
     """There is no time for this step any more."""
 
 
-StepResult: TypeAlias = Done | Warmed | Measured | Failed | OutOfTime
+StepResult: TypeAlias = Done | WarmUpResult | TrialResult | Failed | OutOfTime
 Design: TypeAlias = Generator[Step, StepResult, None]

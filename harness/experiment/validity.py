@@ -1,16 +1,19 @@
 """The validity gates, one table for all kinds of load: whether a trial may be ranked, and which flag stands beside it.
 
 Pure. A threshold stands in its rule, or in its row of ``RULES``. What a trial does not know of itself comes in
-``Expected``; what is None anywhere is unknown and passes its gate with no value.
+``ValidityContext``; what is None anywhere is unknown and passes its gate with no value.
 """
 
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from harness.experiment.generators import LEAST_LAG_SECONDS
-from harness.plan.profile import OpenLoop
-from harness.records.models import ClientUse, Gate, Open, Outcome, Scenario, Trial
+from harness.experiment.generators import MIN_LAG_SECONDS
+from harness.plan.profile import OpenLoopSettings
+from harness.records.loads import OpenLoop, Scenario
+from harness.records.measurements import ClientUsage
+from harness.records.outcome import Outcome
+from harness.records.trial_record import Trial, ValidityCheck
 
 DELAYED_ACK_SECONDS = 0.04  # Linux's minimum delayed acknowledgement (TCP_DELACK_MIN = HZ / 25)
 CHANCE_SIGMAS = 3.1  # of a Poisson count above its mean: one in a thousand is further
@@ -20,10 +23,10 @@ IDLE_CPUS = 0.005  # that a server which is up beside the measured one may use
 
 
 @dataclass(frozen=True, kw_only=True)
-class Expected:
+class ValidityContext:
     """What a trial is held against beside the profile's thresholds."""
 
-    open_loop: OpenLoop  # of the profile: thresholds of loads at a rate
+    open_loop: OpenLoopSettings  # of the profile: thresholds of loads at a rate
     server_cpus: int
     response_bytes: tuple[float, float] | None = None  # smallest and largest verified response, headers included
     may_close: bool = False  # connections behind an answer, as a service of one's own
@@ -41,21 +44,21 @@ class ValidityFinding:
     few: bool = False  # so few that it warns where it would fail
 
 
-Rule = Callable[[Trial, Expected], ValidityFinding | None]  # None: the gate does not apply to this load
+Rule = Callable[[Trial, ValidityContext], ValidityFinding | None]  # None: the gate does not apply to this load
 
 
-def judge(trial: Trial, expected: Expected) -> tuple[Gate, ...]:
+def check_validity(trial: Trial, expected: ValidityContext) -> tuple[ValidityCheck, ...]:
     """One gate of each kind that the load can breach, in a fixed order; those in ``FAILING`` keep it out of ranking."""
     found = ((name, rule(trial, expected)) for name, rule in RULES.items())
-    return tuple(_gate(name, each) for name, each in found if each is not None)
+    return tuple(_validity_check(name, each) for name, each in found if each is not None)
 
 
-def _gate(name: str, finding: ValidityFinding) -> Gate:
+def _validity_check(name: str, finding: ValidityFinding) -> ValidityCheck:
     outcome, flag = Outcome.PASS, ""
     if finding.breached:
         outcome = Outcome.FAIL if name in FAILING and not finding.few else Outcome.WARN
         flag = finding.flag
-    return Gate(name=name, outcome=outcome, value=finding.value, threshold=finding.threshold, word=flag)
+    return ValidityCheck(name=name, outcome=outcome, value=finding.value, threshold=finding.threshold, flag=flag)
 
 
 def _above(
@@ -63,7 +66,7 @@ def _above(
 ) -> Rule:
     """Breached by a figure of the trial above the limit; of the trials ``when`` it applies to."""
 
-    def rule(trial: Trial, _: Expected) -> ValidityFinding | None:
+    def rule(trial: Trial, _: ValidityContext) -> ValidityFinding | None:
         if not when(trial):
             return None
         value = figure(trial)
@@ -77,7 +80,7 @@ def _closed(trial: Trial) -> bool:
 
 
 def _at_rate(trial: Trial) -> bool:
-    return isinstance(trial.load, Open | Scenario) and trial.due is not None
+    return isinstance(trial.load, OpenLoop | Scenario) and trial.due is not None
 
 
 def asked_connections(trial: Trial) -> int:
@@ -119,7 +122,7 @@ def _client_wait(trial: Trial) -> float | None:
     return max((wait / every for wait, every in known if every > 0), default=None)
 
 
-def overlap(clients: Sequence[ClientUse]) -> float | None:
+def overlap(clients: Sequence[ClientUsage]) -> float | None:
     """Share of the time from the first client's beginning to the last one's end in which all loaded; at least that.
 
     What is not known of a beginning counts against it. None for fewer than two clients.
@@ -135,7 +138,7 @@ def overlap(clients: Sequence[ClientUse]) -> float | None:
 # ---- rules of their own ----------------------------------------------------------------------------------------------
 
 
-def _response_size(trial: Trial, expected: Expected) -> ValidityFinding | None:
+def _response_size(trial: Trial, expected: ValidityContext) -> ValidityFinding | None:
     """Bytes an answer against the verified size: an answer cut short or of another kind shows in every single one.
 
     ``value`` is the deviation from the verified range, relative to its nearer end. What is under way at the end is in
@@ -154,7 +157,7 @@ def _response_size(trial: Trial, expected: Expected) -> ValidityFinding | None:
     return ValidityFinding(abs(deviation) > allowed, deviation, allowed, "response size")
 
 
-def _connections(trial: Trial, expected: Expected) -> ValidityFinding | None:
+def _connections(trial: Trial, expected: ValidityContext) -> ValidityFinding | None:
     """Fewer established than asked for."""
     if not _closed(trial) or expected.may_close:
         return None
@@ -162,7 +165,7 @@ def _connections(trial: Trial, expected: Expected) -> ValidityFinding | None:
     return ValidityFinding(seen is not None and seen < asked, seen, float(asked), "connections")
 
 
-def _overrun(trial: Trial, _: Expected) -> ValidityFinding | None:
+def _overrun(trial: Trial, _: ValidityContext) -> ValidityFinding | None:
     """Seconds beyond (or short of) the asked duration: a stalled or killed generator averages over another time."""
     if not _closed(trial):
         return None
@@ -171,7 +174,7 @@ def _overrun(trial: Trial, _: Expected) -> ValidityFinding | None:
     return ValidityFinding(abs(over) > allowed, over, allowed, "overrun" if over > 0 else "cut short")
 
 
-def _littles_law(trial: Trial, _: Expected) -> ValidityFinding | None:
+def _littles_law(trial: Trial, _: ValidityContext) -> ValidityFinding | None:
     """Requests under way, X R, against the connections N that keep one under way each (Little 1961).
 
     ``value`` is (X R - N) / N. Requests under way at the end are in no count, hence the allowance of one mean latency
@@ -187,7 +190,7 @@ def _littles_law(trial: Trial, _: Expected) -> ValidityFinding | None:
     return ValidityFinding(abs(deviation) > allowed, deviation, allowed, "Little's law")
 
 
-def _delayed_ack(trial: Trial, expected: Expected) -> ValidityFinding | None:
+def _delayed_ack(trial: Trial, expected: ValidityContext) -> ValidityFinding | None:
     """Nagle against delayed ACK: every connection answers once in 40 ms while the server idles.
 
     ``value`` is throughput / (connections depth / 0.04 s) - 1. A server that waits for a CPU is not idle.
@@ -204,7 +207,7 @@ def _delayed_ack(trial: Trial, expected: Expected) -> ValidityFinding | None:
     return ValidityFinding(abs(deviation) <= limit and idle, deviation, limit, "delayed ACK")
 
 
-def _witness(trial: Trial, expected: Expected) -> ValidityFinding | None:
+def _witness(trial: Trial, expected: ValidityContext) -> ValidityFinding | None:
     """The other generator's CPU per request against ours just before, in standard deviations of such a difference."""
     beside, limit = expected.beside, 3.0  # of two dozen cells one goes beyond by chance in 6 % of runs
     if beside is None:
@@ -216,7 +219,7 @@ def _witness(trial: Trial, expected: Expected) -> ValidityFinding | None:
     return ValidityFinding(sigmas > limit, sigmas, limit, "the two generators disagree")
 
 
-def _achieved_rate(trial: Trial, expected: Expected) -> ValidityFinding | None:
+def _achieved_rate(trial: Trial, expected: ValidityContext) -> ValidityFinding | None:
     """Answers within the load against requests due: ``value`` is the shortfall, relative. Not of scenarios.
 
     Against those due, not the rate asked for: Poisson arrivals differ from it by chance. What is under way then is
@@ -224,7 +227,7 @@ def _achieved_rate(trial: Trial, expected: Expected) -> ValidityFinding | None:
     under way on average, in a Poisson distribution.
     """
     limit = expected.open_loop.rate_tolerance
-    if not isinstance(trial.load, Open):
+    if not isinstance(trial.load, OpenLoop):
         return None
     if not trial.due or trial.duration <= 0:
         return ValidityFinding(True, None, limit, "no requests")
@@ -236,7 +239,7 @@ def _achieved_rate(trial: Trial, expected: Expected) -> ValidityFinding | None:
     return ValidityFinding(short > allowed, short, allowed, "rate not achieved")
 
 
-def _generator_lag(trial: Trial, expected: Expected) -> ValidityFinding | None:
+def _generator_lag(trial: Trial, expected: ValidityContext) -> ValidityFinding | None:
     """The generator's own lateness is part of the latency: ``value`` is its p99 / latency p99.
 
     The p99 of a hundred requests is one request. Where more than one in a hundred was sent late, but no more than a
@@ -249,7 +252,7 @@ def _generator_lag(trial: Trial, expected: Expected) -> ValidityFinding | None:
     if lag is None or latency is None or not latency.percentiles.get("99"):
         return ValidityFinding(False, None, rules.lag_share)
     share = lag / latency.percentiles["99"]
-    breached = share > rules.lag_share and lag > LEAST_LAG_SECONDS
+    breached = share > rules.lag_share and lag > MIN_LAG_SECONDS
     few = trial.sent_late is not None and trial.sent_late <= by_chance(0.01 * (trial.due or 0))
     flag = "a few requests sent late" if few else "generator lag"
     return ValidityFinding(breached, share, rules.lag_share, flag, few)
@@ -260,7 +263,7 @@ def by_chance(mean: float) -> float:
     return mean + CHANCE_SIGMAS * math.sqrt(mean) + 1
 
 
-def _clients_apart(trial: Trial, _: Expected) -> ValidityFinding | None:
+def _clients_apart(trial: Trial, _: ValidityContext) -> ValidityFinding | None:
     """Clients that did not load at the same time: their rates are of different loads, and do not add up."""
     if not trial.clients:
         return None

@@ -9,14 +9,15 @@ import random
 from collections.abc import Generator, Mapping
 from statistics import median
 
-from harness.experiment.steps import Cell, Failed, OutOfTime, Process, Rest, Step, StepResult, Warm, Warmed
+from harness.experiment.steps import Cell, Failed, OutOfTime, Process, Rest, Step, StepResult, Warm, WarmUpResult
 from harness.plan import profile
-from harness.records.models import WarmUp, Window
+from harness.records.measurements import Window
+from harness.records.trial_record import WarmUp
 
 FALL = 1.05  # of CPU per request over a span: more, and the server is still warming up
 
 
-class Route:
+class WarmUpTracker:
     """One test type of one process on its way to a steady cost: CPU per request no longer falls, or the cap is reached.
 
     CPU per request is watched, not throughput: on a JVM throughput levels off seconds before the second compiler is
@@ -61,7 +62,7 @@ class Route:
                     self.seconds_to_steady = later[0][1]
         return self.steady
 
-    def take(self, shown: Warmed) -> None:
+    def take(self, shown: WarmUpResult) -> None:
         """What a burst showed; one that is longer than what its windows cover counts with its whole length."""
         before = self.seconds
         moved = [each.model_copy(update={"start": round(before + each.start, 4)}) for each in shown.windows]
@@ -90,9 +91,9 @@ class Route:
         return self._shown if self.seconds else None
 
 
-def warm_all(
+def warm_up_all(
     cells: Mapping[Cell, bool], rules: profile.Profile, *, until: float, seed: str
-) -> Generator[Step, StepResult, tuple[list[Route], set[Process]]]:
+) -> Generator[Step, StepResult, tuple[list[WarmUpTracker], set[Process]]]:
     """Bursts over all cells that are not done, round after round; then all come to rest.
 
     The first round is in seeded random order; later JIT platforms come first, and of them those whose cost fell most:
@@ -101,7 +102,7 @@ def warm_all(
     ``cells``: with whether a JIT runtime serves them. Each has one burst whatever the time. Returns the routes, and the
     processes that ended.
     """
-    routes = [Route(cell, rules.warm_up, jit=jit) for cell, jit in cells.items()]
+    routes = [WarmUpTracker(cell, rules.warm_up, jit=jit) for cell, jit in cells.items()]
     routes = [route for route in routes if route.cap_seconds > 0]
     burst = min(2.0, rules.duration_seconds)  # seconds of load on one server, before another's
     gone: set[Process] = set()
@@ -117,7 +118,7 @@ def warm_all(
                 route.over = True
                 continue
             shown = yield Warm(cell=route.cell, seconds=burst, until=until if number else 2.0)
-            if isinstance(shown, Warmed):
+            if isinstance(shown, WarmUpResult):
                 route.take(shown)
                 if alone:  # a rest between two bursts of the only server that is left
                     yield Rest(seconds=1.5, quiet=(process,))

@@ -15,44 +15,46 @@ from harness.console import PlainFormatter
 from harness.errors import DatabaseDiedError, Exit, MachineLostError, StoreError, TfbError, UsageError
 from harness.experiment import first_use, origin
 from harness.experiment.designs import DESIGNS
-from harness.experiment.ending import ended_as, forgotten, judged
+from harness.experiment.ending import final_status, judge_implementations, retried_failures
 from harness.experiment.first_use import Chore
 from harness.experiment.generators import LoadGenerator
 from harness.experiment.generators.registry import GENERATORS
-from harness.experiment.loop import MeasuringClock, RecordedProcesses, carry_out
+from harness.experiment.loop import MeasuringClock, RecordedProcesses, run_design
 from harness.experiment.predicted import planned_seconds, predict
 from harness.experiment.preparation import (
     Revision,
     build_all,
-    choose_work,
-    describe,
-    git_state,
-    opening,
-    require_same,
-    within_memory,
+    describe_run,
+    limit_memory,
+    make_plan,
+    make_run_info,
+    read_revision,
+    require_same_setup,
 )
 from harness.experiment.progress import ProgressTracker
 from harness.experiment.step_executor import OverMachines, StepExecutor
 from harness.experiment.steps import Start, Step, Stop
-from harness.host import crates, leftovers
+from harness.host import leftovers
 from harness.host import machine as host
 from harness.host.clock import SYSTEM_CLOCK, Clock
-from harness.host.leftovers import Leftover, on_this_machine
+from harness.host.leftovers import Leftover, local_leftovers
 from harness.plan.config import Settings
 from harness.plan.hosts import Postgres
 from harness.plan.plan import Plan, groups
+from harness.provisioning import crates
 from harness.records import safe_write, store
-from harness.records.models import Machine, RunRecords
+from harness.records.machine_record import Machine
+from harness.records.run_records import RunRecords
 from harness.records.store import RunStore
 from harness.report import techempower
-from harness.report.tables import counted
-from harness.report.verification_results import Judged
+from harness.report.tables import format_count
+from harness.report.verification_results import ImplementationVerdict
 from harness.runtime import Runtime, SharedDatabase
-from harness.runtime.choice import choose
-from harness.runtime.database.external import NoDatabase, external
+from harness.runtime.choice import choose_runtime
+from harness.runtime.database.external import NoDatabase, external_database
 from harness.stats.ranking import rank
 from harness.stats.ranking_model import Ranking
-from harness.units import whole_seconds
+from harness.units import format_elapsed
 from harness.verify.verifier import Verifier
 
 logger = logging.getLogger("tfb.workflow")
@@ -66,15 +68,15 @@ class Dependencies:
     """All that a run has of the world outside its own code; tests give doubles of it."""
 
     clock: Clock = SYSTEM_CLOCK
-    choose_runtime: Callable[..., Runtime] = choose
+    choose_runtime: Callable[..., Runtime] = choose_runtime
     verifier: Verifier = field(default_factory=Verifier)
     generators: Mapping[str, Callable[[Runtime], LoadGenerator]] = field(default_factory=lambda: GENERATORS)
-    machine: Callable[[], Machine] = host.facts
-    open_files: Callable[[], object] = host.raise_nofile  # as many as there may be
+    machine: Callable[[], Machine] = host.read_machine
+    open_files: Callable[[], object] = host.raise_open_file_limit  # as many as there may be
     free_memory: Callable[[], float] = host.free_memory
-    revision: Callable[[], Revision] = git_state
-    leftovers: Callable[[], Sequence[Leftover]] = on_this_machine
-    first_use: Callable[[Settings, Plan], Sequence[Chore]] = first_use.chores
+    revision: Callable[[], Revision] = read_revision
+    leftovers: Callable[[], Sequence[Leftover]] = local_leftovers
+    first_use: Callable[[Settings, Plan], Sequence[Chore]] = first_use.find_chores
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,7 +86,7 @@ class RunOutcome:
     records: RunRecords
     ranking: Ranking
     failures: tuple[str, ...]  # what failed, then which cells time did not reach
-    verdicts: tuple[Judged, ...] = ()  # on each implementation
+    verdicts: tuple[ImplementationVerdict, ...] = ()  # on each implementation
 
     @property
     def exit_code(self) -> Exit:
@@ -95,54 +97,56 @@ class RunOutcome:
 def benchmark(settings: Settings, progress: ProgressTracker, needs: Dependencies | None = None) -> RunOutcome:
     """The whole run. An interruption is recorded, what was measured is kept, and the exception goes on."""
     needs = needs or Dependencies()
-    with opened(settings, progress, needs.clock) as folder:
-        plan = choose_work(settings)
+    with open_run(settings, progress, needs.clock) as folder:
+        plan = make_plan(settings)
         clear_leftovers(settings, progress, needs.leftovers())
         machine = needs.machine()
         needs.open_files()
         chores = needs.first_use(settings, plan)
         if chores:
-            progress.announce(first_use.announced(chores))
-        with progress.preparing(doing(chores, "making the runtime ready", in_runtime=True)):
+            progress.announce(first_use.describe_chores(chores))
+        with progress.preparing(describe_stage(chores, "making the runtime ready", in_runtime=True)):
             logs = folder.folder / "logs"
             runtime = needs.choose_runtime(settings, plan.implementations, logs, run_id=folder.run_id)
         plan = replace(plan, side_by_side=runtime.side_by_side)
-        plan = within_memory(plan, folder.folder.parent, needs.free_memory())
+        plan = limit_memory(plan, folder.folder.parent, needs.free_memory())
         before = store.read(folder.folder) if settings.resume else None
         done = store.finished(before) if before else frozenset()
         if before:
-            plan = replace(plan, problems=(*plan.problems, *forgotten(before, done)))
-        info = describe(settings, plan, machine, runtime, folder, needs.revision())
+            plan = replace(plan, problems=(*plan.problems, *retried_failures(before, done)))
+        info = make_run_info(settings, plan, machine, runtime, folder, needs.revision())
         if before:
-            require_same(before.info, info)
+            require_same_setup(before.info, info)
         expected = predict(plan, settings.seed)
-        measuring = left_share(plan, done) * expected.seconds
+        measuring = remaining_share(plan, done) * expected.seconds
         later = measuring + sum(chore.seconds for chore in chores if not chore.in_runtime)
         progress.expected_seconds = progress.elapsed + later
         unread = before.problems if before else ()
         for problem in filter(None, (*plan.problems, expected.shortage, *unread)):
             progress.problem(problem)
-        progress.announce(opening(settings, plan, runtime, later, needs.clock.time()))
-        progress.announce(first_use.builds_announced(first_use.build_seconds(plan, folder.folder.parent)))
-        with progress.preparing(doing(chores, "making the load generator ready")):  # first: cargo may be missing
+        progress.announce(describe_run(settings, plan, runtime, later, needs.clock.time()))
+        progress.announce(first_use.describe_builds(first_use.past_build_seconds(plan, folder.folder.parent)))
+        with progress.preparing(
+            describe_stage(chores, "making the load generator ready")
+        ):  # first: cargo may be missing
             generators = {name: make(runtime) for name, make in needs.generators.items()}
-            prepare_upstream(chores, progress)
+            build_upstream(chores, progress)
         if isinstance(runtime, OverMachines):
             info = runtime.survey(info)
         if not before:
             folder.write_info(info)
-            origin.mark(folder.folder, info, settings)
+            origin.seal_run(folder.folder, info, settings)
         began = progress.elapsed
         builds = build_all(runtime, plan, progress, folder)
         built_in, end = progress.elapsed - began, time.localtime(needs.clock.time() + measuring)
         progress.expected_seconds = progress.elapsed + measuring
         progress.announce(
-            f"builds took {whole_seconds(built_in)}; the time of the measurement begins now: expected end "
-            f"{time.strftime('%H:%M', end)} ({whole_seconds(measuring)})"
+            f"builds took {format_elapsed(built_in)}; the time of the measurement begins now: expected end "
+            f"{time.strftime('%H:%M', end)} ({format_elapsed(measuring)})"
         )
         info = info.model_copy(update={"implementations": tuple(i.info(builds[i.name]) for i in plan.implementations)})
         if before:  # only now: what may not go on stays as it was
-            require_same(before.info, info, {trial.implementation for trial in before.trials})
+            require_same_setup(before.info, info, {trial.implementation for trial in before.trials})
             store.set_aside(folder.folder, lambda process: process not in done)
         folder.write_info(info)
         plan = plan.of_those([name for name, build in builds.items() if build.status == "ok"])
@@ -163,39 +167,43 @@ def benchmark(settings: Settings, progress: ProgressTracker, needs: Dependencies
                         progress=progress,
                     )
                 )
-        outcome = conclude(folder, "complete", clock=needs.clock)
+        outcome = conclude_run(folder, "complete", clock=needs.clock)
         progress.finish(outcome.records.info.status)
-        skipped = tuple(Judged(implementation=i, verdict="skipped", reason=why) for i, why in plan.skipped)
-        return replace(outcome, verdicts=(*judged(outcome.records), *skipped))
+        skipped = tuple(
+            ImplementationVerdict(implementation=i, verdict="skipped", reason=why) for i, why in plan.skipped
+        )
+        return replace(outcome, verdicts=(*judge_implementations(outcome.records), *skipped))
 
 
-def left_share(plan: Plan, done: Collection[tuple[str, int]]) -> float:
+def remaining_share(plan: Plan, done: Collection[tuple[str, int]]) -> float:
     """Return the share of a run's time that is left after these processes; 1 for a new run."""
     return 1 - len(done) / (len(plan.candidates) * plan.profile.processes.maximum)
 
 
-def doing(chores: Sequence[Chore], usual: str, *, in_runtime: bool = False) -> str:
+def describe_stage(chores: Sequence[Chore], usual: str, *, in_runtime: bool = False) -> str:
     """Return what a stage of the preparation does: what is installed or built in it, or the usual words."""
     found = [chore.what for chore in chores if chore.in_runtime == in_runtime]
     return f"{usual}: {'; '.join(found)}" if found else usual
 
 
-def prepare_upstream(chores: Sequence[Chore], progress: ProgressTracker) -> None:
+def build_upstream(chores: Sequence[Chore], progress: ProgressTracker) -> None:
     """Build the upstream service now, where it is needed: otherwise the first start would, in measuring time."""
     if any(chore.crate == "upstream" for chore in chores):
         try:
-            crates.upstream()
+            crates.upstream_program()
         except TfbError as error:  # each server that calls the service will fail to start, and say so
             progress.problem(str(error))
 
 
-def dry_run(settings: Settings, find_chores: Callable[[Settings, Plan], Sequence[Chore]] = first_use.chores) -> int:
+def dry_run(
+    settings: Settings, find_chores: Callable[[Settings, Plan], Sequence[Chore]] = first_use.find_chores
+) -> int:
     """Print what a run would measure and how long it takes, by the same design sent predicted results."""
-    plan = within_memory(choose_work(settings), settings.results, host.free_memory())
+    plan = limit_memory(make_plan(settings), settings.results, host.free_memory())
     found, chores = predict(plan, settings.seed), find_chores(settings, plan)
     done = store.finished(store.read(store.find(settings.results, settings.resume))) if settings.resume else frozenset()
-    left = left_share(plan, done)
-    builds = first_use.build_seconds(plan, settings.results)
+    left = remaining_share(plan, done)
+    builds = first_use.past_build_seconds(plan, settings.results)
     for problem in filter(None, (*plan.problems, found.shortage)):
         print(f"! {problem}", file=sys.stderr)
     count = plan.profile.processes
@@ -222,14 +230,14 @@ def dry_run(settings: Settings, find_chores: Callable[[Settings, Plan], Sequence
         print(f"{cell['implementation']}  {cell['test_type']}  {', '.join(cell['loads'])}")
     least = f"{count.minimum} to " if count.maximum > count.minimum else ""
     print(
-        f"{counted(plan.cells, 'cell')}, {least}{counted(count.maximum, 'process')} of each, "
-        f"{counted(found.trials, 'trial')}; about {whole_seconds(left * found.seconds)}"
+        f"{format_count(plan.cells, 'cell')}, {least}{format_count(count.maximum, 'process')} of each, "
+        f"{format_count(found.trials, 'trial')}; about {format_elapsed(left * found.seconds)}"
         f"{' that are left' * bool(done)}, {found.measuring / max(1.0, found.seconds):.0%} of it measuring, "
         "builds not counted"
     )
-    print(first_use.builds_announced(builds))
+    print(first_use.describe_builds(builds))
     if chores:
-        print(first_use.announced(chores))
+        print(first_use.describe_chores(chores))
     return Exit.OK
 
 
@@ -245,11 +253,11 @@ def measure(bench: StepExecutor) -> None:
         if beyond >= TOLD_SECONDS and isinstance(step, Start | Stop):
             what = "starting" if isinstance(step, Start) else "stopping"
             progress.note(
-                f"{what} {step.process.implementation} took {whole_seconds(beyond)} longer than planned: the run ends "
+                f"{what} {step.process.implementation} took {format_elapsed(beyond)} longer than planned: the run ends "
                 "that much later, and nothing is measured for a shorter time"
             )
 
-    clock = MeasuringClock(clock=bench.clock, show=bench.carry_out, planned=partial(planned_seconds, plan), tell=tell)
+    clock = MeasuringClock(clock=bench.clock, show=bench.execute, planned=partial(planned_seconds, plan), tell=tell)
     began, limit = clock.monotonic(), plan.profile.interleaved.time_seconds
     for left in reversed(range(1 + REPAIRS)):
         recorded = RecordedProcesses(store.read(folder))
@@ -257,7 +265,7 @@ def measure(bench: StepExecutor) -> None:
         used = share if limit is None else max(share, (clock.monotonic() - began) / limit)
         try:
             design = DESIGNS[plan.profile.design](plan, seed)
-            carry_out(design, clock.carry_out, clock, limit, recorded=recorded, used=used)
+            run_design(design, clock.execute, clock, limit, recorded=recorded, used=used)
         except (DatabaseDiedError, MachineLostError) as error:
             lost = set(bench.up)
             bench.abandon(error)
@@ -273,13 +281,13 @@ def measure(bench: StepExecutor) -> None:
         else:
             if clock.beyond >= TOLD_SECONDS:
                 progress.announce(
-                    f"starts and stops took {whole_seconds(clock.beyond)} longer than planned, and so did the run"
+                    f"starts and stops took {format_elapsed(clock.beyond)} longer than planned, and so did the run"
                 )
             return
 
 
 @contextmanager
-def opened(settings: Settings, progress: ProgressTracker, clock: Clock) -> Iterator[RunStore]:
+def open_run(settings: Settings, progress: ProgressTracker, clock: Clock) -> Iterator[RunStore]:
     """The run's folder, locked, with its log; its end is recorded in it."""
     if settings.resume is None:
         folder = RunStore.new(settings.results, started_at=clock.time())
@@ -333,7 +341,7 @@ def open_database(settings: Settings, runtime: Runtime) -> AbstractContextManage
     """The run's own PostgreSQL, the one that ``--database-host`` names, or none for a service that needs none."""
     database = settings.hosts.database
     if isinstance(database, Postgres):
-        return external(database.host, database.port)
+        return external_database(database.host, database.port)
     return runtime.database() if settings.own_database else nullcontext(NoDatabase())
 
 
@@ -344,19 +352,19 @@ def give_up(folder: RunStore, progress: ProgressTracker, error: BaseException, c
     if not folder.begun or isinstance(error, UsageError):  # one that may not go on stays as it was
         return
     try:
-        conclude(folder, status, str(error), clock=clock)
+        conclude_run(folder, status, str(error), clock=clock)
         progress.finish(status)
     except StoreError as second:  # the first one is what has to be told
         logger.error("%s", second)  # noqa: TRY400 - its message says all
 
 
-def conclude(
+def conclude_run(
     folder: RunStore, status: Literal["complete", "failed", "interrupted"], reason: str = "", *, clock: Clock
 ) -> RunOutcome:
     """Rank what there is and write run.json, ranking.json and TechEmpower's results.json."""
     folder.require_unchanged()
     records = store.read(folder.folder)
-    status_now, problems, missed = ended_as(records, status, reason)
+    status_now, problems, missed = final_status(records, status, reason)
     ended = {"status": status_now, "completed_at": clock.time(), "problems": problems}
     info = records.info.model_copy(update=ended)
     records = replace(records, info=info)

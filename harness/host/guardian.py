@@ -431,7 +431,7 @@ def children(pid: int) -> list[int]:
         return []
 
 
-def table() -> dict[int, tuple[int, str]]:
+def process_table() -> dict[int, tuple[int, str]]:
     """Return parent and start time of every process that has not exited, by pid."""
     found = {}
     for name in os.listdir("/proc"):  # noqa: PTH208
@@ -445,14 +445,14 @@ def table() -> dict[int, tuple[int, str]]:
 
 def descendants(pid: int) -> Iterator[tuple[int, str]]:
     """Yield pid and start time of every descendant of a process."""
-    known = table()
+    known = process_table()
     for each in _below([pid], known):
         yield each, known[each][1]
 
 
 def _below(roots: Iterable[int], known: dict[int, tuple[int, str]] | None = None) -> set[int]:
     by_parent: dict[int, list[int]] = {}
-    for pid, (parent, _) in (table() if known is None else known).items():
+    for pid, (parent, _) in (process_table() if known is None else known).items():
         by_parent.setdefault(parent, []).append(pid)
     found, waiting = set[int](), list(roots)
     while waiting:

@@ -24,13 +24,13 @@ from harness.host.spawn import DEVNULL, PIPE, Account, Enclosure
 from harness.plain_text import printable
 from harness.records import safe_write
 
-__all__ = ["DEVNULL", "PIPE", "Account", "Child", "Completed", "Enclosure", "run", "running"]
+__all__ = ["DEVNULL", "PIPE", "Account", "Child", "CompletedCommand", "Enclosure", "run", "running"]
 logger = logging.getLogger("tfb.process")
 
 STOP_SECONDS = 5.0  # what an implementation has to stop after SIGTERM
-MARK = "TFB_CHILD"  # environment variable by which a daemon is known as a descendant of one child
-LOG_BYTES = 20 << 20  # of a program's log, as Docker keeps of a container's; of a command's output, too
-LOOK_SECONDS = 1.0  # between looks at the output of a command
+MARK_VARIABLE = "TFB_CHILD"  # environment variable by which a daemon is known as a descendant of one child
+MAX_LOG_BYTES = 20 << 20  # of a program's log, as Docker keeps of a container's; of a command's output, too
+POLL_SECONDS = 1.0  # between looks at the output of a command
 _PR_SET_CHILD_SUBREAPER = 36
 _numbers = itertools.count(1)
 _starting = threading.Lock()  # a child of one thread is not yet among the living: it is no orphan for another
@@ -38,7 +38,7 @@ _living: dict[int, "Child"] = {}  # started and not yet stopped, by pid
 
 
 @dataclass(frozen=True, kw_only=True)
-class Completed:
+class CompletedCommand:
     """How a bounded command ended."""
 
     status: int
@@ -90,12 +90,12 @@ class Child:
         self.command, self.account, self.first = tuple(command), account, first
         # Not later than it is born, in the kernel's ticks since the boot; one that has ended has no start to read.
         self.born = int(time.clock_gettime(time.CLOCK_BOOTTIME) * os.sysconf("SC_CLK_TCK"))
-        self.mark = f"{ownership.me()}.{next(_numbers)}"
+        self.mark = f"{ownership.own_identity()}.{next(_numbers)}"
         if cwd is not None and not cwd.is_dir():
             raise EnvironmentLacksError(f"{command[0]}: its working directory {cwd} does not exist")
         order = spawn.SpawnRequest(
             command=command,
-            env={**(os.environ if env is None else env), MARK: self.mark},
+            env={**(os.environ if env is None else env), MARK_VARIABLE: self.mark},
             cwd=cwd or spawn.NEUTRAL_FOLDER,
             account=account,
             cpus=cpus,
@@ -172,7 +172,7 @@ class Child:
             logger.warning("%d processes outlived their parents: killed", len(tree))
         _living.pop(self.pid, None)
         if self.account and self.account.alone and self.account.uid not in _uids():
-            spawn.sweep(self.account.uid)
+            spawn.kill_account_processes(self.account.uid)
         self._spawned.close()
         self._stopped = True
 
@@ -238,11 +238,11 @@ def _whose(pid: int) -> Child | None:
     One that has wiped the mark off is put down to the child that was started last before it, since that is when servers
     make daemons of themselves.
     """
-    mark, born, uid = None, int(ownership.start_of(pid) or 0), None
+    mark, born, uid = None, int(ownership.process_start(pid) or 0), None
     with contextlib.suppress(psutil.Error, OSError):  # it has ended
         uid = psutil.Process(pid).uids().real
     with contextlib.suppress(psutil.Error, OSError):  # it has ended, or is another user's
-        mark = psutil.Process(pid).environ().get(MARK)
+        mark = psutil.Process(pid).environ().get(MARK_VARIABLE)
 
     def made(child: Child) -> bool:
         if child.account and child.account.alone:
@@ -261,7 +261,7 @@ def running(child: Child, *, grace: float = STOP_SECONDS) -> Iterator[Child]:
         child.stop(grace)
 
 
-def ask_all() -> None:
+def terminate_all() -> None:
     """Ask every living child to stop, without waiting: whoever waits for an answer of theirs gets an error instead."""
     for child in list(_living.values()):
         if child.first is signal.SIGTERM:  # PostgreSQL is stopped last, by whoever started it
@@ -269,7 +269,7 @@ def ask_all() -> None:
 
 
 def kill_all() -> None:
-    """Kill those that ``ask_all`` asked and that still run."""
+    """Kill those that ``terminate_all`` asked and that still run."""
     for child in list(_living.values()):
         if child.first is signal.SIGTERM:
             child.kill()
@@ -297,7 +297,7 @@ def run(
     env: Mapping[str, str] | None = None,
     log: Path | None = None,
     account: Account | None = None,
-) -> Completed:
+) -> CompletedCommand:
     """Run to the end within ``seconds``; output goes to ``log`` (appended) or into the result.
 
     What is too late is asked to end, and killed two seconds later. Raises CommandTimeoutError after that,
@@ -305,35 +305,35 @@ def run(
     """
     until = time.monotonic() + seconds
     with contextlib.ExitStack() as stack:
-        path = log or stack.enter_context(ownership.scratch("output")) / "output"
+        path = log or stack.enter_context(ownership.make_scratch_folder("output")) / "output"
         output = stack.enter_context(safe_write.append(path, private=True))
         if log:
             output.write(f"$ {shlex.join(command)}\n".encode())
             output.flush()
         child = Child(command, cwd=cwd, env=env, stdout=output, account=account)
         stack.enter_context(running(child, grace=2.0))
-        while (status := child.wait(min(LOOK_SECONDS, until - time.monotonic()))) is None:
-            bound(path)
-            interruption.check()
+        while (status := child.wait(min(POLL_SECONDS, until - time.monotonic()))) is None:
+            truncate_log(path)
+            interruption.raise_if_pending()
             if time.monotonic() > until:
                 where = f"; its output is in {log}" if log else ""
                 raise CommandTimeoutError(f"{shlex.join(command)}: still running after {seconds:.0f} s, stopped{where}")
-        interruption.check()
-        return Completed(status=status, stdout="" if log else path.read_bytes().decode(errors="replace"))
+        interruption.raise_if_pending()
+        return CompletedCommand(status=status, stdout="" if log else path.read_bytes().decode(errors="replace"))
 
 
-def bound(log: Path) -> None:
-    """Cut a log that grew beyond ``LOG_BYTES`` to its first half and what comes now.
+def truncate_log(log: Path) -> None:
+    """Cut a log that grew beyond ``MAX_LOG_BYTES`` to its first half and what comes now.
 
     Whoever writes it appends, so that its next line stands behind the cut.
     """
     with contextlib.suppress(OSError):
-        if log.stat().st_size <= LOG_BYTES:
+        if log.stat().st_size <= MAX_LOG_BYTES:
             return
         with safe_write.update(log) as file:
-            file.seek(-LOG_BYTES // 4, os.SEEK_END)
-            end = file.read(LOG_BYTES // 4)
-            file.truncate(LOG_BYTES // 2)
+            file.seek(-MAX_LOG_BYTES // 4, os.SEEK_END)
+            end = file.read(MAX_LOG_BYTES // 4)
+            file.truncate(MAX_LOG_BYTES // 2)
             file.seek(0, os.SEEK_END)
             file.write(b"\n[tfb: the log was longer than it may be, its middle is left out]\n" + end)
 

@@ -23,8 +23,8 @@ import harness
 from harness.host import environment, guardian, ownership
 
 DEVNULL, PIPE, STDOUT = subprocess.DEVNULL, subprocess.PIPE, subprocess.STDOUT
-HOME = Path(harness.__file__).resolve().parent.parent  # folder from which the guardian imports tfb
-LEDGER = "descendants"  # file in the guardian's scratch folder: pid and start time of each descendant
+IMPORT_FOLDER = Path(harness.__file__).resolve().parent.parent  # folder from which the guardian imports tfb
+LEDGER_FILE = "descendants"  # file in the guardian's scratch folder: pid and start time of each descendant
 END_SECONDS = 5.0
 # Only root can place files here. Cargo, rustup and version managers execute what files of the working directory name.
 NEUTRAL_FOLDER = Path("/")
@@ -99,7 +99,7 @@ class Spawned:
         try:
             pid, status = os.waitpid(self.pid, os.WNOHANG)
         except ChildProcessError:  # another process adopted the program and reads the status
-            return -signal.SIGKILL if ownership.start_of(self.pid) is None else None
+            return -signal.SIGKILL if ownership.process_start(self.pid) is None else None
         return os.waitstatus_to_exitcode(status) if pid else None
 
     def wait(self, seconds: float) -> int | None:
@@ -135,16 +135,16 @@ class _Guardian:
     """The running guardian: the process and the socket for requests."""
 
     def __init__(self) -> None:
-        self.folder = Path(tempfile.mkdtemp(prefix=f"{ownership.PREFIX}guardian-"))
-        (self.folder / ownership.FILE).write_text(ownership.me(), encoding="ascii")
+        self.folder = Path(tempfile.mkdtemp(prefix=f"{ownership.SCRATCH_PREFIX}guardian-"))
+        (self.folder / ownership.OWNER_FILE).write_text(ownership.own_identity(), encoding="ascii")
         ours, theirs = socket.socketpair()
-        words = [str(theirs.fileno()), str(self.folder / LEDGER), ownership.me(), str(HOME)]
+        words = [str(theirs.fileno()), str(self.folder / LEDGER_FILE), ownership.own_identity(), str(IMPORT_FOLDER)]
         with theirs:
             # In tfb's session, since other sessions belong to children; in a group that a terminal does not signal.
             self.process = subprocess.Popen(  # noqa: S603 - the guardian starts all other programs
                 [sys.executable, "-I", "-S", "-X", "utf8", guardian.__file__, *words],
                 cwd="/",
-                env=environment.of_helpers(),
+                env=environment.helper_environment(),
                 stdin=DEVNULL,
                 stdout=DEVNULL,
                 stderr=DEVNULL,
@@ -215,7 +215,7 @@ def spawn(
             raise
 
 
-def sweep(uid: int) -> None:
+def kill_account_processes(uid: int) -> None:
     """Kill all processes of an account that was used by a single server."""
     report, writer = os.pipe()
     request = _framed(json.dumps({"sweep": uid}).encode("ascii"))

@@ -12,7 +12,8 @@ from harness.plan.discovery import Implementation, Rules, Selection
 from harness.plan.hosts import Hosts, Postgres
 from harness.plan.profile import Profile
 from harness.plan.testtypes.registry import TEST_TYPES
-from harness.records.models import LatencyGoal, Load
+from harness.records.loads import Load
+from harness.records.measurements import LatencyGoal
 
 DEFAULT_PROFILE = "quick"
 GOAL = re.compile(r"p(?P<percentile>\d{1,2}(?:\.\d+)?)=(?P<time>\d+(?:\.\d+)?)(?P<unit>us|ms|s)")

@@ -18,7 +18,7 @@ from harness.plan.testtypes import TestType
 from harness.plan.testtypes.registry import TEST_TYPES
 from harness.plan.troubles import CONFIG_BYTES, Trouble, missing, trouble
 from harness.records import safe_read
-from harness.records.models import Build, ImplementationInfo
+from harness.records.run_info import BuildRecord, ImplementationInfo
 
 MISPLACED = "lies where a language's folder should be; move it to <Language>/<name>/"
 MOST_TOLD = 5  # broken files beside an unknown name
@@ -115,7 +115,7 @@ class Implementation:
         said = self.entry.model_dump_json() + json.dumps(dict(self.entry.urls), sort_keys=True)
         return hashlib.sha256(said.encode()).hexdigest()[:16]
 
-    def info(self, build: Build | None = None) -> ImplementationInfo:
+    def info(self, build: BuildRecord | None = None) -> ImplementationInfo:
         """Its record in run.json: what its entry says under the same names, and what follows from its place."""
         shared = ImplementationInfo.model_fields.keys() & TestEntry.model_fields.keys()
         said = {key: getattr(self.entry, key) for key in shared}

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 
 from harness.plan.discovery import Implementation
 from harness.plan.profile import Profile
-from harness.records.models import Load, Scenario
+from harness.records.loads import Load, Scenario
 
 OTHER_SECONDS = 1.0  # of a trial beside the headline load
 WITNESS_SECONDS = 4.0  # at most

@@ -8,8 +8,9 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validat
 from harness.paths import PROFILES
 from harness.plain_text import require_printable
 from harness.plan.suggestions import naming
+from harness.plugins import Extensions
 from harness.records import safe_read
-from harness.records.models import LatencyGoal
+from harness.records.measurements import LatencyGoal
 
 
 class Section(BaseModel):
@@ -28,6 +29,16 @@ Fraction = Annotated[float, Field(ge=0, le=1)]
 Rate = Annotated[float, Field(gt=0, le=1e9)]
 ProfileText = Annotated[str, Field(max_length=1000), AfterValidator(require_printable)]
 LEVELS = Field(min_length=1, max_length=MOST_LEVELS)
+
+
+CORE_DESIGNS = ("interleaved", "search", "techempower", "gate")
+
+
+def _require_design(name: str) -> str:
+    known = (*CORE_DESIGNS, *Extensions[object]("designs").names())
+    if name not in known:
+        raise ValueError(f"unknown design {name!r}: use {', '.join(known)}")
+    return name
 
 
 class Levels(Section):
@@ -73,7 +84,7 @@ class Interleaved(Section):
     witness: bool = True  # one trial of each headline cell, in its first process, by the other generator
 
 
-class OpenLoop(Section):
+class OpenLoopSettings(Section):
     """What holds for every load at a rate: of an open loop and of a scenario."""
 
     goal: LatencyGoal = LatencyGoal()
@@ -104,7 +115,7 @@ class Profile(Section):
 
     name: ProfileText
     description: ProfileText
-    design: Literal["interleaved", "search", "techempower", "gate"] = "interleaved"
+    design: Annotated[str, AfterValidator(_require_design)] = "interleaved"  # a key of harness.experiment.designs
     generator: Literal["loadgen", "wrk"] = "loadgen"
     duration_seconds: TrialSeconds  # of a trial; wrk counts in whole seconds
     test_types: tuple[str, ...] = ()  # without --type; empty: all that there are
@@ -113,7 +124,7 @@ class Profile(Section):
     warm_up: WarmUpLimits = WarmUpLimits()
     processes: Processes = Processes()
     interleaved: Interleaved = Interleaved()
-    open_loop: OpenLoop = OpenLoop()
+    open_loop: OpenLoopSettings = OpenLoopSettings()
     rates: Rates = Rates()
     orders: OrderLoads = OrderLoads()  # of --type order
     reference: str | None = None  # implementation that scores are relative to, where it is selected

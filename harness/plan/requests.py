@@ -174,7 +174,7 @@ class Request(Section):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Prepared:
+class PreparedRequest:
     """One request as it is sent, but for Host and Content-Length, and what its right answer is."""
 
     request: str = ""  # name of the declared one
@@ -195,7 +195,9 @@ class Prepared:
         return "\r\n".join((f"{self.method} {self.target} HTTP/1.1", *lines, "\r\n")).encode()
 
 
-def prepare(request: Request, folder: Path, seed: int, count: int, *, root: Path | None = None) -> tuple[Prepared, ...]:
+def prepare(
+    request: Request, folder: Path, seed: int, count: int, *, root: Path | None = None
+) -> tuple[PreparedRequest, ...]:
     """Return ``count`` requests drawn by seed, or one request where nothing is drawn.
 
     Files are named in ``folder`` and may not leave ``root`` (None: ``folder``). Raises ConfigError for a file that
@@ -208,7 +210,7 @@ def prepare(request: Request, folder: Path, seed: int, count: int, *, root: Path
         return (_prepared(request, expect, body, {}),)
     pools = {name: values.all(files) for name, values in request.values.items()}
     dice = random.Random(f"{seed} {request.name}")
-    made: list[Prepared] = []
+    made: list[PreparedRequest] = []
     size = 0
     while len(made) < count and size <= TABLE_BYTES:
         places: dict[str, float] = {}  # one for all columns of a file
@@ -221,7 +223,7 @@ def prepare(request: Request, folder: Path, seed: int, count: int, *, root: Path
     return tuple(made)
 
 
-def _prepared(request: Request, expect: Expect, body: bytes | None, drawn: Mapping[str, Scalar]) -> Prepared:
+def _prepared(request: Request, expect: Expect, body: bytes | None, drawn: Mapping[str, Scalar]) -> PreparedRequest:
     headers = {name: str(_filled(value, drawn)) for name, value in request.headers.items()}
     kind = None
     if request.document is not None:
@@ -237,7 +239,7 @@ def _prepared(request: Request, expect: Expect, body: bytes | None, drawn: Mappi
         said = None if expect.body is None else _text(expect.body, drawn)
         expect = expect.model_copy(update={"subset": _filled(expect.subset, drawn), "body": said})
     target = _text(request.path, {name: _escaped(_spelt(value)) for name, value in drawn.items()})
-    return Prepared(
+    return PreparedRequest(
         request=request.name,
         target=target,
         method=request.method,

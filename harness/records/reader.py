@@ -14,17 +14,12 @@ from pydantic import ValidationError
 
 from harness.errors import StoreError
 from harness.records import safe_read as files
-from harness.records.models import (
-    SCHEMA_VERSION,
-    Problem,
-    ProcessRecord,
-    Progress,
-    Record,
-    RunInfo,
-    RunRecords,
-    Trial,
-    VerificationRecord,
-)
+from harness.records.process_record import ProcessRecord
+from harness.records.record import SCHEMA_VERSION, Record
+from harness.records.run_info import RunInfo
+from harness.records.run_records import ReadProblem, RunProgress, RunRecords
+from harness.records.trial_record import Trial
+from harness.records.verification_record import VerificationRecord
 
 FILE_BYTES = 64 * 2**20  # of a file that is one document
 RUN_BYTES = 8 * 2**20  # of run.json; 500 implementations take 2 MiB
@@ -44,7 +39,7 @@ class RunReader:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.id = folder.name
-        self.problems: list[Problem] = []
+        self.problems: list[ReadProblem] = []
         self.info = self._info()
 
     def records(self, *, whole: bool = False) -> RunRecords:
@@ -102,10 +97,10 @@ class RunReader:
         for message in unread:
             self._problem(file, message)
 
-    def progress(self) -> Progress | None:
+    def progress(self) -> RunProgress | None:
         """progress.json, or None without one."""
         try:
-            return Progress.model_validate_json(bounded(self.folder / "progress.json"))
+            return RunProgress.model_validate_json(bounded(self.folder / "progress.json"))
         except (OSError, ValueError):
             return None  # it is a running commentary: the next second brings the next one
 
@@ -124,7 +119,7 @@ class RunReader:
         return info.model_copy(update={"run_id": self.id})
 
     def _problem(self, file: str, message: str) -> None:
-        problem = Problem(file=file, message=message)
+        problem = ReadProblem(file=file, message=message)
         if problem not in self.problems:  # a file may be read for two documents
             self.problems.append(problem)
 

@@ -15,20 +15,17 @@ from typing import IO, Any, Self, TypeVar
 
 from harness.errors import ChangedRecordsError, StoreError, UsageError
 from harness.records import safe_write
-from harness.records.models import (
-    Machine,
-    NoiseFloor,
-    ProcessRecord,
-    Record,
-    RunInfo,
-    RunRecords,
-    Trial,
-    VerificationRecord,
-)
+from harness.records.machine_record import Machine, NoiseFloor
+from harness.records.process_record import ProcessRecord
 from harness.records.reader import LINE_BYTES, RunReader, bounded
+from harness.records.record import Record
 from harness.records.remove_tree import remove_tree_if_possible
+from harness.records.run_info import RunInfo
+from harness.records.run_records import RunRecords
 from harness.records.runs import find as find
 from harness.records.runs import runs as runs
+from harness.records.trial_record import Trial
+from harness.records.verification_record import VerificationRecord
 
 LOCK = ".lock"
 LINES = ("trials", "processes", "verdicts")  # .jsonl, whose records belong to a process each

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from harness.records.models import RunRecords
+from harness.records.run_records import RunRecords
 from harness.stats.ranking_model import Ranking
 
 

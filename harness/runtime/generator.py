@@ -85,7 +85,7 @@ class GeneratorProgram:
 
 
 @contextmanager
-def started(
+def run_generator(
     command: Sequence[str],
     *,
     waits_for_go: bool = False,

@@ -13,7 +13,8 @@ from harness.paths import CONFIG_FILE
 from harness.plan import dockerfile
 from harness.plan.discovery import Implementation, is_ours
 from harness.records import safe_read
-from harness.records.models import VerificationRecord, worst
+from harness.records.outcome import worst_outcome
+from harness.records.verification_record import VerificationRecord
 from harness.runtime import Server
 from harness.verify.checks import CONDUCT
 from harness.verify.checks.evidence import ConductFacts, Evidence, FolderFacts
@@ -35,7 +36,7 @@ def verify_conduct(implementation: Implementation, conduct: ConductFacts, began:
         test_type=CONDUCT,
         process=0,
         thorough=True,
-        outcome=worst(result.outcome for result in results),
+        outcome=worst_outcome(result.outcome for result in results),
         results=results,
         duration=time.monotonic() - began,
     )

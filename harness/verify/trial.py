@@ -19,8 +19,10 @@ import psycopg
 
 from harness.errors import LoadError
 from harness.plan.testtypes import TestType
-from harness.records import models
-from harness.records.models import CheckResult, Load, Open, Outcome
+from harness.records.loads import Load, OpenLoop
+from harness.records.outcome import Outcome
+from harness.records.trial_record import TrialEvidence
+from harness.records.verification_record import CheckResult
 from harness.runtime import DatabaseAddress, Server
 from harness.verify.changes import ConcurrentChanges, build_history
 from harness.verify.checks import expectations, fan_out
@@ -59,7 +61,7 @@ def plan_sampling(test_type: TestType, load: Load, seconds: float, rate: float |
     """Return how many responses to check, and how the generator samples them; ``rate`` is in requests a second."""
     rows = load.queries or (PAGE_ROWS if test_type.answer == "page" else 1)
     default_rate = DEFAULT_SERVICE_RATE if test_type.requests else DEFAULT_ROW_RATE / rows
-    rate = load.rate if isinstance(load, Open) else rate
+    rate = load.rate if isinstance(load, OpenLoop) else rate
     expected = max(1.0, (default_rate if rate is None else rate) * seconds)
     if test_type.writes_database and rate is not None and expected * rows <= MAX_WRITTEN_ROWS:
         checked, share = 2 * MAX_WRITTEN_ROWS / rows, 1.0
@@ -180,9 +182,7 @@ class TrialVerification:
         self._clock_offsets = (self._clock_offsets[0], _clock_offset())
         self._stack.__exit__(kind, error, traceback)
 
-    def judge(
-        self, *, good: int, failed: int, counts: RequestCounts | None, answers: Path | None
-    ) -> models.TrialEvidence:
+    def judge(self, *, good: int, failed: int, counts: RequestCounts | None, answers: Path | None) -> TrialEvidence:
         """Return the failed checks of the load.
 
         Args:
@@ -208,9 +208,9 @@ class TrialVerification:
         self._process.expected_work += expected
         if self._statements_before and self._tables:
             results += run_checks(wait_for_statements(self._tables, self._statements_before, expected, queries))
-        return models.TrialEvidence(
-            answers=checked,
-            of=counts.received if counts else good + failed,
+        return TrialEvidence(
+            judged=checked,
+            received=counts.received if counts else good + failed,
             objections=tuple(result for result in results if result.outcome is not Outcome.PASS),
         )
 

@@ -5,8 +5,8 @@ import time
 from contextlib import ExitStack, nullcontext
 from dataclasses import replace
 
-from harness.records.models import CheckResult, Outcome
-from harness.records.models import worst as worst_of
+from harness.records.outcome import Outcome, worst_outcome
+from harness.records.verification_record import CheckResult
 from harness.verify.changes import build_history
 from harness.verify.checks import LOAD
 from harness.verify.checks.evidence import (
@@ -91,7 +91,7 @@ def wait_for_statements(
             statements=now.since(before),
             distinct_statements=len(now.counted),
         )
-        passes = worst_of(result.outcome for result in run_checks(evidence)) is Outcome.PASS
+        passes = worst_outcome(result.outcome for result in run_checks(evidence)) is Outcome.PASS
         if passes or time.monotonic() > deadline:
             return evidence
         time.sleep(COUNT_POLL_SECONDS)

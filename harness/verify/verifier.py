@@ -9,9 +9,11 @@ import time
 from collections.abc import Callable, Sequence
 from typing import ParamSpec, TypeVar
 
-from harness.host.clock import JUMP_SECONDS, JUMPS, SYSTEM_CLOCK, time_of_day
+from harness.host.clock import CLOCK_JUMP_SECONDS, MAX_CLOCK_JUMPS, SYSTEM_CLOCK, wall_clock_offset
 from harness.plan.testtypes import TestType
-from harness.records.models import CheckResult, Load, VerificationRecord, worst
+from harness.records.loads import Load
+from harness.records.outcome import worst_outcome
+from harness.records.verification_record import CheckResult, VerificationRecord
 from harness.runtime import NO_DATABASE, DatabaseAddress, Server
 from harness.verify import wire
 from harness.verify.checks import LOAD, SERVER, connection
@@ -42,11 +44,11 @@ def retry_on_clock_jump(verify: Callable[P, T]) -> Callable[P, T]:
 
     @functools.wraps(verify)
     def verify_with_steady_clock(*args: P.args, **kwargs: P.kwargs) -> T:
-        for _ in range(JUMPS):
-            before = time_of_day(SYSTEM_CLOCK)
+        for _ in range(MAX_CLOCK_JUMPS):
+            before = wall_clock_offset(SYSTEM_CLOCK)
             result = verify(*args, **kwargs)
-            jump = time_of_day(SYSTEM_CLOCK) - before
-            if abs(jump) < JUMP_SECONDS:
+            jump = wall_clock_offset(SYSTEM_CLOCK) - before
+            if abs(jump) < CLOCK_JUMP_SECONDS:
                 return result
             logger.warning("The system clock was set by %+.1f s during verification. Verifying again.", jump)
         return verify(*args, **kwargs)
@@ -184,7 +186,7 @@ def _verdict(server: Server, name: str, process: int, evidence: Evidence, began:
         test_type=name,
         process=process,
         thorough=evidence.thorough,
-        outcome=worst(result.outcome for result in results),
+        outcome=worst_outcome(result.outcome for result in results),
         results=results,
         duration=time.monotonic() - began,
         response_bytes={},

@@ -5,13 +5,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, Protocol
 
-from harness.plan.requests import Prepared
-from harness.records.models import Counts, Load
+from harness.plan.requests import PreparedRequest
+from harness.plan.scenarios import UseCase
+from harness.records.loads import Load
+from harness.records.measurements import LoadCounts
 from harness.verify.checks.evidence import RequestCounts, Sampling
 
-ANSWERS = "answers.jsonl"  # in a load's folder: the answers that were written out
+RESPONSES_FILE = "answers.jsonl"  # in a load's folder: the answers that were written out
 DRAIN_SECONDS = 2.0  # to wait for answers after an open loop or a scenario
-LEAST_LAG_SECONDS = 100e-6  # below this a generator's lag does not count, whatever its share
+MIN_LAG_SECONDS = 100e-6  # below this a generator's lag does not count, whatever its share
 TIMEOUT_SECONDS = 8  # TechEmpower's: without an answer for so long a connection is given up
 
 
@@ -27,7 +29,8 @@ class LoadRun:
     threads: int
     seed: int
     sampling: Sampling | None = None  # None: no answers are written out; of a scenario they all are
-    requests: Sequence[Prepared] = ()  # each one sent is drawn from these, whatever the URL's path
+    use_cases: Sequence[UseCase] = ()  # of a scenario
+    requests: Sequence[PreparedRequest] = ()  # each one sent is drawn from these, whatever the URL's path
     late_after: float | None = None  # the latency goal, for ``LoadResult.late``
     lag_share: float = 0.2  # of the latency's p99: a request that is sent later than that is ``sent_late``
 
@@ -39,7 +42,7 @@ class LoadRun:
         return len("".join(f"{line}\r\n" for line in lines).encode())
 
 
-class LoadResult(Counts):
+class LoadResult(LoadCounts):
     """What the generator counted, and what it says of itself."""
 
     cpu_seconds: float  # its own
@@ -65,7 +68,7 @@ class LoadGenerator(Protocol):
         """Whether it says ``ready`` once its connections are up and begins at the word ``go``."""
 
     def arguments(self, run: LoadRun, folder: Path) -> Sequence[str]:
-        """Arguments of ``program``; writes the generator's own files into the folder, where ``ANSWERS`` will be."""
+        """Arguments of ``program``; writes the generator's own files into the folder, where ``RESPONSES_FILE`` will be."""
 
     def result(self, run: LoadRun, output: str) -> LoadResult:
         """Of all clients' output, one after another; raises LoadError with what was printed instead."""

@@ -17,31 +17,26 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from harness.errors import LoadError
 from harness.experiment.generators import (
-    ANSWERS,
     DRAIN_SECONDS,
-    LEAST_LAG_SECONDS,
+    MIN_LAG_SECONDS,
+    RESPONSES_FILE,
     TIMEOUT_SECONDS,
     LoadResult,
     LoadRun,
     headers,
 )
 from harness.host import process
-from harness.plan.orders import plan
-from harness.plan.requests import Prepared
-from harness.records.models import (
-    Arrivals,
-    Closed,
-    Errors,
-    Latency,
-    Open,
-    OperationTimes,
-    Scenario,
-    UseCaseTimes,
-)
+from harness.plan.requests import PreparedRequest
+from harness.plan.scenarios import plan
+from harness.records.loads import ClosedLoop, OpenLoop, Scenario
+from harness.records.measurements import Arrivals, ErrorCounts, Latency, OperationTimes, UseCaseTimes
 from harness.runtime import Runtime
 from harness.verify.checks.evidence import RequestCounts
 
-PLAN, REQUESTS = "plan.json", "requests.jsonl"  # of a scenario, and of a service's requests, in the load's folder
+PLAN_FILE, REQUESTS_FILE = (
+    "plan.json",
+    "requests.jsonl",
+)  # of a scenario, and of a service's requests, in the load's folder
 REALTIME, ORDINARY = ("--rr", "1"), ("--other", "0")  # chrt's: the lowest of the real-time priorities, and none
 # Awake before each request of an open loop, so that it is sent in time, at most a tenth of the time: in real-time
 # priority threads that never sleep take the CPUs from a server beside them.
@@ -92,11 +87,11 @@ class Faults(_Part):
     status: int
     lacking: int  # of a scenario: an answer without what a later step needs
 
-    def errors(self, never_answered: int) -> Errors:
+    def errors(self, never_answered: int) -> ErrorCounts:
         """In the records' terms."""
         read = self.closed + self.framing + self.dropped + self.lacking
         timeout = self.timeout + never_answered
-        return Errors(connect=self.connect, read=read, write=self.write, timeout=timeout, status=self.status)
+        return ErrorCounts(connect=self.connect, read=read, write=self.write, timeout=timeout, status=self.status)
 
 
 class Operation(_Part):
@@ -187,20 +182,20 @@ class Loadgen:
         words += ["--connections", str(load.connections), "--threads", str(run.threads)]
         words += ["--duration", f"{run.seconds:g}", "--timeout", str(TIMEOUT_SECONDS), "--seed", str(run.seed)]
         # A closed loop has a few requests under way: it waits for them as for any other.
-        drain = TIMEOUT_SECONDS if isinstance(load, Closed) else DRAIN_SECONDS
+        drain = TIMEOUT_SECONDS if isinstance(load, ClosedLoop) else DRAIN_SECONDS
         words += ["--drain-seconds", f"{drain:g}"]
         if isinstance(load, Scenario):
-            (folder / PLAN).write_text(json.dumps(plan(load.factor)), encoding="utf-8")
-            words += ["--scenario", str(folder / PLAN)]
-            words += ["--answers", str(folder / ANSWERS)] if run.sampling else []
+            (folder / PLAN_FILE).write_text(json.dumps(plan(run.use_cases, load.factor)), encoding="utf-8")
+            words += ["--scenario", str(folder / PLAN_FILE)]
+            words += ["--answers", str(folder / RESPONSES_FILE)] if run.sampling else []
         else:
-            if isinstance(load, Open):
+            if isinstance(load, OpenLoop):
                 spin = min(SPIN_MICROS, SPIN_SHARE * 1e6 * run.threads / load.rate)
                 words += ["--rate", f"{load.rate:g}", "--spin", f"{spin:.3g}"]
             else:
                 words += ["--depth", str(load.depth)]
             if run.sampling:
-                words += ["--answers", str(folder / ANSWERS), "--answers-share", f"{run.sampling.share:.6g}"]
+                words += ["--answers", str(folder / RESPONSES_FILE), "--answers-share", f"{run.sampling.share:.6g}"]
                 words += [
                     "--answers-limit",
                     str(run.sampling.max_responses),
@@ -208,27 +203,29 @@ class Loadgen:
                     str(run.sampling.max_bytes),
                 ]
         if run.requests:
-            (folder / REQUESTS).write_text("".join(_line(each, run.host) for each in run.requests), encoding="utf-8")
-            words += ["--requests", str(folder / REQUESTS)]
+            (folder / REQUESTS_FILE).write_text(
+                "".join(_line(each, run.host) for each in run.requests), encoding="utf-8"
+            )
+            words += ["--requests", str(folder / REQUESTS_FILE)]
         if run.requests or isinstance(load, Scenario):
             parts = urlsplit(url)
             url = f"{parts.scheme}://{parts.netloc}"
-        priority = ORDINARY if isinstance(load, Closed) else REALTIME
+        priority = ORDINARY if isinstance(load, ClosedLoop) else REALTIME
         return [*((*priority, self.binary) if self.chrt else ()), *words, url]
 
     def result(self, run: LoadRun, output: str) -> LoadResult:
         """The common figures, of several clients as one; raises LoadError with what came instead."""
-        found = totals(output, run.url)
+        found = parse_totals(output, run.url)
         try:
             if len(found) == 1:
                 return _figures(run, found[0])
             parts = tuple(_figures(run, each) for each in found)
-            return _figures(run, merged(found)).model_copy(update={"parts": parts})
+            return _figures(run, merge_totals(found)).model_copy(update={"parts": parts})
         except (ArithmeticError, LookupError, ValueError) as error:
             raise LoadError(f"loadgen printed figures for {run.url} that no load has: {error}") from error
 
 
-def _line(request: Prepared, host: str) -> str:
+def _line(request: PreparedRequest, host: str) -> str:
     line = {
         "head": request.head(host).decode(),
         "body_base64": base64.b64encode(request.body).decode(),
@@ -238,7 +235,7 @@ def _line(request: Prepared, host: str) -> str:
     return f"{json.dumps(line)}\n"
 
 
-def totals(output: str, url: str) -> tuple[Total, ...]:
+def parse_totals(output: str, url: str) -> tuple[Total, ...]:
     """Of each generator whose output this is; raises LoadError where one is missing or not as documented."""
     found: list[Total] = []
     begun = 0
@@ -259,7 +256,7 @@ def totals(output: str, url: str) -> tuple[Total, ...]:
     return tuple(found)
 
 
-def merged(parts: Sequence[Total]) -> Total:
+def merge_totals(parts: Sequence[Total]) -> Total:
     """Several generators as one: counts and CPU add, distributions merge, the longest time counts.
 
     Raises ValueError for loads of different kinds. A scenario is made by one.
@@ -284,7 +281,7 @@ def _added(parts: Sequence[PartT]) -> PartT:
         values = [getattr(part, name) for part in parts]
         match values[0]:
             case _ if name in TIMES:
-                added[name] = merged_times(values)
+                added[name] = merge_times(values)
             case _Part():
                 added[name] = _added(values)
             case dict():
@@ -294,7 +291,7 @@ def _added(parts: Sequence[PartT]) -> PartT:
     return parts[0].model_copy(update=added)
 
 
-def merged_times(parts: Iterable[Times | None]) -> Times | None:
+def merge_times(parts: Iterable[Times | None]) -> Times | None:
     """One distribution of all times: exact counts, mean, minimum and maximum; percentiles within 1 %."""
     known = [part for part in parts if part is not None]
     if len(known) < 2:
@@ -336,7 +333,7 @@ def _figures(run: LoadRun, total: Total) -> LoadResult:
     if run.late_after is not None:
         late = total.due - total.successes + (latency.later_than(run.late_after) if latency else 0)
     if lag and latency:  # later than the gate of the generator's lag allows
-        sent_late = lag.later_than(max(run.lag_share * latency.percentiles_ns["99"] * NS, LEAST_LAG_SECONDS))
+        sent_late = lag.later_than(max(run.lag_share * latency.percentiles_ns["99"] * NS, MIN_LAG_SECONDS))
     return result.model_copy(
         update={
             "service": _latency(total.service, closed=True),

@@ -10,7 +10,8 @@ from pydantic import BaseModel, Field, ValidationError
 
 from harness.errors import LoadError
 from harness.experiment.generators import TIMEOUT_SECONDS, LoadResult, LoadRun, headers
-from harness.records.models import Closed, Errors
+from harness.records.loads import ClosedLoop
+from harness.records.measurements import ErrorCounts
 
 ReportedCount = Annotated[int, Field(ge=0, le=10**18)]
 
@@ -22,7 +23,7 @@ class WrkLine(BaseModel):
     requests: ReportedCount
     bytes: ReportedCount
     cpu_seconds: Annotated[float, Field(ge=0, le=1e18, allow_inf_nan=False)]
-    errors: Errors
+    errors: ErrorCounts
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,7 +37,7 @@ class Wrk:
     def arguments(self, run: LoadRun, folder: Path) -> Sequence[str]:
         """TechEmpower's command line; raises LoadError for what is no closed loop."""
         load = run.load
-        if not isinstance(load, Closed):
+        if not isinstance(load, ClosedLoop):
             raise LoadError(f"wrk makes closed loops alone, not {load.label}: --generator loadgen makes others")
         if run.requests:
             raise LoadError("wrk asks for one URL alone, not for requests of a service: --generator loadgen does")
@@ -61,7 +62,9 @@ class Wrk:
             duration=requests / rate if rate else max(part.duration for part in parts),
             requests=requests,
             bytes=sum(part.bytes for part in parts),
-            errors=Errors(**{kind: sum(getattr(part.errors, kind) for part in parts) for kind in Errors.model_fields}),
+            errors=ErrorCounts(
+                **{kind: sum(getattr(part.errors, kind) for part in parts) for kind in ErrorCounts.model_fields}
+            ),
             latency=None,
             cpu_seconds=sum(part.cpu_seconds for part in parts),
             parts=parts,

@@ -12,7 +12,7 @@ from harness.paths import CLAIMS
 from harness.plan.profile import Section, read_toml
 from harness.plan.suggestions import suggest
 from harness.plan.testtypes.registry import TEST_TYPES
-from harness.records.models import Closed, Load, Scenario
+from harness.records.loads import ClosedLoop, Load, Scenario
 from harness.stats.cell_values import METRICS
 
 ERRORS = "errors"  # number of failed requests of a cell; it is counted and never compared as a ratio
@@ -41,7 +41,7 @@ class ClaimSide(Section):
         """The load of the measurement."""
         if self.factor is not None:
             return Scenario(connections=self.connections, factor=self.factor)
-        return Closed(connections=self.connections, queries=self.queries)
+        return ClosedLoop(connections=self.connections, queries=self.queries)
 
     @property
     def key(self) -> tuple[str, str, Load]:

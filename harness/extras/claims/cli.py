@@ -9,11 +9,12 @@ from typing import Annotated
 
 from cyclopts import App, Parameter
 
-from harness.cli.consent import settled
+from harness.cli.consent import resolve_consent
 from harness.cli.flags import RunFlags, results_folder
-from harness.cli.output import put
-from harness.cli.run import measured, settings
-from harness.cli.verbs import Asked
+from harness.cli.output import write_file
+from harness.cli.run import run_benchmark
+from harness.cli.settings import resolve_settings
+from harness.cli.verbs import Invocation
 from harness.errors import Exit, UsageError
 from harness.experiment import workflow
 from harness.extras.claims import assessment, measure, show
@@ -39,11 +40,11 @@ def listing(
     """List claims with the latest verdicts; show every statement of the claims that are named."""
     claims, known = chosen(read(), names), recorded.latest(results_folder(results))
     if output:
-        put(output, show.page(claims, known))
+        write_file(output, show.page(claims, known))
     elif json:
         print(_recorded(claims, known))
     else:
-        show.show(claims, known, terminal.console(), whole=bool(names))
+        show.show(claims, known, terminal.make_console(), whole=bool(names))
     return Exit.OK
 
 
@@ -61,23 +62,24 @@ def run(*names: ClaimNames, flags: RunFlags = RunFlags()) -> int:  # noqa: B008 
     if flags.resume:
         raise UsageError("--resume: ./tfb claims run always continues with earlier measurements. Remove the flag")
     claims = chosen(read(), names)
-    asked = Asked(mode="benchmark", test=(), flags=replace(flags, profile=flags.profile or "claims"))
-    given = settings(asked, ("claims", "run", *names))
+    flags = replace(flags, profile=flags.profile or "claims")
+    command_line = ("claims", "run", *names)
+    given = resolve_settings(Invocation(mode="benchmark", test=(), flags=flags, command=command_line))
     if flags.dry_run:
         return _show_plan(claims, given, flags.time)
-    given = replace(given, consent=settled(given))
+    given = replace(given, consent=resolve_consent(given))
     known = recorded.read(given.results).verdicts
     for claim in claims:
         if claim.program and (names or claim.name not in known):
             where = {"measured_at": time.time(), "profile": given.profile.name, "runtime": "local"}
             starts = [measure.figures_of(claim) for _ in range(measure.PROGRAM_STARTS)]
-            measure.keep(given.results, [assessment.of_program(claim, starts, machine.facts(), **where)])
+            measure.keep(given.results, [assessment.of_program(claim, starts, machine.read_machine(), **where)])
     code = _measured(claims, given, flags.time)
     known = recorded.read(given.results).verdicts
     if flags.json:
         print(_recorded(claims, known))
     else:
-        show.show(claims, known, terminal.console(), whole=True)
+        show.show(claims, known, terminal.make_console(), whole=True)
     return code
 
 
@@ -106,7 +108,7 @@ def _measured(claims: Sequence[Claim], given: Settings, seconds: float | None) -
         if room <= 0:
             break
         together = measure.settings_of(group, given, room if seconds else None)
-        code = max(code, measured(together).exit_code)
+        code = max(code, run_benchmark(together).exit_code)
         _judged(claims, given)
     return code
 

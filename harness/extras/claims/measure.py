@@ -14,23 +14,26 @@ from pathlib import Path
 
 from pydantic import TypeAdapter, ValidationError
 
-from harness.cli.output import put_below
+from harness.cli.output import write_managed_file
 from harness.errors import StartError, StoreError, TfbError
 from harness.experiment.predicted import predict
-from harness.experiment.preparation import choose_work, within_memory
+from harness.experiment.preparation import limit_memory, make_plan
 from harness.extras.claims.assessment import MANY
 from harness.extras.claims.claim import Claim, ClaimSide
-from harness.host import machine, process, toolchain
+from harness.host import machine, process
 from harness.host.git import Repository
 from harness.paths import REPOSITORY
 from harness.plan.config import Settings
 from harness.plan.discovery import Selection
 from harness.plan.testtypes.registry import TEST_TYPES
+from harness.provisioning import toolchain
 from harness.records import claims as recorded
 from harness.records import store
 from harness.records.claims import ClaimsRecord, ClaimVerdict
-from harness.records.models import ImplementationInfo, Load, RunInfo, RunRecords
+from harness.records.loads import Load
 from harness.records.reader import RunReader
+from harness.records.run_info import ImplementationInfo, RunInfo
+from harness.records.run_records import RunRecords
 
 JAVA = ">=21"  # version for the programs of claims, which use virtual threads
 PROGRAM_STARTS = 5  # fresh starts of a claim's program
@@ -106,7 +109,7 @@ def settings_of(
     rules = settings.profile.processes
     if seconds and not processes and rules.minimum < rules.maximum:  # equal with --processes
         one = settings_of(claims, settings, processes=1)
-        plan = within_memory(choose_work(one), settings.results, machine.free_memory())
+        plan = limit_memory(make_plan(one), settings.results, machine.free_memory())
         processes = max(1, min(rules.maximum, round(seconds / predict(plan, one.seed).seconds)))
     number = processes or rules.minimum
     sections = {
@@ -200,7 +203,7 @@ def _changed(before: str, now: str, folder: str) -> bool:
 def figures_of(claim: Claim) -> dict[str, float]:
     """Start a claim's program and return the printed figures. Raises EnvironmentLacksError and StartError."""
     env = dict(os.environ)
-    if tool := toolchain.find("java", JAVA):
+    if tool := toolchain.find_tool("java", JAVA):
         env |= {**tool.env, "PATH": f"{tool.bin}{os.pathsep}{env['PATH']}"}
     ended = process.run(claim.program, seconds=PROGRAM_SECONDS, cwd=REPOSITORY, env=env)
     wanted = {name for each in claim.compare for name in each.figures}
@@ -218,6 +221,6 @@ def figures_of(claim: Claim) -> dict[str, float]:
 def keep(results: Path, verdicts: Iterable[ClaimVerdict]) -> None:
     """Record verdicts, which replace earlier verdicts on the same claims. Raises StoreError."""
     known = {**recorded.read(results).verdicts, **{verdict.claim: verdict for verdict in verdicts}}
-    put_below(
+    write_managed_file(
         results.resolve(), recorded.FILE, ClaimsRecord(verdicts=dict(sorted(known.items()))).recorded(indent=1) + "\n"
     )

@@ -6,7 +6,8 @@ from pathlib import Path
 
 from harness.errors import UsageError
 from harness.records import store
-from harness.records.models import ImplementationInfo, MachineSet, RunInfo
+from harness.records.machine_record import MachineSet
+from harness.records.run_info import ImplementationInfo, RunInfo
 from harness.records.store import RunStore
 
 

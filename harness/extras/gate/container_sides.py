@@ -18,9 +18,9 @@ from harness.host import process
 from harness.plan.service import Service
 from harness.plan.suggestions import suggest
 from harness.records import safe_write
-from harness.records.models import Build
+from harness.records.run_info import BuildRecord
 from harness.runtime import images
-from harness.runtime.compose import THINGS, UP_SECONDS, Project, client_environment, inspect, labelled
+from harness.runtime.compose import RESOURCE_KINDS, UP_SECONDS, Project, client_environment, find_labelled, inspect
 from harness.runtime.limits import Limits
 from harness.runtime.local import BUILD_SECONDS
 
@@ -59,7 +59,7 @@ class Contained:
         """Name of the side's compose project."""
         return project_of(self.session, self.side)
 
-    def build(self, log: Path) -> Build:
+    def build(self, log: Path) -> BuildRecord:
         """Build or pull the images of all services and record their ids, because tags can move later."""
         log.parent.mkdir(parents=True, exist_ok=True)
         commands = self._commands()
@@ -67,16 +67,16 @@ class Contained:
             done = process.run(command, seconds=BUILD_SECONDS, env=client_environment(), log=log)
             if done.status != 0:
                 reason = f"{shlex.join(command[1:])} failed:\n{process.tail(log)}\nlog: {log}"
-                return Build(status="failed", reason=reason, commands=tuple(map(shlex.join, commands)))
+                return BuildRecord(status="failed", reason=reason, commands=tuple(map(shlex.join, commands)))
         for name, entry in self.model["services"].items():
             image = inspect("image", entry["image"])
             if image is None:
-                return Build(status="failed", reason=f"services.{name}: there is no image {entry['image']}")
+                return BuildRecord(status="failed", reason=f"services.{name}: there is no image {entry['image']}")
             self.pinned[name] = str(image["Id"])
             if "build" in entry:
                 self.tags[entry["image"]] = str(image["Id"])
-                images.record(entry["image"], str(image["Id"]), temporary=True)
-        return Build(status="ok", commands=tuple(map(shlex.join, commands)))
+                images.record_tag(entry["image"], str(image["Id"]), temporary=True)
+        return BuildRecord(status="ok", commands=tuple(map(shlex.join, commands)))
 
     def _commands(self) -> list[list[str]]:
         services = self.model["services"].values()
@@ -102,7 +102,7 @@ class Contained:
                     output.write(said.encode())
                 raise StartError(f"{self.side}: docker compose failed: {said.strip()[-500:]}\nlog: {log}")
             wanted = {"com.docker.compose.project": self.project, "com.docker.compose.service": self.service}
-            if not (found := labelled(THINGS[0], self.session.project.own | wanted)):
+            if not (found := find_labelled(RESOURCE_KINDS[0], self.session.project.own | wanted)):
                 raise StartError(f"{self.side}: compose made no container for {self.service}")
             yield found[0]
         finally:

@@ -70,7 +70,7 @@ def _account(root: Path, layer: Path, closed: Sequence[Path]) -> Account:
         (layer / name).mkdir(parents=True)
     temporary = Path(tempfile.gettempdir()).resolve()
     shared = {path.resolve() for path in (*map(Path, SHARED), temporary) if path.is_dir()}
-    others = [path.resolve() for path in temporary.glob(f"{ownership.PREFIX}*") if _is_own_folder(path)]
+    others = [path.resolve() for path in temporary.glob(f"{ownership.SCRATCH_PREFIX}*") if _is_own_folder(path)]
     known = [path.resolve() for path in (REPOSITORY, state_folder(), Path.cwd(), *closed) if path.is_dir()]
     within = {path for path in (*others, *known) if any(folder in path.parents for folder in shared)}
     hidden = [path for path in (*map(Path, SOCKETS), Path(f"/run/user/{os.geteuid()}")) if path.exists()]

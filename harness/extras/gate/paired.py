@@ -13,8 +13,8 @@ from typing import Literal
 import numpy as np
 from scipy import special
 
-from harness.records.models import Trial
-from harness.stats.cell_values import METRICS, WARM
+from harness.records.trial_record import Trial
+from harness.stats.cell_values import MAX_WARM_UP_RATIO, METRICS
 from harness.stats.ranking_model import Ratio
 from harness.stats.variances import FloatArray
 
@@ -98,7 +98,9 @@ def _warm(rounds: FloatArray) -> FloatArray:
     A just-in-time compiler was at work. The mean over all sides decides, which favours none of them.
     """
     cost, half = rounds.mean(axis=1), len(rounds) // 2
-    return np.asarray(rounds[(cost <= np.median(cost[half:]) + math.log(WARM)) | (np.arange(len(cost)) >= half)])
+    return np.asarray(
+        rounds[(cost <= np.median(cost[half:]) + math.log(MAX_WARM_UP_RATIO)) | (np.arange(len(cost)) >= half)]
+    )
 
 
 def together(tables: Mapping[str, Paired], weights: Mapping[str, float]) -> Paired:

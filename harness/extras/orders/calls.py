@@ -6,7 +6,7 @@ from functools import cache
 
 from harness.extras.orders.entities import CARD, SEEDED, Call
 from harness.paths import REPOSITORY
-from harness.plan.requests import Expect, Prepared
+from harness.plan.requests import Expect, PreparedRequest
 from harness.verify.checks import excerpt
 
 PROBLEM = "application/problem+json"
@@ -76,7 +76,7 @@ class Calls:
         if body is not None:
             headers.append(("Content-Type", "application/json"))
             body = body if isinstance(body, bytes) else json.dumps(body, separators=(",", ":")).encode()
-        asked = Prepared(
+        asked = PreparedRequest(
             request=operation,
             method=method,
             target=self._base

@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Literal
 
 from harness.plan.profile import Profile
-from harness.plan.requests import Prepared, Request, prepare
-from harness.records.models import Closed, Load, Scenario
+from harness.plan.requests import PreparedRequest, Request, prepare
+from harness.plan.scenarios import UseCase
+from harness.records.loads import ClosedLoop, Load, Scenario
 
 Sweep = Literal["concurrency", "pipeline", "query", "cached-query", "arrivals"]
 # What an answer is: an object with a greeting, the greeting alone, one row, an array of rows, all fortunes, a sum,
@@ -59,7 +60,10 @@ class TestType:
     brief: tuple[Requests, ...] = ()
     thorough: tuple[Requests, ...] = ()
     techempower: bool = True  # one of TechEmpower's: what --type all means
-    requests: tuple[Prepared, ...] = ()  # of a service: each one sent is drawn from these
+    requests: tuple[PreparedRequest, ...] = ()  # of a service: each one sent is drawn from these
+    use_cases: tuple[UseCase, ...] = ()  # of the sweep "arrivals"
+    footnote: str = ""  # what a reader of its tables must know
+    ranked_operation: str = ""  # of the use cases: implementations are ranked by its response time
 
     @property
     def scored(self) -> bool:
@@ -119,13 +123,13 @@ class TestType:
         levels = profile.levels
         match self.sweep:
             case "concurrency":
-                return tuple(Closed(connections=c) for c in self.concurrency or levels.concurrency)
+                return tuple(ClosedLoop(connections=c) for c in self.concurrency or levels.concurrency)
             case "pipeline":
-                return tuple(Closed(connections=c, depth=PIPELINE_DEPTH) for c in levels.pipeline_concurrency)
+                return tuple(ClosedLoop(connections=c, depth=PIPELINE_DEPTH) for c in levels.pipeline_concurrency)
             case "query":
-                return tuple(Closed(connections=levels.query_concurrency, queries=q) for q in levels.query)
+                return tuple(ClosedLoop(connections=levels.query_concurrency, queries=q) for q in levels.query)
             case "cached-query":
-                return tuple(Closed(connections=levels.query_concurrency, queries=q) for q in levels.cached_query)
+                return tuple(ClosedLoop(connections=levels.query_concurrency, queries=q) for q in levels.cached_query)
             case "arrivals":
                 return tuple(Scenario(connections=ARRIVALS_CONNECTIONS, factor=f) for f in profile.orders.factors)
 

@@ -1,4 +1,4 @@
-"""A server that rewrites the records from which the verdict on it is read."""
+"""Attack: a server rewrites the records that decide its verdict."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from harness.errors import ChangedRecordsError
-from harness.experiment.workflow import conclude
+from harness.experiment.workflow import conclude_run
 from harness.host.clock import SYSTEM_CLOCK
 from harness.plan.profile import Processes
 from harness.records.store import RunStore
@@ -52,7 +52,7 @@ def test_a_run_with_changed_records_has_no_result(name: str, how: str, tmp_path:
     store = begun(tmp_path)
     CHANGES[how](store.folder / name)
     with pytest.raises(ChangedRecordsError, match=name):
-        conclude(store, "complete", clock=SYSTEM_CLOCK)
+        conclude_run(store, "complete", clock=SYSTEM_CLOCK)
     assert not (store.folder / "ranking.json").exists()
 
 

@@ -1,4 +1,4 @@
-"""Responses that were made to stop, crash or exhaust verification are violations, found in bounded time."""
+"""Attack: responses try to stop, crash or exhaust verification. They are reported in bounded time."""
 
 import gzip
 import json
@@ -13,23 +13,23 @@ from typing import Any
 
 import pytest
 
-from harness.plan.requests import Expect, Prepared
+from harness.plan.requests import Expect, PreparedRequest
 from harness.plan.testtypes.registry import TEST_TYPES
-from harness.records.models import Outcome
+from harness.records.outcome import Outcome
 from harness.runtime import Endpoint
-from harness.runtime.crashes import crashes
+from harness.runtime.crashes import find_crashes
 from harness.tests.verify.subjects import exchange
 from harness.verify.checks import expectations
 from harness.verify.checks.evidence import Evidence, TableVersion
 from harness.verify.verification import PLAIN, rows_variant, run_checks
 from harness.verify.wire import Connection, WireError
 
-SECONDS = 20.0  # for one answer, on a machine that others use as well; alone it is a fraction of a second
+SECONDS = 20.0  # per response on a busy machine; a fraction of a second on an idle one
 MIB = 1 << 20
 
 
 def quine() -> bytes:
-    """A gzip stream that is the compression of a compression of a compression."""
+    """Return data that is compressed with gzip three times."""
     data = b"{}"
     for _ in range(500):
         data = gzip.compress(data)
@@ -88,7 +88,7 @@ KINDS = [name for name, kind in TEST_TYPES.items() if kind.answer not in ("order
 
 
 def judged(evidence: Evidence) -> set[Outcome]:
-    """The outcomes of all checks, within the time that they may take."""
+    """Return the outcomes of all checks, and require the time limit."""
     began = time.monotonic()
     found = {result.outcome for result in run_checks(evidence)}
     assert time.monotonic() - began < SECONDS
@@ -127,7 +127,7 @@ SCHEMAS: list[dict[str, Any]] = [
 @pytest.mark.parametrize("body", BODIES)
 def test_a_declared_answer_survives_a_hostile_body(body: str) -> None:
     for said in SCHEMAS:
-        asked = Prepared(request="item", target="/", expect=Expect.model_validate(said))
+        asked = PreparedRequest(request="item", target="/", expect=Expect.model_validate(said))
         evidence = Evidence(
             test_type="declared",
             thorough=True,
@@ -151,7 +151,7 @@ BOMBS: dict[str, tuple[str, Callable[[], bytes]]] = {
 @pytest.mark.parametrize("kind", BOMBS)
 def test_a_compressed_body_is_bounded(kind: str) -> None:
     coding, make = BOMBS[kind]
-    asked = Prepared(request="item", target="/", expect=Expect.model_validate({"json": {"a": 1}}))
+    asked = PreparedRequest(request="item", target="/", expect=Expect.model_validate({"json": {"a": 1}}))
     answer = exchange(make(), expectations.declared_variant(asked), [("Content-Encoding", coding)])
     assert Outcome.FAIL in judged(Evidence(test_type="declared", thorough=True, exchanges=[answer]))
 
@@ -187,7 +187,7 @@ STREAMS: dict[str, Callable[[], Iterator[bytes]]] = {
 
 @contextmanager
 def serving(stream: Iterator[bytes]) -> Iterator[Endpoint]:
-    """A server that sends these bytes to its first client, and then nothing."""
+    """Start a server that sends bytes to the first client, then nothing."""
     over = threading.Event()
 
     def serve(listener: socket.socket) -> None:
@@ -236,15 +236,15 @@ LINES = {
 
 
 @pytest.mark.parametrize("kind", LINES)
-def test_a_log_is_searched_for_crashes_in_bounded_time(kind: str, tmp_path: Path) -> None:
+def test_searching_a_log_takes_bounded_time(kind: str, tmp_path: Path) -> None:
     (tmp_path / "log").write_text(LINES[kind])
     began = time.monotonic()
-    crashes(tmp_path / "log")
+    find_crashes(tmp_path / "log")
     assert time.monotonic() - began < SECONDS
 
 
-def test_a_whole_page_of_fortunes_is_within_the_limits() -> None:
-    """Thousands of pages of an audit are parsed; one has 80 tags."""
+def test_a_complete_fortunes_page_passes_the_limits() -> None:
+    """Verification parses thousands of pages; a page has 80 tags."""
     table = "".join(f"<tr><td>{number}</td><td>{'&lt;' * 20}</td></tr>\n" for number in range(100))
     page = f"<!doctype html><html><head><title>Fortunes</title></head><body><table>{table}</table></body></html>"
     evidence = Evidence(test_type="fortune", thorough=True, exchanges=[exchange(page)])

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.cli.output import put
+from harness.cli.output import write_file
 from harness.errors import EnvironmentLacksError, Exit
 from harness.paths import REPOSITORY
 
@@ -26,11 +26,11 @@ def test_a_full_or_closed_stdout_is_what_the_machine_lacks(place: str) -> None:
 
 def test_a_file_is_whole_or_as_it_was(tmp_path: Path) -> None:
     target = tmp_path / "report.html"
-    put(target, "first")
-    put(target, "second")
+    write_file(target, "first")
+    write_file(target, "second")
     assert (target.read_text(), [path.name for path in tmp_path.iterdir()]) == ("second", ["report.html"])
     with pytest.raises(EnvironmentLacksError, match="No such file or directory"):
-        put(tmp_path / "none" / "report.html", "x")
+        write_file(tmp_path / "none" / "report.html", "x")
 
 
 @pytest.mark.skipif(not FULL.is_char_device(), reason="not judged: this system has no full device")
@@ -38,5 +38,5 @@ def test_a_device_is_written_to_and_not_replaced(tmp_path: Path) -> None:
     device = tmp_path / "full"
     device.symlink_to(FULL)  # by its own name, a mistake would replace the machine's device
     with pytest.raises(EnvironmentLacksError, match="full: cannot be written: No space left on device"):
-        put(device, "x")
+        write_file(device, "x")
     assert device.is_symlink()

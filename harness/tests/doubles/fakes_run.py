@@ -14,8 +14,9 @@ from harness.plan.config import Settings
 from harness.plan.discovery import Implementation
 from harness.plan.profile import Profile
 from harness.plan.testtypes.registry import TEST_TYPES
-from harness.records import models, store
-from harness.records.models import Machine, RunRecords
+from harness.records import store
+from harness.records.machine_record import Machine
+from harness.records.run_records import RunProgress, RunRecords
 from harness.tests.doubles.fakes_runtime import FakeGenerator, FakeRuntime, FakeVerifier
 from harness.tests.doubles.fakes_world import Behaviour, FakeWorld
 
@@ -32,7 +33,7 @@ class SilentDisplay(Display):
     lines: list[str] = field(default_factory=list)
     closed: bool = False
 
-    def show(self, state: models.Progress, *, changed: str, stays: bool = False) -> None:
+    def show(self, state: RunProgress, *, changed: str, stays: bool = False) -> None:
         self.lines += [changed] if changed else []
 
     def close(self) -> None:

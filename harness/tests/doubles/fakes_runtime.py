@@ -14,24 +14,14 @@ from harness.experiment.generators import LoadResult, LoadRun
 from harness.host.metering import Reading
 from harness.plan.discovery import Implementation
 from harness.plan.testtypes import TestType
-from harness.records.models import (
-    Arrivals,
-    Build,
-    CheckResult,
-    Closed,
-    Errors,
-    Latency,
-    Load,
-    MachineLink,
-    OperationTimes,
-    Outcome,
-    RoleMachine,
-    RunInfo,
-    Scenario,
-    TrialEvidence,
-    VerificationRecord,
-)
-from harness.runtime import Begun, Database, DatabaseAddress, Endpoint, Server
+from harness.records.loads import ClosedLoop, Load, Scenario
+from harness.records.machine_record import MachineLink, RoleMachine
+from harness.records.measurements import Arrivals, ErrorCounts, Latency, OperationTimes
+from harness.records.outcome import Outcome
+from harness.records.run_info import BuildRecord, RunInfo
+from harness.records.trial_record import TrialEvidence
+from harness.records.verification_record import CheckResult, VerificationRecord
+from harness.runtime import Database, DatabaseAddress, Endpoint, GeneratorStart, Server
 from harness.tests.doubles.fakes_world import RESPONSE_BYTES, FakeProcess, FakeWorld
 from harness.verify.checks.evidence import RequestCounts, Sampling
 from harness.verify.trial import TrialContext, TrialVerification
@@ -144,8 +134,8 @@ class FakeRunning:
 class FakeSeveral(FakeRunning):
     """One by two clients, the second of which does not tell when it began."""
 
-    def begun(self) -> Sequence[Begun]:
-        first = Begun(client="c1", connections=40, threads=1, word_at=self._begun, seen_at=self._begun + 0.02)
+    def begun(self) -> Sequence[GeneratorStart]:
+        first = GeneratorStart(client="c1", connections=40, threads=1, word_at=self._begun, seen_at=self._begun + 0.02)
         return first, replace(first, client="c2", connections=24, word_at=self._begun + 0.25, seen_at=None)
 
 
@@ -158,7 +148,7 @@ class FakeGenerator:
     waits_for_go: bool = False
 
     def arguments(self, run: LoadRun, folder: Path) -> Sequence[str]:
-        if self.name == "wrk" and not isinstance(run.load, Closed):
+        if self.name == "wrk" and not isinstance(run.load, ClosedLoop):
             raise LoadError("wrk makes closed loops alone")
         RUNS.append(run)
         return [str(len(RUNS) - 1)]
@@ -168,7 +158,7 @@ class FakeGenerator:
         requests, seconds, bad = values["requests"], values["duration"], values["status"]
         if seconds <= 0:
             raise LoadError(f"no duration for {run.url}")
-        at_rate = not isinstance(run.load, Closed)
+        at_rate = not isinstance(run.load, ClosedLoop)
         due = round(values["rate"] * seconds) if at_rate else requests
         mean = run.load.connections * seconds / requests if requests else 0.0
         if at_rate:
@@ -190,7 +180,7 @@ class FakeGenerator:
             duration=seconds,
             requests=requests,
             bytes=values["bytes"],
-            errors=Errors(status=bad),
+            errors=ErrorCounts(status=bad),
             latency=None if self.name == "wrk" or run.load.depth > 1 or not requests else latency,
             cpu_seconds=seconds / 10,
             due=due if at_rate else None,
@@ -208,7 +198,7 @@ class FakeGenerator:
     @staticmethod
     def _arrivals(due: int, done: int, latency: Latency) -> Arrivals:
         one = OperationTimes(
-            use_case="shop", operation="create order", due=due, answered=due, errors=Errors(), latency=latency
+            use_case="shop", operation="create order", due=due, answered=due, errors=ErrorCounts(), latency=latency
         )
         return Arrivals(due=due, done=min(done, due), failed=0, unfinished=due - min(done, due), operations=(one,))
 
@@ -231,8 +221,8 @@ class FakeRuntime:
     name: str = "fake"
     running: type[FakeRunning] = FakeRunning
 
-    def build(self, implementation: Implementation, log: Path) -> Build:
-        return Build(status="ok")
+    def build(self, implementation: Implementation, log: Path) -> BuildRecord:
+        return BuildRecord(status="ok")
 
     @contextmanager
     def database(self) -> Iterator[FakeDatabase]:
@@ -320,7 +310,7 @@ class FakeTrial(TrialVerification):
         if self.world.talks:
             said = f"{self.asked}: {good} good, {failed} failed, {counts.sent if counts else 'nothing'} sent, {answers}"
             objections += (CheckResult(check="asked", rule="fake.3", outcome=Outcome.PASS, message=said),)
-        return TrialEvidence(answers=0, of=good + failed, objections=objections)
+        return TrialEvidence(judged=0, received=good + failed, objections=objections)
 
 
 @dataclass

@@ -8,15 +8,11 @@ from pathlib import Path
 
 from harness.plan import profile as profiles
 from harness.plan.profile import Processes
-from harness.records.models import (
-    Build,
-    CheckResult,
-    ImplementationInfo,
-    NoiseFloor,
-    Outcome,
-    RunRecords,
-    VerificationRecord,
-)
+from harness.records.machine_record import NoiseFloor
+from harness.records.outcome import Outcome
+from harness.records.run_info import BuildRecord, ImplementationInfo
+from harness.records.run_records import RunRecords
+from harness.records.verification_record import CheckResult, VerificationRecord
 from harness.tests.doubles import records
 from harness.tests.doubles.fakes_run import FakeRun
 from harness.tests.doubles.fakes_world import Behaviour, FakeWorld
@@ -91,7 +87,7 @@ def copied(found: RunRecords, speeds: Mapping[str, float]) -> RunRecords:
                 "cpu_per_request": trial.cpu_per_request and trial.cpu_per_request / speed,
                 "windows": trial.windows[:2],
                 "warm_up": None,
-                "gates": tuple(gate for gate in trial.gates if gate.outcome is not Outcome.PASS),
+                "validity": tuple(check for check in trial.validity if check.outcome is not Outcome.PASS),
             }
         )
         for name, speed in speeds.items()
@@ -150,7 +146,7 @@ def implementation(row: EntryWords) -> ImplementationInfo:
         orm=orm,
         os="Linux",
         database_os="Linux",
-        build=Build(
+        build=BuildRecord(
             status="ok",
             duration=31.4,
             log=f"logs/{safe(name)}/build.log",

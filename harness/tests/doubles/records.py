@@ -5,19 +5,24 @@ from pathlib import Path
 from typing import Literal
 
 from harness.plan.profile import Processes
-from harness.records import models
-from harness.records.models import Closed, Load, Outcome, ProcessRecord, Trial, VerificationRecord
+from harness.records.loads import ClosedLoop, Load
+from harness.records.measurements import ErrorCounts
+from harness.records.outcome import Outcome
+from harness.records.process_record import ProcessRecord
+from harness.records.run_info import RunInfo
 from harness.records.store import RunStore
+from harness.records.trial_record import Trial, ValidityCheck
+from harness.records.verification_record import CheckResult, VerificationRecord
 from harness.tests.doubles import runs
 
-JSON = Closed(connections=64)
-QUERIES = (Closed(connections=64, queries=1), Closed(connections=64, queries=20))
+JSON = ClosedLoop(connections=64)
+QUERIES = (ClosedLoop(connections=64, queries=1), ClosedLoop(connections=64, queries=20))
 LOADS: dict[str, tuple[Load, ...]] = {"json": (JSON,), "query": QUERIES}
 PROCESSES = 2
-BROKEN = models.Gate(name="errors", outcome=Outcome.FAIL, value=3.0, threshold=0.0, word="errors")
+BROKEN = ValidityCheck(name="errors", outcome=Outcome.FAIL, value=3.0, threshold=0.0, flag="errors")
 
 
-def info(run_id: str = "20260101-000000") -> models.RunInfo:
+def info(run_id: str = "20260101-000000") -> RunInfo:
     """Two implementations, two processes of each, ``fast`` being the reference."""
     rules = Processes(minimum=PROCESSES, maximum=PROCESSES)
     found = runs.run_info(("fast", "slow"), rules, reference="fast", loads=LOADS)
@@ -38,7 +43,7 @@ def trials() -> list[Trial]:
                 for process, wobble in enumerate((1.0, 1.02)):
                     one = trial(implementation, process, 1000 * factor * wobble, test_type=test_type, load=load)
                     broken = (implementation, load) == ("slow", QUERIES[1])
-                    update = {"errors": models.Errors(read=1, status=2), "gates": (BROKEN,)}
+                    update = {"errors": ErrorCounts(read=1, status=2), "validity": (BROKEN,)}
                     found.append(one.model_copy(update=update) if broken else one)
     return found
 
@@ -54,7 +59,7 @@ def verdict(
     implementation: str, test_type: str, outcome: Outcome = Outcome.PASS, *, process: int = 0
 ) -> VerificationRecord:
     """A verification with one check."""
-    results = (models.CheckResult(check="status-ok", rule="http.2", outcome=outcome),)
+    results = (CheckResult(check="status-ok", rule="http.2", outcome=outcome),)
     return VerificationRecord(
         implementation=implementation, test_type=test_type, process=process, thorough=process == 0, outcome=outcome,
         results=results, duration=0.1,
@@ -62,7 +67,7 @@ def verdict(
 
 
 def stored(
-    folder: Path, info: models.RunInfo, trials: Sequence[Trial], verdicts: Iterable[VerificationRecord] = ()
+    folder: Path, info: RunInfo, trials: Sequence[Trial], verdicts: Iterable[VerificationRecord] = ()
 ) -> RunStore:
     """The folder of a run whose processes are those of these trials."""
     store = RunStore(folder, started_at=0.0)

@@ -12,21 +12,13 @@ from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
 
-from harness.plan.orders import USE_CASES
+from harness.extras.orders.test_type import USE_CASES
 from harness.plan.profile import Processes
-from harness.records.models import (
-    Arrivals,
-    Errors,
-    Latency,
-    LatencyGoal,
-    OperationTimes,
-    Purpose,
-    Record,
-    RunRecords,
-    Scenario,
-    Trial,
-    UseCaseTimes,
-)
+from harness.records.loads import Scenario
+from harness.records.measurements import Arrivals, ErrorCounts, Latency, LatencyGoal, OperationTimes, UseCaseTimes
+from harness.records.record import Record
+from harness.records.run_records import RunRecords
+from harness.records.trial_record import Purpose, Trial
 from harness.report.techempower import document
 from harness.stats.ranking import rank
 from harness.tests.doubles import invented, runs
@@ -142,7 +134,7 @@ def order_trial(name: str, process: int, factor: float, median: float, *, purpos
     """A thousand arrivals of each use case, two of which failed; whole arrivals take twice as long as an operation."""
     one, whole = order_latency(median), order_latency(2 * median)
     operations = tuple(
-        OperationTimes(use_case=case.name, operation=done, due=1000, answered=998, errors=Errors(), latency=one)
+        OperationTimes(use_case=case.name, operation=done, due=1000, answered=998, errors=ErrorCounts(), latency=one)
         for case in USE_CASES
         for done in dict.fromkeys(step.operation for step in case.steps)
     )

@@ -10,4 +10,4 @@ from harness.experiment import observe
 @pytest.fixture(autouse=True)
 def no_priority(monkeypatch: pytest.MonkeyPatch) -> None:
     """Thousands of loads of no real length."""
-    monkeypatch.setattr(observe, "woken_promptly", nullcontext)
+    monkeypatch.setattr(observe, "realtime_priority", nullcontext)

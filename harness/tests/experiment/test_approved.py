@@ -13,9 +13,11 @@ from harness.experiment.generators import LoadRun
 from harness.plan import profile as profiles
 from harness.plan.config import Twins
 from harness.plan.profile import Profile
-from harness.plan.requests import Prepared
+from harness.plan.requests import PreparedRequest
 from harness.plan.testtypes import TestType
-from harness.records.models import Closed, RunRecords, Scenario, Trial
+from harness.records.loads import ClosedLoop, Scenario
+from harness.records.run_records import RunRecords
+from harness.records.trial_record import Trial
 from harness.tests.approve import approve
 from harness.tests.doubles.fakes_run import FakeRun
 from harness.tests.doubles.fakes_runtime import RUNS, FakeMachines, FakeSeveral
@@ -86,8 +88,8 @@ TROUBLED = {
     "restarts": Behaviour(restarts=True, idle_cpu=0.5, idle_seconds=30.0),
 }
 CELLS = {
-    "a": {"json": (Closed(connections=8),), "order": (Scenario(factor=4.0, connections=8),)},
-    "a@base": {"db": (Closed(connections=4), Closed(connections=64))},
+    "a": {"json": (ClosedLoop(connections=8),), "order": (Scenario(factor=4.0, connections=8),)},
+    "a@base": {"db": (ClosedLoop(connections=4), ClosedLoop(connections=64))},
 }
 ROUNDS = {"time_seconds": None, "rounds": 1}
 
@@ -121,7 +123,9 @@ def of_cells(folder: Path) -> FakeRun:
 
 def of_a_service(folder: Path) -> FakeRun:
     """One that brings its own requests, and its database."""
-    kind = TestType(name="pay", answer="declared", requests=(Prepared(target="/pay"), Prepared(target="/paid")))
+    kind = TestType(
+        name="pay", answer="declared", requests=(PreparedRequest(target="/pay"), PreparedRequest(target="/paid"))
+    )
     service = replace(implementation(folder / "Fake" / "own", "own", json_url="/"), requests={"pay": kind})
     fake = FakeRun(
         folder,
@@ -144,9 +148,9 @@ def whose_database_ends(folder: Path) -> FakeRun:
 
 def brief(trial: Trial) -> str:
     """A trial in few words."""
-    words = " ".join(gate.word for gate in trial.gates if gate.word)
+    words = " ".join(check.flag for check in trial.validity if check.flag)
     asked = trial.evidence.objections[-1].message if trial.evidence else ""
-    return f"{trial.id} by {trial.generator} [{words}] {len(trial.gates)} gates, {trial.throughput:.6g}/s, {asked}"
+    return f"{trial.id} by {trial.generator} [{words}] {len(trial.validity)} validity checks, {trial.throughput:.6g}/s, {asked}"
 
 
 def whole(trial: Trial) -> list[str]:

@@ -8,31 +8,33 @@ from typing import Any
 import pytest
 
 from harness.experiment import designs
-from harness.experiment.loop import Deadline, carry_out
+from harness.experiment.loop import Deadline, run_design
 from harness.experiment.predicted import Prediction, predict
 from harness.experiment.steps import (
     Cell,
     Done,
     Failed,
     Measure,
-    Measured,
     Process,
     Rest,
     Start,
     Step,
     StepResult,
     Stop,
+    TrialResult,
     Warm,
 )
 from harness.plan import profile as profiles
 from harness.plan.plan import Candidate, Plan, headline
 from harness.plan.profile import Processes, Profile
-from harness.records.models import Closed, Gate, Load, Open, Outcome, Scenario, Trial
+from harness.records.loads import ClosedLoop, Load, OpenLoop, Scenario
+from harness.records.outcome import Outcome
+from harness.records.trial_record import Trial, ValidityCheck
 from harness.tests.approve import approve
 from harness.tests.doubles.fakes_world import FakeClock
 
-JSON = (Closed(connections=16), Closed(connections=64), Closed(connections=256))
-QUERY = (Closed(connections=64, queries=1), Closed(connections=64, queries=20))
+JSON = (ClosedLoop(connections=16), ClosedLoop(connections=64), ClosedLoop(connections=256))
+QUERY = (ClosedLoop(connections=64, queries=1), ClosedLoop(connections=64, queries=20))
 
 
 def plan_of(names: str = "ab", profile: str | Profile = "quick", jit: str = "", **changes: object) -> Plan:
@@ -51,19 +53,19 @@ def steps_of(
     found: list[Step] = []
 
     class Answers(Prediction):
-        def carry_out(self, step: Step) -> StepResult:
+        def execute(self, step: Step) -> StepResult:
             found.append(step)
-            shown = instead(step) or super().carry_out(step)
-            if isinstance(step, Measure) and isinstance(shown, Measured):
+            shown = instead(step) or super().execute(step)
+            if isinstance(step, Measure) and isinstance(shown, TrialResult):
                 changes: dict[str, Any] = {"busy": shown.busy, **told(step)}
                 busy = changes.pop("busy")
-                return Measured(trial=shown.trial.model_copy(update=changes), busy=busy)
+                return TrialResult(trial=shown.trial.model_copy(update=changes), busy=busy)
             return shown
 
     answers = Answers(plan)
-    carry_out(
+    run_design(
         designs.DESIGNS[plan.profile.design](plan, seed),
-        answers.carry_out,
+        answers.execute,
         answers,
         plan.profile.interleaved.time_seconds,
     )
@@ -82,7 +84,7 @@ def short(name: str = "quick", **interleaved: object) -> Profile:
 def gate(*kinds: str, seconds: float = 240.0) -> Plan:
     """Three sides with one request, or these."""
     plan = plan_of("abc", short("gate", time_seconds=seconds))
-    one = dict.fromkeys(kinds or ("json",), (Closed(connections=32),))
+    one = dict.fromkeys(kinds or ("json",), (ClosedLoop(connections=32),))
     return replace(plan, candidates=tuple(replace(each, test_types=one) for each in plan.candidates))
 
 
@@ -139,12 +141,12 @@ def answer(step: Step) -> StepResult | None:
         case Warm(cell=Cell(process=Process("b", 1), test_type="query")):
             return Failed()
         case (
-            Warm(cell=Cell(process=Process("c", 0), load=Closed(connections=8)))
-            | Warm(cell=Cell(process=Process("c", 1), load=Closed(connections=64)))
+            Warm(cell=Cell(process=Process("c", 0), load=ClosedLoop(connections=8)))
+            | Warm(cell=Cell(process=Process("c", 1), load=ClosedLoop(connections=64)))
             | Measure(cell=Cell(process=Process("a", 0)), purpose="common")
         ):
             return Failed(gone=True)
-        case Measure(cell=Cell(process=Process("a", 1), test_type="json", load=Closed(connections=64))):
+        case Measure(cell=Cell(process=Process("a", 1), test_type="json", load=ClosedLoop(connections=64))):
             return Failed()
     return None
 
@@ -152,7 +154,7 @@ def answer(step: Step) -> StepResult | None:
 def says(step: Measure) -> dict[str, object]:
     """A server named a is slower than others, which hold no more than 3,000 requests a second in time."""
     cell = step.cell
-    if isinstance(cell.load, Open):
+    if isinstance(cell.load, OpenLoop):
         late = cell.load.rate / 2 if cell.load.rate > 3_000 else 0
         return {"due": round(cell.load.rate), "late": round(late), "throughput": cell.load.rate}
     slowly = {"json": 2_345.0, "query": 13.0 if cell.load.connections == 32 else 2_345.0}
@@ -203,14 +205,15 @@ def test_a_gate_measures_every_side_at_the_rate_of_the_slowest_in_all_its_proces
         return {"throughput": 123.0} if step.cell.process.implementation == "b" else {}
 
     found = measured(steps_of(replace(gate(), room=1.0), told=told))  # side by side, also with little memory
-    rates = {step.cell.load.rate for step in found if isinstance(step.cell.load, Open)}
+    rates = {step.cell.load.rate for step in found if isinstance(step.cell.load, OpenLoop)}
     assert rates == {62.0}  # half of what b answers, two digits
-    assert isinstance(found[0].cell.load, Closed)
+    assert isinstance(found[0].cell.load, ClosedLoop)
     first, later = (
-        [s.seconds for s in found if isinstance(s.cell.load, Closed) and s.cell.process.number == n] for n in range(2)
+        [s.seconds for s in found if isinstance(s.cell.load, ClosedLoop) and s.cell.process.number == n]
+        for n in range(2)
     )
     assert later == [seconds / 2 for seconds in first]  # in later processes it sets no rate
-    at_rate = Counter(step.cell.process for step in found if isinstance(step.cell.load, Open))
+    at_rate = Counter(step.cell.process for step in found if isinstance(step.cell.load, OpenLoop))
     assert {process.implementation for process in at_rate} == set("abc")
     assert {process.number for process in at_rate} == set(range(2))
     for number in range(2):
@@ -247,18 +250,18 @@ def test_the_headline_load_is_the_highest_count_or_the_middle(loads: Sequence[Lo
 
 @pytest.mark.parametrize(("late", "lowered"), [("a", False), ("ab", True)])
 def test_a_rate_that_more_than_one_side_of_a_gate_falls_short_of_is_lowered_for_all(late: str, lowered: bool) -> None:
-    missed = Gate(name="achieved-rate", outcome=Outcome.FAIL, value=0.3, threshold=0.01)
+    missed = ValidityCheck(name="achieved-rate", outcome=Outcome.FAIL, value=0.3, threshold=0.01)
 
     def told(step: Measure) -> dict[str, object]:
         load = step.cell.load
-        if isinstance(load, Open) and load.rate > 700 and step.cell.process.implementation in late:
-            return {"throughput": 700.0, "gates": (missed,)}
+        if isinstance(load, OpenLoop) and load.rate > 700 and step.cell.process.implementation in late:
+            return {"throughput": 700.0, "validity": (missed,)}
         return {"throughput": 2000.0}
 
     seen = [
         (step.cell.load.rate, step.cell.process.number == 0 and step.round == 1)
         for step in measured(steps_of(gate(), told=told))
-        if isinstance(step.cell.load, Open)
+        if isinstance(step.cell.load, OpenLoop)
     ]
     assert {rate for rate, first in seen if first} == {1000.0}
     assert {rate for rate, first in seen if not first} == {350.0 if lowered else 1000.0}
@@ -266,10 +269,10 @@ def test_a_rate_that_more_than_one_side_of_a_gate_falls_short_of_is_lowered_for_
 
 def test_a_gate_without_a_rate_ends() -> None:
     """A closed loop that failed gives none."""
-    failed = Gate(name="errors", outcome=Outcome.FAIL, value=1.0, threshold=0.0)
-    found = measured(steps_of(gate(), told=lambda _: {"gates": (failed,)}))
+    failed = ValidityCheck(name="errors", outcome=Outcome.FAIL, value=1.0, threshold=0.0)
+    found = measured(steps_of(gate(), told=lambda _: {"validity": (failed,)}))
     assert found
-    assert all(isinstance(step.cell.load, Closed) for step in found)
+    assert all(isinstance(step.cell.load, ClosedLoop) for step in found)
 
 
 def test_a_gate_ends_when_a_side_is_lost() -> None:

@@ -9,14 +9,15 @@ import pytest
 from harness.errors import Exit, UsageError
 from harness.experiment.loop import MeasuringClock
 from harness.experiment.predicted import planned_seconds, predict
-from harness.experiment.preparation import choose_work
+from harness.experiment.preparation import make_plan
 from harness.experiment.steps import Done, Process, Rest, Start, Step, StepResult, Stop
 from harness.experiment.workflow import dry_run
 from harness.plan import profile as profiles
 from harness.plan.discovery import Implementation
 from harness.plan.profile import Profile
-from harness.records.models import Build, Outcome
-from harness.report.tables import shown
+from harness.records.outcome import Outcome
+from harness.records.run_info import BuildRecord
+from harness.report.tables import ranking_tables
 from harness.stats.unranked import NOT_REACHED
 from harness.tests.doubles.fakes_run import FakeRun
 from harness.tests.doubles.fakes_world import Behaviour, FakeClock
@@ -69,7 +70,7 @@ def test_every_report_tells_an_incomplete_run_from_a_failed_one(tmp_path: Path) 
     assert NOT_REACHED in reasons
     assert any(
         LATE in remark
-        for table in shown(fake.records().info, outcome.ranking, every_load=True)
+        for table in ranking_tables(fake.records().info, outcome.ranking, every_load=True)
         for remark in table.remarks
     )
     (folder,) = (tmp_path / "results").iterdir()
@@ -157,7 +158,7 @@ def test_a_late_run_in_techempowers_order_rests_no_more(tmp_path: Path) -> None:
 def test_a_prediction_and_its_run_agree_on_what_is_reached(name: str, tmp_path: Path) -> None:
     fake = FakeRun(tmp_path, {"a": Behaviour(), "b": Behaviour()}, timed(name, 20.0), ("json", "db"))
     outcome = fake.run()
-    assert bool(predict(choose_work(fake.settings()), fake.seed).untried) is bool(outcome.failures)
+    assert bool(predict(make_plan(fake.settings()), fake.seed).untried) is bool(outcome.failures)
 
 
 # ---- what the time is for --------------------------------------------------------------------------------------------
@@ -192,9 +193,11 @@ def test_builds_take_no_measuring_time_and_are_told(tmp_path: Path) -> None:
     for seconds in (0.0, 400.0):
         fake = FakeRun(tmp_path / str(seconds), {"a": Behaviour(), "b": Behaviour()}, quick(120.0), seed=3)
 
-        def build(implementation: Implementation, log: Path, fake: FakeRun = fake, seconds: float = seconds) -> Build:
+        def build(
+            implementation: Implementation, log: Path, fake: FakeRun = fake, seconds: float = seconds
+        ) -> BuildRecord:
             fake.world.clock.sleep(seconds)
-            return Build(status="ok", duration=seconds)
+            return BuildRecord(status="ok", duration=seconds)
 
         fake.runtime.build = build  # type: ignore[method-assign]
         trials.append(len(fake.run().records.trials))
@@ -225,7 +228,7 @@ def test_the_clock_of_the_measurement_passes_by_the_plan() -> None:
     began = measuring.monotonic()
     slow = Start(process=Process("b", 0))
     for step in (Start(process=Process("a", 0)), slow, Rest(seconds=7.0), Stop(process=Process("a", 0))):
-        measuring.carry_out(step)
+        measuring.execute(step)
     assert measuring.monotonic() - began == pytest.approx(2.0 + 3.0 + 7.0 + 2.0)
     ((late, beyond),) = told
     assert late == slow
@@ -235,11 +238,11 @@ def test_the_clock_of_the_measurement_passes_by_the_plan() -> None:
 def test_a_start_as_long_as_predicted_extends_nothing(tmp_path: Path) -> None:
     fake = short(tmp_path)
     fake._write()
-    plan = choose_work(fake.settings())
+    plan = make_plan(fake.settings())
     prediction, start = predict(plan, 1), Start(process=Process("a", 0))
     assert planned_seconds(plan, start) == pytest.approx(3.0 + 3 * 1.5)
     before = prediction.monotonic()
-    prediction.carry_out(start)
+    prediction.execute(start)
     assert prediction.monotonic() - before == pytest.approx(planned_seconds(plan, start))
     assert planned_seconds(plan, Rest(seconds=1.0)) == float("inf")
 

@@ -10,16 +10,16 @@ import pytest
 
 from harness.errors import BuildError, EnvironmentLacksError
 from harness.experiment import first_use
-from harness.experiment.first_use import Chore, announced, build_seconds, builds_announced, chores
-from harness.experiment.preparation import choose_work
-from harness.host import crates, provision
-from harness.host.provision import Need
-from harness.host.toolchain import Tool
+from harness.experiment.first_use import Chore, describe_builds, describe_chores, find_chores, past_build_seconds
+from harness.experiment.preparation import make_plan
 from harness.plan.config import Settings
 from harness.plan.hosts import of_flags
 from harness.plan.plan import Plan
+from harness.provisioning import crates, requirements
+from harness.provisioning.requirements import ToolRequirement
+from harness.provisioning.toolchain import Tool
 from harness.records import store
-from harness.records.models import Build
+from harness.records.run_info import BuildRecord
 from harness.records.store import RunStore
 from harness.runtime import upstream
 from harness.tests.doubles.fakes_run import FakeRun
@@ -34,9 +34,9 @@ def bare(monkeypatch: pytest.MonkeyPatch) -> set[str]:
     """A machine without a container engine; the programs of the toolset that it has, none to begin with."""
     have: set[str] = set()
     monkeypatch.setattr(first_use, "is_local", lambda _: True)
-    monkeypatch.setattr(crates, "built", lambda crate, _: Path(crate) if crate in have else None)
+    monkeypatch.setattr(crates, "find_built", lambda crate, _: Path(crate) if crate in have else None)
     monkeypatch.setattr(upstream, "available", lambda: True)
-    monkeypatch.setattr(provision, "needs", lambda *_, **__: ())
+    monkeypatch.setattr(requirements, "tool_requirements", lambda *_, **__: ())
     return have
 
 
@@ -44,25 +44,25 @@ def planned(folder: Path, *types: str) -> tuple[Settings, Plan]:
     fake = FakeRun(folder, {"a": Behaviour()}, test_types=types or ("json",))
     fake._write()
     chosen = fake.settings()
-    return chosen, choose_work(chosen)
+    return chosen, make_plan(chosen)
 
 
 def test_the_load_generator_is_built_once(bare: set[str], tmp_path: Path) -> None:
     chosen, plan = planned(tmp_path)
-    assert [chore.crate for chore in chores(chosen, plan)] == ["loadgen"]
+    assert [chore.crate for chore in find_chores(chosen, plan)] == ["loadgen"]
     bare.add("loadgen")
-    assert chores(chosen, plan) == ()
+    assert find_chores(chosen, plan) == ()
 
 
 def test_verification_builds_no_load_generator(bare: set[str], tmp_path: Path) -> None:
     chosen, plan = planned(tmp_path)
-    assert chores(replace(chosen, mode="verify"), plan) == ()
+    assert find_chores(replace(chosen, mode="verify"), plan) == ()
 
 
 @pytest.mark.usefixtures("bare")
 def test_other_machines_have_no_first_use_here(tmp_path: Path) -> None:
     chosen, plan = planned(tmp_path)
-    assert chores(replace(chosen, hosts=of_flags("ssh://a", "ssh://b", ("ssh://c",))), plan) == ()
+    assert find_chores(replace(chosen, hosts=of_flags("ssh://a", "ssh://b", ("ssh://c",))), plan) == ()
 
 
 @pytest.mark.parametrize("consent", ["yes", "ask", "no"])
@@ -70,11 +70,11 @@ def test_packages_are_foreseen_where_they_may_be_installed(
     bare: set[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, consent: Any
 ) -> None:
     bare.add("loadgen")
-    missing = Need(kind="wrk", condition=">=4.1", wanted_by=(), tool=None)
+    missing = ToolRequirement(kind="wrk", condition=">=4.1", required_by=(), tool=None)
     monkeypatch.setattr(shutil, "which", lambda name: f"/usr/bin/{name}")
-    monkeypatch.setattr(provision, "needs", lambda *_, **__: (missing,))
+    monkeypatch.setattr(requirements, "tool_requirements", lambda *_, **__: (missing,))
     chosen, plan = planned(tmp_path)
-    found = chores(replace(chosen, consent=consent), plan)
+    found = find_chores(replace(chosen, consent=consent), plan)
     assert [chore.what for chore in found] == ([] if consent == "no" else ["install wrk (apt-get)"])
     assert all(chore.in_runtime for chore in found)
 
@@ -82,10 +82,10 @@ def test_packages_are_foreseen_where_they_may_be_installed(
 def test_tools_that_are_here_are_no_chore(bare: set[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     bare.add("loadgen")
     tool = Tool(kind="wrk", version=(4, 2), program=Path("/usr/bin/wrk"))
-    there = Need(kind="wrk", condition=">=4.1", wanted_by=(), tool=tool)
-    monkeypatch.setattr(provision, "needs", lambda *_, **__: (there,))
+    there = ToolRequirement(kind="wrk", condition=">=4.1", required_by=(), tool=tool)
+    monkeypatch.setattr(requirements, "tool_requirements", lambda *_, **__: (there,))
     chosen, plan = planned(tmp_path)
-    assert chores(replace(chosen, consent="yes"), plan) == ()
+    assert find_chores(replace(chosen, consent="yes"), plan) == ()
 
 
 @pytest.mark.parametrize("mode", ["benchmark", "verify"])
@@ -95,7 +95,7 @@ def test_missing_images_are_foreseen(tmp_path: Path, monkeypatch: pytest.MonkeyP
     there = ("debian:trixie-slim", "tfb/wrk")
     monkeypatch.setattr(first_use, "inspect", lambda _, name: {} if name in there else None)
     chosen, plan = planned(tmp_path)
-    found = {chore.what: chore.in_runtime for chore in chores(replace(chosen, mode=mode), plan)}
+    found = {chore.what: chore.in_runtime for chore in find_chores(replace(chosen, mode=mode), plan)}
     generator = {"build the image tfb/loadgen": False} if mode == "benchmark" else {}
     assert found == {"build the image tfb/database": True, **generator}
 
@@ -107,7 +107,7 @@ def test_a_dry_run_needs_no_container_engine(tmp_path: Path, monkeypatch: pytest
     monkeypatch.setattr(first_use, "is_local", lambda _: False)
     monkeypatch.setattr(first_use, "engine", lacking)
     chosen, plan = planned(tmp_path)
-    assert chores(replace(chosen, runtime="docker"), plan) == ()
+    assert find_chores(replace(chosen, runtime="docker"), plan) == ()
 
 
 def run_with(folder: Path, found: Sequence[Chore], monkeypatch: pytest.MonkeyPatch) -> FakeRun:
@@ -122,8 +122,8 @@ def test_a_run_announces_its_first_use(tmp_path: Path, monkeypatch: pytest.Monke
     usual, first = FakeRun(tmp_path / "usual", {"a": Behaviour()}), run_with(tmp_path, [GENERATOR], monkeypatch)
     usual.run()
     first.run()
-    assert first.display.lines[0] == announced([GENERATOR])
-    assert "about 1 min 00 s before anything is measured: build the load generator (cargo build)" in announced(
+    assert first.display.lines[0] == describe_chores([GENERATOR])
+    assert "about 1 min 00 s before anything is measured: build the load generator (cargo build)" in describe_chores(
         [GENERATOR]
     )
     assert any(line.startswith("making the load generator ready: build the load gen") for line in first.display.lines)
@@ -136,7 +136,7 @@ def test_a_run_announces_its_first_use(tmp_path: Path, monkeypatch: pytest.Monke
 def test_the_upstream_is_built_before_the_first_start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     started_before: list[int] = []
     fake = run_with(tmp_path, [UPSTREAM], monkeypatch)
-    monkeypatch.setattr(crates, "upstream", lambda: started_before.append(sum(fake.world.started.values())))
+    monkeypatch.setattr(crates, "upstream_program", lambda: started_before.append(sum(fake.world.started.values())))
     fake.run()
     assert started_before == [0]
     FakeRun(tmp_path / "usual", {"a": Behaviour()}).run()
@@ -148,7 +148,7 @@ def test_an_upstream_that_cannot_be_built_does_not_end_the_run(tmp_path: Path, m
         raise BuildError("toolset/upstream: cargo build failed")
 
     fake = run_with(tmp_path, [UPSTREAM], monkeypatch)
-    monkeypatch.setattr(crates, "upstream", fails)
+    monkeypatch.setattr(crates, "upstream_program", fails)
     assert fake.run().records.trials
     assert "! toolset/upstream: cargo build failed" in fake.display.lines
 
@@ -158,19 +158,19 @@ def test_lengths_of_builds_come_from_the_latest_run_that_built(tmp_path: Path) -
     fake.run()
     info = store.read(store.runs(tmp_path / "results")[0]).info
     a, b = info.implementations
-    builds: tuple[Build, ...] = (
-        Build(status="ok", duration=80.0),
-        Build(status="ok", duration=40.0),
-        Build(status="failed", duration=1.0),
+    builds: tuple[BuildRecord, ...] = (
+        BuildRecord(status="ok", duration=80.0),
+        BuildRecord(status="ok", duration=40.0),
+        BuildRecord(status="failed", duration=1.0),
     )
     for number, build in enumerate(builds):
         folder = tmp_path / "results" / f"2099010{number}-000000"
         known = (a.model_copy(update={"build": build}), b.model_copy(update={"build": None}))
         RunStore(folder, started_at=0.0).write_info(info.model_copy(update={"implementations": known}))
-    plan = choose_work(fake.settings())
-    assert build_seconds(plan, tmp_path / "results") == {"a": 40.0, "b": None}
+    plan = make_plan(fake.settings())
+    assert past_build_seconds(plan, tmp_path / "results") == {"a": 40.0, "b": None}
     (tmp_path / "results" / "20990102-000000" / "run.json").write_text("{")
-    assert build_seconds(plan, tmp_path / "results")["a"] == 40.0
+    assert past_build_seconds(plan, tmp_path / "results")["a"] == 40.0
 
 
 @pytest.mark.parametrize(
@@ -182,8 +182,8 @@ def test_lengths_of_builds_come_from_the_latest_run_that_built(tmp_path: Path) -
     ],
 )
 def test_builds_are_announced_apart_from_the_time(seconds: dict[str, float | None], told: str) -> None:
-    assert builds_announced(seconds) == f"builds come first and take no measuring time ({told})"
+    assert describe_builds(seconds) == f"builds come first and take no measuring time ({told})"
 
 
 def test_nothing_is_announced_where_nothing_is_to_do() -> None:
-    assert announced(()) == ""
+    assert describe_chores(()) == ""

@@ -13,9 +13,10 @@ from harness.errors import LoadError
 from harness.experiment.generators import LoadRun
 from harness.experiment.generators.loadgen import Loadgen, Times
 from harness.experiment.generators.wrk import Wrk
-from harness.plan.orders import plan
-from harness.plan.requests import Expect, Prepared
-from harness.records.models import Closed, Open, Scenario
+from harness.extras.orders.test_type import USE_CASES
+from harness.plan.requests import Expect, PreparedRequest
+from harness.plan.scenarios import plan
+from harness.records.loads import ClosedLoop, OpenLoop, Scenario
 from harness.tests.approve import approve
 from harness.verify.checks.evidence import Sampling
 
@@ -23,13 +24,13 @@ RUN = LoadRun(
     url="http://127.0.0.1:8080/json?x=1",
     host="tfb-server",
     accept="*/*",
-    load=Closed(connections=64),
+    load=ClosedLoop(connections=64),
     seconds=15,
     threads=2,
     seed=7,
 )
-OPEN = replace(RUN, load=Open(rate=500.0, connections=64), late_after=0.01)
-PLAYED = replace(RUN, load=Scenario(factor=8, connections=64))
+OPEN = replace(RUN, load=OpenLoop(rate=500.0, connections=64), late_after=0.01)
+PLAYED = replace(RUN, load=Scenario(factor=8, connections=64), use_cases=USE_CASES)
 READY = {"kind": "ready", "ready": True, "connections": 64, "connections_asked": 64, "pid": 5, "now_ns": 1}
 FAULTS = {"connect": 1, "write": 2, "closed": 4, "timeout": 8, "framing": 16, "dropped": 32, "status": 64, "lacking": 0}
 NO_FAULTS = dict.fromkeys(FAULTS, 0)
@@ -75,16 +76,16 @@ def printed(*lines: Mapping[str, object]) -> str:
 
 # ---- the command line ------------------------------------------------------------------------------------------------
 
-MADE = Prepared(target="/a?b=1", method="POST", body=b"\x00body", expect=Expect(status=201))
+MADE = PreparedRequest(target="/a?b=1", method="POST", body=b"\x00body", expect=Expect(status=201))
 SAMPLING = Sampling(share=0.01, max_responses=3000, max_bytes=1 << 20)
 LOADS: dict[str, LoadRun] = {
     "closed": RUN,
     "pipelined, sampled, for less than a second": replace(
-        RUN, load=Closed(connections=7, depth=16), seconds=0.5, threads=4, seed=8, sampling=SAMPLING
+        RUN, load=ClosedLoop(connections=7, depth=16), seconds=0.5, threads=4, seed=8, sampling=SAMPLING
     ),
     "open": OPEN,
     "open, so fast that waking would take a tenth of the threads' time, sampled": replace(
-        OPEN, load=Open(rate=20_000.0, connections=512), sampling=SAMPLING
+        OPEN, load=OpenLoop(rate=20_000.0, connections=512), sampling=SAMPLING
     ),
     "scenario": PLAYED,
     "scenario, sampled": replace(PLAYED, sampling=SAMPLING),
@@ -118,7 +119,7 @@ def test_declared_requests_are_a_file_of_heads_bodies_and_statuses_and_a_scenari
     assert first == {**head, "body_base64": base64.b64encode(b"\x00body").decode(), "status": 201}
     assert (second["status"], second["body_base64"]) == (200, "")
     Loadgen().arguments(PLAYED, tmp_path)
-    assert json.loads((tmp_path / "plan.json").read_text(encoding="utf-8")) == plan(8)
+    assert json.loads((tmp_path / "plan.json").read_text(encoding="utf-8")) == plan(USE_CASES, 8)
 
 
 # ---- what came of it -------------------------------------------------------------------------------------------------

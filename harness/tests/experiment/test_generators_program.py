@@ -14,12 +14,12 @@ from typing import Any
 
 import pytest
 
-from harness.experiment.generators import ANSWERS, LoadRun
-from harness.experiment.generators.loadgen import Loadgen, totals
+from harness.experiment.generators import RESPONSES_FILE, LoadRun
+from harness.experiment.generators.loadgen import Loadgen, parse_totals
 from harness.experiment.generators.wrk import Wrk
-from harness.host import crates
 from harness.paths import REPOSITORY, TOOLSET
-from harness.records.models import Closed
+from harness.provisioning import crates
+from harness.records.loads import ClosedLoop
 from harness.tests.doubles.reference import ClientSession
 from harness.tests.experiment.generator_servers import OK, ScriptedServer, tool
 
@@ -28,14 +28,14 @@ pytestmark = [pytest.mark.e2e, pytest.mark.skipif(shutil.which("cargo") is None,
 
 @pytest.fixture(scope="module")
 def binary() -> str:
-    return str(crates.loadgen())
+    return str(crates.loadgen_program())
 
 
 def run(binary: str, url: str, *options: str) -> dict[str, Any]:
     """Its last line."""
     words = [binary, "--start-at-once", "--linger-seconds", "0.2", *options, url]
     output = subprocess.run(words, capture_output=True, text=True, timeout=60, check=True).stdout
-    assert len(totals(output, url)) == 1
+    assert len(parse_totals(output, url)) == 1
     last: dict[str, Any] = json.loads(output.splitlines()[-1])
     errors = last["errors"]
     lost = sum(errors[kind] for kind in ("write", "closed", "timeout", "framing", "dropped"))
@@ -54,7 +54,7 @@ def headers(words: Sequence[str]) -> list[str]:
 @pytest.mark.skipif(shutil.which("wrk") is None, reason="wrk is missing")
 @pytest.mark.parametrize("depth", [1, 16])
 def test_its_bytes_are_those_of_wrk(binary: str, depth: int, tmp_path: Path) -> None:
-    load = Closed(connections=2, depth=depth)
+    load = ClosedLoop(connections=2, depth=depth)
     with ScriptedServer() as server:
         url = server.endpoint.url("/query?queries=20")
         asked = [
@@ -136,7 +136,7 @@ def test_answers_nobody_asked_for_are_counted(binary: str) -> None:
 
 
 def test_all_answers_are_written_out_when_asked(binary: str, tmp_path: Path) -> None:
-    asked = tmp_path / ANSWERS
+    asked = tmp_path / RESPONSES_FILE
     with ScriptedServer(lambda number: OK.replace(b"ok", b"%02d" % (number % 100))) as server:
         total = run(binary, server.endpoint.url("/x"), "--rate", "60", "--duration", "1", "--answers", str(asked))
     written = [json.loads(line) for line in asked.read_text().splitlines()]
@@ -227,7 +227,7 @@ def test_there_is_no_load_where(binary: str, listening: bool, options: Sequence[
 
 
 def test_the_upstream_counts_every_call_and_answers_none_too_early(binary: str) -> None:
-    with tool(crates.upstream(), "--delay-ms", "20") as (port, say):
+    with tool(crates.upstream_program(), "--delay-ms", "20") as (port, say):
         total = run(binary, f"http://127.0.0.1:{port}/value", "--connections", "200", "--duration", "1")
         stats = say("stats")
     assert stats is not None

@@ -13,15 +13,17 @@ import pytest
 from harness.errors import Exit, TfbError
 from harness.experiment import first_use, modes, verifying
 from harness.plan.discovery import Implementation, Selection
-from harness.records.models import Build, CheckResult, Outcome
+from harness.records.outcome import Outcome
+from harness.records.run_info import BuildRecord
+from harness.records.verification_record import CheckResult
 from harness.runtime import Database
 from harness.tests.doubles.fakes_run import FakeRun
 from harness.tests.doubles.fakes_runtime import FakeDatabase, FakeRuntime, FakeVerifier
 from harness.tests.doubles.fakes_world import Behaviour
 
 BUILDS = {
-    "broken": Build(status="failed", reason="make failed (exit status 2):\nmain.c:3: error\nlog: build.log"),
-    "lacking": Build(status="skipped", reason="needs zig >=0.14, which is not on this machine (./tfb doctor)"),
+    "broken": BuildRecord(status="failed", reason="make failed (exit status 2):\nmain.c:3: error\nlog: build.log"),
+    "lacking": BuildRecord(status="skipped", reason="needs zig >=0.14, which is not on this machine (./tfb doctor)"),
 }
 SERVERS = {
     "good": Behaviour(),
@@ -58,8 +60,8 @@ def scene(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> VerifyScene:
     verifier.fails_before = frozenset({("wrong", "json")})
 
     class Runtime(FakeRuntime):
-        def build(self, implementation: Implementation, log: Path) -> Build:
-            return BUILDS.get(implementation.name, Build(status="ok"))
+        def build(self, implementation: Implementation, log: Path) -> BuildRecord:
+            return BUILDS.get(implementation.name, BuildRecord(status="ok"))
 
         @contextmanager
         def database(self) -> Iterator[FakeDatabase]:
@@ -68,7 +70,7 @@ def scene(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> VerifyScene:
 
     monkeypatch.setattr(modes, "choose", lambda *_, **__: Runtime(world))
     monkeypatch.setattr(verifying, "Verifier", lambda: verifier)
-    monkeypatch.setattr(first_use, "chores", lambda *_: ())
+    monkeypatch.setattr(first_use, "find_chores", lambda *_: ())
     return found
 
 
@@ -206,7 +208,7 @@ def test_watching_starts_the_database_once_a_build_passes(
         seen.append([*scene.databases])
         if len(seen) == 2:
             raise TfbError("enough")
-        monkeypatch.setitem(BUILDS, "broken", Build(status="ok"))
+        monkeypatch.setitem(BUILDS, "broken", BuildRecord(status="ok"))
         return plan
 
     monkeypatch.setattr(modes, "_changed", changed)

@@ -15,11 +15,11 @@ from harness.experiment.first_use import Chore
 from harness.experiment.preparation import (
     JIT_PLATFORMS,
     build_all,
-    choose_work,
-    git_state,
-    opening,
-    reference,
-    within_memory,
+    choose_baseline,
+    describe_run,
+    limit_memory,
+    make_plan,
+    read_revision,
 )
 from harness.experiment.progress import ProgressTracker
 from harness.experiment.workflow import clear_leftovers, dry_run
@@ -29,7 +29,8 @@ from harness.plan import profile as profiles
 from harness.plan.config import Settings, Twins
 from harness.plan.discovery import Implementation, Selection
 from harness.plan.hosts import of_flags
-from harness.records.models import Build, Closed
+from harness.records.loads import ClosedLoop
+from harness.records.run_info import BuildRecord
 from harness.records.store import RunStore
 from harness.runtime import Runtime
 from harness.tests.approve import approve
@@ -83,7 +84,7 @@ def planned(root: Path, *names: str, **values: Any) -> list[str]:
     """Who is measured with what, and what is said of the others; or why nothing is."""
     chosen = settings(root / "frameworks", *names, **{"test_types": ("json", "db"), **values})
     try:
-        plan = choose_work(chosen)
+        plan = make_plan(chosen)
     except UsageError as error:
         return str(error).replace(str(root), "ROOT").splitlines()
     cells = [
@@ -92,7 +93,7 @@ def planned(root: Path, *names: str, **values: Any) -> list[str]:
         for candidate, made in zip(plan.candidates, plan.implementations, strict=True)
     ]
     problems = [problem.replace(str(root), "ROOT") for problem in plan.problems]
-    return [*cells, *problems, f"reference {reference(chosen, plan)}{', reversed' if plan.reverse else ''}"]
+    return [*cells, *problems, f"reference {choose_baseline(chosen, plan)}{', reversed' if plan.reverse else ''}"]
 
 
 def test_settings_become_the_approved_plan(tmp_path: Path) -> None:
@@ -106,7 +107,7 @@ def test_settings_become_the_approved_plan(tmp_path: Path) -> None:
     broken.mkdir()
     (broken / "benchmark_config.json").write_text("[]")
     twins = Twins(suffix="@base", frameworks=(tmp_path / "frameworks",))
-    load = (Closed(connections=3),)
+    load = (ClosedLoop(connections=3),)
     profile = profiles.load("smoke").model_copy(update={"reference": "x"})
     found = {
         **whole,
@@ -129,7 +130,7 @@ def test_servers_are_taken_for_as_large_as_the_latest_runs_have_seen_them(tmp_pa
     for rss in (9e8, 3e8, 7e8, 2e8, 1e8, 1e8):
         FakeRun(tmp_path, {"a": Behaviour(rss=rss), "b": Behaviour(rss=5e7)}).run()
     (tmp_path / "results" / "20000101-000000").mkdir()
-    plan = within_memory(choose_work(settings(tree(tmp_path / "x"), "x")), tmp_path / "results", 1e9)
+    plan = limit_memory(make_plan(settings(tree(tmp_path / "x"), "x")), tmp_path / "results", 1e9)
     assert plan.sizes == {"a": 7e8, "b": 5e7}
     assert plan.room == pytest.approx(7e8)
 
@@ -141,7 +142,7 @@ def test_behind_a_bridge_or_on_another_machine_no_server_is_asked_to_call_the_up
     frameworks, types = tree(tmp_path), ("json", "fan-out")
 
     def chosen(*names: str, **values: Any) -> list[set[str]]:
-        work = choose_work(settings(frameworks, *names, test_types=types, **values))
+        work = make_plan(settings(frameworks, *names, test_types=types, **values))
         return [set(candidate.test_types) for candidate in work.candidates]
 
     assert chosen("x-fan") == [{"json", "fan-out"}]
@@ -158,16 +159,16 @@ def test_a_run_names_its_commit_and_whether_the_tree_differs_from_it(
         return process.run([*own, *words], seconds=30).stdout.strip()
 
     monkeypatch.setattr(preparation, "REPOSITORY", tmp_path)
-    assert git_state() == (None, None)
+    assert read_revision() == (None, None)
     git("init")
     (tmp_path / "file").write_text("a")
     git("add", "file")
     git("commit", "--message", "a")
     commit = git("rev-parse", "HEAD")
     (tmp_path / "notes").write_text("nobody else's")
-    assert git_state() == (commit, False)
+    assert read_revision() == (commit, False)
     (tmp_path / "file").write_text("b")
-    assert git_state() == (commit, True)
+    assert read_revision() == (commit, True)
 
 
 @pytest.mark.parametrize(
@@ -181,7 +182,7 @@ def test_a_run_names_its_commit_and_whether_the_tree_differs_from_it(
 def test_a_run_opens_with_what_where_how_and_when_it_ends(asked: Any, name: str, place: str, tmp_path: Path) -> None:
     chosen = settings(tree(tmp_path), "x")
     chosen = replace(chosen, runtime=asked)
-    said = opening(chosen, choose_work(chosen), cast("Runtime", SimpleNamespace(name=name)), 90.0, 0.0)
+    said = describe_run(chosen, make_plan(chosen), cast("Runtime", SimpleNamespace(name=name)), 90.0, 0.0)
     assert said.startswith(
         f"1 implementation, {place}, profile {chosen.profile.name}, seed {chosen.seed}; expected end"
     )
@@ -191,13 +192,13 @@ def test_a_run_opens_with_what_where_how_and_when_it_ends(asked: Any, name: str,
 def test_a_failed_build_is_told_whole_and_recorded_without_the_place_of_the_run(tmp_path: Path) -> None:
     told, folder = list[str](), RunStore(tmp_path / "run", started_at=0.0)
     progress = cast("ProgressTracker", SimpleNamespace(problem=told.append, building=lambda *_: nullcontext()))
-    failed = Build(status="failed", reason=f"no compiler\nlog: {folder.folder}/logs/x/build.log")
+    failed = BuildRecord(status="failed", reason=f"no compiler\nlog: {folder.folder}/logs/x/build.log")
 
-    def build(made: Implementation, log: Path) -> Build:
+    def build(made: Implementation, log: Path) -> BuildRecord:
         return failed.model_copy(update={"log": f"{made.name} {log.name}"})
 
     runtime = cast("Runtime", SimpleNamespace(build=build))
-    builds = build_all(runtime, choose_work(settings(tree(tmp_path), "x")), progress, folder)
+    builds = build_all(runtime, make_plan(settings(tree(tmp_path), "x")), progress, folder)
     assert (builds["x"].reason, builds["x"].log) == ("no compiler\nlog: logs/x/build.log", "x build.log")
     assert told == [f"x failed: {failed.reason}"]
 
@@ -251,13 +252,13 @@ def test_variants_that_share_a_build_are_built_and_told_once(tmp_path: Path) -> 
     path = tmp_path / "C" / "x" / "benchmark_config.json"
     path.parent.mkdir(parents=True)
     path.write_text(json.dumps({"framework": "x", "tests": [tests]}))
-    plan = choose_work(settings(tmp_path, "x", "x-a", "x-b", "x-c"))
+    plan = make_plan(settings(tmp_path, "x", "x-a", "x-b", "x-c"))
     for status in ("ok", "failed"):
         made: list[str] = []
 
-        def build(one: Implementation, log: Path, status: str = status, made: list[str] = made) -> Build:
+        def build(one: Implementation, log: Path, status: str = status, made: list[str] = made) -> BuildRecord:
             made.append(one.name)
-            return Build(status=cast("Any", status), reason="" if status == "ok" else "make failed:\nlog")
+            return BuildRecord(status=cast("Any", status), reason="" if status == "ok" else "make failed:\nlog")
 
         progress = ProgressTracker(SilentDisplay())
         runtime = cast("Runtime", SimpleNamespace(name="local", build=build))

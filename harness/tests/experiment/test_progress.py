@@ -15,14 +15,15 @@ from harness.errors import StoreError
 from harness.experiment import progress
 from harness.experiment.progress import Display, ProgressTracker
 from harness.experiment.steps import Cell, Process
-from harness.host.clock import beats
-from harness.records.models import Closed, Window
-from harness.records.models import Progress as State
+from harness.host.clock import heartbeat
+from harness.records.loads import ClosedLoop
+from harness.records.measurements import Window
+from harness.records.run_records import RunProgress as State
 from harness.records.store import RunStore
 from harness.tests.doubles.fakes_run import SilentDisplay
 from harness.tests.doubles.fakes_world import FakeClock
 
-CELL = Cell(process=Process("vertx", 1), test_type="query", load=Closed(connections=64, queries=20))
+CELL = Cell(process=Process("vertx", 1), test_type="query", load=ClosedLoop(connections=64, queries=20))
 
 
 def second(start: float, responses: float) -> Window:
@@ -55,7 +56,7 @@ def test_progress_json_has_every_key_that_the_dashboard_reads_and_the_seconds_of
         "round": 0,
         "implementation": "vertx",
         "test_type": "query",
-        "level": "c64 q20",
+        "load": "c64 q20",
         "windows": [],
     }
     assert elapsed + remaining == pytest.approx(100, abs=0.1)
@@ -127,6 +128,6 @@ def test_beats_come_until_the_work_is_done_even_where_they_cannot_be_written() -
         told.put(seconds)
         raise StoreError("the disk is full")
 
-    with beats(tell, every=0.001):
+    with heartbeat(tell, every=0.001):
         assert [told.get(timeout=10), told.get(timeout=10)] == [0.001, 0.002]
     assert "heartbeat" not in [thread.name for thread in threading.enumerate()]

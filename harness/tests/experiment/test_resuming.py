@@ -8,12 +8,26 @@ from pathlib import Path
 import pytest
 
 from harness.errors import UsageError
-from harness.experiment.ending import failures
+from harness.experiment.ending import find_failures
 from harness.experiment.loop import RecordedProcesses
-from harness.experiment.preparation import require_same
-from harness.experiment.steps import Cell, Done, Failed, Measure, Measured, OutOfTime, Process, Rest, Start, Stop, Warm
+from harness.experiment.preparation import require_same_setup
+from harness.experiment.steps import (
+    Cell,
+    Done,
+    Failed,
+    Measure,
+    OutOfTime,
+    Process,
+    Rest,
+    Start,
+    Stop,
+    TrialResult,
+    Warm,
+)
 from harness.records import store
-from harness.records.models import Build, CheckResult, Outcome, RunInfo
+from harness.records.outcome import Outcome
+from harness.records.run_info import BuildRecord, RunInfo
+from harness.records.verification_record import CheckResult
 from harness.tests.doubles import records
 from harness.tests.doubles.fakes_run import FakeRun
 from harness.tests.doubles.fakes_world import Behaviour, FakeWorld
@@ -27,7 +41,7 @@ def info(tmp_path_factory: pytest.TempPathFactory) -> RunInfo:
     fake = FakeRun(tmp_path_factory.mktemp("run"), {"one": Behaviour(), "two": Behaviour()})
     fake.run()
     info = fake.records().info
-    first = Build.model_validate({"status": "ok", "tools": {"java": "25.0.3"}, "image_digest": "sha256:1"})
+    first = BuildRecord.model_validate({"status": "ok", "tools": {"java": "25.0.3"}, "image_digest": "sha256:1"})
     return changed(info, build=first).model_copy(update={"revision": "a" * 40, "tools": {"wrk": "4.1.0"}})
 
 
@@ -58,7 +72,7 @@ def with_build(info: RunInfo, **values: object) -> RunInfo:
     ids=["the same", "not built", "failed"],
 )
 def test_a_build_of_which_nothing_was_measured_may_change(info: RunInfo, before: Callable[[RunInfo], RunInfo]) -> None:
-    require_same(before(info), info, {"two"})
+    require_same_setup(before(info), info, {"two"})
 
 
 @pytest.mark.parametrize(
@@ -102,7 +116,7 @@ def test_a_build_of_which_nothing_was_measured_may_change(info: RunInfo, before:
 )
 def test_what_changed_is_named(info: RunInfo, before: Callable[[RunInfo], RunInfo], said: str) -> None:
     with pytest.raises(UsageError) as refused:
-        require_same(before(info), info, {"one"})
+        require_same_setup(before(info), info, {"one"})
     assert f"two different things: {said}" in str(refused.value)
 
 
@@ -114,7 +128,7 @@ def test_steps_of_a_finished_process_show_what_is_recorded(tmp_path: Path) -> No
     assert recorded.shown(Start(process=process)) == Done(test_types=frozenset({"json", "query"}))
     assert recorded.shown(Start(process=Process("slow", 2))) == Failed(gone=True)
     trial = next(t for t in store.read(folder).trials if (t.implementation, t.process) == process)
-    assert recorded.shown(Measure(cell=cell, seconds=1.0, round=trial.round)) == Measured(trial=trial)
+    assert recorded.shown(Measure(cell=cell, seconds=1.0, round=trial.round)) == TrialResult(trial=trial)
     assert recorded.shown(Measure(cell=cell, seconds=1.0, round=99)) == recorded.shown(Warm(cell=cell, seconds=1.0))
     assert recorded.shown(Warm(cell=cell, seconds=1.0)) == OutOfTime()
     assert recorded.shown(Stop(process=process)) == Done()
@@ -162,10 +176,10 @@ def test_what_keeps_a_run_from_success_is_said_in_a_sentence_each(tmp_path: Path
     (folder,) = store.runs(tmp_path)
     known = store.read(folder)
     fast, slow = known.info.implementations
-    built = Build(status="ok")
+    built = BuildRecord(status="ok")
     others = (
         fast.model_copy(update={"name": "new"}),
-        fast.model_copy(update={"name": "torn", "build": Build(status="failed", reason="no compiler\nat all")}),
+        fast.model_copy(update={"name": "torn", "build": BuildRecord(status="failed", reason="no compiler\nat all")}),
         fast.model_copy(update={"name": "idle", "build": built}),
     )
     info = known.info.model_copy(
@@ -180,7 +194,7 @@ def test_what_keeps_a_run_from_success_is_said_in_a_sentence_each(tmp_path: Path
     wrong = records.verdict("fast", "json", Outcome.FAIL)
     died = records.process("slow", 1, "failed").model_copy(update={"reason": "slow: it ended\nsoon"})
     found = replace(known, info=info, verdicts=[wrong], processes=[records.process("fast", 0), died])
-    assert failures(found) == (
+    assert find_failures(found) == (
         "fast json: verification failed",
         "slow query c64 q20: no valid trial",
         "new was not built",

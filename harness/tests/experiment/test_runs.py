@@ -17,20 +17,16 @@ from harness.experiment.observe import cpus_used
 from harness.experiment.step_executor import Running
 from harness.experiment.steps import Process
 from harness.host import interruption
-from harness.host.clock import JUMPS
+from harness.host.clock import MAX_CLOCK_JUMPS
 from harness.host.metering import Reading
 from harness.plan import profile as profiles
 from harness.plan.profile import Profile
 from harness.records import store
-from harness.records.models import (
-    CheckResult,
-    Closed,
-    Open,
-    Outcome,
-    Trial,
-    VerificationRecord,
-)
-from harness.report.causes import sentence
+from harness.records.loads import ClosedLoop, OpenLoop
+from harness.records.outcome import Outcome
+from harness.records.trial_record import Trial
+from harness.records.verification_record import CheckResult, VerificationRecord
+from harness.report.causes import format_result
 from harness.tests.doubles.fakes_run import FakeRun
 from harness.tests.doubles.fakes_runtime import (
     GOAL_SECONDS,
@@ -98,7 +94,7 @@ def test_a_run_leaves_its_files_and_nothing_else(tmp_path: Path) -> None:
 def test_the_figures_of_a_cold_server_are_those_of_a_warm_one(tmp_path: Path) -> None:
     servers = {"jit": Behaviour(cold=20.0, warm_cpu_seconds=5.0), "other": Behaviour()}
     trials = FakeRun(tmp_path, servers, quick(seconds=400.0), jit=frozenset({"jit"})).run().records.trials
-    costs = [trial.cpu_per_request or 0.0 for trial in of(trials, "jit") if trial.load == Closed(connections=64)]
+    costs = [trial.cpu_per_request or 0.0 for trial in of(trials, "jit") if trial.load == ClosedLoop(connections=64)]
     assert median(costs) == pytest.approx(50e-6, rel=0.10)
     assert all(trial.steady for trial in of(trials, "jit"))
 
@@ -134,7 +130,7 @@ def test_answers_after_the_end_share_the_cpu_and_count_for_no_rate(tmp_path: Pat
 def test_what_is_objected_to_in_a_trials_own_answers_fails_its_test_type(tmp_path: Path) -> None:
     outcome = FakeRun(tmp_path, {"a": Behaviour()}, world=FakeWorld(objections=(WRONG,))).run()
     (trial,) = outcome.records.trials
-    assert {g.name for g in trial.gates if g.outcome is Outcome.FAIL} == {"wrong-answers"}
+    assert {check.name for check in trial.validity if check.outcome is Outcome.FAIL} == {"wrong-answers"}
     assert [v.outcome for v in outcome.records.verdicts if v.test_type == "json"] == [Outcome.FAIL]
     assert "a json: verification failed" in outcome.failures
     assert outcome.ranking.test_types["json"].headline.rows[0].reason == "verification failed: row"
@@ -212,9 +208,9 @@ def test_cpus_are_told_where_both_readings_are_and_time_has_passed() -> None:
 
 
 def test_a_failed_check_is_a_sentence() -> None:
-    assert sentence(WRONG) == "row (db.1): not in the database"
+    assert format_result(WRONG) == "row (db.1): not in the database"
     told = WRONG.model_copy(update={"expected": "1", "actual": "2"})
-    assert sentence(told) == "row (db.1): not in the database expected 1, got 2"
+    assert format_result(told) == "row (db.1): not in the database expected 1, got 2"
 
 
 def test_one_that_works_while_idle_leaves_the_others(tmp_path: Path) -> None:
@@ -222,7 +218,7 @@ def test_one_that_works_while_idle_leaves_the_others(tmp_path: Path) -> None:
     trials = fake.run().records.trials
     late = [trial for trial in trials if trial.process == 1 and trial.implementation != "b"]
     assert late
-    assert not any(g.name == "idle-servers" and g.word for t in late for g in t.gates)
+    assert not any(check.name == "idle-servers" and check.flag for t in late for check in t.validity)
     assert of(trials, "b")[-1].process == 1
 
 
@@ -246,9 +242,9 @@ def test_a_load_in_which_the_clock_is_set_is_measured_again(tmp_path: Path) -> N
     again, earlier = FakeRun(tmp_path / "drifts", {"a": Behaviour()}), len(RUNS)
     again.world.clock.drift = 0.5
     (_,) = again.run().records.trials  # taken as it comes after so many that were no better
-    assert [run.sampling is not None for run in RUNS[earlier:]].count(True) == 1 + JUMPS
+    assert [run.sampling is not None for run in RUNS[earlier:]].count(True) == 1 + MAX_CLOCK_JUMPS
     ends = [line.rpartition(": ")[2] for line in again.display.lines if "clock was set" in line]
-    assert ends == ["measured again"] * JUMPS + ["its figures are taken as they are"]
+    assert ends == ["measured again"] * MAX_CLOCK_JUMPS + ["its figures are taken as they are"]
 
 
 def test_a_database_that_ends_during_verification_is_no_fault_of_the_server(tmp_path: Path) -> None:
@@ -326,7 +322,7 @@ def test_what_verification_says_of_a_server_that_an_interruption_stopped_is_not_
 
     def check(*arguments: Any, **named: Any) -> VerificationRecord:
         verdict = real(*arguments, **named)
-        monkeypatch.setattr(interruption, "check", raised)  # it came while the server was asked
+        monkeypatch.setattr(interruption, "raise_if_pending", raised)  # it came while the server was asked
         return verdict
 
     fake.verifier.verify_test_type = check  # type: ignore[method-assign]
@@ -340,16 +336,16 @@ def test_rates_of_the_profile_latency_follow_the_closed_loop_and_close_in_on_the
     profile = profiles.load("latency")
     trials = FakeRun(tmp_path, {"a": Behaviour(cpu_per_request=1e-3)}, profile).run().records.trials
     assert {t.purpose for t in trials} >= {"measure", "share", "common", "search"}
-    assert isinstance(trials[0].load, Closed)
+    assert isinstance(trials[0].load, ClosedLoop)
     assert {t.share for t in trials if t.purpose == "share"} == set(profile.rates.shares)
-    searched = [t.load.rate for t in trials if t.purpose == "search" and isinstance(t.load, Open)]
+    searched = [t.load.rate for t in trials if t.purpose == "search" and isinstance(t.load, OpenLoop)]
     assert searched[-1] == pytest.approx(2_000 - math.log(100) / GOAL_SECONDS, rel=0.05)  # there p99 is the goal
-    at_rate = [t for t in trials if isinstance(t.load, Open)]
+    at_rate = [t for t in trials if isinstance(t.load, OpenLoop)]
     assert {t.latency.basis for t in at_rate if t.latency} == {"open-loop, intended send time"}
     half = [t for t in at_rate if t.share == 0.5]
     assert {t.process for t in half} == {0, 1, 2}
     for trial in half:
-        assert isinstance(trial.load, Open)
+        assert isinstance(trial.load, OpenLoop)
         assert trial.load.rate == pytest.approx(1_000, rel=0.05)
         assert trial.cpu_per_request == pytest.approx(1e-3, rel=0.05)
 
@@ -380,5 +376,8 @@ def test_a_server_that_dies_never_answers_or_restarts_fails_alone(tmp_path: Path
     }
     assert "dies process 1: the server ended (killed by SIGKILL)" in outcome.failures
     assert "absent process 1: no valid response within 60 s" in outcome.failures
-    gates = {name: {g.name for t in of(outcome.records.trials, name) for g in t.gates if g.word} for name in servers}
+    gates = {
+        name: {check.name for t in of(outcome.records.trials, name) for check in t.validity if check.flag}
+        for name in servers
+    }
     assert gates == {"good": set(), "dies": set(), "absent": set(), "restarts": {"restarted"}}

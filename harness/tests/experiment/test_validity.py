@@ -5,31 +5,23 @@ from typing import Any
 import pytest
 from scipy.special import pdtrc
 
-from harness.experiment.validity import Expected, by_chance, judge
+from harness.experiment.validity import ValidityContext, by_chance, check_validity
 from harness.plan import profile as profiles
-from harness.records.models import (
-    CheckResult,
-    ClientUse,
-    Closed,
-    Errors,
-    Latency,
-    Open,
-    Outcome,
-    Scenario,
-    ServerUse,
-    Trial,
-    TrialEvidence,
-)
+from harness.records.loads import ClosedLoop, OpenLoop, Scenario
+from harness.records.measurements import ClientUsage, ErrorCounts, Latency, ServerUsage
+from harness.records.outcome import Outcome
+from harness.records.trial_record import Trial, TrialEvidence
+from harness.records.verification_record import CheckResult
 from harness.tests.approve import approve
 from harness.tests.doubles import runs
 
 Changes = dict[str, Any]
 
 PROFILE = profiles.load("quick")
-USE = ServerUse(cpu_seconds=18.0, rss_peak=1e8, wait_share=0.0, throttled_seconds=0.0)
+USE = ServerUsage(cpu_seconds=18.0, rss_peak=1e8, wait_share=0.0, throttled_seconds=0.0)
 BAD = CheckResult(check="row", rule="db.1", outcome=Outcome.FAIL)
 ODD = CheckResult(check="date", rule="http.4", outcome=Outcome.WARN)
-WARNED, WRONG = (TrialEvidence(answers=1, of=2, objections=found) for found in ((ODD,), (ODD, BAD)))
+WARNED, WRONG = (TrialEvidence(judged=1, received=2, objections=found) for found in ((ODD,), (ODD, BAD)))
 
 
 def latency(mean: float) -> Latency:
@@ -42,24 +34,24 @@ SOUND = runs.trial("a", 64_000.0, cpu=28e-6).model_copy(
     update={
         "duration": 10.0, "asked_duration": 10.0, "requests": 640_000, "bytes": 640_000 * 150,
         "latency": latency(1e-3), "server": USE, "generator_cpu_seconds": 10.0, "generator_threads": 2,
-        "evidence": TrialEvidence(answers=400, of=640_000), "connections": 64, "steal_share": 0.0,
+        "evidence": TrialEvidence(judged=400, received=640_000), "connections": 64, "steal_share": 0.0,
         "responses_per_request": 1.0, "idle_cpu_share": 0.0,
     }
 )  # fmt: skip
 # Ten seconds of 1,000 requests a second.
 AT_RATE = SOUND.model_copy(
     update={
-        "load": Open(rate=1_000.0, connections=64), "requests": 10_000, "bytes": 10_000 * 150, "due": 10_000,
+        "load": OpenLoop(rate=1_000.0, connections=64), "requests": 10_000, "bytes": 10_000 * 150, "due": 10_000,
         "answered": 10_000, "unfinished": 0, "late": 0, "lag_p99": 20e-6, "sent_late": 0, "connections": None,
     }
 )  # fmt: skip
-CLIENT = ClientUse(
+CLIENT = ClientUsage(
     client="c1", connections=32, threads=2, requests=1, bytes=1, duration=10.0, cpu_seconds=5.0, wait_seconds=0.1,
     begun=0.0, begun_within=0.01,
 )  # fmt: skip
 
 
-def two(**changes: object) -> tuple[ClientUse, ClientUse]:
+def two(**changes: object) -> tuple[ClientUsage, ClientUsage]:
     return CLIENT, CLIENT.model_copy(update=changes)
 
 
@@ -71,18 +63,18 @@ WRK: Changes = {"generator": "wrk"}
 
 # By gate: what is changed of a trial, of what its server used, or of what it is held against.
 CLOSED: dict[str, tuple[Changes, ...]] = {
-    "errors": ({"errors": Errors(timeout=1)}, {"errors": Errors(timeout=1), "unfinished": 2}),
+    "errors": ({"errors": ErrorCounts(timeout=1)}, {"errors": ErrorCounts(timeout=1), "unfinished": 2}),
     "connections": (
         {"connections": 63},
         {"connections": None},
         {"connections": 3, "may_close": True},
-        {"load": Closed(connections=65)},
-        {"load": Closed(connections=65)} | WRK,
-        {"load": Closed(connections=65), "generator_threads": 0} | WRK,
+        {"load": ClosedLoop(connections=65)},
+        {"load": ClosedLoop(connections=65)} | WRK,
+        {"load": ClosedLoop(connections=65), "generator_threads": 0} | WRK,
     ),
     "response-size": (
         *({"bytes": 640_000 * size} for size in (151, 153, 155, 149, 147, 145)),
-        {"bytes": 640_000 * 155, "load": Closed(connections=640, depth=16)},  # so much may be under way
+        {"bytes": 640_000 * 155, "load": ClosedLoop(connections=640, depth=16)},  # so much may be under way
         *({"requests": 1, "bytes": size} for size in (147, 145, 0)),
         {"requests": 0, "bytes": 0},
         {"response_bytes": None},
@@ -121,22 +113,22 @@ CLOSED: dict[str, tuple[Changes, ...]] = {
     "steal": tuple({"steal_share": share} for share in (0.02, 0.021, None)),
     "littles-law": (
         *({"latency": latency(mean)} for mean in (1.099e-3, 1.101e-3, 0.901e-3, 0.899e-3)),
-        {"load": Closed(connections=1)},
+        {"load": ClosedLoop(connections=1)},
         *({"duration": seconds, "requests": 1_000} for seconds in (1.0, 0.0)),
         {"latency": None},
         {"requests": 0},
-        {"load": Closed(connections=1)} | WRK,
+        {"load": ClosedLoop(connections=1)} | WRK,
     ),
     "delayed-ack": (
         *(IDLE | {"requests": requests} for requests in (18_390, 18_410, 13_610, 13_590)),
         *(IDLE | {"cpu_seconds": used} for used in (10.0, 9.99)),
         *(IDLE | {"cpu_seconds": used, "server_cpus": 1} for used in (5.0, 4.99)),
         *(IDLE | {"wait_share": share} for share in (0.05, 0.051, None)),
-        IDLE | {"load": Closed(connections=64, depth=16), "requests": 256_000},
-        IDLE | {"load": Closed(connections=1), "duration": 1.0, "requests": 25, "cpu_seconds": 0.1},
+        IDLE | {"load": ClosedLoop(connections=64, depth=16), "requests": 256_000},
+        IDLE | {"load": ClosedLoop(connections=1), "duration": 1.0, "requests": 25, "cpu_seconds": 0.1},
         IDLE | {"server_cpus": 0},
         IDLE | {"duration": 0.0},
-        IDLE | {"load": Closed(connections=1)} | WRK,
+        IDLE | {"load": ClosedLoop(connections=1)} | WRK,
     ),
     "idle-servers": tuple({"idle_cpu_share": share} for share in (0.005, 0.0051, None)),
     "witness": (
@@ -148,11 +140,11 @@ CLOSED: dict[str, tuple[Changes, ...]] = {
     ),
 }
 RATES: dict[str, tuple[Changes, ...]] = {
-    "errors": tuple({"errors": Errors(timeout=lost), "unfinished": 2} for lost in (2, 3)),
+    "errors": tuple({"errors": ErrorCounts(timeout=lost), "unfinished": 2} for lost in (2, 3)),
     "achieved-rate": (
         *({"requests": answered} for answered in (9_895, 9_880)),
         *({"latency": latency(50e-3), "requests": answered} for answered in (9_840, 9_820)),  # 50 under way
-        {"latency": latency(50e-3), "requests": 9_840, "load": Open(rate=1_000.0, connections=1)},
+        {"latency": latency(50e-3), "requests": 9_840, "load": OpenLoop(rate=1_000.0, connections=1)},
         {"latency": latency(1e-3).model_copy(update={"percentiles": {}})},
         {"latency": None},
         {"due": 1, "requests": 1},
@@ -174,22 +166,22 @@ RATES: dict[str, tuple[Changes, ...]] = {
 
 def told(trial: Trial, changes: Changes) -> dict[str, str]:
     """What each gate says."""
-    kinds = (Expected.__dataclass_fields__, ServerUse.model_fields)
+    kinds = (ValidityContext.__dataclass_fields__, ServerUsage.model_fields)
     beside, used = ({key: value for key, value in changes.items() if key in kind} for kind in kinds)
     own = {key: value for key, value in changes.items() if key not in beside and key not in used}
     own["server"] = USE.model_copy(update=used)
     known = {"open_loop": PROFILE.open_loop, "server_cpus": 2, "response_bytes": (149.0, 151.0), **beside}
-    found = judge(trial.model_copy(update=own), Expected(**known))
+    found = check_validity(trial.model_copy(update=own), ValidityContext(**known))
     return {
-        gate.name: f"{gate.outcome}: {'unknown' if gate.value is None else format(gate.value, '.4g')} against "
-        f"{gate.threshold:.4g} {gate.word}".rstrip()
-        for gate in found
+        check.name: f"{check.outcome}: {'unknown' if check.value is None else format(check.value, '.4g')} against "
+        f"{check.threshold:.4g} {check.flag}".rstrip()
+        for check in found
     }
 
 
 def test_each_gate_says_what_is_approved_on_both_sides_of_its_limit_and_of_what_is_unknown() -> None:
     approve(
-        "experiment-gates",
+        "experiment-validity",
         {
             "sound": told(SOUND, {}),
             "sound at a rate": " ".join(told(AT_RATE, {})),

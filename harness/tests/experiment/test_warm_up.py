@@ -7,13 +7,14 @@ from dataclasses import replace
 
 import pytest
 
-from harness.experiment.steps import Cell, Process, Warm, Warmed
-from harness.experiment.warm_up import Route, warm_all
+from harness.experiment.steps import Cell, Process, Warm, WarmUpResult
+from harness.experiment.warm_up import WarmUpTracker, warm_up_all
 from harness.plan import profile
 from harness.plan.profile import WarmUpLimits
-from harness.records.models import Closed, Window
+from harness.records.loads import ClosedLoop
+from harness.records.measurements import Window
 
-CELL = Cell(process=Process("a", 0), test_type="json", load=Closed(connections=64))
+CELL = Cell(process=Process("a", 0), test_type="json", load=ClosedLoop(connections=64))
 RULE = WarmUpLimits(span=5)
 QUICK, STANDARD = WarmUpLimits(span=3, cap_seconds=6.0, jit_cap_seconds=24.0), WarmUpLimits()
 
@@ -25,7 +26,7 @@ def window(cost: float | None, responses: float | None = 50_000.0) -> Window:
     )
 
 
-def feed(route: Route, costs: Sequence[float | None]) -> int | None:
+def feed(route: WarmUpTracker, costs: Sequence[float | None]) -> int | None:
     """Windows until steady, or None."""
     return next((count for count, cost in enumerate(costs, start=1) if route.observe(window(cost))), None)
 
@@ -61,14 +62,14 @@ def decays(excess: float, seconds: float) -> Callable[[int], float]:
 def test_a_server_is_steady_after_two_spans_of_readable_windows_in_which_its_cost_no_longer_falls(
     costs: Sequence[float | None], windows: int | None, since: float | None
 ) -> None:
-    route = Route(CELL, RULE, jit=False)
+    route = WarmUpTracker(CELL, RULE, jit=False)
     assert feed(route, costs) == windows
     assert (route.steady, route.seconds_to_steady) == (windows is not None, since)
     assert route.seconds == (windows or len(costs))
 
 
 def test_a_stalled_window_is_the_opposite_of_steady() -> None:
-    route = Route(CELL, RULE, jit=False)
+    route = WarmUpTracker(CELL, RULE, jit=False)
     feed(route, [20e-6] * 9)
     assert not route.observe(window(20e-6, responses=0.0))
     assert feed(route, [20e-6] * 10) == 10
@@ -95,7 +96,7 @@ def test_on_windows_that_vary_by_a_fifth_a_warm_server_passes_and_a_cold_one_doe
     """
     dice, passed, early = random.Random(1), 0, 0
     for _ in range(1_000):
-        route = Route(CELL, rule, jit=True)
+        route = WarmUpTracker(CELL, rule, jit=True)
         for second in range(int(rule.jit_cap_seconds)):
             route.observe(window(truth(second) * math.exp(dice.gauss(0, 0.18)) * 20e-6))
             if route.steady and second % 2:  # a burst is two seconds long
@@ -109,12 +110,12 @@ def test_on_windows_that_vary_by_a_fifth_a_warm_server_passes_and_a_cold_one_doe
 def test_after_the_first_round_jit_platforms_come_first_and_of_them_those_whose_cost_fell_most() -> None:
     falls = {"calm": 1.0, "cold": 9.0, "late": 1.5, "slow": 2.0, "native": 9.0}
     cells = {replace(CELL, process=Process(name, 0)): name != "native" for name in falls}
-    warming = warm_all(cells, profile.load("quick"), until=1.0, seed="any")
+    warming = warm_up_all(cells, profile.load("quick"), until=1.0, seed="any")
     order, step = list[str](), next(warming)
     while len(order) < 2 * len(falls):
         assert isinstance(step, Warm)
         name = step.cell.process.implementation
         order.append(name)
-        step = warming.send(Warmed(windows=[window(falls[name] * 20e-6), window(20e-6)], seconds=2.0))
+        step = warming.send(WarmUpResult(windows=[window(falls[name] * 20e-6), window(20e-6)], seconds=2.0))
     assert set(order[:5]) == set(falls)
     assert order[5:] == ["cold", "slow", "late", "calm", "native"]

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
-from harness.cli.scans import NOT_JUDGED, SKIPPED
+from harness.cli.scans import NOT_JUDGED, SKIPPED_VARIABLE
 from harness.paths import REPOSITORY, state_folder
 from harness.plain_text import printable
 from harness.tests.fuzz.seeds import CORPUS
@@ -170,7 +170,7 @@ def _built() -> Path:
 def _skipped() -> None:
     """Tell ``./tfb check`` that the Python targets were left out."""
     print(WITHOUT_ATHERIS)
-    if path := os.environ.get(SKIPPED):
+    if path := os.environ.get(SKIPPED_VARIABLE):
         with Path(path).open("a", encoding="utf-8") as file:
             file.write(json.dumps(["Python fuzz targets", WITHOUT_ATHERIS]) + "\n")
 

@@ -21,12 +21,17 @@ from harness.experiment.generators.loadgen import Loadgen
 from harness.experiment.generators.wrk import Wrk
 from harness.extras.gate import history
 from harness.extras.orders import load as orders
-from harness.extras.site import read as read_site
+from harness.extras.site.publishing import read as read_site
 from harness.plain_text import is_printable, printable
 from harness.plan import discovery, dockerfile, profile, service
 from harness.records import claims
-from harness.records.models import Closed, Open, ProcessRecord, Record, RunRecords, Scenario, Trial, VerificationRecord
+from harness.records.loads import ClosedLoop, OpenLoop, Scenario
+from harness.records.process_record import ProcessRecord
 from harness.records.reader import MOST_PROBLEMS, RunReader, read_lines
+from harness.records.record import Record
+from harness.records.run_records import RunRecords
+from harness.records.trial_record import Trial
+from harness.records.verification_record import VerificationRecord
 from harness.stats import published
 from harness.tests.fuzz import streams
 from harness.verify import wire
@@ -37,7 +42,7 @@ MODELS: tuple[type[Record], ...] = (Trial, ProcessRecord, VerificationRecord)
 MESSAGE_CHARACTERS = 10_000  # of an error: longer ones hide what they say
 RUNS = tuple(
     LoadRun(url="http://127.0.0.1:1/json", host="x", accept="*/*", load=load, seconds=1, threads=1, seed=1)
-    for load in (Closed(connections=1), Open(rate=100.0, connections=1), Scenario(factor=1.0, connections=1))
+    for load in (ClosedLoop(connections=1), OpenLoop(rate=100.0, connections=1), Scenario(factor=1.0, connections=1))
 )
 
 

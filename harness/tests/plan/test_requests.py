@@ -10,7 +10,7 @@ import pytest
 from pydantic import ValidationError
 
 from harness.errors import ConfigError
-from harness.plan.requests import Expect, Prepared, Request, prepare
+from harness.plan.requests import Expect, PreparedRequest, Request, prepare
 from harness.plan.testtypes import declared
 
 
@@ -18,7 +18,7 @@ def request(**keys: Any) -> Request:
     return Request.model_validate({"name": "one", "path": "/", **keys})
 
 
-def prepared(folder: Path, count: int = 1000, **keys: Any) -> tuple[Prepared, ...]:
+def prepared(folder: Path, count: int = 1000, **keys: Any) -> tuple[PreparedRequest, ...]:
     return prepare(request(**keys), folder, 1, count)
 
 

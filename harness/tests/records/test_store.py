@@ -11,7 +11,9 @@ import pytest
 
 from harness.errors import StoreError, UsageError
 from harness.records import claims, reader, store
-from harness.records.models import NoiseFloor, Outcome, Progress, RunRecords
+from harness.records.machine_record import NoiseFloor
+from harness.records.outcome import Outcome
+from harness.records.run_records import RunProgress, RunRecords
 from harness.records.store import RunStore
 from harness.tests.approve import approve
 from harness.tests.doubles import records
@@ -242,7 +244,7 @@ def test_all_that_is_said_of_broken_files_is_as_approved(tmp_path: Path) -> None
         found[name] = [said(lambda: store.read(folder)), said(lambda: claims.read(tmp_path))]
     (folder / "run.json").unlink()
     found["no run"] = said(lambda: store.read(folder))
-    written.write_text("progress.json", Progress(status="failed", stage="verifying").recorded())
+    written.write_text("progress.json", RunProgress(status="failed", stage="verifying").recorded())
     found["no run, but progress"] = said(lambda: store.read(folder))
     assert claims.latest(folder) == claims.read(claims.PUBLISHED).verdicts
     approve("records-broken", found)

@@ -4,7 +4,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from harness.plan.profile import Processes
-from harness.records.models import Gate, Load, Machine, Outcome, RunInfo, ServerUse, Trial
+from harness.records.loads import Load, Scenario
+from harness.records.machine_record import Machine
+from harness.records.measurements import ServerUsage
+from harness.records.outcome import Outcome
+from harness.records.run_info import RunInfo
+from harness.records.trial_record import Trial, ValidityCheck
 from harness.stats import ranking_model
 from harness.stats.ranking_model import Estimate, Quantity, Ranking, RankInterval, Ratio, Row, Score, Standing, Table
 from harness.tests.doubles import runs
@@ -50,14 +55,16 @@ def trial(name: str, process: int, throughput: float, load: Load = JSON, test_ty
     return Trial.model_validate({**dict(found), **own, **more})
 
 
-def use(rss_peak: float = 1e8, threads: int = 20) -> ServerUse:
+def use(rss_peak: float = 1e8, threads: int = 20) -> ServerUsage:
     """What a server took."""
-    return ServerUse(cpu_seconds=2.0, rss_peak=rss_peak, wait_share=None, throttled_seconds=None, threads_peak=threads)
+    return ServerUsage(
+        cpu_seconds=2.0, rss_peak=rss_peak, wait_share=None, throttled_seconds=None, threads_peak=threads
+    )
 
 
-def gate(name: str, outcome: Outcome) -> Gate:
+def validity_check(name: str, outcome: Outcome) -> ValidityCheck:
     """One that did not pass."""
-    return Gate(name=name, outcome=outcome, value=1.0, threshold=0.0, word=name)
+    return ValidityCheck(name=name, outcome=outcome, value=1.0, threshold=0.0, flag=name)
 
 
 def estimate(value: float) -> Estimate:
@@ -121,11 +128,17 @@ def ranking(
         )
         for each in of
     )  # fmt: skip
+    tables = [headline]
+    if "orders" in more:
+        tables.append(table((), Scenario(factor=8.0, connections=64), "order"))
     return Ranking(
         run_id="20260101-000000",
         reference=of[0].implementation,
         leading=leading,
-        test_types={"json": ranking_model.TestTypeRanking(test_type="json", headline=headline, tables=(headline,))},
+        test_types={
+            each.test_type: ranking_model.TestTypeRanking(test_type=each.test_type, headline=each, tables=(each,))
+            for each in tables
+        },
         **{"overall": scores, **more},
     )
 

@@ -6,7 +6,10 @@ from typing import Any
 
 import pytest
 
-from harness.records.models import Closed, Errors, Latency, Outcome, RunRecords
+from harness.records.loads import ClosedLoop
+from harness.records.measurements import ErrorCounts, Latency
+from harness.records.outcome import Outcome
+from harness.records.run_records import RunRecords
 from harness.report import Report, exporters, techempower
 from harness.stats.ranking_model import Ranking
 from harness.tests.doubles import records
@@ -21,7 +24,7 @@ METADATA_KEYS = {
     *("project_name", "name", "approach", "classification", "database", "framework", "language", "orm", "platform"),
     *("webserver", "os", "database_os", "display_name", "notes", "versus", "tags"),
 }
-ONE, TWENTY = (Closed(connections=64, queries=count) for count in (1, 20))
+ONE, TWENTY = (ClosedLoop(connections=64, queries=count) for count in (1, 20))
 SERVICE = Latency(
     basis="closed-loop, service time", mean=0.0005, stdev=0.002, min=0.0001, max=1.5, percentiles={"50": 0.0004}
 )
@@ -42,7 +45,11 @@ def document() -> dict[str, Any]:
             speed = 1000 * factor * wobble
             trials.append(made.trial(name, number, speed, latency=SERVICE))
             trials.append(made.trial(name, number, speed, ONE, "query"))
-            bad = {"gates": [made.gate("errors", Outcome.FAIL)], "errors": Errors(read=1)} if name == "slow" else {}
+            bad = (
+                {"validity": [made.validity_check("errors", Outcome.FAIL)], "errors": ErrorCounts(read=1)}
+                if name == "slow"
+                else {}
+            )
             trials.append(made.trial(name, number, speed, TWENTY, "query", **bad))
     trials.append(made.trial("fast", 0, 9e9, purpose="witness"))
     verdicts = [
@@ -71,7 +78,7 @@ def test_an_entry_has_wrk_s_notation_and_the_median_trial(document: dict[str, An
 
 def test_requests_are_for_as_long_as_the_document_says_that_every_load_lasted() -> None:
     longer = made.trial("a", 0, 1000.0, duration=4.0, asked_duration=4.0, requests=4000)
-    shorter = made.trial("a", 0, 500.0, ONE, "query", errors=Errors(timeout=3))
+    shorter = made.trial("a", 0, 500.0, ONE, "query", errors=ErrorCounts(timeout=3))
     info = made.info(("a",), loads={"json": (made.JSON,), "query": (ONE,)})
     found: Any = techempower.document(RunRecords(info=info, trials=[longer, shorter]))
     assert found["duration"] == 4

@@ -3,7 +3,7 @@
 import random
 from typing import Any
 
-from harness.records.models import Record
+from harness.records.record import Record
 
 
 def luck(*key: object) -> float:

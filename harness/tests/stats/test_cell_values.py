@@ -2,7 +2,7 @@
 
 import pytest
 
-from harness.records.models import Latency
+from harness.records.measurements import Latency
 from harness.stats.cell_values import METRICS, CellTrials
 from harness.tests.doubles.runs import trial
 

@@ -9,13 +9,19 @@ import pytest
 from scipy import special
 
 from harness.plan.profile import Processes
-from harness.records import models
-from harness.records.models import Closed, Gate, Load, NoiseFloor, Outcome, RunInfo, Scenario, Trial
+from harness.records.loads import ClosedLoop, Load, Scenario
+from harness.records.machine_record import MachineSet, NoiseFloor
+from harness.records.measurements import ErrorCounts, Latency
+from harness.records.outcome import Outcome
+from harness.records.process_record import ProcessRecord
+from harness.records.run_info import BuildRecord, RunInfo
+from harness.records.trial_record import Trial, TrialEvidence, ValidityCheck
+from harness.records.verification_record import CheckResult, VerificationRecord
 from harness.stats.cell_comparison import noise_floor
 from harness.stats.ranking import rank
 from harness.stats.ranking_model import Ranking
 from harness.stats.unranked import caveats
-from harness.studies.worlds import Logs, SimulatedRun, draw
+from harness.studies.simulated_runs import Logs, SimulatedRun, draw_run
 from harness.tests.approve import approve
 from harness.tests.doubles.records import process, verdict
 from harness.tests.doubles.runs import LOAD, MACHINE, run_info, trial, trials
@@ -24,20 +30,20 @@ from harness.tests.stats.dense import dense, luck
 NAMES = ["vertx", "es4x", "resteasy", "express"]
 LOADS: dict[str, tuple[Load, ...]] = dict.fromkeys(("json", "db", "query"), (LOAD,))
 TWO = Processes(minimum=2, maximum=2)
-C8, C16, C32, C256 = (Closed(connections=count, depth=1 + count // 256) for count in (8, 16, 32, 256))
-Q1, Q20 = (Closed(connections=64, queries=count) for count in (1, 20))
+C8, C16, C32, C256 = (ClosedLoop(connections=count, depth=1 + count // 256) for count in (8, 16, 32, 256))
+Q1, Q20 = (ClosedLoop(connections=64, queries=count) for count in (1, 20))
 X4, X8 = (Scenario(factor=factor, connections=64) for factor in (4.0, 8.0))
 
 
 def played(truth: tuple[float, ...] = (1.5, 0.7, 0.0, 0.0)) -> tuple[RunInfo, list[Trial]]:
     world = SimulatedRun(truth=truth, processes=2, rounds=5, tables=3, window=0.05)
     tables: dict[tuple[str, Load], Logs] = {
-        (kind, LOAD): logs for kind, logs in zip(LOADS, draw(world, np.random.default_rng(1)), strict=True)
+        (kind, LOAD): logs for kind, logs in zip(LOADS, draw_run(world, np.random.default_rng(1)), strict=True)
     }
     return run_info(NAMES, TWO, reference="resteasy", loads=LOADS), trials(tables, NAMES)
 
 
-def ranked(info: RunInfo, made: list[Trial], verdicts: Sequence[models.VerificationRecord] = ()) -> Ranking:
+def ranked(info: RunInfo, made: list[Trial], verdicts: Sequence[VerificationRecord] = ()) -> Ranking:
     return rank(info, made, [], verdicts)
 
 
@@ -102,7 +108,7 @@ def test_one_process_of_each_is_said_with_what_its_intervals_rest_on(rounds: int
 def test_ratios_of_a_merged_run_are_within_its_deployments_which_are_the_unit() -> None:
     """The second deployment is ten times as fast, and favours b: its four processes are no more than one voice."""
     generator = np.random.default_rng(3)
-    sets = [models.MachineSet(name=f"d{d}", machine=MACHINE, processes=tuple(range(d, 8, 2))) for d in range(2)]
+    sets = [MachineSet(name=f"d{d}", machine=MACHINE, processes=tuple(range(d, 8, 2))) for d in range(2)]
     made = [
         trial(name, 10.0 ** (3 + p % 2) * math.exp(0.2 * (p % 2) * (name == "b") + generator.normal() * 0.001), p)
         for name in "ab"
@@ -160,33 +166,43 @@ def test_the_noise_floor_holds_what_two_copies_seem_to_differ_by() -> None:
         noise_floor(copies({"json": [0.0]}), ("a", "a~twin"), profile="quick", measured_at=1.0)
 
 
-def gate(name: str, outcome: Outcome = Outcome.FAIL, word: str = "") -> Gate:
-    return Gate(name=name, outcome=outcome, value=1.0, threshold=0.0, word=word)
+def validity_check(name: str, outcome: Outcome = Outcome.FAIL, flag: str = "") -> ValidityCheck:
+    return ValidityCheck(name=name, outcome=outcome, value=1.0, threshold=0.0, flag=flag)
 
 
 PLAN: dict[str, tuple[Load, ...]] = {"json": (LOAD,), "query": (Q1, Q20), "plaintext": (C16, C256), "update": (LOAD,)}
 ABSENT = {("ref", "update"), ("edge", "query")}
 SPEED = {"ref": 1.0, "quick": 1.6, "floor": 2.5, "edge": 2.2, "loose": 0.7, "gated": 1.3}
-ERRORS, STEAL, CALM = gate("errors", word="few errors"), gate("steal", Outcome.WARN, "steal"), gate("c", Outcome.PASS)
-GATES: dict[tuple[str, str, Load, int, int], tuple[Gate, ...]] = {  # implementation, test type, load, process, round
-    ("gated", "query", Q20, 0, 0): (ERRORS, gate("contended", Outcome.WARN, "contended")),
-    ("gated", "query", Q20, 1, 0): (ERRORS, gate("overrun"), CALM),
-    ("gated", "query", Q20, 2, 0): (gate("overrun"), gate("bound")),
+ERRORS, STEAL, CALM = (
+    validity_check("errors", flag="few errors"),
+    validity_check("steal", Outcome.WARN, "steal"),
+    validity_check("c", Outcome.PASS),
+)
+VALIDITY_CHECKS: dict[
+    tuple[str, str, Load, int, int], tuple[ValidityCheck, ...]
+] = {  # implementation, test type, load, process, round
+    ("gated", "query", Q20, 0, 0): (ERRORS, validity_check("contended", Outcome.WARN, "contended")),
+    ("gated", "query", Q20, 1, 0): (ERRORS, validity_check("overrun"), CALM),
+    ("gated", "query", Q20, 2, 0): (validity_check("overrun"), validity_check("bound")),
     ("gated", "json", LOAD, 1, 1): (ERRORS, STEAL),
     ("quick", "json", LOAD, 0, 0): (STEAL, CALM),
-    ("quick", "json", LOAD, 0, 1): (gate("contended", Outcome.WARN, "contended"), STEAL),
+    ("quick", "json", LOAD, 0, 1): (validity_check("contended", Outcome.WARN, "contended"), STEAL),
 }
-WAIVED = models.CheckResult(check="w", rule="w.1", outcome=Outcome.WARN, waived=True)
-LIE = models.TrialEvidence(answers=9, of=9, objections=(WAIVED.model_copy(update={"outcome": Outcome.FAIL}),))
+WAIVED = CheckResult(check="w", rule="w.1", outcome=Outcome.WARN, waived=True)
+LIE = TrialEvidence(judged=9, received=9, objections=(WAIVED.model_copy(update={"outcome": Outcome.FAIL}),))
 OWN: dict[str, dict[str, object]] = {
     "ref": {"test_types": ("json", "query", "plaintext")},
     "floor": {"tags": ("LIMIT", "other")},
     "edge": {"tags": ("limit",)},
-    "loose": {"rules": "techempower", "allowed": ("a", "b"), "build": models.Build(status="ok", stand_ins=("c", "d"))},
-    "unbuilt": {"build": models.Build(status="failed", reason="no compiler")},
+    "loose": {
+        "rules": "techempower",
+        "allowed": ("a", "b"),
+        "build": BuildRecord(status="ok", stand_ins=("c", "d")),
+    },
+    "unbuilt": {"build": BuildRecord(status="failed", reason="no compiler")},
 }
 NOISY = NoiseFloor(implementation="ref", profile="p", measured_at=0, pairs=5, throughput=0.25, cpu_per_request=0.02)
-SETS = tuple(models.MachineSet(name=f"d{d}", machine=MACHINE, processes=(d,)) for d in range(21))
+SETS = tuple(MachineSet(name=f"d{d}", machine=MACHINE, processes=(d,)) for d in range(21))
 OTHERS: dict[str, dict[str, object]] = {
     "cpu": {"machine": MACHINE.model_copy(update={"grade": "C"}), "noise_floor": None},
     "without reference": {"reference": None, "status": "interrupted", "settings": {"network": "bridge"}},
@@ -197,8 +213,8 @@ OTHERS: dict[str, dict[str, object]] = {
 }
 
 
-def everything() -> tuple[RunInfo, list[Trial], list[models.ProcessRecord], list[models.VerificationRecord]]:
-    """Floors, other rules, failed builds and starts, gates, loads beyond the plan, and cells that lack figures."""
+def everything() -> tuple[RunInfo, list[Trial], list[ProcessRecord], list[VerificationRecord]]:
+    """Floors, other rules, failed builds and starts, validity checks, loads beyond the plan, and cells that lack figures."""
     cells = [(kind, load) for kind, own in {**PLAN, "plaintext": (C16, C256, C32, C8)}.items() for load in own]
     made = []
     for (name, speed), (kind, load), p, r in itertools.product(SPEED.items(), cells, range(3), range(2)):
@@ -206,22 +222,22 @@ def everything() -> tuple[RunInfo, list[Trial], list[models.ProcessRecord], list
             continue
         noise, cheap = 0.03 * luck(p) + 0.02 * luck(name, kind, load.label, p, r), 1 / speed if name != "quick" else 1.2
         rate = 1000 * speed * math.exp(0.3 * cells.index((kind, load)) + noise)
-        times = models.Latency(
+        times = Latency(
             basis="closed-loop, service time", mean=2 / rate, stdev=0.0, min=0.0, max=9 / rate,
             percentiles={"50": 1 / rate, "90": 2 / rate, "99": 4 / rate, "99.9": 5 / rate},
         )  # fmt: skip
         good, cpu = (name, kind, p, r) != ("gated", "json", 2, 0), 4e-4 * cheap * math.exp(noise)
-        gates = GATES.get((name, kind, load, p, r), ())
-        one = trial(name, rate * good, p, r, test_type=kind, load=load, cpu=cpu, gates=gates)
+        validity = VALIDITY_CHECKS.get((name, kind, load, p, r), ())
+        one = trial(name, rate * good, p, r, test_type=kind, load=load, cpu=cpu, validity=validity)
         use = {"rss_peak": 5e7 * speed + p if name != "edge" else None, "threads_peak": 8 + p if r else None}
         own = {
-            "errors": models.Errors(read=p, status=r),
+            "errors": ErrorCounts(read=p, status=r),
             "evidence": LIE if (name, kind, p) == ("gated", "update", 1) else one.evidence if name != "floor" else None,
             "steady": name != "loose", "latency": times if (name, kind, p) != ("quick", "query", 1) else None,
             "server": one.server.model_copy(update=use),
         }  # fmt: skip
         made.append(one.model_copy(update=own))
-    seen = models.TrialEvidence(answers=9, of=9, objections=(WAIVED, WAIVED.model_copy(update={"check": "v"})))
+    seen = TrialEvidence(judged=9, received=9, objections=(WAIVED, WAIVED.model_copy(update={"check": "v"})))
     made.append(made[-1].model_copy(update={"implementation": "loose", "evidence": seen, "purpose": "witness"}))
     failed, half = ("failed", "failed", "failed"), ("failed", "ok", "failed")
     states = {"dead": failed, "mute": failed, "quick": failed, "half": half, "ref": ("ok", "ok", "interrupted")}
@@ -277,8 +293,8 @@ def test_a_score_is_the_geometric_mean_of_ratios_to_the_reference() -> None:
 
 def test_what_failed_verification_or_answered_wrongly_under_load_has_no_rank() -> None:
     info, made = played()
-    objection = models.CheckResult(check="rows", rule="db.1", outcome=Outcome.FAIL)
-    lie = models.TrialEvidence(answers=10, of=100, objections=(objection,))
+    objection = CheckResult(check="rows", rule="db.1", outcome=Outcome.FAIL)
+    lie = TrialEvidence(judged=10, received=100, objections=(objection,))
     made = [
         t.model_copy(update={"evidence": lie}) if (t.implementation, t.test_type) == ("es4x", "db") else t for t in made
     ]
@@ -298,13 +314,13 @@ def test_what_failed_verification_or_answered_wrongly_under_load_has_no_rank() -
 
 def test_gates_keep_trials_out_and_flag_what_they_warn_of() -> None:
     info, made = played()
-    fail = Gate(name="errors", outcome=Outcome.FAIL, value=1.0, threshold=0.0, word="errors")
-    warn = Gate(name="contended", outcome=Outcome.WARN, value=0.1, threshold=0.05, word="contended")
+    fail = ValidityCheck(name="errors", outcome=Outcome.FAIL, value=1.0, threshold=0.0, flag="errors")
+    warn = ValidityCheck(name="contended", outcome=Outcome.WARN, value=0.1, threshold=0.05, flag="contended")
     spoiled = []
     for t in made:
         failed = t.test_type == "db" and (t.implementation == "express" or (t.implementation, t.round) == ("es4x", 0))
-        gates = (fail,) if failed else (warn,) if t.implementation == "vertx" else ()
-        spoiled.append(t.model_copy(update={"gates": gates, "throughput": t.throughput * (9 if failed else 1)}))
+        validity = (fail,) if failed else (warn,) if t.implementation == "vertx" else ()
+        spoiled.append(t.model_copy(update={"validity": validity, "throughput": t.throughput * (9 if failed else 1)}))
     rows = {row.implementation: row for row in ranked(info, spoiled).test_types["db"].headline.rows}
     assert rows["express"].reason == "kept out by its gates: errors"
     assert (rows["es4x"].dropped, rows["es4x"].trials, rows["es4x"].ranked) == (2, 10, True)
@@ -320,9 +336,7 @@ def test_the_witness_stands_for_no_cell() -> None:
 
 def test_a_difference_below_the_noise_floor_ties() -> None:
     info, made = played(truth=(0.3, 0.0, 0.0, 0.0))
-    floor = models.NoiseFloor(
-        implementation="x", profile="p", measured_at=0.0, pairs=5, throughput=0.5, cpu_per_request=0.0
-    )
+    floor = NoiseFloor(implementation="x", profile="p", measured_at=0.0, pairs=5, throughput=0.5, cpu_per_request=0.0)
     table = ranked(info.model_copy(update={"noise_floor": floor}), made).test_types["db"].headline
     assert {row.throughput.tie_group for row in table.rows} == {1}
     assert [row.implementation for row in table.rows if row.cpu_per_request.tie_group == 1] == ["vertx"]

@@ -9,7 +9,9 @@ from typing import Any, cast
 
 from harness.plan.discovery import Rules
 from harness.plan.testtypes.registry import TEST_TYPES
-from harness.records.models import CheckResult, Closed, Load, Outcome, VerificationRecord
+from harness.records.loads import ClosedLoop, Load
+from harness.records.outcome import Outcome
+from harness.records.verification_record import CheckResult, VerificationRecord
 from harness.runtime import DatabaseAddress, Server, Upstream
 from harness.tests.doubles.reference import ReceivedRequest, ReferenceServer
 from harness.tests.doubles.rogues import Rogue
@@ -39,7 +41,7 @@ def verified(
     *,
     thorough: bool = True,
     timeout: float = wire.TIMEOUT_SECONDS,
-    loads: tuple[Load, ...] = (Closed(connections=8),),
+    loads: tuple[Load, ...] = (ClosedLoop(connections=8),),
     verifier: Verifier | None = None,
 ) -> VerificationRecord:
     """One verification; ``http`` is the server as a whole."""

@@ -9,9 +9,10 @@ from typing import Any
 
 import pytest
 
-from harness.plan.requests import Expect, Prepared
-from harness.records import models as records
-from harness.records.models import Closed, Open, Outcome
+from harness.plan.requests import Expect, PreparedRequest
+from harness.records.loads import ClosedLoop, OpenLoop
+from harness.records.outcome import Outcome
+from harness.records.trial_record import TrialEvidence
 from harness.runtime import NO_DATABASE
 from harness.tests.approve import approve
 from harness.tests.doubles.reference import ReceivedRequest, Reply
@@ -23,7 +24,7 @@ from harness.verify.checks.evidence import Evidence
 from harness.verify.trial import TrialContext
 from harness.verify.verifier import Verifier
 
-MANY = Closed(connections=16)
+MANY = ClosedLoop(connections=16)
 Wrong = Callable[[ReceivedRequest, Reply], Reply]
 
 
@@ -75,7 +76,7 @@ def checked(service: ServiceDouble, *names: str, thorough: bool = True) -> dict[
     return {verdict.test_type: set(objections(verdict)) for verdict in verdicts}
 
 
-def trial(service: ServiceDouble, name: str, load: Closed | Open = MANY) -> records.TrialEvidence:
+def trial(service: ServiceDouble, name: str, load: ClosedLoop | OpenLoop = MANY) -> TrialEvidence:
     kind = service.test_types[name]
     context = TrialContext(
         server=service.server, test_type=kind, load=load, database=NO_DATABASE, seconds=1.5, rate=None, seed=5
@@ -152,7 +153,7 @@ JUDGED: dict[str, Any] = {  # what is expected, and what comes
 
 def judged(expect: dict[str, Any], body: bytes, came: dict[str, Any]) -> list[str]:
     more = dict(came)
-    asked = Prepared(request="item", target=more.pop("target", "/items/7"), expect=Expect.model_validate(expect))
+    asked = PreparedRequest(request="item", target=more.pop("target", "/items/7"), expect=Expect.model_validate(expect))
     answer = exchange(body, expectations.declared_variant(asked), **more)
     return found(Evidence(test_type="declared", exchanges=[answer]), "declared")
 
@@ -178,12 +179,12 @@ def test_a_name_of_one_of_techempower_s_tests_brings_none_of_its_rules() -> None
 class TestUnderLoad:
     pytestmark = WITH_GENERATOR
 
-    @pytest.mark.parametrize("load", [MANY, Open(rate=300, connections=16)])
-    def test_a_service_that_keeps_its_word_passes(self, load: Closed | Open) -> None:
+    @pytest.mark.parametrize("load", [MANY, OpenLoop(rate=300, connections=16)])
+    def test_a_service_that_keeps_its_word_passes(self, load: ClosedLoop | OpenLoop) -> None:
         with ServiceDouble() as service:
             seen = {name: trial(service, name, load) for name in service.test_types}
         assert {name: evidence.objections for name, evidence in seen.items()} == dict.fromkeys(seen, ())
-        assert min(evidence.answers for evidence in seen.values()) > 100
+        assert min(evidence.judged for evidence in seen.values()) > 100
 
     @pytest.mark.parametrize(("wrong", "name", "check"), WRONG)
     def test_what_is_wrong_only_when_it_is_busy_is_seen_in_the_trial(self, wrong: Wrong, name: str, check: str) -> None:

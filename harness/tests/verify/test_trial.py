@@ -17,7 +17,9 @@ import pytest
 from harness.errors import LoadError
 from harness.plan.discovery import Rules
 from harness.plan.testtypes.registry import TEST_TYPES
-from harness.records.models import Closed, Load, Open, Outcome, Scenario, TrialEvidence
+from harness.records.loads import ClosedLoop, Load, OpenLoop, Scenario
+from harness.records.outcome import Outcome
+from harness.records.trial_record import TrialEvidence
 from harness.runtime import NO_DATABASE, DatabaseAddress, Upstream
 from harness.runtime.database.embedded import EmbeddedDatabase
 from harness.tests.approve import approve
@@ -38,19 +40,21 @@ from harness.verify.verification import PLAIN
 from harness.verify.verifier import Verifier
 
 TYPES = ("json", "plaintext", "db", "query", "cached-query", "fortune", "update", "fan-out", "order")
-SINGLE = Closed(connections=1)
+SINGLE = ClosedLoop(connections=1)
 SECONDS = 1.5
 BETWEEN_SECONDS = 0.2  # two trials of a process, which others come between in a run
 DELAY_SECONDS = 0.005  # of the upstream
 TRIALS = 3  # what shows in some of a process's trials only
 
 
-def usual_load(test_type: str) -> Closed | Scenario:
+def usual_load(test_type: str) -> ClosedLoop | Scenario:
     """A load that the server doubles can bear."""
     kind = TEST_TYPES[test_type]
     if kind.open_loop:
         return Scenario(factor=8, connections=16)
-    return Closed(connections=16, queries=20 if kind.counts_rows else None, depth=16 if kind.sweep == "pipeline" else 1)
+    return ClosedLoop(
+        connections=16, queries=20 if kind.counts_rows else None, depth=16 if kind.sweep == "pipeline" else 1
+    )
 
 
 @dataclass
@@ -113,16 +117,16 @@ def named(evidence: TrialEvidence) -> set[str]:
 
 class TestWithGenerator:
     pytestmark = WITH_GENERATOR
-    few = Closed(connections=16, queries=1)  # all answers can be judged, and each row of the table has to be theirs
+    few = ClosedLoop(connections=16, queries=1)  # all answers can be judged, and each row of the table has to be theirs
 
     @pytest.mark.parametrize(("name", "load"), [*zip(TYPES, repeat(None)), ("update", few)])
     def test_an_honest_server_passes_and_many_of_its_answers_were_judged_or_all(
-        self, name: str, load: Closed | None, seeded: DatabaseAddress
+        self, name: str, load: ClosedLoop | None, seeded: DatabaseAddress
     ) -> None:
         with trials(OrderServer if name == "order" else ReferenceServer, seeded) as running:
             seen = [running.trial(name, load) for _ in range(2)]
         assert [evidence.objections for evidence in seen] == [(), ()]
-        assert seen[1].answers >= (seen[1].of if load else min(50, seen[1].of)) > 0
+        assert seen[1].judged >= (seen[1].received if load else min(50, seen[1].received)) > 0
         assert running.left == set()
 
     @pytest.mark.parametrize("rogue", UNDER_LOAD.values(), ids=lambda rogue: rogue.name)
@@ -142,7 +146,7 @@ class TestWithGenerator:
         with trials(UNDER_LOAD["serves-memory-when-busy"], seeded) as running:
             evidence = running.trial("db", written=False)
         assert "rows-read" in named(evidence)
-        assert evidence.answers == 0
+        assert evidence.judged == 0
 
 
 def audit(
@@ -198,7 +202,7 @@ def loaded(
     return trial.judge(good=good, failed=len(came) - good, counts=account, answers=file)
 
 
-FEW, TWENTY = TestWithGenerator.few, Closed(connections=8, queries=20)
+FEW, TWENTY = TestWithGenerator.few, ClosedLoop(connections=8, queries=20)
 CHANGES = {"changes": True}
 
 
@@ -232,10 +236,10 @@ def test_an_honest_server_passes_and_what_a_dishonest_one_does_is_seen(
     with FakeUpstream() as upstream, (rogue.server if rogue else ReferenceServer)(seeded, upstream.url) as server:
         trial = audit(server, kind.name, seeded, load, upstream, verifier)
         found = loaded(trial, file, requests, **how)
-    assert (found.answers, found.of) == (judged, requests - how.get("lost", 0))
+    assert (found.judged, found.received) == (judged, requests - how.get("lost", 0))
     assert rogue.caught_by in named(found) if rogue else found.objections == ()
     nothing = trial.judge(good=0, failed=4, counts=None, answers=file)
-    assert (nothing.answers, nothing.of, nothing.objections) == (0, 4, ())
+    assert (nothing.judged, nothing.received, nothing.objections) == (0, 4, ())
     left = verifier.end_process(seeded)
     counted = {"rows-read"} if kind.counts_statements else set()
     written = {"no-deadlocks", "rows-written"} if kind.writes_database else set()
@@ -248,7 +252,7 @@ def test_how_many_answers_are_judged_and_written_out_is_as_approved() -> None:
     found = {
         f"{name} {load.label} {rate}/s": plan_sampling(kinds[name], load, 4.0, rate)
         for name in ("json", "fortune", "query", "update", "item")
-        for load in (SINGLE, TWENTY, Open(rate=500.0, connections=8))
+        for load in (SINGLE, TWENTY, OpenLoop(rate=500.0, connections=8))
         for rate in (None, 100.0, 2000.0)
     }
     approve("verify-sampling", {at: [most, *astuple(chosen)] for at, (most, chosen) in found.items()})
@@ -257,7 +261,7 @@ def test_how_many_answers_are_judged_and_written_out_is_as_approved() -> None:
 def test_a_service_s_answers_are_held_against_the_requests_that_they_are_of(tmp_path: Path) -> None:
     with ServiceDouble() as service:
         found = loaded(audit(service, "item", NO_DATABASE), tmp_path / "answers.jsonl", 500)
-    assert (found.objections, found.answers) == ((), 401)
+    assert (found.objections, found.judged) == ((), 401)
 
 
 def test_rows_change_behind_a_server_and_a_cache_may_hold_what_they_held_then_or_an_update_wrote(
@@ -342,4 +346,4 @@ def test_a_load_of_orders_begins_on_empty_tables_and_is_held_against_them(
     with OrderServer(seeded) as server:
         with audit(server, "order", seeded, Scenario(factor=1.0, connections=8)) as trial:
             pass
-        assert trial.judge(good=0, failed=0, counts=None, answers=file).answers == 1
+        assert trial.judge(good=0, failed=0, counts=None, answers=file).judged == 1

@@ -9,7 +9,9 @@ import psycopg
 import pytest
 
 from harness.plan.testtypes.registry import TEST_TYPES
-from harness.records.models import Closed, Outcome, VerificationRecord
+from harness.records.loads import ClosedLoop
+from harness.records.outcome import Outcome
+from harness.records.verification_record import VerificationRecord
 from harness.runtime import DatabaseAddress
 from harness.runtime.database import connect
 from harness.tests.approve import approve
@@ -31,7 +33,7 @@ def run(
     *,
     thorough: bool = True,
 ) -> VerificationRecord:
-    loads = tuple(Closed(connections=8, queries=queries) for queries in LEVELS.get(name, (None,)))
+    loads = tuple(ClosedLoop(connections=8, queries=queries) for queries in LEVELS.get(name, (None,)))
     return verified(server, name, database, upstream, thorough=thorough, loads=loads)
 
 

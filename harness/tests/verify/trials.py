@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from harness.experiment.generators import ANSWERS, LoadRun
+from harness.experiment.generators import RESPONSES_FILE, LoadRun
 from harness.experiment.generators.loadgen import Loadgen
-from harness.host import crates
-from harness.records.models import TrialEvidence
+from harness.provisioning import crates
+from harness.records.trial_record import TrialEvidence
 from harness.verify.trial import TrialVerification
 
 WITH_GENERATOR = [
@@ -27,7 +27,7 @@ def verify_load(trial: TrialVerification, *, written: bool = True) -> tuple[Tria
     """
     context = trial.context
     server, test_type = context.server, context.test_type
-    generator = Loadgen(binary=str(crates.loadgen()), chrt=None)
+    generator = Loadgen(binary=str(crates.loadgen_program()), chrt=None)
     with tempfile.TemporaryDirectory() as folder:
         with trial:
             run = LoadRun(
@@ -40,6 +40,7 @@ def verify_load(trial: TrialVerification, *, written: bool = True) -> tuple[Tria
                 seed=context.seed,
                 sampling=trial.sampling,
                 requests=test_type.requests,
+                use_cases=test_type.use_cases,
             )
             command = [generator.program, *generator.arguments(run, Path(folder))]
             done = subprocess.run(command, input="go\n", capture_output=True, text=True, check=True)
@@ -49,6 +50,6 @@ def verify_load(trial: TrialVerification, *, written: bool = True) -> tuple[Tria
             good=result.account.successes,
             failed=result.account.failed,
             counts=result.account if written else None,
-            answers=Path(folder) / ANSWERS if written else None,
+            answers=Path(folder) / RESPONSES_FILE if written else None,
         )
     return evidence, result.requests / context.seconds

@@ -10,7 +10,8 @@ from dataclasses import dataclass, replace
 
 from harness.plan.testtypes import TestType
 from harness.plan.testtypes.registry import TEST_TYPES
-from harness.records.models import CheckResult, Outcome
+from harness.records.outcome import Outcome
+from harness.records.verification_record import CheckResult
 from harness.verify.checks.evidence import Evidence, Exchange
 
 SERVER = "http"  # checks of the server's HTTP, independent of test types
@@ -94,7 +95,7 @@ class Check:
             check=self.name,
             rule=self.rule,
             outcome=Outcome.FAIL if binding else Outcome.WARN,
-            message=worst.message + (f" (and {len(findings) - 1} more)" if len(findings) > 1 else ""),
+            message=worst.message + (f" (and {len(findings) - 1} more like it)" if len(findings) > 1 else ""),
             expected=worst.expected,
             actual=worst.actual,
             waived=bool(failing) and not binding,

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Callable, Iterator
 
-from harness.records.models import Outcome
+from harness.records.outcome import Outcome
 from harness.verify.checks import CONDUCT, Finding, check
 from harness.verify.checks.evidence import ConductFacts, Evidence, FolderFacts
 

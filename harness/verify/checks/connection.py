@@ -7,9 +7,9 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass, replace
 
-from harness.plan.requests import Prepared
+from harness.plan.requests import PreparedRequest
 from harness.plan.testtypes import ACCEPT_JSON
-from harness.records.models import Outcome
+from harness.records.outcome import Outcome
 from harness.runtime import Endpoint
 from harness.verify.checks import SERVER, Check, Finding, check, excerpt
 from harness.verify.checks.evidence import Evidence, ProbeResult
@@ -199,7 +199,7 @@ def _require_refusal(probe: ProbeResult, description: str, if_accepted: Outcome)
 
 def build_request(target: str, *headers: tuple[str, str], method: str = "GET") -> bytes:
     """Return the bytes of a request with the load generator's headers and further headers."""
-    return Prepared(target=target, method=method, headers=(("Accept", ACCEPT_JSON), *headers)).head("tfb-server")
+    return PreparedRequest(target=target, method=method, headers=(("Accept", ACCEPT_JSON), *headers)).head("tfb-server")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import Generic, NamedTuple, TypeVar
 
 from harness.plan.discovery import Rules
-from harness.plan.requests import Prepared
+from harness.plan.requests import PreparedRequest
 from harness.plan.testtypes import TestType
 from harness.records import safe_read
 from harness.runtime import UpstreamStats
@@ -35,7 +35,7 @@ class QueryVariant:
     suffix: str = ""
     count: int | None = None  # expected rows in the array; None: the test type has no count
     alternative_count: int | None = None  # also accepted, where the requirements are ambiguous
-    declared: Prepared | None = None  # for a service: the declared request to send instead of the URL
+    declared: PreparedRequest | None = None  # for a service: the declared request to send instead of the URL
 
     @property
     def checked_by_techempower(self) -> bool:

@@ -9,10 +9,10 @@ from typing import cast
 
 from pydantic import JsonValue
 
-from harness.plan.requests import Expect, Prepared
+from harness.plan.requests import Expect, PreparedRequest
 from harness.plan.testtypes import DECLARED
 from harness.records import safe_read
-from harness.records.models import Outcome
+from harness.records.outcome import Outcome
 from harness.verify import response_schemas
 from harness.verify.checks import Check, Finding, all_types_and_server, check, excerpt
 from harness.verify.checks.evidence import Evidence, Exchange, QueryVariant
@@ -32,7 +32,7 @@ MAX_CONTAINERS, MAX_VALUES = 200_000, 2_000_000  # arrays and objects, and value
 ExpectationCheck = Callable[[Expect, Exchange], Iterator[Finding]]
 
 
-def declared_variant(declared: Prepared) -> QueryVariant:
+def declared_variant(declared: PreparedRequest) -> QueryVariant:
     """Return the variant that sends a declared request of a service."""
     return QueryVariant(name=declared.request, declared=declared)
 
@@ -83,7 +83,7 @@ def expectation_check(function: ExpectationCheck) -> Check:
     )(find)
 
 
-def _declared(evidence: Evidence) -> Iterator[tuple[Prepared, Exchange]]:
+def _declared(evidence: Evidence) -> Iterator[tuple[PreparedRequest, Exchange]]:
     """Return the declared requests with their exchanges."""
     exchanges = itertools.chain(evidence.all_exchanges, evidence.declared_exchanges)
     return ((exchange.case.declared, exchange) for exchange in exchanges if exchange.case.declared)

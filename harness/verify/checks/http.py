@@ -6,7 +6,7 @@ from email.utils import formatdate, parsedate_to_datetime
 from functools import lru_cache
 
 from harness.plan.testtypes.registry import TEST_TYPES
-from harness.records.models import Outcome
+from harness.records.outcome import Outcome
 from harness.verify.checks import ALL_TYPES, SERVER, Finding, all_types_and_server, check, excerpt, exchange_check
 from harness.verify.checks.evidence import Evidence, Exchange
 

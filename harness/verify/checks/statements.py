@@ -8,7 +8,7 @@ twenty UPDATEs of one row.
 from collections.abc import Callable, Iterator, Sequence
 
 from harness.plan.testtypes import TestType
-from harness.records.models import Outcome
+from harness.records.outcome import Outcome
 from harness.verify.checks import LOAD, PAGE_TYPES, Finding, check, excerpt, types_where
 from harness.verify.checks.evidence import Evidence
 from harness.verify.checks.statement_counts import MAX_STATEMENTS, NormalisedStatement

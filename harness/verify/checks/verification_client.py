@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Self
 
-from harness.plan.requests import Prepared
+from harness.plan.requests import PreparedRequest
 from harness.plan.testtypes import TestType
 from harness.runtime import DatabaseAddress, Endpoint, Server
 from harness.verify import wire
@@ -67,10 +67,10 @@ class Client:
         self._accept = test_type.accept
         self._retained_bytes = 0
 
-    def prepare(self, case: QueryVariant) -> Prepared:
+    def prepare(self, case: QueryVariant) -> PreparedRequest:
         """Return the request for a variant; without the query if the parameter is absent."""
         target = self.url.partition("?")[0] if case.name == "absent" else f"{self.url}{case.suffix}"
-        return case.declared or Prepared(target=target, headers=(("Accept", self._accept),))
+        return case.declared or PreparedRequest(target=target, headers=(("Accept", self._accept),))
 
     def send_in_order(self, cases: Iterable[QueryVariant], connection: int = 0) -> list[Exchange]:
         """Send one request after the other on a connection, and on a new connection where the server closed it.
@@ -150,7 +150,7 @@ class ReconnectingConnection:
                 self._close()
         return exchange
 
-    def _send_once(self, case: QueryVariant, request: Prepared) -> Exchange:
+    def _send_once(self, case: QueryVariant, request: PreparedRequest) -> Exchange:
         """Use the open connection or a new one; close it if no response came."""
         client, sent_at = self._client, time.time()
         response: Response | None = None

@@ -1,7 +1,7 @@
 // Generated from the Python models by scripts/types.mjs: `npm run types`. Do not edit.
 
 /**
- * How a check or a gate came out.
+ * Outcome of a check.
  */
 export type Outcome = "pass" | "warn" | "fail";
 
@@ -38,12 +38,12 @@ export interface RunSummary {
   test_types: string[];
   machine: string;
   grade: string;
-  problems: Problem[];
+  problems: ReadProblem[];
 }
 /**
  * Something of a run that cannot be read: the file, and what is wrong with it.
  */
-export interface Problem {
+export interface ReadProblem {
   file: string;
   message: string;
 }
@@ -96,7 +96,7 @@ export interface RunDocument {
     };
   };
   ranking: Ranking;
-  problems: Problem[];
+  problems: ReadProblem[];
   source_base: string | null;
 }
 /**
@@ -128,11 +128,11 @@ export interface RunInfo {
   dirty: boolean | null;
   implementations: ImplementationInfo[];
   loads: {
-    [k: string]: (Closed | Open | Scenario)[];
+    [k: string]: (ClosedLoop | OpenLoop | Scenario)[];
   };
   cells: {
     [k: string]: {
-      [k: string]: (Closed | Open | Scenario)[];
+      [k: string]: (ClosedLoop | OpenLoop | Scenario)[];
     };
   };
   processes_expected: number;
@@ -195,12 +195,12 @@ export interface ImplementationInfo {
   digest: string;
   rules: string;
   allowed: string[];
-  build: Build | null;
+  build: BuildRecord | null;
 }
 /**
  * How an implementation was built.
  */
-export interface Build {
+export interface BuildRecord {
   status: "ok" | "failed" | "skipped";
   reason: string;
   duration: number | null;
@@ -217,7 +217,7 @@ export interface Build {
 /**
  * A closed loop: each connection keeps ``depth`` requests under way and sends the next when one is answered.
  */
-export interface Closed {
+export interface ClosedLoop {
   kind: "closed";
   connections: number;
   queries: number | null;
@@ -226,7 +226,7 @@ export interface Closed {
 /**
  * An open loop: Poisson arrivals at a rate, whatever the server does; latency from the intended send time.
  */
-export interface Open {
+export interface OpenLoop {
   kind: "open";
   rate: number;
   connections: number;
@@ -315,7 +315,7 @@ export interface TestTypeRanking {
  */
 export interface Table {
   test_type: string;
-  load: (Closed | Open | Scenario) | null;
+  load: (ClosedLoop | OpenLoop | Scenario) | null;
   rows: Row[];
 }
 /**
@@ -323,7 +323,7 @@ export interface Table {
  */
 export interface Row {
   implementation: string;
-  load: (Closed | Open | Scenario) | null;
+  load: (ClosedLoop | OpenLoop | Scenario) | null;
   throughput: Standing | null;
   cpu_per_request: Standing | null;
   rss_peak: number | null;
@@ -465,7 +465,7 @@ export interface OrderTable {
  */
 export interface OrderRow {
   implementation: string;
-  load: (Closed | Open | Scenario) | null;
+  load: (ClosedLoop | OpenLoop | Scenario) | null;
   throughput: Standing | null;
   cpu_per_request: Standing | null;
   rss_peak: number | null;
@@ -504,7 +504,7 @@ export interface OrderPoint {
  */
 export interface CellLatency {
   implementation: string;
-  load: Closed | Open | Scenario;
+  load: ClosedLoop | OpenLoop | Scenario;
   basis: string;
   percentiles: {
     [k: string]: number;
@@ -528,7 +528,7 @@ export interface TestDocument {
   test_type: string;
   tables: Table[];
   verdicts: VerdictSummary[];
-  problems: Problem[];
+  problems: ReadProblem[];
 }
 /**
  * The latency of every cell of a test type; empty where requests were pipelined.
@@ -557,7 +557,7 @@ export interface ComparisonDocument {
 export interface Comparison {
   run_a: string;
   run_b: string;
-  fail_over: number;
+  threshold: number;
   interleaved: boolean;
   confidence: number;
   cells: CellComparison[];
@@ -570,7 +570,7 @@ export interface Comparison {
 export interface CellComparison {
   implementation: string;
   test_type: string;
-  load: Closed | Open | Scenario;
+  load: ClosedLoop | OpenLoop | Scenario;
   throughput: Effect;
   cpu_per_request: Effect;
   reason: string;
@@ -580,7 +580,7 @@ export interface CellComparison {
  */
 export interface Effect {
   ratio: Ratio | null;
-  verdict: "faster" | "slower" | "tie" | "missing";
+  verdict: "failed" | "slower" | "cannot tell" | "faster" | "same" | "not in base";
 }
 /**
  * Everything behind one implementation x test type; trials without histograms and the operations of arrivals.
@@ -591,7 +591,7 @@ export interface CellDocument {
   trials: Trial[];
   verdicts: VerificationRecord[];
   processes: ProcessRecord[];
-  problems: Problem[];
+  problems: ReadProblem[];
 }
 /**
  * What one load on one cell (implementation x test type x load) of one process showed: a line of trials.jsonl.
@@ -599,7 +599,7 @@ export interface CellDocument {
 export interface Trial {
   started_at: number;
   command: string[];
-  server: ServerUse;
+  server: ServerUsage;
   database_cpu_seconds: number | null;
   windows: Window[];
   connections: number | null;
@@ -607,11 +607,11 @@ export interface Trial {
   restarted: boolean;
   responses_per_request: number | null;
   idle_cpu_share: number | null;
-  clients: ClientUse[];
+  clients: ClientUsage[];
   duration: number;
   requests: number;
   bytes: number;
-  errors: Errors;
+  errors: ErrorCounts;
   latency: Latency | null;
   service: Latency | null;
   due: number | null;
@@ -624,7 +624,7 @@ export interface Trial {
   id: string;
   implementation: string;
   test_type: string;
-  load: Closed | Open | Scenario;
+  load: ClosedLoop | OpenLoop | Scenario;
   process: number;
   round: number;
   purpose: "measure" | "witness" | "share" | "common" | "search";
@@ -638,13 +638,13 @@ export interface Trial {
   warm_up: WarmUp | null;
   steady: boolean | null;
   evidence: TrialEvidence | null;
-  gates: Gate[];
+  validity: ValidityCheck[];
   link_share: number | null;
 }
 /**
  * What the server's process tree used during a sample.
  */
-export interface ServerUse {
+export interface ServerUsage {
   cpu_seconds: number;
   rss_peak: number | null;
   wait_share: number | null;
@@ -667,7 +667,7 @@ export interface Window {
 /**
  * One client's part of a load that several made together.
  */
-export interface ClientUse {
+export interface ClientUsage {
   client: string;
   connections: number;
   threads: number;
@@ -682,7 +682,7 @@ export interface ClientUse {
 /**
  * Errors by kind, as the generator counts them; none of them is throughput.
  */
-export interface Errors {
+export interface ErrorCounts {
   connect: number;
   read: number;
   write: number;
@@ -722,7 +722,7 @@ export interface OperationTimes {
   operation: string;
   due: number;
   answered: number;
-  errors: Errors;
+  errors: ErrorCounts;
   latency: Latency | null;
   service: Latency | null;
 }
@@ -747,22 +747,22 @@ export interface WarmUp {
   windows: Window[];
 }
 /**
- * What was looked at of the trial's own answers.
+ * Result of the checks on responses of the trial itself.
  */
 export interface TrialEvidence {
-  answers: number;
-  of: number;
+  judged: number;
+  received: number;
   objections: CheckResult[];
 }
 /**
- * One validity gate of a sample: ``fail`` keeps the sample out of the ranking, ``warn`` is a word in the table.
+ * A validity check of a trial: ``fail`` excludes the trial from the ranking, ``warn`` shows a flag in tables.
  */
-export interface Gate {
+export interface ValidityCheck {
   name: string;
   outcome: Outcome;
   value: number | null;
   threshold: number | null;
-  word: string;
+  flag: string;
 }
 /**
  * All check results of one implementation x test type in one process; the last one written counts.
@@ -796,10 +796,10 @@ export interface ProcessRecord {
   log: string | null;
   trials: number;
   failed_loads: {
-    [k: string]: (Closed | Open | Scenario)[];
+    [k: string]: (ClosedLoop | OpenLoop | Scenario)[];
   };
   unreached: {
-    [k: string]: (Closed | Open | Scenario)[];
+    [k: string]: (ClosedLoop | OpenLoop | Scenario)[];
   };
 }
 /**
@@ -877,7 +877,7 @@ export interface LogDocument {
  */
 export interface LiveDocument {
   status: string;
-  progress: Progress | null;
+  progress: RunProgress | null;
   trials: Trial[];
   version: string;
   silent_for: number | null;
@@ -885,14 +885,14 @@ export interface LiveDocument {
 /**
  * progress.json: where a run in progress stands. Seconds; unknown is None.
  */
-export interface Progress {
+export interface RunProgress {
   status: string;
   stage: string;
   process: number;
   round: number;
   implementation: string;
   test_type: string;
-  level: string;
+  load: string;
   elapsed: number;
   remaining: number | null;
   windows: Window[];

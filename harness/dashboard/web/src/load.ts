@@ -1,9 +1,9 @@
 // Loads: their short label, as in the URL and the Python side, and their name for people; names of test types and trials.
-import type { Closed, Open, Scenario, Trial } from "./documents";
+import type { ClosedLoop, OpenLoop, Scenario, Trial } from "./documents";
 
-export type Load = Closed | Open | Scenario;
+export type Load = ClosedLoop | OpenLoop | Scenario;
 
-/** ``c64``, ``c64 q20``, ``c256 p16``, ``1000/s c64``, ``x8``: the same as ``label`` in harness/records/models.py. */
+/** ``c64``, ``c64 q20``, ``c256 p16``, ``1000/s c64``, ``x8``: the same as ``label`` in harness/records/loads.py. */
 export function label(load: Load): string {
   if (load.kind === "scenario") return `x${load.factor}`;
   return [

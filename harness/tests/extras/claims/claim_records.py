@@ -6,7 +6,9 @@ from typing import Any
 from harness.extras.claims import assessment
 from harness.extras.claims.claim import Claim
 from harness.records.claims import ClaimVerdict
-from harness.records.models import Load, RunRecords, Trial
+from harness.records.loads import Load
+from harness.records.run_records import RunRecords
+from harness.records.trial_record import Trial
 from harness.tests.report import made
 
 STEADY = {"a": (2500.0, 2520.0, 2490.0, 2510.0, 2505.0), "b": (1000.0, 1010.0, 995.0, 1003.0, 1001.0)}

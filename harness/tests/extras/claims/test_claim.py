@@ -11,7 +11,7 @@ from harness.extras.claims.measure import cells_of, settings_of
 from harness.plan import profile as profiles
 from harness.plan.config import Settings
 from harness.plan.discovery import scan
-from harness.records.models import Closed
+from harness.records.loads import ClosedLoop
 
 GOOD = """
 title = "t"
@@ -40,7 +40,7 @@ def test_a_claim_has_the_name_of_its_file_and_its_run_measures_its_cells_alone(t
     (tmp_path / "mine.toml").write_text(lone.replace('implementation = "b"', 'implementation = "a"'), encoding="utf-8")
     claim = read(tmp_path)["mine"]
     (statement,) = claim.compare
-    heavy, light = Closed(connections=512, queries=20), Closed(connections=1, queries=20)
+    heavy, light = ClosedLoop(connections=512, queries=20), ClosedLoop(connections=1, queries=20)
     cells = cells_of(statement.cells)
     assert cells == {"a": {"query": (heavy, light)}}  # a server is warmed at the heaviest
     given = Settings(

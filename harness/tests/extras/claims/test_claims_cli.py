@@ -65,7 +65,7 @@ def test_what_is_decided_by_earlier_runs_is_judged_and_not_measured_again(
     # A later run under another kernel lacks a cell: what the earlier ones said stands.
     newer = info.model_copy(update={"run_id": "3", "machine": made.machine().model_copy(update={"kernel": "6.2"})})
     stored(tmp_path / "3", newer, [each for each in trials if each.implementation == "vertx-web"])
-    monkeypatch.setattr(claims_cli, "measured", lambda _: pytest.fail("it would be measured whole"))
+    monkeypatch.setattr(claims_cli, "run_benchmark", lambda _: pytest.fail("it would be measured whole"))
     with pytest.raises(pytest.fail.Exception, match="measured whole"):
         cli.main(words)
     assert json.loads((tmp_path / "claims.json").read_text())["verdicts"][known.name] == verdict

@@ -15,7 +15,7 @@ from harness.plan import profile as profiles
 from harness.plan.config import Settings
 from harness.records import claims as recorded
 from harness.records.claims import StatementVerdict
-from harness.records.models import RunRecords
+from harness.records.run_records import RunRecords
 from harness.tests.doubles.fakes_run import FakeRun
 from harness.tests.doubles.fakes_world import Behaviour
 from harness.tests.extras.claims import claim_records

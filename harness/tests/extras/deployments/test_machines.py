@@ -14,7 +14,7 @@ import pytest
 
 from harness.paths import REPOSITORY
 from harness.records import store
-from harness.records.models import Closed
+from harness.records.loads import ClosedLoop
 from harness.tests.doubles import namespaces as machines
 from harness.tests.doubles.namespaces import Lab
 
@@ -49,14 +49,14 @@ def test_a_smoke_run_of_two_implementations_measures_every_cell_and_leaves_nothi
     }
     for trial in records.trials:
         assert trial.errors.total == 0
-        assert isinstance(trial.load, Closed)
+        assert isinstance(trial.load, ClosedLoop)
         assert (trial.connections or 0) >= trial.load.connections  # of both clients, counted where the server runs
         assert trial.server.cpu_seconds > 0
         assert trial.cpu_per_request is not None
         assert (trial.database_cpu_seconds or 0) > 0 or trial.test_type == "json"
         assert [client.client for client in trial.clients] == ["c1", "c2"]
         assert sum(client.requests for client in trial.clients) == trial.requests
-        assert {"clients-apart", "link"} <= {gate.name for gate in trial.gates}
+        assert {"clients-apart", "link"} <= {check.name for check in trial.validity}
         assert 0 < (trial.link_share or 0) < 1
     info = records.info
     assert info.machine.hostname == "app"

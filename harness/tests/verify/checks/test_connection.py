@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from harness.records.models import Outcome
+from harness.records.outcome import Outcome
 from harness.tests.approve import approve
 from harness.tests.doubles.reference import ClientSession, ReferenceServer
 from harness.tests.verify.subjects import Listening, exchange, said

@@ -7,7 +7,8 @@ import pytest
 
 from harness.plan.discovery import Rules
 from harness.plan.testtypes import DECLARED
-from harness.records.models import CheckResult, Outcome
+from harness.records.outcome import Outcome
+from harness.records.verification_record import CheckResult
 from harness.verify.checks import LOAD
 from harness.verify.checks.after_load import UNANSWERED, DatabaseCounters
 from harness.verify.checks.evidence import DatabaseActivity, Evidence, ExpectedWork, RequestCounts

@@ -18,7 +18,7 @@ from harness.extras.orders.entities import (
     loaded,
     wanted,
 )
-from harness.records.models import Outcome
+from harness.records.outcome import Outcome
 from harness.tests.verify.subjects import exchange
 from harness.verify.checks.evidence import Evidence
 from harness.verify.verification import run_checks

@@ -7,7 +7,7 @@ from functools import cached_property
 import pytest
 from _pytest.mark.structures import ParameterSet
 
-from harness.records.models import CheckResult
+from harness.records.verification_record import CheckResult
 from harness.runtime.database.embedded import EmbeddedDatabase
 from harness.tests.distribution import DATABASE_GROUP
 from harness.tests.doubles.rogues import Rogue

@@ -7,7 +7,7 @@ import psycopg
 import pytest
 
 from harness.plan.testtypes.registry import TEST_TYPES
-from harness.records.models import Outcome
+from harness.records.outcome import Outcome
 from harness.runtime import DatabaseAddress
 from harness.runtime.database import connect
 from harness.tests.approve import approve

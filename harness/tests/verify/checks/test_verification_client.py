@@ -8,7 +8,7 @@ from typing import cast
 import pytest
 
 from harness.plan.testtypes.registry import TEST_TYPES
-from harness.records.models import Outcome
+from harness.records.outcome import Outcome
 from harness.runtime import Upstream, UpstreamStats
 from harness.tests.doubles.reference import ClientSession, ReceivedRequest, ReferenceServer, Reply
 from harness.tests.verify.subjects import as_server

@@ -1,7 +1,7 @@
 // Small parts used all over: waiting and failure, status, words with their meaning, facts.
 import type { ComponentChildren } from "preact";
 import { useId } from "preact/hooks";
-import type { Problem } from "../documents";
+import type { ReadProblem } from "../documents";
 import type { Loaded } from "../hooks";
 import { meaning } from "../flags";
 
@@ -59,7 +59,7 @@ export function Said({ words }: { words: readonly string[] }) {
 }
 
 /** What of a run cannot be shown, folded away when it is long. */
-export function Problems({ problems }: { problems: Problem[] }) {
+export function Problems({ problems }: { problems: ReadProblem[] }) {
   if (problems.length === 0) return null;
   return (
     <details class="problem" open={problems.length <= 3}>

@@ -1,5 +1,5 @@
 // The live view: where a run stands, the trial that is running, and its last trials.
-import type { LiveDocument, Progress, Trial } from "../documents";
+import type { LiveDocument, RunProgress, Trial } from "../documents";
 import { LineChart } from "../charts/lines";
 import { look } from "../charts/palette";
 import { micros, percent, rate, seconds, tick } from "../format";
@@ -26,7 +26,7 @@ function Line({ told, connected, ended }: { told: LiveDocument; connected: boole
     progress?.stage,
     progress?.implementation,
     progress?.test_type && testName(progress.test_type),
-    progress?.level,
+    progress?.load,
   ]
     .filter(Boolean)
     .join(" · ");
@@ -54,20 +54,20 @@ function Line({ told, connected, ended }: { told: LiveDocument; connected: boole
 }
 
 /** How much of the expected time is behind us: it moves from the first second, unlike a count of processes. */
-export function shareDone(progress: Progress | null): number | null {
+export function shareDone(progress: RunProgress | null): number | null {
   if (!progress) return null;
   const { elapsed, remaining } = progress;
   return remaining !== null && elapsed + remaining > 0 ? elapsed / (elapsed + remaining) : null;
 }
 
-function Done({ progress }: { progress: Progress | null }) {
+function Done({ progress }: { progress: RunProgress | null }) {
   const share = shareDone(progress);
   if (share === null) return null;
   return <progress max={1} value={share} aria-label={`${percent(share)} of the expected time`} />;
 }
 
 /** The trial that is running, second by second. */
-function Running({ progress }: { progress: Progress | null }) {
+function Running({ progress }: { progress: RunProgress | null }) {
   const windows = progress?.windows ?? [];
   return (
     <LineChart
@@ -103,10 +103,10 @@ function LastTrials({ trials }: { trials: Trial[] }) {
           cells: [
             ...[trial.implementation, testName(trial.test_type), loadName(trial.load)],
             ...[rate(trial.throughput), micros(trial.cpu_per_request)],
-            trial.gates
-              .filter((gate) => gate.word)
-              .map((gate) => (
-                <Word key={gate.name} word={gate.word} tone={gate.outcome === "fail" ? "fail" : "warn"} />
+            trial.validity
+              .filter((check) => check.flag)
+              .map((check) => (
+                <Word key={check.name} word={check.flag} tone={check.outcome === "fail" ? "fail" : "warn"} />
               )),
           ],
         }))}

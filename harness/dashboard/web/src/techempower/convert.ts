@@ -3,7 +3,7 @@
 import type {
   CellLatency,
   CheckResult,
-  Closed,
+  ClosedLoop,
   Embedded,
   Estimate,
   ImplementationInfo,
@@ -123,13 +123,13 @@ interface Cells {
 }
 
 interface Cell {
-  load: Closed;
+  load: ClosedLoop;
   throughput: number;
   errors: number;
   latency: { mean: number | null; stdev: number | null; maximum: number | null };
 }
 
-function measure(test: string, data: Raw, loads: Closed[], duration: number, problems: string[]): Cells {
+function measure(test: string, data: Raw, loads: ClosedLoop[], duration: number, problems: string[]): Cells {
   const byName = new Map<string, (Cell | null)[]>();
   for (const [name, trials] of Object.entries(data)) {
     if (!Array.isArray(trials)) {
@@ -196,7 +196,7 @@ function best(cells: Cells, name: string): Cell | null {
 
 function table(
   test: string,
-  load: Closed | null,
+  load: ClosedLoop | null,
   names: string[],
   cell: (name: string) => Cell | null,
   reasons: Map<string, string>,
@@ -258,19 +258,19 @@ function standing(value: number, position: number, top: number): Standing {
   };
 }
 
-function loadsOf(test: string, file: Raw, data: Raw): Closed[] {
+function loadsOf(test: string, file: Raw, data: Raw): ClosedLoop[] {
   const most = Math.max(0, ...Object.values(data).map((trials) => (Array.isArray(trials) ? trials.length : 0)));
   const at = (key: string): number[] => numbers(file[key]);
   const sweeps = at("concurrencyLevels");
   const highest = Math.max(1, ...sweeps);
-  const load = (connections: number, queries: number | null = null, depth = 1): Closed => ({
+  const load = (connections: number, queries: number | null = null, depth = 1): ClosedLoop => ({
     kind: "closed",
     connections,
     queries,
     depth,
   });
-  const queries = (counts: number[]): Closed[] => counts.map((count) => load(highest, count));
-  const sweep: Closed[] =
+  const queries = (counts: number[]): ClosedLoop[] => counts.map((count) => load(highest, count));
+  const sweep: ClosedLoop[] =
     test === "query" || test === "update"
       ? queries(at("queryIntervals"))
       : test === "cached-query"

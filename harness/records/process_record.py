@@ -1,0 +1,24 @@
+"""The record of a process: a line of processes.jsonl."""
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from harness.records.loads import Load
+from harness.records.record import EpochSeconds, Int64, Record
+
+
+class ProcessRecord(Record):
+    """One fresh start of an implementation: a line of processes.jsonl."""
+
+    implementation: str
+    process: Int64
+    started_at: EpochSeconds
+    startup_time: Annotated[float | None, Field(alias="startup_time_seconds")]  # to the first good answer
+    status: Literal["ok", "failed", "interrupted"]
+    reason: str = ""
+    log: str | None = None  # path relative to the run's folder
+    trials: Int64 = 0  # that it has written to trials.jsonl
+    # Planned loads without a trial, by test type: loads that failed, and loads for which the run's time was up.
+    failed_loads: dict[str, tuple[Load, ...]] = Field(default_factory=dict)
+    unreached: dict[str, tuple[Load, ...]] = Field(default_factory=dict)
