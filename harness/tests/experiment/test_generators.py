@@ -196,7 +196,7 @@ def shorter(found: dict[str, Any]) -> dict[str, Any]:
             "figures": [*figures, *found["percentiles"].values()],
             "histogram": found["histogram"],
         }
-    if "whole" in found:
+    if "all_recorded" in found:
         return {"": ", ".join(f"{key} {value}" for key, value in found.items())}
     if "parts" in found:
         found["parts"] = [f"{part['requests']}, {part['wait_seconds']} s" for part in found["parts"]]

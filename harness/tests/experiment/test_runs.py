@@ -175,10 +175,10 @@ def test_what_verification_has_written_is_taken_back_before_a_cache_is_measured(
 
         return call
 
-    for kind, name in ((FakeVerifier, "check"), (FakeDatabase, "restore"), (FakeTrial, "__enter__")):
+    for kind, name in ((FakeVerifier, "verify_test_type"), (FakeDatabase, "restore"), (FakeTrial, "__enter__")):
         monkeypatch.setattr(kind, name, noted(getattr(kind, name), name))
     FakeRun(tmp_path, {"a": Behaviour()}, profiles.load("techempower"), test_types=("db", "update")).run()
-    assert seen[seen.index("check") :][:4] == ["check", "check", "restore", "__enter__"]
+    assert seen[seen.index("verify_test_type") :][:4] == ["verify_test_type"] * 2 + ["restore", "__enter__"]
 
 
 @pytest.mark.parametrize(
@@ -210,7 +210,7 @@ def test_cpus_are_told_where_both_readings_are_and_time_has_passed() -> None:
 def test_a_failed_check_is_a_sentence() -> None:
     assert format_result(WRONG) == "row (db.1): not in the database"
     told = WRONG.model_copy(update={"expected": "1", "actual": "2"})
-    assert format_result(told) == "row (db.1): not in the database expected 1, got 2"
+    assert format_result(told) == "row (db.1): not in the database. Expected 1, got 2"
 
 
 def test_one_that_works_while_idle_leaves_the_others(tmp_path: Path) -> None:

@@ -112,7 +112,7 @@ JUDGED: dict[str, Any] = {  # what is expected, and what comes
     "other status": ({"status": 404}, b"h" * 81, {}),
     "other everything": (SIZED | BODY | TYPED | AS_JSON, b"", {"status": 500}),
     "silent": (BODY, b"", {"response": None, "error": "nothing came"}),
-    "stray": (BODY, b"hello", {"stray": b"x" * 61}),
+    "stray": (BODY, b"hello", {"unsolicited": b"x" * 61}),
     **{
         kind: (TYPED, b"", {"headers": [("Content-Type", kind)]})
         for kind in (
