@@ -22,10 +22,11 @@ from harness.host import accounts, ownership
 from harness.host.git import Repository
 from harness.paths import INSTALLED, PROGRAM, REPOSITORY
 from harness.plain_text import json_text, printable
-from harness.plan.config import Settings, Twins
 from harness.plan.service import FILE
+from harness.plan.settings import ControlCopy, Settings
 from harness.records import store
 from harness.records.record import Record
+from harness.records.run_folders import find_run
 from harness.records.run_records import RunRecords
 from harness.report import comparison as report
 from harness.report import terminal
@@ -109,9 +110,9 @@ def command(
         chosen = replace(chosen, consent=resolve_consent(chosen))
         a, b = _of_copies(chosen) if copy else _of_commits(chosen, str(base))
     elif run[0].endswith(".json") and Path(run[0]).is_file():  # runs are folders
-        return beside_round(Path(run[0]), store.find(results, run[1]), as_json=flags.json)
+        return beside_round(Path(run[0]), find_run(results, run[1]), as_json=flags.json)
     else:
-        a, b = (store.read(store.find(results, name)) for name in run)
+        a, b = (store.read_run(find_run(results, name)) for name in run)
     unread = print_problems(dict.fromkeys((*a.problems, *b.problems)))
     code = _show(compare(a, b, fail_over / 100), as_json=flags.json, every=every)
     return Exit.CANNOT_TELL if unread and code == Exit.OK else code  # what was not read may say something else
@@ -125,20 +126,22 @@ def _of_commits(chosen: Settings, revision: str) -> tuple[RunRecords, RunRecords
         if not (scratch / "frameworks").is_dir():
             raise UsageError(f"--base: commit {revision!r} has no folder frameworks/")
         accounts.share_folder(scratch)  # servers have accounts of their own
-        twins = Twins(suffix=BASE, frameworks=(scratch / "frameworks",))
-        return split(run_benchmark(replace(chosen, twins=twins)).records, BASE)
+        copy = ControlCopy(suffix=BASE, frameworks=(scratch / "frameworks",))
+        return split(run_benchmark(replace(chosen, control_copy=copy)).records, BASE)
 
 
 def _of_copies(chosen: Settings) -> tuple[RunRecords, RunRecords]:
     """Both sides; what they differ by is kept: later runs on this machine with this profile quote it."""
     (name,) = chosen.selection.test
-    records = run_benchmark(replace(chosen, twins=Twins(suffix=COPY, frameworks=chosen.frameworks))).records
+    records = run_benchmark(
+        replace(chosen, control_copy=ControlCopy(suffix=COPY, frameworks=chosen.frameworks))
+    ).records
     try:
         both, at = (name, name + COPY), records.info.started_at
         floor = noise_floor(records.trials, both, profile=chosen.profile.name, measured_at=at)
     except ValueError as error:
         raise UsageError(f"{error}: give --processes 5 or more") from error
-    store.keep_noise_floor(chosen.results, records.info.machine, floor)
+    store.write_noise_floor(chosen.results, records.info.machine, floor)
     return split(records, COPY)
 
 
@@ -183,7 +186,7 @@ def _show(comparison: Comparison, *, as_json: bool, every: bool) -> int:
 
 def beside_round(round_: Path, run: Path, *, as_json: bool) -> int:
     """A run beside a round of TechEmpower's; it decides nothing, so the exit code is 0 where they share something."""
-    published, records = read_round(round_), store.read(run)
+    published, records = read_round(round_), store.read_run(run)
     print_problems(records.problems)
     info = records.info
     held = compare_with_round(published, rank(info, records.trials, records.processes, records.verdicts))

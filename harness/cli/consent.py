@@ -13,8 +13,8 @@ from harness.errors import EnvironmentLacksError
 from harness.host import leftovers
 from harness.host.leftovers import Leftover
 from harness.paths import state_folder
-from harness.plan.config import Consent, Settings
-from harness.plan.discovery import scan, select
+from harness.plan.discovery import scan_folders, select_implementations
+from harness.plan.settings import Consent, Settings
 from harness.provisioning import requirements
 from harness.records import safe_write
 from harness.runtime import compose
@@ -84,8 +84,8 @@ def _at_a_terminal() -> bool:
 def _wishes(settings: Settings, *, local: bool) -> Iterator[str]:
     """What the run would like to do on this machine, as far as it has the right to."""
     if local:
-        chosen = settings.services or select(scan(*settings.frameworks), settings.selection)
-        wanted = requirements.tool_requirements(chosen, **settings.needed)
+        chosen = settings.services or select_implementations(scan_folders(*settings.frameworks), settings.selection)
+        wanted = requirements.tool_requirements(chosen, **settings.requirements)
         if (packages := requirements.missing_packages(wanted)) and _may_install():
             yield f"run `apt-get install {' '.join(packages)}`"
     found = leftovers.local_leftovers() if local else find_leftovers()

@@ -16,8 +16,8 @@ from harness.errors import EnvironmentLacksError, Exit
 from harness.host import leftovers as killed
 from harness.host import machine
 from harness.plain_text import json_text, printable
-from harness.plan.config import Consent
-from harness.plan.discovery import scan
+from harness.plan.discovery import scan_folders
+from harness.plan.settings import Consent
 from harness.provisioning import advice, requirements
 from harness.provisioning.requirements import ToolRequirement
 from harness.records.machine_record import Machine
@@ -35,10 +35,10 @@ def doctor(
     machines: MachineFlags = NO_MACHINES,
 ) -> int:
     """Show tools, machine facts and what would disturb a measurement; the exit code is 3 when something is missing."""
-    if (hosts := resolve_hosts(machines)).elsewhere:
+    if (hosts := resolve_hosts(machines)).uses_remote_machines:
         status: int = extras.part("machines").doctor(hosts, as_json=as_json)
         return status
-    facts, found = machine.read_machine(), scan()
+    facts, found = machine.read_machine(), scan_folders()
     needs = requirements.tool_requirements(found.implementations, own_database=True)
     complete = all(need.tool for need in needs)
     try:
@@ -116,7 +116,7 @@ def clean(
     Images that tfb did not tag, the base image and the build cache stay. With --server-host and its like, this removes
     what ended runs have left on those machines. The exit code is 1 when something had to stay.
     """
-    if (hosts := resolve_hosts(machines)).elsewhere:
+    if (hosts := resolve_hosts(machines)).uses_remote_machines:
         status: int = extras.part("machines").clean(hosts, dry_run=dry_run)
         return status
     kept = _remove_leftovers(dry_run=dry_run, consent="yes" if yes else "ask")

@@ -34,7 +34,7 @@ def complete_names(*_: object) -> list[str]:
     found = ["all", "run"]
     for path in sorted(FRAMEWORKS.glob(f"*/*/{CONFIG_FILE}")):
         with contextlib.suppress(OSError, ValueError, AttributeError, KeyError, TypeError):
-            document: Any = safe_read.parse(safe_read.read(path, 1 << 20))
+            document: Any = safe_read.parse_json(safe_read.read(path, 1 << 20))
             variants = [variant for tests in document["tests"] for variant in tests]
             found += [document["framework"] + ("" if each == "default" else f"-{each}") for each in variants]
     return found

@@ -19,8 +19,9 @@ from harness.cli.verbs import ImplementationNames
 from harness.errors import Exit, UsageError
 from harness.host import interruption
 from harness.plain_text import json_text, printable
-from harness.plan.discovery import Implementation, Scan, Selection, scan, select
+from harness.plan.discovery import Implementation, ScanResult, Selection, scan_folders, select_implementations
 from harness.plan.suggestions import suggest
+from harness.records.run_folders import find_run
 
 Results = Annotated[str | None, Parameter(help="another results folder", metavar="DIR")]
 
@@ -35,9 +36,9 @@ def listing(
     as_json: Annotated[bool, Parameter(name="--json", help="all that the configurations say")] = False,
 ) -> int:
     """List implementations: name, folder, test types. Broken ones are named, and the exit code is 1."""
-    found = scan(*frameworks_folders(frameworks))
+    found = scan_folders(*frameworks_folders(frameworks))
     chosen = Selection(test=names or (() if test_lang or tag else ("all",)), test_lang=test_lang, tag=tag)
-    shown = select(found, chosen)
+    shown = select_implementations(found, chosen)
     if as_json:
         print(_as_json(shown))
     else:
@@ -47,7 +48,7 @@ def listing(
 
 def _limit(implementation: Implementation) -> Sequence[str]:
     """What it takes to run it, in parentheses."""
-    if implementation.lacking:
+    if implementation.unsupported_reason:
         return (f"({implementation.entry.database}: not run here)",)
     return () if implementation.local else ("(Docker)",)
 
@@ -65,8 +66,8 @@ def _print_list(rows: Sequence[tuple[str, str, str]]) -> None:
 
 def list_tests(asked: flags.CommonFlags, tag: str | None) -> int:
     """TechEmpower's ``--list-tests``: the names alone, or with ``--json`` what the configurations say."""
-    found = scan(*frameworks_folders(asked.frameworks))
-    known = [i for i in found.implementations if not i.broken]
+    found = scan_folders(*frameworks_folders(asked.frameworks))
+    known = [i for i in found.implementations if not i.is_broken]
     shown = [i for i in known if tag is None or tag.lower() in map(str.lower, i.entry.tags)]
     for line in [_as_json(shown)] if asked.json else [i.name for i in shown]:
         print(line)
@@ -77,7 +78,7 @@ def _as_json(shown: Sequence[Implementation]) -> str:
     return json_text(json.dumps([i.info().model_dump(mode="json") for i in shown]))
 
 
-def _problems(found: Scan, *, warnings: bool = True) -> Exit:
+def _problems(found: ScanResult, *, warnings: bool = True) -> Exit:
     """Print what is wrong with the folders; return the exit code of a listing."""
     for line in (*found.problems, *(f"warning: {warning}" for warning in found.warnings if warnings)):
         print(f"tfb: {printable(line)}", file=sys.stderr)
@@ -109,7 +110,7 @@ def report(
         from harness.stats.ranking import rank
 
     place = results_folder(results)
-    folders = [store.find(place, name) for name in run or (None,)]
+    folders = [find_run(place, name) for name in run or (None,)]
     if deployments:
         folders = [extras.part("deployments").merged(dict(zip(run, folders, strict=False)), place)]
         print(f"{len(run)} deployments are one run: {folders[0]}", file=sys.stderr)
@@ -124,7 +125,7 @@ def report(
     if format not in EXPORTERS:
         raise UsageError(f"--format: no format {format!r}; {suggest(format, EXPORTERS)}")
     (folder,) = folders
-    records = store.read(folder)
+    records = store.read_run(folder)
     if html:
         text = saved.render_run(folder)
         if output:

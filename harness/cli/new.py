@@ -14,7 +14,7 @@ from harness.cli import flags
 from harness.errors import Exit, UsageError
 from harness.paths import CONFIG_FILE, FRAMEWORKS
 from harness.plan import trees
-from harness.plan.discovery import RESERVED, Implementation, Selection, require_sound, scan
+from harness.plan.discovery import RESERVED_NAMES, Implementation, Selection, require_selected_valid, scan_folders
 from harness.plan.suggestions import suggest
 
 DEFAULT = "express"
@@ -93,21 +93,21 @@ def make(
 
     Without a source it begins from one of the language; without both, from ``DEFAULT``.
     """
-    if not re.fullmatch(r"[a-z0-9][a-z0-9.-]*", name) or name in RESERVED:
+    if not re.fullmatch(r"[a-z0-9][a-z0-9.-]*", name) or name in RESERVED_NAMES:
         raise UsageError(
             f"{name!r} is not a valid name: lower-case letters, digits, dots, dashes; a letter or digit first; none of "
-            f"{', '.join(RESERVED)}"
+            f"{', '.join(RESERVED_NAMES)}"
         )
-    frameworks = trees.find(frameworks).root
-    there, ours = scan(frameworks), scan(FRAMEWORKS)
+    frameworks = trees.find_tree(frameworks).root
+    there, ours = scan_folders(frameworks), scan_folders(FRAMEWORKS)
     known = {i.name: i for i in (*there.implementations, *ours.implementations)}
     if name in known:
         raise UsageError(f"{name!r} exists: {known[name].folder}")
-    if broken := [trouble for trouble in there.troubles if trouble.kind == "problem" and name in trouble.names]:
+    if broken := [trouble for trouble in there.folder_problems if trouble.kind == "problem" and name in trouble.names]:
         raise UsageError(f"{name!r} exists, and is broken: {broken[0]}")
     if source and not blank:
         for found in (there, ours):
-            require_sound(found, Selection(test=(source,)))
+            require_selected_valid(found, Selection(test=(source,)))
     begun = None if blank else _source(known, source, language)
     if begun:
         language = begun.folder.parent.name
@@ -153,4 +153,4 @@ def _source(known: dict[str, Implementation], source: str | None, language: str 
             f"--language: nothing in {language!r} to begin from; {suggest(str(language), languages)}\n"
             "For a language that is not here yet: --blank"
         )
-    return min(begins, key=lambda i: (i.name != DEFAULT, not i.core, bool(i.entry.tags), -len(i.urls), i.name))
+    return min(begins, key=lambda i: (i.name != DEFAULT, not i.is_core, bool(i.entry.tags), -len(i.urls), i.name))

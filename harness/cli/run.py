@@ -22,15 +22,16 @@ from harness.paths import PROGRAM, RESULTS
 from harness.plain_text import json_text, printable
 from harness.plan import hosts
 from harness.plan import profile as profiles
-from harness.plan.config import DEFAULT_PROFILE, Settings, parse_cpus, parse_goal
-from harness.plan.discovery import Selection, scan, select
+from harness.plan.discovery import Selection, scan_folders, select_implementations
 from harness.plan.hosts import Hosts
 from harness.plan.profile import Profile
+from harness.plan.settings import DEFAULT_PROFILE, Settings, parse_cpus, parse_latency_goal
 from harness.plan.suggestions import suggest
 from harness.plan.testtypes.registry import TEST_TYPES
 from harness.provisioning import advice
 from harness.records import store
 from harness.records.reader import RunReader
+from harness.records.run_folders import find_run, list_runs
 from harness.records.run_info import RunInfo
 from harness.runtime import upstream
 from harness.runtime.techempower_container import parse_allow
@@ -49,8 +50,8 @@ def execute(asked: Invocation, arguments: Sequence[str]) -> int:
     """Carry out one parsed command line; returns the exit code."""
     chosen = resolve_settings(asked, arguments)
     if chosen.resume is not None:
-        folder = store.find(chosen.results, chosen.resume) if chosen.resume else find_interrupted(chosen.results)
-        info = store.info(folder)
+        folder = find_run(chosen.results, chosen.resume) if chosen.resume else find_interrupted(chosen.results)
+        info = store.read_info(folder)
         own = origin.is_own(folder, info)
         if not own:
             _require_accepted(info, accepted=getattr(asked.flags, "accept_command", False))
@@ -99,7 +100,7 @@ def _require_accepted(info: RunInfo, *, accepted: bool) -> None:
 
 def find_interrupted(results: Path) -> Path:
     """Return the newest run that was interrupted or killed, or lost a machine or its disk. Raises UsageError."""
-    for folder in reversed(store.runs(results)):
+    for folder in reversed(list_runs(results)):
         try:
             info = RunReader(folder).info
         except StoreError:  # another one may go on
@@ -128,7 +129,7 @@ def run_benchmark(chosen: Settings, needs: "Dependencies | None" = None) -> "Run
         with interruption.deferred():
             return workflow.benchmark(chosen, shown, needs)
     except KeyboardInterrupt:
-        if not (is_run(chosen.command) and shown.store and shown.store.begun):
+        if not (is_run(chosen.command) and shown.store and shown.store.has_run_info):
             raise
         named = f"{shown.store.run_id}{_elsewhere(chosen.results)}"
         raise KeyboardInterrupt(
@@ -139,7 +140,7 @@ def run_benchmark(chosen: Settings, needs: "Dependencies | None" = None) -> "Run
 
 def active_runs(results: Path) -> tuple[str, ...]:
     """The runs of these results that another process carries out now: they are among the newest."""
-    return tuple(folder.name for folder in store.runs(results)[-20:] if store.is_locked(folder))
+    return tuple(folder.name for folder in list_runs(results)[-20:] if store.is_locked(folder))
 
 
 def _elsewhere(results: Path) -> str:
@@ -153,7 +154,7 @@ def _show(chosen: Settings, outcome: "RunOutcome") -> None:
     from harness.report import terminal
 
     if chosen.json:
-        print(json_text(outcome.ranking.recorded()))
+        print(json_text(outcome.ranking.to_json()))
         return
     console = terminal.make_console()
     terminal.print_ranking(outcome.records.info, outcome.ranking, console)
@@ -173,8 +174,8 @@ def _say_what_else(chosen: Settings) -> None:
 
     if chosen.quiet or chosen.json:
         return
-    found = scan(*chosen.frameworks)
-    selected = select(found, chosen.selection)
+    found = scan_folders(*chosen.frameworks)
+    selected = select_implementations(found, chosen.selection)
     folders = tuple(f"{i.folder}/" for i in selected)
     notes = [f"warning: {warning}" for warning in found.warnings if warning.startswith(folders)]
     containers = ", ".join(i.name for i in selected if not i.local)
@@ -244,7 +245,7 @@ def resolve_hosts(flags: MachineFlags) -> Hosts:
     named = (flags.server_host, flags.database_host, flags.client_host)
     if flags.hosts and any(named):
         raise UsageError("--hosts names all machines: leave out --server-host, --database-host and --client-host")
-    return hosts.layout(flags.hosts) if flags.hosts else hosts.of_flags(*named)
+    return hosts.read_layout(flags.hosts) if flags.hosts else hosts.hosts_from_flags(*named)
 
 
 def _types(names: Sequence[str], profile: Profile, *, every: bool) -> tuple[str, ...]:
@@ -262,7 +263,7 @@ def _types(names: Sequence[str], profile: Profile, *, every: bool) -> tuple[str,
 
 def _profile(flags: RunFlags, types: Sequence[str]) -> Profile:
     """The profile with what the flags change."""
-    profile = profiles.load(flags.profile or DEFAULT_PROFILE)
+    profile = profiles.load_profile(flags.profile or DEFAULT_PROFILE)
     sweeps = {
         name: parse_levels(f"--{name.replace('_', '-')}-levels", texts)
         for name in ("concurrency", "pipeline_concurrency", "query", "cached_query")
@@ -282,7 +283,7 @@ def _profile(flags: RunFlags, types: Sequence[str]) -> Profile:
         number = {"minimum": flags.processes, "maximum": flags.processes, "looks": ()}
         values["processes"] = profile.processes.model_copy(update=number)
     if flags.latency_goal:
-        goal = parse_goal(flags.latency_goal)
+        goal = parse_latency_goal(flags.latency_goal)
         if any(name in TEST_TYPES and TEST_TYPES[name].open_loop for name in types):
             orders["goal"] = goal
         elif profile.design == "search":

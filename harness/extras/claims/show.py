@@ -12,12 +12,12 @@ from rich.text import Text
 
 from harness.extras.claims.claim import Claim
 from harness.plain_text import escape_markdown
-from harness.records.claims import WORDS, ClaimVerdict, StatementVerdict, VerdictWord
+from harness.records.claims import VERDICT_WORDS, ClaimVerdict, StatementVerdict, VerdictWord
 from harness.report.tables import draw_interval, format_ratio
 from harness.stats.ranking_model import Ratio
 
 TEMPLATE = Path(__file__).with_name("page.md")
-STYLES: Mapping[VerdictWord, str] = dict(zip(WORDS, ("green", "yellow", "red", "cyan", "dim"), strict=True))
+STYLES: Mapping[VerdictWord, str] = dict(zip(VERDICT_WORDS, ("green", "yellow", "red", "cyan", "dim"), strict=True))
 LEADS: Mapping[VerdictWord, str] = {
     "supported": "It holds here",
     "direction only": "The order is as said, the size is not",
@@ -112,7 +112,7 @@ def page(claims: Sequence[Claim], verdicts: Mapping[str, ClaimVerdict]) -> str:
     rows = [f"| {_cell(claim.title)} | {NEVER} | | |" for claim in claims if claim.name not in verdicts]
     rows = [f"| {_cell(v.title)} | **{v.verdict}** | {_cell(v.sentence)} | {_deciding(v)} |" for v in found] + rows
     return TEMPLATE.read_text(encoding="utf-8").format(
-        counts=", ".join(f"{counts[word]} {word}" for word in WORDS if counts[word]) or f"all {NEVER}",
+        counts=", ".join(f"{counts[word]} {word}" for word in VERDICT_WORDS if counts[word]) or f"all {NEVER}",
         places="\n".join(where) or f"- {NEVER}",
         rows="\n".join(rows),
     )

@@ -20,9 +20,9 @@ from harness.extras.deployments.survey import METER
 from harness.extras.deployments.survey import clean as clean
 from harness.extras.deployments.survey import doctor as doctor
 from harness.host import process
-from harness.plan.config import Settings
 from harness.plan.discovery import Implementation
 from harness.plan.hosts import Host, Hosts
+from harness.plan.settings import Settings
 from harness.plan.testtypes.registry import TEST_TYPES
 from harness.records import safe_write
 from harness.records.run_info import BuildRecord, RunInfo

@@ -18,9 +18,9 @@ from harness.extras.gate.container_sides import Contained, SharedSettings, parse
 from harness.extras.gate.container_sides import contained as in_containers
 from harness.host import ownership
 from harness.host.metering import Reading
-from harness.plan.config import Settings
 from harness.plan.discovery import Implementation
 from harness.plan.service import Service
+from harness.plan.settings import Settings
 from harness.records import safe_write
 from harness.records.run_info import BuildRecord
 from harness.runtime import DatabaseAddress, Endpoint, Server, ServerProgram, limits
