@@ -71,13 +71,13 @@ def test_of_several_verdicts_on_one_process_the_last_one_counts(written: RunStor
 def test_a_line_that_is_too_long_is_not_read_and_a_document_that_is_too_large_is_named(
     written: RunStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(reader, "LINE_BYTES", 4096)
+    monkeypatch.setattr(reader, "MAX_LINE_BYTES", 4096)
     with (written.folder / "trials.jsonl").open("a") as file:
         file.write("x" * 10_000 + "\n")
     known = store.read_run(written.folder)
     assert "trials.jsonl: line 13: longer than" in known.problems[0]
     assert len(known.trials) == 12
-    monkeypatch.setattr(reader, "RUN_BYTES", 100)
+    monkeypatch.setattr(reader, "MAX_RUN_INFO_BYTES", 100)
     with pytest.raises(StoreError, match=r"run\.json: cannot be read: larger than 0\.098 KiB"):
         store.read_run(written.folder)
 
