@@ -21,7 +21,7 @@ from harness.errors import Exit
 from harness.host import interruption
 from harness.paths import DOCKER, REPOSITORY, TOOLSET, state_folder
 from harness.plan.discovery import Selection, scan_folders, select_implementations
-from harness.plan.settings import Consent
+from harness.plan.run_settings import Consent
 from harness.provisioning import advice, requirements, toolchain
 from harness.provisioning.requirements import ToolRequirement
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from harness.errors import EnvironmentLacksError, StoreError
 from harness.plan.plan import Plan
-from harness.plan.settings import Settings
+from harness.plan.run_settings import Settings
 from harness.provisioning import crates, requirements
 from harness.records.reader import RunReader
 from harness.records.run_folders import list_runs

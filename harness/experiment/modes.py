@@ -23,7 +23,7 @@ from harness.experiment.workflow import build_upstream, describe_stage, open_dat
 from harness.paths import REPOSITORY
 from harness.plan.discovery import Implementation
 from harness.plan.plan import Plan
-from harness.plan.settings import Settings
+from harness.plan.run_settings import Settings
 from harness.records.outcome import Outcome
 from harness.records.remove_tree import remove_tree_if_possible
 from harness.records.run_info import BuildRecord

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from harness.errors import StoreError, UsageError
 from harness.paths import state_folder
-from harness.plan.settings import Settings
+from harness.plan.run_settings import Settings
 from harness.records import safe_read, safe_write
 from harness.records.run_info import RunInfo
 

@@ -14,7 +14,7 @@ from harness.host.git import Repository
 from harness.paths import CONFIG_FILE, INSTALLED, REPOSITORY
 from harness.plan.discovery import RESERVED_NAMES, Implementation, ScanResult, scan_folders, select_implementations
 from harness.plan.plan import Candidate, Plan
-from harness.plan.settings import ControlCopy, Settings
+from harness.plan.run_settings import ControlCopy, Settings
 from harness.plan.suggestions import suggest
 from harness.records import store
 from harness.records.loads import Load

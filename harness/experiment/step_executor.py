@@ -20,7 +20,7 @@ from harness.host import interruption, ownership
 from harness.host.clock import CLOCK_JUMP_SECONDS, MAX_CLOCK_JUMPS, Clock, wall_clock_offset
 from harness.plan.discovery import Implementation
 from harness.plan.plan import Plan
-from harness.plan.settings import Settings, split_cpus
+from harness.plan.run_settings import Settings, split_cpus
 from harness.records.loads import ClosedLoop, Load, Scenario
 from harness.records.outcome import Outcome, worst_outcome
 from harness.records.process_record import ProcessRecord

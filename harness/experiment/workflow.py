@@ -40,7 +40,7 @@ from harness.host.clock import SYSTEM_CLOCK, Clock
 from harness.host.leftovers import Leftover, local_leftovers
 from harness.plan.hosts import ExistingDatabase
 from harness.plan.plan import Plan, concurrent_groups
-from harness.plan.settings import Settings
+from harness.plan.run_settings import Settings
 from harness.provisioning import crates
 from harness.records import safe_write, store
 from harness.records.machine_record import Machine

@@ -13,7 +13,7 @@ from pathlib import Path
 from harness.host import process
 from harness.paths import TOOLSET
 from harness.plan.discovery import Implementation
-from harness.plan.settings import Consent
+from harness.plan.run_settings import Consent
 from harness.provisioning import advice, crates, toolchain
 from harness.provisioning.toolchain import Tool
 

@@ -9,7 +9,7 @@ from harness.errors import EnvironmentLacksError, UsageError
 from harness.host import accounts, leftovers, machine
 from harness.plan.discovery import Implementation
 from harness.plan.hosts import LOOPBACK, ExistingDatabase
-from harness.plan.settings import Settings, split_cpus
+from harness.plan.run_settings import Settings, split_cpus
 from harness.plugins import Hook
 from harness.provisioning import requirements
 from harness.runtime import Runtime, compose, limits, techempower_container

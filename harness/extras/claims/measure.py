@@ -24,7 +24,7 @@ from harness.host import machine, process
 from harness.host.git import Repository
 from harness.paths import REPOSITORY
 from harness.plan.discovery import Selection
-from harness.plan.settings import Settings
+from harness.plan.run_settings import Settings
 from harness.plan.testtypes.registry import TEST_TYPES
 from harness.provisioning import toolchain
 from harness.records import claims as recorded

@@ -19,8 +19,8 @@ from harness.extras.gate.container_sides import contained as in_containers
 from harness.host import ownership
 from harness.host.metering import Reading
 from harness.plan.discovery import Implementation
+from harness.plan.run_settings import Settings
 from harness.plan.service import Service
-from harness.plan.settings import Settings
 from harness.records import safe_write
 from harness.records.run_info import BuildRecord
 from harness.runtime import DatabaseAddress, Endpoint, Server, ServerProgram, limits

@@ -24,7 +24,7 @@ from harness.experiment.progress import Display, ProgressTracker
 from harness.host import ownership, process
 from harness.host.clock import SYSTEM_CLOCK
 from harness.plan.discovery import Implementation
-from harness.plan.settings import Settings
+from harness.plan.run_settings import Settings
 from harness.records import safe_write
 from harness.records.loads import Load
 from harness.runtime import Database, Runtime, Server

@@ -12,7 +12,7 @@ from harness.experiment.workflow import Dependencies, RunOutcome
 from harness.plan import profile as profiles
 from harness.plan.discovery import Implementation
 from harness.plan.profile import Profile
-from harness.plan.settings import Settings
+from harness.plan.run_settings import Settings
 from harness.plan.testtypes.registry import TEST_TYPES
 from harness.records import store
 from harness.records.machine_record import Machine

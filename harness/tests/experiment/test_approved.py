@@ -13,7 +13,7 @@ from harness.experiment.generators import LoadRun
 from harness.plan import profile as profiles
 from harness.plan.profile import Profile
 from harness.plan.requests import PreparedRequest
-from harness.plan.settings import ControlCopy
+from harness.plan.run_settings import ControlCopy
 from harness.plan.testtypes import TestType
 from harness.records.loads import ClosedLoop, Scenario
 from harness.records.run_records import RunRecords

@@ -14,7 +14,7 @@ from harness.experiment.first_use import Chore, describe_builds, describe_chores
 from harness.experiment.preparation import make_plan
 from harness.plan.hosts import hosts_from_flags
 from harness.plan.plan import Plan
-from harness.plan.settings import Settings
+from harness.plan.run_settings import Settings
 from harness.provisioning import crates, requirements
 from harness.provisioning.requirements import ToolRequirement
 from harness.provisioning.toolchain import Tool

@@ -28,7 +28,7 @@ from harness.host.leftovers import Leftover
 from harness.plan import profile as profiles
 from harness.plan.discovery import Implementation, Selection
 from harness.plan.hosts import hosts_from_flags
-from harness.plan.settings import ControlCopy, Settings
+from harness.plan.run_settings import ControlCopy, Settings
 from harness.records.loads import ClosedLoop
 from harness.records.run_info import BuildRecord
 from harness.records.store import RunStore

@@ -10,7 +10,7 @@ import pytest
 from harness.errors import EngineFullError, Exit, StartError, UsageError
 from harness.plan import profile
 from harness.plan.hosts import hosts_from_flags
-from harness.plan.settings import Settings
+from harness.plan.run_settings import Settings
 from harness.provisioning import requirements
 from harness.runtime import choice, compose
 from harness.runtime.compose import Project

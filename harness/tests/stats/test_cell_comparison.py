@@ -52,7 +52,9 @@ def test_runs_of_the_same_servers_are_rarely_told_apart_even_where_the_machine_i
                 t.model_copy(update={"throughput": t.throughput * math.exp(speed[t.process] / 10)}) for t in own.trials
             ]
             sides.append(replace(own, trials=made))
-        different += any(cell.throughput.verdict != "tie" for cell in compare(sides[0], sides[1], 0.05).cells)
+        different += any(
+            cell.throughput.verdict in ("faster", "slower") for cell in compare(sides[0], sides[1], 0.05).cells
+        )
     assert different <= 7  # the 98 % quantile at 5 %
 
 
@@ -161,4 +163,4 @@ def test_a_server_that_lost_a_third_is_a_regression() -> None:
     lost, *others = (cell for cell in found.cells if cell.test_type == "db")
     assert (lost.implementation, lost.throughput.verdict, lost.cpu_per_request.verdict) == ("a", "slower", "slower")
     assert (lost.throughput.ratio.low or 9) < 2 / 3 < (lost.throughput.ratio.high or 0)
-    assert {cell.throughput.verdict for cell in others} == {"tie"}
+    assert not {cell.throughput.verdict for cell in others} & {"faster", "slower"}

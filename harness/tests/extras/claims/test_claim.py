@@ -10,7 +10,7 @@ from harness.extras.claims.claim import read
 from harness.extras.claims.measure import cells_of, settings_of
 from harness.plan import profile as profiles
 from harness.plan.discovery import scan_folders
-from harness.plan.settings import Settings
+from harness.plan.run_settings import Settings
 from harness.records.loads import ClosedLoop
 
 GOOD = """

@@ -12,7 +12,7 @@ from harness.errors import StartError, StoreError
 from harness.extras.claims.claim import Claim
 from harness.extras.claims.measure import evidence, figures_of, groups, keep, settings_of, still_open
 from harness.plan import profile as profiles
-from harness.plan.settings import Settings
+from harness.plan.run_settings import Settings
 from harness.records import claims as recorded
 from harness.records.claims import StatementVerdict
 from harness.records.run_records import RunRecords
