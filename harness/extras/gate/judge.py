@@ -88,7 +88,7 @@ class GateResult(Record):
 
     base: str  # what the sides were
     head: str
-    fail_over: float
+    threshold: float
     verdict: RecordedVerdict
     requests: tuple[RequestVerdict, ...]
     memory: Ratio | None = None
@@ -100,14 +100,14 @@ class GateResult(Record):
 
 def judge(
     records: RunRecords,
-    fail_over: float,
+    threshold: float,
     base: str,
     head: str,
     notes: Sequence[str] = (),
     weights: Mapping[str, float] | None = None,
     running: int = 0,
 ) -> GateResult:
-    """``fail_over`` is relative; ``base`` and ``head`` say what the sides were; ``weights``: shares of the requests.
+    """``threshold`` is relative; ``base`` and ``head`` say what the sides were; ``weights``: shares of the requests.
 
     ``running``: how many of base and head run already. Each of these is one process; what another one would have
     differed by cannot be seen, and is assumed.
@@ -124,7 +124,7 @@ def judge(
     sure = estimate_ratios(tables, 1 - errors[0], 1 - errors[1], added_variance=running * ASSUMED_SD**2)
     few = {name: _few(records, name, tables.get(name), minutes) for name in shown}
     lasting = ONE_PROCESS if running else ""
-    found = tuple(_decide(one, sure.get(name), fail_over, minutes, few[name], lasting) for name, one in shown.items())
+    found = tuple(_decide(one, sure.get(name), threshold, minutes, few[name], lasting) for name, one in shown.items())
     waited = {name: pair_trials(_at_rate(records, name), "median response time") for name in tables if name != ALL}
     medians = estimate_ratios(waited, 1 - errors[0], 1 - errors[1], added_variance=0.0)
     found = tuple(_held_up(one, medians.get(one.request), _at_most(records, one.request, errors[0])) for one in found)
@@ -132,7 +132,7 @@ def judge(
     return GateResult(
         base=base,
         head=head,
-        fail_over=fail_over,
+        threshold=threshold,
         verdict=worst(each.verdict for each in found),
         requests=found,
         memory=_ratio(_under_load(records), most.request, "memory") if most else None,
