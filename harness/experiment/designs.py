@@ -27,6 +27,7 @@ from harness.experiment.steps import (
 )
 from harness.experiment.warm_up import WarmUpTracker, warm_up_all
 from harness.plan.plan import Candidate, Plan, groups, headline
+from harness.plugins import Extensions
 from harness.records.loads import ClosedLoop, Load, OpenLoop, Scenario
 from harness.records.outcome import Outcome
 from harness.records.trial_record import Purpose, Trial
@@ -188,6 +189,7 @@ DESIGNS: dict[str, Callable[[Plan, int], Design]] = {
     "search": search,
     "techempower": techempower,
     "gate": gate,
+    **Extensions[Callable[[Plan, int], Design]]("designs").load_all(),
 }
 
 
@@ -389,7 +391,7 @@ def _at_one_rate(up: ActiveGroup, rates: dict[str, float]) -> Design:
 
 
 def _fell_short(trial: Trial) -> bool:
-    return any(gate.name == "achieved-rate" and gate.outcome is Outcome.FAIL for gate in trial.gates)
+    return any(check.name == "achieved-rate" and check.outcome is Outcome.FAIL for check in trial.validity)
 
 
 def _at(cell: Cell, rate: float) -> Cell:

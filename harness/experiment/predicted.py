@@ -14,7 +14,7 @@ from harness.plan.plan import Plan
 from harness.records.loads import Load
 from harness.records.measurements import ErrorCounts, Window
 from harness.records.trial_record import Trial
-from harness.report.tables import counted
+from harness.report.tables import format_count
 from harness.stats.unranked import AT_RATES
 
 START_SECONDS, STOP_SECONDS = 3.0, 3.0  # a start with its database, an end with its last checks
@@ -53,12 +53,12 @@ class Prediction(Clock):
         wanted = least * sum(len(candidate.test_types) for candidate in self.plan.candidates)
         missing = []
         if sum(process.number < least for process, _ in self.measured) < wanted:
-            missing.append(f"each test type in {counted(least, 'process')}")
+            missing.append(f"each test type in {format_count(least, 'process')}")
         if self.untried:
-            missing.append(f"{counted(len(self.untried), 'cell')} ({', '.join(self.untried)})")
+            missing.append(f"{format_count(len(self.untried), 'cell')} ({', '.join(self.untried)})")
         if not missing:
             return None
-        room = f"{counted(self.trials, 'trial')} of {counted(self.plan.cells, 'cell')}"
+        room = f"{format_count(self.trials, 'trial')} of {format_count(self.plan.cells, 'cell')}"
         return (
             f"the time has room for {room}, not for {', nor for '.join(missing)}: "
             "give more --time, or fewer names and types"

@@ -21,7 +21,7 @@ from harness.records.loads import Load
 from harness.records.machine_record import Machine
 from harness.records.run_info import BuildRecord, RunInfo
 from harness.records.store import RunStore
-from harness.report.tables import counted
+from harness.report.tables import format_count
 from harness.runtime import Runtime, upstream
 from harness.units import format_elapsed
 
@@ -186,7 +186,7 @@ def reuse_build(build: BuildRecord, first: str) -> BuildRecord:
 
 def describe_run(settings: Settings, plan: Plan, runtime: Runtime, seconds: float, now: float) -> str:
     """Return the line that says what is measured, where, how, and when it ends; ``now`` is in epoch seconds."""
-    count = counted(len(plan.implementations), "implementation")
+    count = format_count(len(plan.implementations), "implementation")
     place = f"{runtime.name} runtime"
     if settings.runtime == "auto":
         why = "a container engine answers" if runtime.name == "docker" else "no container engine answers"

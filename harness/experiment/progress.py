@@ -43,7 +43,7 @@ class ProgressTracker:
 
     def stage(self, stage: str, changed: str = "") -> None:
         """What the run as a whole is at: building, measuring, …"""
-        self._update(changed or stage, stage=stage, implementation="", test_type="", level="")
+        self._update(changed or stage, stage=stage, implementation="", test_type="", load="")
 
     def announce(self, text: str) -> None:
         """Tell something that stays on a terminal: what the run does and until when, and what its time went into."""
@@ -81,7 +81,7 @@ class ProgressTracker:
     def verifying(self, test_type: str, stage: str = "verifying") -> None:
         """A test type of the process just started, or about to end."""
         changed = "" if stage == self.state.stage else f"{self.state.implementation}: {stage}"
-        self._update(changed, test_type=test_type, stage=stage, level="", windows=())
+        self._update(changed, test_type=test_type, stage=stage, load="", windows=())
 
     def load(self, cell: Cell, stage: str) -> None:
         """A load begins: a warm-up or a measurement."""
@@ -91,7 +91,7 @@ class ProgressTracker:
             implementation=cell.process.implementation,
             process=cell.process.number + 1,
             test_type=cell.test_type,
-            level=cell.load.label,
+            load=cell.load.label,
             windows=(),
         )
 
@@ -102,7 +102,7 @@ class ProgressTracker:
     def trial(self, trial: Trial) -> None:
         """A finished trial."""
         flags = [f"witness: {trial.generator}"] if trial.purpose == "witness" else []
-        flags += [gate.word for gate in trial.gates if gate.word]
+        flags += [check.flag for check in trial.validity if check.flag]
         self._update(
             f"{trial.implementation} {trial.test_type} {trial.load.label}: {format_rate(trial.throughput)} req/s, "
             f"{format_micros(trial.cpu_per_request)} µs CPU" + (f" [{', '.join(flags)}]" if flags else ""),
@@ -211,7 +211,7 @@ def describe_state(state: RunProgress) -> str:
         rate = f"now {format_rate(newest.responses / newest.duration)} req/s"
     process = f"process {state.process}" if state.process else ""
     stage = STAGES.get(state.stage, state.stage)
-    return " · ".join(filter(None, (left, state.implementation, process, state.test_type, state.level, stage, rate)))
+    return " · ".join(filter(None, (left, state.implementation, process, state.test_type, state.load, stage, rate)))
 
 
 def make_display(*, quiet: bool) -> Display:

@@ -28,7 +28,7 @@ from harness.records.run_info import RunInfo
 from harness.records.store import RunStore
 from harness.records.trial_record import Trial, TrialEvidence
 from harness.records.verification_record import CheckResult, VerificationRecord
-from harness.report.causes import causes, key, sentence
+from harness.report.causes import cause_key, format_result, group_causes
 from harness.runtime import Database, Runtime, Server, SharedDatabase
 from harness.runtime.crashes import find_errors
 from harness.runtime.database import file_size
@@ -303,11 +303,13 @@ class StepExecutor:
     ) -> None:
         """Tell each cause once for all test types that it fails; ``quoted`` are lines of the server's log."""
         said = f"; its log says: {' | '.join(quoted)}" if quoted else ""
-        for cause in causes(failed):
-            same = key(cause.result)
+        for cause in group_causes(failed):
+            same = cause_key(cause.result)
             if same not in running.told:
                 running.told.add(same)
-                text = f"{', '.join(cause.test_types)}: {f'{when}: ' if when else ''}{sentence(cause.result)}{said}"
+                text = (
+                    f"{', '.join(cause.test_types)}: {f'{when}: ' if when else ''}{format_result(cause.result)}{said}"
+                )
                 self._fail(running, text, cause=(cause.test_types, same))
 
     def _tell_mistakes(self, running: Running, failed: Sequence[tuple[str, CheckResult]]) -> None:
@@ -385,10 +387,12 @@ class StepExecutor:
         self._tell(running, failed, f"under load, {cell.load.label}", quoted)
         where = f"{cell.test_type} {cell.load.label}"
         if not trial.rankable and step.purpose == "measure":
-            flags = ", ".join(gate.word for gate in trial.gates if gate.outcome is Outcome.FAIL)
+            flags = ", ".join(check.flag for check in trial.validity if check.outcome is Outcome.FAIL)
             running.reasons.append(f"{where}: {flags}" + (f"; its log says: {' | '.join(quoted)}" if quoted else ""))
         if quoted and not failed:
-            symptoms = [result.message for result in objections] or [gate.word for gate in trial.gates if gate.word]
+            symptoms = [result.message for result in objections] or [
+                check.flag for check in trial.validity if check.flag
+            ]
             name = running.process.implementation
             self.progress.note(f"{name}: {where}: {'; '.join(symptoms)}; its log says: {' | '.join(quoted)}")
         running.rates[cell.test_type, cell.load] = trial.requests / trial.duration
@@ -405,7 +409,10 @@ class StepExecutor:
         self, running: Running, cell: Cell, seconds: float, generator: LoadGenerator
     ) -> tuple[Observation, TrialEvidence | None]:
         """One load with the evidence of its own answers."""
-        dice = random.Random(f"{self.settings.seed} {cell} {self._loads}")
+        process, load = cell.process, cell.load.label
+        # The seed does not depend on the names of classes.
+        key = (self.settings.seed, *process, cell.test_type, load, self._loads)
+        dice = random.Random(" ".join(map(str, key)))
         self._loads += 1
         looking = self.verifier.trial(
             running.server,
@@ -454,6 +461,7 @@ class StepExecutor:
             threads=self._threads(load),
             seed=seed,
             sampling=sampling,
+            use_cases=kind.use_cases,
             requests=kind.requests,
             late_after=(profile.orders if scenario else profile.open_loop).goal.seconds,
             lag_share=profile.open_loop.lag_share,
@@ -521,7 +529,7 @@ class StepExecutor:
             may_close=running.implementation.is_service,
             beside=self._latest.get(cell) if step.purpose == "witness" else None,
         )
-        trial = trial.model_copy(update={"gates": validity.check_validity(trial, expected)})
+        trial = trial.model_copy(update={"validity": validity.check_validity(trial, expected)})
         if step.purpose == "measure":
             self._latest = {cell: trial}
         return trial

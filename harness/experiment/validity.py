@@ -50,15 +50,15 @@ Rule = Callable[[Trial, ValidityContext], ValidityFinding | None]  # None: the g
 def check_validity(trial: Trial, expected: ValidityContext) -> tuple[ValidityCheck, ...]:
     """One gate of each kind that the load can breach, in a fixed order; those in ``FAILING`` keep it out of ranking."""
     found = ((name, rule(trial, expected)) for name, rule in RULES.items())
-    return tuple(_gate(name, each) for name, each in found if each is not None)
+    return tuple(_validity_check(name, each) for name, each in found if each is not None)
 
 
-def _gate(name: str, finding: ValidityFinding) -> ValidityCheck:
+def _validity_check(name: str, finding: ValidityFinding) -> ValidityCheck:
     outcome, flag = Outcome.PASS, ""
     if finding.breached:
         outcome = Outcome.FAIL if name in FAILING and not finding.few else Outcome.WARN
         flag = finding.flag
-    return ValidityCheck(name=name, outcome=outcome, value=finding.value, threshold=finding.threshold, word=flag)
+    return ValidityCheck(name=name, outcome=outcome, value=finding.value, threshold=finding.threshold, flag=flag)
 
 
 def _above(

@@ -47,8 +47,8 @@ from harness.records.machine_record import Machine
 from harness.records.run_records import RunRecords
 from harness.records.store import RunStore
 from harness.report import techempower
-from harness.report.tables import counted
-from harness.report.verification_results import Judged
+from harness.report.tables import format_count
+from harness.report.verification_results import ImplementationVerdict
 from harness.runtime import Runtime, SharedDatabase
 from harness.runtime.choice import choose_runtime
 from harness.runtime.database.external import NoDatabase, external_database
@@ -86,7 +86,7 @@ class RunOutcome:
     records: RunRecords
     ranking: Ranking
     failures: tuple[str, ...]  # what failed, then which cells time did not reach
-    verdicts: tuple[Judged, ...] = ()  # on each implementation
+    verdicts: tuple[ImplementationVerdict, ...] = ()  # on each implementation
 
     @property
     def exit_code(self) -> Exit:
@@ -169,7 +169,9 @@ def benchmark(settings: Settings, progress: ProgressTracker, needs: Dependencies
                 )
         outcome = conclude_run(folder, "complete", clock=needs.clock)
         progress.finish(outcome.records.info.status)
-        skipped = tuple(Judged(implementation=i, verdict="skipped", reason=why) for i, why in plan.skipped)
+        skipped = tuple(
+            ImplementationVerdict(implementation=i, verdict="skipped", reason=why) for i, why in plan.skipped
+        )
         return replace(outcome, verdicts=(*judge_implementations(outcome.records), *skipped))
 
 
@@ -228,8 +230,8 @@ def dry_run(
         print(f"{cell['implementation']}  {cell['test_type']}  {', '.join(cell['loads'])}")
     least = f"{count.minimum} to " if count.maximum > count.minimum else ""
     print(
-        f"{counted(plan.cells, 'cell')}, {least}{counted(count.maximum, 'process')} of each, "
-        f"{counted(found.trials, 'trial')}; about {format_elapsed(left * found.seconds)}"
+        f"{format_count(plan.cells, 'cell')}, {least}{format_count(count.maximum, 'process')} of each, "
+        f"{format_count(found.trials, 'trial')}; about {format_elapsed(left * found.seconds)}"
         f"{' that are left' * bool(done)}, {found.measuring / max(1.0, found.seconds):.0%} of it measuring, "
         "builds not counted"
     )

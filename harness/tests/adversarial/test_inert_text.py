@@ -19,12 +19,12 @@ from harness import cli
 from harness.console import PlainFormatter, SafeConsole
 from harness.errors import ConfigError
 from harness.paths import REPOSITORY
-from harness.plain_text import inert_line, is_printable, json_text, markdown, printable
+from harness.plain_text import escape_markdown, inert_line, is_printable, json_text, printable
 from harness.records.outcome import Outcome
 from harness.records.verification_record import CheckResult, VerificationRecord
-from harness.report.markdown import section
+from harness.report.markdown import table_section
 from harness.report.tables import TableRows
-from harness.report.verification_results import Verified, as_github, as_json, as_junit, write
+from harness.report.verification_results import VerificationReport, as_github, as_json, as_junit, print_report
 from harness.tests.scene import Scene
 
 CONTROLS = (
@@ -190,7 +190,7 @@ def test_no_module_goes_around_the_streams() -> None:
 # ---- verdicts for programs -------------------------------------------------------------------------------------------
 
 
-def verified(payload: str) -> Verified:
+def verified(payload: str) -> VerificationReport:
     result = CheckResult(
         check="status-ok", rule="http.2", outcome=Outcome.FAIL, message=payload, expected=payload, actual=payload
     )
@@ -203,7 +203,7 @@ def verified(payload: str) -> Verified:
         results=(result, result.model_copy(update={"outcome": Outcome.WARN})),
         duration=1.0,
     )
-    return Verified(verdicts=[verdict], problems=[payload, f"x\n{payload}"], folders={payload: payload})
+    return VerificationReport(verdicts=[verdict], problems=[payload, f"x\n{payload}"], folders={payload: payload})
 
 
 @pytest.mark.parametrize("payload", PAYLOADS)
@@ -216,13 +216,13 @@ def test_github_s_annotations_are_one_line_each(payload: str, capsys: pytest.Cap
         assert command, ascii(line)
         require_inert(command[2])
         assert "##[" not in line
-    assert printed(capsys, lambda: write("github", verified(payload)))[0] == text  # these are intended commands
+    assert printed(capsys, lambda: print_report("github", verified(payload)))[0] == text  # these are intended commands
 
 
 @pytest.mark.parametrize("payload", PAYLOADS)
 @pytest.mark.parametrize("name", ["json", "junit"])
 def test_documents_are_inert_and_can_be_read(name: str, payload: str, capsys: pytest.CaptureFixture[str]) -> None:
-    text = printed(capsys, lambda: write(name, verified(payload)))[0]
+    text = printed(capsys, lambda: print_report(name, verified(payload)))[0]
     require_inert(text)
     if name == "json":
         assert json.loads(text) == json.loads(as_json(verified(payload)))
@@ -256,7 +256,7 @@ def inline(document: str) -> tuple[list[str], list[str]]:
 
 def require_plain(payload: str) -> None:
     """Fail if a payload becomes anything but text at any place in a document."""
-    text = markdown(payload)
+    text = escape_markdown(payload)
     assert "\n" not in text
     for place in PLACES:
         blocks, children = inline(place.format(text))
@@ -284,7 +284,7 @@ def test_any_text_in_markdown_is_text(text: str) -> None:
 def test_a_table_of_markdown_keeps_its_cells(payload: str) -> None:
     rows = TableRows([payload, payload])
     table = rows.table(payload, rows.column(payload, lambda row: row), rows.column("y", lambda row: row))
-    blocks, children = inline(section(table))
+    blocks, children = inline(table_section(table))
     assert (blocks.count("tr_open"), blocks.count("td_open"), blocks.count("heading_open")) == (3, 4, 1)
     assert set(children) <= TEXTS
 

@@ -16,7 +16,7 @@ import pytest
 
 from harness import cli
 from harness.errors import Exit, StoreError
-from harness.extras.site import publish
+from harness.extras.site.publishing import publish
 from harness.host import interruption, memory
 from harness.paths import REPOSITORY
 from harness.plan.benchmark_config import NAME_BYTES
@@ -95,7 +95,7 @@ def many_trials(folder: Path) -> None:
 def many_objections(folder: Path) -> None:
     """Return records that are small on disk and large in memory."""
     trial = json.loads(records.trials()[0].recorded())
-    trial["gates"] = [{"name": "", "outcome": "pass", "value": 0, "threshold": 0}] * 20_000
+    trial["validity"] = [{"name": "", "outcome": "pass", "value": 0, "threshold": 0}] * 20_000
     with (folder / "trials.jsonl").open("a", encoding="utf-8") as file:
         for number in range(60):
             file.write(json.dumps({**trial, "id": str(number)}, separators=(",", ":")) + "\n")
@@ -149,7 +149,7 @@ def test_very_many_runs_are_no_obstacle(tmp_path: Path, verb: str) -> None:
     for number in range(3000):
         folder = tmp_path / f"run-{number}"
         folder.mkdir()
-        (folder / "run.json").write_text(f'{{"schema_version": 3, "started_at": {number}.5}}')
+        (folder / "run.json").write_text(f'{{"schema_version": 4, "started_at": {number}.5}}')
     newest = records.info("a").model_copy(update={"started_at": 4000.0})
     records.stored(tmp_path / "a", newest, records.trials())
     began = time.monotonic()
@@ -181,7 +181,7 @@ def test_long_names_are_told(results: Path, capsys: pytest.CaptureFixture[str], 
     more = () if "--results" in words else ("--results", str(results))
     assert cli.main([*words, *more]) in (Exit.FAILED, Exit.USAGE, Exit.ENVIRONMENT)
     said = capsys.readouterr().err
-    assert "a mistake of the harness" not in said
+    assert "internal error in tfb" not in said
     assert said.startswith("tfb: ")
 
 

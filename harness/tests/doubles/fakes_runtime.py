@@ -312,7 +312,7 @@ class FakeTrial(TrialAudit):
                 f"{self.asked}: {good} good, {failed} failed, {account.sent if account else 'nothing'} sent, {answers}"
             )
             objections += (CheckResult(check="asked", rule="fake.3", outcome=Outcome.PASS, message=said),)
-        return TrialEvidence(answers=0, of=good + failed, objections=objections)
+        return TrialEvidence(judged=0, received=good + failed, objections=objections)
 
 
 @dataclass

@@ -38,9 +38,9 @@ def test_every_trial_is_valid_and_verified(run: Finished) -> None:
         assert trial.generator == "loadgen"
         assert trial.errors.total == 0, trial.id
         assert trial.requests > 100, trial.id
-        assert trial.rankable, (trial.id, trial.gates)
+        assert trial.rankable, (trial.id, trial.validity)
         assert trial.evidence is not None
-        assert 0 < trial.evidence.answers <= trial.evidence.of
+        assert 0 < trial.evidence.judged <= trial.evidence.received
         assert trial.evidence.objections == ()
         assert 0 < trial.server.cpu_seconds <= trial.duration * len(run.records.info.machine.cpus_usable) * 1.2
         assert (trial.server.rss_peak or 0) > 20e6

@@ -56,7 +56,7 @@ def test_progress_json_has_every_key_that_the_dashboard_reads_and_the_seconds_of
         "round": 0,
         "implementation": "vertx",
         "test_type": "query",
-        "level": "c64 q20",
+        "load": "c64 q20",
         "windows": [],
     }
     assert elapsed + remaining == pytest.approx(100, abs=0.1)

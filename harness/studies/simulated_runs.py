@@ -32,7 +32,7 @@ class SimulatedRun:
     lost: float = 0.0  # share of trials excluded by validity checks, without the first trial of each process
 
 
-def draw(world: SimulatedRun, generator: np.random.Generator) -> list[Logs]:
+def draw_run(world: SimulatedRun, generator: np.random.Generator) -> list[Logs]:
     """Draw a run: for each table, servers x processes x rounds, with NaN for excluded trials."""
     servers, shape = len(world.truth), (len(world.truth), world.processes)
     factor = np.ones(servers)
