@@ -34,7 +34,7 @@ class Verb:
 
     target: ObjectPath
     help: str  # a line of ./tfb --help
-    group: str = "look"
+    group: str = "results"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -18,7 +18,7 @@ def cell_verdict(cell: CellComparison) -> Verdict:
 
 def summarize_comparison(comparison: Comparison) -> tuple[str, ...]:
     """Return ``B over A, 24 cells: slower in 2, cannot tell in 6, same within 5 % in 16``, and an explanation."""
-    margin = f"{comparison.fail_over * 100:.3g} %"
+    margin = f"{comparison.threshold * 100:.3g} %"
     counts = Counter(cell_verdict(cell) for cell in comparison.cells)
     names = {"same": f"same within {margin}"}
     found = [f"{names.get(word, word)} in {counts[word]}" for word in WORST_FIRST if counts[word]]

@@ -34,7 +34,7 @@ TrialsByCell = Mapping[CellKey, CellTrials]
 MISSING_EFFECT = Effect(ratio=None, verdict="cannot tell")
 
 
-def compare(a: RunRecords, b: RunRecords, fail_over: float) -> Comparison:
+def compare(a: RunRecords, b: RunRecords, threshold: float) -> Comparison:
     """Compare run B with run A.
 
     The two sides of ``compare --base`` were measured in the same rounds and are compared within rounds. Separate runs
@@ -43,7 +43,7 @@ def compare(a: RunRecords, b: RunRecords, fail_over: float) -> Comparison:
     Args:
         a: the earlier run, or base.
         b: the later run, or head.
-        fail_over: relative difference up to which a cell counts as unchanged; 0.05 means 5 %.
+        threshold: relative difference up to which a cell counts as unchanged; 0.05 means 5 %.
     """
     cells = collect_cells(a.trials), collect_cells(b.trials)
     reasons = [unranked_reasons(side.info, side.trials, side.processes, side.verdicts) for side in (a, b)]
@@ -54,7 +54,7 @@ def compare(a: RunRecords, b: RunRecords, fail_over: float) -> Comparison:
     effects = []
     for metric, noise in ((THROUGHPUT, floor and floor.throughput), (CPU_PER_REQUEST, floor and floor.cpu_per_request)):
         differences = (_within_rounds if interleaved else _between_runs)(cells_a, cells_b, metric)
-        effects.append(_effects(differences, metric, noise or 0.0, fail_over))
+        effects.append(_effects(differences, metric, noise or 0.0, threshold))
     compared = [
         CellComparison(
             implementation=key[0], test_type=key[1], load=key[2], reason=reason,
@@ -65,7 +65,7 @@ def compare(a: RunRecords, b: RunRecords, fail_over: float) -> Comparison:
     return Comparison(
         run_a=a.info.run_id,
         run_b=b.info.run_id,
-        fail_over=fail_over,
+        threshold=threshold,
         interleaved=interleaved,
         cells=tuple(sorted(compared, key=_sort_key)),
         noise_floor=floor,

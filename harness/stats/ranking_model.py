@@ -234,7 +234,7 @@ class Comparison(Record):
 
     run_a: str
     run_b: str
-    fail_over: float
+    threshold: float
     interleaved: bool  # A and B were measured in the same rounds
     confidence: float = 0.95
     cells: tuple[CellComparison, ...]

@@ -13,7 +13,8 @@ from harness import redaction
 from harness.cli.consent import resolve_consent
 from harness.cli.flags import RunFlags
 from harness.cli.output import VerdictOutputs, write_file
-from harness.cli.run import resolve_settings, run_benchmark
+from harness.cli.run import run_benchmark
+from harness.cli.settings import resolve_settings
 from harness.cli.verbs import Invocation
 from harness.errors import ChangedRecordsError, Exit, TfbError, UsageError
 from harness.experiment.preparation import JIT_PLATFORMS
@@ -71,7 +72,7 @@ class PreparedComparison:
 
 
 def compare(
-    folder: Path, base: str, head: str | None, flags: RunFlags, fail_over: float, outputs: VerdictOutputs
+    folder: Path, base: str, head: str | None, flags: RunFlags, threshold: float, outputs: VerdictOutputs
 ) -> int:
     """Measure both and print the verdict; ``base`` and ``head`` are what ``sides`` can tell."""
     words = ("compare", "--base", base, *(("--head", head) if head else ()))
@@ -83,7 +84,7 @@ def compare(
     parse_allow(flags.allow)
     consents, flags = flags.allow, replace(flags, profile=flags.profile or PROFILE, runtime="local", allow=())
     chosen = replace(
-        resolve_settings(Invocation(mode="benchmark", test=(), flags=flags), words), container_allow=consents
+        resolve_settings(Invocation(mode="benchmark", test=(), flags=flags, command=words)), container_allow=consents
     )
     with ExitStack() as stack:
         place = stack.enter_context(ownership.make_scratch_folder("gate"))
@@ -113,7 +114,7 @@ def compare(
             nothing = GateResult(
                 base=base,
                 head=head or WORKING_TREE,
-                fail_over=fail_over,
+                threshold=threshold,
                 verdict=verdict,
                 requests=(RequestVerdict(request=ALL, verdict=verdict, reason=str(error)),),
                 minutes=(time.time() - began) / 60,
@@ -125,7 +126,7 @@ def compare(
         running = [service.url for service, _ in (session.services[BASE], session.services[HEAD]) if service.url]
         told = list(dict.fromkeys([*notes, *filter(None, [session.isolation.note])]))
         compared = measured_of(records, asked)
-        judged = judge(compared, fail_over, base, head or WORKING_TREE, told, weights, len(running))
+        judged = judge(compared, threshold, base, head or WORKING_TREE, told, weights, len(running))
         result = undisturbed(judged, compared)
     return show(settle(result, records, asked), outputs)
 

@@ -19,7 +19,7 @@ def headline(result: GateResult) -> str:
     of = [each for each in result.requests if each.verdict == result.verdict]
     match result.verdict:
         case "same":
-            return f"same within {result.fail_over * 100:.3g} %"
+            return f"same within {result.threshold * 100:.3g} %"
         case "cannot tell":
             never = [each for each in of if not each.minutes_more]
             reason = next((_said(each) for each in never if each.reason), "")
@@ -51,7 +51,7 @@ def when(result: GateResult) -> str:
 
 def rows(result: GateResult) -> list[tuple[str, ...]]:
     """A header and a row a request."""
-    return [HEADER, *(_row(each, result.fail_over) for each in result.requests)]
+    return [HEADER, *(_row(each, result.threshold) for each in result.requests)]
 
 
 def _row(one: RequestVerdict, margin: float) -> tuple[str, ...]:

@@ -67,7 +67,7 @@ def result(place: str, payload: str) -> GateResult:
     return GateResult(
         base=payload if place == "base" else "main",
         head=payload if place == "head" else "the working tree",
-        fail_over=0.05,
+        threshold=0.05,
         verdict="failed",
         requests=(failed, other),
         minutes=1.0,

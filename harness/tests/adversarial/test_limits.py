@@ -181,7 +181,7 @@ def test_long_names_are_told(results: Path, capsys: pytest.CaptureFixture[str], 
     more = () if "--results" in words else ("--results", str(results))
     assert cli.main([*words, *more]) in (Exit.FAILED, Exit.USAGE, Exit.ENVIRONMENT)
     said = capsys.readouterr().err
-    assert "a mistake of the harness" not in said
+    assert "internal error in tfb" not in said
     assert said.startswith("tfb: ")
 
 

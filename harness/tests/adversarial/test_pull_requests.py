@@ -101,7 +101,7 @@ def session(shop: Path, place: Path) -> PreparedComparison:
 def result(*verdicts: tuple[str, Verdict]) -> GateResult:
     found = tuple(RequestVerdict(request=name, verdict=verdict) for name, verdict in verdicts)
     return GateResult(
-        base="main", head="head", fail_over=0.05, verdict="faster", requests=found, minutes=1.0, started_at=0.0
+        base="main", head="head", threshold=0.05, verdict="faster", requests=found, minutes=1.0, started_at=0.0
     )
 
 

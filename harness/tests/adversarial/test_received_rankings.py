@@ -86,7 +86,7 @@ def test_an_impossible_figure_is_no_mistake_of_tfb(
     assert count
     file.write_text(text, encoding="utf-8")
     cli.main([words[0], "one", *words[1:], "--results", str(tmp_path)])
-    assert "a mistake of the harness" not in capsys.readouterr().err
+    assert "internal error in tfb" not in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("rate", ["0", "-1", "-0.0"])

@@ -88,7 +88,7 @@ def test_implementations_and_their_copies_are_two_sides_of_one_run() -> None:
         ("--copy --base HEAD --test express", "takes two runs"),
         ("--copy", "--copy takes one implementation"),
         ("--base no-such-commit", "'no-such-commit' is no commit"),
-        ("one two --markdown", "a service is compared with --base"),
+        ("one two --markdown", "to compare a service, give --base"),
     ],
 )
 def test_what_does_not_fit_is_a_usage_error(words: str, said: str, capsys: pytest.CaptureFixture[str]) -> None:

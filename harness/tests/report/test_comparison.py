@@ -28,7 +28,7 @@ def cell(throughput: Effect, cpu: Effect = OPEN, name: str = "a", **more: Any) -
 
 
 def compared(*cells: CellComparison) -> Comparison:
-    return Comparison(run_a="A", run_b="B", fail_over=0.05, interleaved=True, cells=cells)
+    return Comparison(run_a="A", run_b="B", threshold=0.05, interleaved=True, cells=cells)
 
 
 @pytest.mark.parametrize(

@@ -557,7 +557,7 @@ export interface ComparisonDocument {
 export interface Comparison {
   run_a: string;
   run_b: string;
-  fail_over: number;
+  threshold: number;
   interleaved: boolean;
   confidence: number;
   cells: CellComparison[];

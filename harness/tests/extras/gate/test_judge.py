@@ -222,7 +222,7 @@ def test_a_change_that_waits_is_slower_although_it_costs_no_cpu(seconds: float, 
 def test_the_minutes_that_would_tell_are_said(more: float, said: str) -> None:
     one = RequestVerdict(request="items", verdict="cannot tell", minutes_more=more)
     result = GateResult(
-        base="a", head="b", fail_over=0.05, verdict="cannot tell", requests=(one,), minutes=2.0, started_at=0.0
+        base="a", head="b", threshold=0.05, verdict="cannot tell", requests=(one,), minutes=2.0, started_at=0.0
     )
     assert text(result).startswith(f"cannot tell: {said}\n")
 
