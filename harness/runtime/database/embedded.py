@@ -67,15 +67,14 @@ class EmbeddedDatabase(RunDatabase):
             *("-c", "listen_addresses=127.0.0.1", "-c", f"unix_socket_directories={self._scratch}"),
         ]
         with safe_write.append(self.log, private=True) as output:
-            child = process.Child(
-                command,
+            options = process.ProcessOptions(
                 cwd=self._scratch,
                 env=environment.server_environment(),
-                stdout=output,
                 account=self._account,
                 cpus=self._cpus,
-                first=signal.SIGINT,  # fast shutdown: sessions are ended, not waited for
+                stop_signal=signal.SIGINT,  # fast shutdown, which does not wait for sessions
             )
+            child = process.Child(command, options, stdout=output)
         self._child, self._meter = child, ProcessTreeMeter(child.pid)
         _await(self.address, child, self.log)
 

@@ -113,10 +113,10 @@ def test_failing_builds_and_servers_carry_the_hint(tmp_path: Path) -> None:
     ("run", "said"),
     [
         (["no-such-program"], "no-such-program: not found on PATH"),
-        (["./absent"], "./absent: not found: there is no file"),
+        (["./absent"], "absent does not exist"),
         (["./plain"], "./plain: cannot be run: Permission denied: chmod +x"),
         (["./folder"], "./folder: cannot be run: it is a folder"),
-        (["./interpreter"], "the interpreter that its first line names does not exist"),
+        (["./interpreter"], "the interpreter in its first line does not exist"),
         (["./binary"], "Exec format error"),
     ],
 )
