@@ -59,7 +59,7 @@ CACHE_SECONDS = 10.0  # for which cached-query may keep a row
 
 def plan_sampling(test_type: TestType, load: Load, seconds: float, rate: float | None) -> tuple[int, Sampling]:
     """Return how many responses to check, and how the generator samples them; ``rate`` is in requests a second."""
-    rows = load.queries or (PAGE_ROWS if test_type.answer == "page" else 1)
+    rows = load.queries or (PAGE_ROWS if test_type.response_shape == "page" else 1)
     default_rate = DEFAULT_SERVICE_RATE if test_type.requests else DEFAULT_ROW_RATE / rows
     rate = load.rate if isinstance(load, OpenLoop) else rate
     expected = max(1.0, (default_rate if rate is None else rate) * seconds)
@@ -140,7 +140,7 @@ class TrialVerification:
         self._extension = LOADS.get(self._test_type.checked_as)
         self._extension_state: object = None
         self._upstream = context.server.upstream if self._test_type.calls_upstream else None
-        self._target = self._test_type.path(implementation.urls[self._test_type.name], self._load)
+        self._target = self._test_type.request_target(implementation.urls[self._test_type.name], self._load)
         self._max_checked, self.sampling = plan_sampling(self._test_type, self._load, context.seconds, context.rate)
         self._stack = ExitStack()
         self._changes: ConcurrentChanges | None = None
@@ -232,7 +232,7 @@ class TrialVerification:
         if self._upstream:
             fan_out.wait_until_idle(self._upstream)
             evidence.upstream = self._upstream.stats()
-        elif self._tables and self._test_type.answer == "page":
+        elif self._tables and self._test_type.response_shape == "page":
             changes = self._changes
             evidence.fortunes = changes.fortunes if changes else [TableVersion(rows=self._tables.read_fortunes())]
         elif self._changes and self._test_type.writes_database:

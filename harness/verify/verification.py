@@ -113,7 +113,7 @@ class EvidenceGatherer:
         with open_tables(database) if database else nullcontext() as tables:
             if self._test_type.writes_database:
                 self._gather_updates(tables)
-            elif self._test_type.answer == "page":
+            elif self._test_type.response_shape == "page":
                 self._gather_fortunes(tables)
             else:
                 self._gather_reads(tables)

@@ -78,7 +78,7 @@ class Verifier:
         began = time.monotonic()
         # Prefer json and plaintext: their responses are cheap, constant and different from each other.
         urls, test_types = server.implementation.urls, list(server.implementation.test_types.values())
-        constant = [test_type for test_type in test_types if test_type.answer in ("message", "greeting")]
+        constant = [test_type for test_type in test_types if test_type.response_shape in ("message", "greeting")]
         targets = [test_type.target(urls[test_type.name]) for test_type in (constant or test_types)[:2]]
         evidence = Evidence(test_type=SERVER, thorough=thorough, rules=server.implementation.rules)
         if not any(test_type.requests for test_type in test_types):  # a service receives only its declared requests

@@ -186,7 +186,9 @@ def loaded(
 ) -> TrialEvidence:
     """The trial of a load that this process makes; so many of its answers are written out, or lost."""
     kind, server = trial.context.test_type, trial.context.server
-    client = Client(server.endpoint, kind, kind.path(server.implementation.urls[kind.name], trial.context.load))
+    client = Client(
+        server.endpoint, kind, kind.request_target(server.implementation.urls[kind.name], trial.context.load)
+    )
     cases = ([expectations.declared_variant(one) for one in kind.requests] or [PLAIN]) * requests
     with trial:
         came = client.send_concurrently(cases[: requests // 2], 8)

@@ -31,7 +31,9 @@ def verify_load(trial: TrialVerification, *, written: bool = True) -> tuple[Tria
     with tempfile.TemporaryDirectory() as folder:
         with trial:
             run = LoadRun(
-                url=server.endpoint.url(test_type.path(server.implementation.urls[test_type.name], context.load)),
+                url=server.endpoint.url(
+                    test_type.request_target(server.implementation.urls[test_type.name], context.load)
+                ),
                 host="localhost",
                 accept=test_type.accept,
                 load=context.load,

@@ -47,8 +47,8 @@ ALL_TYPES = types_where(lambda _: True)
 JSON_TYPES = types_where(lambda test_type: test_type.media_type == "application/json")
 ROW_TYPES = types_where(lambda test_type: test_type.has_rows)
 QUERY_TYPES = types_where(lambda test_type: test_type.counts_rows)
-PAGE_TYPES = types_where(lambda test_type: test_type.answer == "page")
-GREETING_TYPES = types_where(lambda test_type: test_type.answer == "greeting")
+PAGE_TYPES = types_where(lambda test_type: test_type.response_shape == "page")
+GREETING_TYPES = types_where(lambda test_type: test_type.response_shape == "greeting")
 READING_TYPES = types_where(lambda test_type: test_type.has_rows and not test_type.writes_database)
 
 

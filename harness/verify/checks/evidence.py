@@ -92,7 +92,7 @@ class Exchange:
     def document(self) -> object:
         """Return the parsed JSON body, or the ValueError that explains why it cannot be parsed."""
         try:
-            return safe_read.parse(self.body, MAX_CONTAINERS, MAX_VALUES)
+            return safe_read.parse_json(self.body, MAX_CONTAINERS, MAX_VALUES)
         except ValueError as error:
             return error
 
@@ -223,7 +223,7 @@ class ExpectedWork:
         """Return the work for a number of successful responses with ``rows_each`` rows."""
         if not test_type.counts_statements:
             return cls()
-        if test_type.answer == "page":
+        if test_type.response_shape == "page":
             return cls(pages=responses)
         rows = responses * rows_each
         # A request that draws a row twice writes it once. A row whose new number equals the old need not be written.

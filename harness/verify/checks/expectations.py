@@ -159,7 +159,7 @@ def declared_json(expect: Expect, exchange: Exchange) -> Iterator[Finding]:
     if (expect.subset is None and expect.json_schema is None) or not _has_expected_status(expect, exchange):
         return
     body = _decode(exchange)
-    document = cast("JsonValue", safe_read.parse(body, MAX_CONTAINERS, MAX_VALUES))
+    document = cast("JsonValue", safe_read.parse_json(body, MAX_CONTAINERS, MAX_VALUES))
     if expect.schema_text is not None:
         mismatch = response_schemas.SCHEMA_VALIDATOR.find_mismatch(expect.schema_text, body)
         if mismatch:
