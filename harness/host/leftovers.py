@@ -78,7 +78,7 @@ def _accounts(of: str | None) -> Iterator[Leftover]:
 
 
 def _end_account(uid: int, owner: str) -> None:
-    for _ in range(guardian.SWEEPS):
+    for _ in range(guardian.KILL_ATTEMPTS):
         guardian.kill_account(uid)
         time.sleep(0.005)
     accounts.release_uid(uid, owner)

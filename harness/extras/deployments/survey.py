@@ -80,7 +80,8 @@ def measured_links(hosts: Hosts, known: Mapping[Host, ConnectedMachine], run_id:
 def _link(one: ConnectedMachine, other: ConnectedMachine, run_id: str) -> MachineLink:
     """Measure the link between two machines, by the addresses that a run uses; the first machine listens."""
     command = _command(one, run_id, "serve", one.address)
-    serving = process.Child(command, stdin=process.PIPE, stdout=process.PIPE, env=compose.client_environment())
+    options = process.ProcessOptions(env=compose.client_environment())
+    serving = process.Child(command, options, stdin=process.PIPE, stdout=process.PIPE)
     with process.running(serving, grace=1.0), ExitStack() as stack:
         for stream in filter(None, (serving.stdin, serving.stdout)):
             stack.enter_context(stream)  # link.py ends when stdin is closed
