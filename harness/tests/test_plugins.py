@@ -31,7 +31,7 @@ class ExamplePlugin(Plugin):
 PARTS = """
 from harness.plan.testtypes import TestType
 
-GREET = TestType(name="greet", answer="greeting")
+GREET = TestType(name="greet", response_shape="greeting")
 
 def greet(name):
     print(f"hello {name}")
@@ -86,7 +86,7 @@ def test_a_distribution_adds_an_exporter(tmp_path: Path) -> None:
 def test_a_distribution_adds_a_test_type_and_a_design(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(install(tmp_path))
     monkeypatch.setattr(plugins, "installed", plugins.installed.__wrapped__)
-    assert plugins.Extensions[TestType]("test_types").load_all()["greet"].answer == "greeting"
+    assert plugins.Extensions[TestType]("test_types").load_all()["greet"].response_shape == "greeting"
     assert plugins.Extensions[object]("designs").names() == ("once",)
 
 
