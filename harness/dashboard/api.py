@@ -95,7 +95,7 @@ class Api:
     def claims(self) -> ClaimsDocument:
         """The verdicts on all claims; a file of them that cannot be read is its problem."""
         try:
-            return ClaimsDocument(verdicts=tuple(claims.latest(self.runs.results).values()))
+            return ClaimsDocument(verdicts=tuple(claims.latest_verdicts(self.runs.results).values()))
         except StoreError as error:
             return ClaimsDocument(verdicts=(), problem=str(error))
 
