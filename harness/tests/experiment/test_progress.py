@@ -128,6 +128,6 @@ def test_beats_come_until_the_work_is_done_even_where_they_cannot_be_written() -
         told.put(seconds)
         raise StoreError("the disk is full")
 
-    with heartbeat(tell, every=0.001):
+    with heartbeat(tell, interval=0.001):
         assert [told.get(timeout=10), told.get(timeout=10)] == [0.001, 0.002]
     assert "heartbeat" not in [thread.name for thread in threading.enumerate()]
