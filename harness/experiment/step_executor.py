@@ -18,9 +18,9 @@ from harness.experiment.progress import ProgressTracker
 from harness.experiment.steps import Cell, Process, Step, StepResult
 from harness.host import interruption, ownership
 from harness.host.clock import CLOCK_JUMP_SECONDS, MAX_CLOCK_JUMPS, Clock, wall_clock_offset
-from harness.plan.config import Settings, divided_cpus
 from harness.plan.discovery import Implementation
 from harness.plan.plan import Plan
+from harness.plan.run_settings import Settings, split_cpus
 from harness.records.loads import ClosedLoop, Load, Scenario
 from harness.records.outcome import Outcome, worst_outcome
 from harness.records.process_record import ProcessRecord
@@ -113,7 +113,7 @@ class StepExecutor:
         self.generator = self.generators[main]
         self.witness = self.generators[next(name for name in self.generators if name != main)]
         usable = self.info.machine.cpus_usable
-        server, others = divided_cpus(self.settings.cpuset_cpus, usable)
+        server, others = split_cpus(self.settings.cpuset_cpus, usable)
         # Of several machines: their files are elsewhere, and by other clocks.
         self.elsewhere = self.runtime if isinstance(self.runtime, OverMachines) else None
         self.server_cpus = len(server or usable)
@@ -455,7 +455,7 @@ class StepExecutor:
         load, endpoint, profile = cell.load, running.server.endpoint, self.profile
         scenario = isinstance(load, Scenario)
         run = LoadRun(
-            url=endpoint.url("/" if scenario else kind.path(url, load)),
+            url=endpoint.url("/" if scenario else kind.request_target(url, load)),
             host=endpoint.host,
             accept=kind.accept,
             load=load,
