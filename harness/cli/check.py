@@ -20,8 +20,8 @@ from harness.cli.scans import NOT_JUDGED, SKIPPED_VARIABLE
 from harness.errors import Exit
 from harness.host import interruption
 from harness.paths import DOCKER, REPOSITORY, TOOLSET, state_folder
-from harness.plan.config import Consent
-from harness.plan.discovery import Selection, scan, select
+from harness.plan.discovery import Selection, scan_folders, select_implementations
+from harness.plan.run_settings import Consent
 from harness.provisioning import advice, requirements, toolchain
 from harness.provisioning.requirements import ToolRequirement
 
@@ -161,8 +161,8 @@ def required_tools(extent: Extent) -> tuple[ToolRequirement, ...]:
     )
     if extent == "fast":
         return tools
-    known = scan()
-    selected = known.implementations if extent == "all" else select(known, Selection(test=("run",)))
+    known = scan_folders()
+    selected = known.implementations if extent == "all" else select_implementations(known, Selection(test=("run",)))
     return (*tools, *requirements.tool_requirements(selected, own_database=True, loads=False))
 
 

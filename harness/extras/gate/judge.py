@@ -13,7 +13,18 @@ from typing import Annotated
 
 from pydantic import BeforeValidator
 
-from harness.extras.gate.paired import BASE, COPY, HEAD, KEYS, SIDES, Paired, PairedMetric, intervals, paired, together
+from harness.extras.gate.paired import (
+    BASE,
+    COPY,
+    HEAD,
+    KEYS,
+    SIDES,
+    PairedCosts,
+    PairedMetric,
+    estimate_ratios,
+    pair_trials,
+    weighted_total,
+)
 from harness.records.loads import ClosedLoop
 from harness.records.outcome import Outcome
 from harness.records.record import Record
@@ -104,18 +115,18 @@ def judge(
     info = records.info
     minutes = max(0.0, (info.completed_at or info.started_at) - info.started_at) / 60
     shown = {name: _shown(records, name) for name in info.loads}
-    tables = {name: paired(_at_rate(records, name), one.metric) for name, one in shown.items() if not one.reason}
+    tables = {name: pair_trials(_at_rate(records, name), one.metric) for name, one in shown.items() if not one.reason}
     if len(shown) > 1 and len(tables) == len(shown) and len({one.metric for one in shown.values()}) == 1:
         parts = {name: (weights or {}).get(name, 1.0) for name in shown}
-        tables[ALL] = together(tables, parts)
+        tables[ALL] = weighted_total(tables, parts)
         shown[ALL] = RequestVerdict(request=ALL, verdict="cannot tell", metric=next(iter(shown.values())).metric)
     errors = ERROR / max(1, len(shown)), FLOOR_ERROR / max(1, len(shown))
-    sure = intervals(tables, 1 - errors[0], 1 - errors[1], luck=running * ASSUMED_SD**2)
+    sure = estimate_ratios(tables, 1 - errors[0], 1 - errors[1], added_variance=running * ASSUMED_SD**2)
     few = {name: _few(records, name, tables.get(name), minutes) for name in shown}
     lasting = ONE_PROCESS if running else ""
     found = tuple(_decide(one, sure.get(name), threshold, minutes, few[name], lasting) for name, one in shown.items())
-    waited = {name: paired(_at_rate(records, name), "median response time") for name in tables if name != ALL}
-    medians = intervals(waited, 1 - errors[0], 1 - errors[1], luck=0.0)
+    waited = {name: pair_trials(_at_rate(records, name), "median response time") for name in tables if name != ALL}
+    medians = estimate_ratios(waited, 1 - errors[0], 1 - errors[1], added_variance=0.0)
     found = tuple(_held_up(one, medians.get(one.request), _at_most(records, one.request, errors[0])) for one in found)
     most = max((one for one in found if one.rate), key=lambda one: one.rate or 0.0, default=None)
     return GateResult(
@@ -258,7 +269,7 @@ def _at_most(records: RunRecords, name: str, error: float) -> Ratio | None:
     return min(times, key=lambda each: each.low or 0.0) if len(times) == len(found) else None
 
 
-def _few(records: RunRecords, name: str, table: Paired | None, minutes: float) -> str:
+def _few(records: RunRecords, name: str, table: PairedCosts | None, minutes: float) -> str:
     """Why a request has no interval worth the name, and what to do."""
     whole = 0 if table is None else round(float(table.rounds.sum()))
     words = Counter(_failing([t for t in _measured(records, name) if t.load.kind == "open"]))
