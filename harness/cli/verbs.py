@@ -113,8 +113,8 @@ class _TechEmpowerFlags(RunFlags, VerifyFlags):
 def run(*names: ImplementationNames, flags: RunFlags = RunFlags()) -> Invocation:  # noqa: B008 - frozen
     """Build, verify, measure and rank implementations.
 
-    ./tfb run                                     the core implementations, in about twelve minutes
-    ./tfb run express axum --type db --time 10m   two implementations, one test type, ten minutes
+      ./tfb run                          the core implementations, twelve minutes
+      ./tfb run express axum --type db   two implementations, one test type
     """
     return Invocation(mode="benchmark", test=names, flags=flags)
 
@@ -122,8 +122,8 @@ def run(*names: ImplementationNames, flags: RunFlags = RunFlags()) -> Invocation
 def verify(*names: ImplementationNames, flags: VerifyFlags = VerifyFlags()) -> Invocation:  # noqa: B008 - frozen
     """Check the responses of implementations thoroughly, without load.
 
-    ./tfb verify my-framework --watch             verify again whenever a file changes
-    ./tfb verify my-framework --format junit      results as JUnit XML
+      ./tfb verify my-framework --watch          again whenever a file changes
+      ./tfb verify my-framework --format junit   results as JUnit XML
     """
     return Invocation(mode="verify", test=names, flags=flags)
 
