@@ -35,7 +35,8 @@ from harness.runtime import upstream
 from harness.runtime.techempower_container import parse_allow
 
 if TYPE_CHECKING:
-    from harness.experiment.workflow import Dependencies, RunOutcome
+    from harness.experiment.run_context import Dependencies
+    from harness.experiment.stage_conclude import RunOutcome
 
 # Flags that --resume goes together with.
 WITH_RESUME = frozenset(
@@ -61,8 +62,9 @@ def execute(asked: Invocation, arguments: Sequence[str]) -> int:
         chosen = replace(chosen, consent=resolve_consent(chosen))
     with interruption.loading():
         from harness.experiment import modes, workflow
+        from harness.experiment.dry_run import dry_run
     if chosen.dry_run:
-        return workflow.dry_run(chosen)
+        return dry_run(chosen)
     if getattr(asked.flags, "profiler", False):
         figures = extras.part("profiler").profile(chosen)
         print(json.dumps(figures) if chosen.json else "\n".join(f"{key:<24}{value}" for key, value in figures.items()))
@@ -168,7 +170,7 @@ def _show(chosen: Settings, outcome: "RunOutcome") -> None:
 
 def _say_what_else(chosen: Settings) -> None:
     """Name what was set aside, and what is skipped or left out, where a person reads."""
-    from harness.experiment.preparation import can_reach_upstream
+    from harness.experiment.selection import can_reach_upstream
 
     if chosen.quiet or chosen.json:
         return
