@@ -28,15 +28,15 @@ class Build(BuildHookInterface):
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         """Adds the page and the program."""
         sys.path.insert(0, str(ROOT))
-        from harness.host import crates
         from harness.paths import PREBUILT
+        from harness.provisioning import crates
 
         place = ROOT / "harness" / "dashboard" / "build.py"  # alone: its package needs the web server
         spec = importlib.util.spec_from_file_location("page", place)
         page = importlib.util.module_from_spec(spec)
         spec.loader.exec_module(page)
         page.ensure_built()
-        program = crates.loadgen()
+        program = crates.loadgen_program()
         inside = f"harness/_tree/toolset/{PREBUILT}/loadgen/{program.parent.name}/{program.name}"
         build_data["force_include"][str(program)] = inside
         for name in ("errors.py", "host/metering.py", "host/sockets.py"):  # once more, for the image of toolset/meter

@@ -39,14 +39,14 @@ def open_streams() -> None:
 def run() -> int:
     """The exit code; signals end the run in order, and whatever is left in the end is stopped."""
     open_streams()
-    environment.secure()
+    environment.secure_process()
     try:
         try:
-            interruption.install(lambda: _children("ask_all"), lambda: _children("kill_all"))
-            if lacking := memory.shortage():
+            interruption.install_handlers(lambda: _children("terminate_all"), lambda: _children("kill_all"))
+            if lacking := memory.describe_shortage():
                 print(f"tfb: {lacking}", file=sys.stderr)
                 return Exit.FAILED
-            with interruption.loading():
+            with interruption.held_while_loading():
                 from harness.cli import main
             return main()
         finally:
@@ -58,9 +58,9 @@ def run() -> int:
 
 def _end() -> None:
     """Stop what is left; a signal that comes now has nothing to interrupt."""
-    interruption.closing()
+    interruption.hold_until_exit()
     _children("stop_all")
-    interruption.done()
+    interruption.disarm()
 
 
 def _children(order: str) -> Any:  # noqa: ANN401 - what the order returns

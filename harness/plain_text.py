@@ -49,7 +49,7 @@ def inert_line(line: str) -> str:
     return _HOLDS_COMMAND.sub(r"\\x23", line)
 
 
-def markdown(text: str) -> str:
+def escape_markdown(text: str) -> str:
     """Return the text escaped for a paragraph, list item or table cell of Markdown, as a single line.
 
     The result cannot start a fence, list, heading, table, link, image, HTML, mention, issue number or formula.

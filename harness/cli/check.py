@@ -18,11 +18,12 @@ from cyclopts import Parameter
 from harness.cli.consent import ask_consent
 from harness.cli.scans import NOT_JUDGED, SKIPPED_VARIABLE
 from harness.errors import Exit
-from harness.host import advice, interruption, provision, toolchain
-from harness.host.provision import Need
+from harness.host import interruption
 from harness.paths import DOCKER, REPOSITORY, TOOLSET, state_folder
 from harness.plan.config import Consent
 from harness.plan.discovery import Selection, scan, select
+from harness.provisioning import advice, requirements, toolchain
+from harness.provisioning.requirements import ToolRequirement
 
 WEB = REPOSITORY / "harness" / "dashboard" / "web"
 LINT_IMPORTS = "import sys; from importlinter.cli import lint_imports; sys.exit(lint_imports(no_cache=True))"
@@ -155,23 +156,23 @@ def stages(extent: Extent) -> tuple[Stage, ...]:
     return (*fast, *(usual if extent != "fast" else ()), *(everything if extent == "all" else ()))
 
 
-def wanted(extent: Extent) -> tuple[Need, ...]:
+def wanted(extent: Extent) -> tuple[ToolRequirement, ...]:
     """The tools of a check's stages, and whether they are here."""
     kinds = {kind for stage in stages(extent) for kind in stage.needs} - {ENGINE}
     kinds |= {"sshd", "ip"} if extent == "all" else set()  # of several machines; their tests say what they lack
     tools = ((kind, CONDITIONS.get(kind, ">=0")) for kind in sorted(kinds))
     found = tuple(
-        Need(kind=kind, condition=condition, wanted_by=(), tool=toolchain.find(kind, condition))
+        ToolRequirement(kind=kind, condition=condition, required_by=(), tool=toolchain.find_tool(kind, condition))
         for kind, condition in tools
     )
     if extent == "fast":
         return found
     known = scan()
     chosen = known.implementations if extent == "all" else select(known, Selection(test=("run",)))
-    return (*found, *provision.needs(chosen, own_database=True, loads=False))
+    return (*found, *requirements.tool_requirements(chosen, own_database=True, loads=False))
 
 
-def check(found: Sequence[Stage], needs: Sequence[Need], consent: Consent, *, bring_engine: bool) -> Exit:
+def check(found: Sequence[Stage], needs: Sequence[ToolRequirement], consent: Consent, *, bring_engine: bool) -> Exit:
     """Bring what is missing, run what can be run, and say how each stage ended."""
     failed, unsteady = list[str](), list[str]()
     not_run: list[tuple[str, str]] = []
@@ -194,23 +195,26 @@ def check(found: Sequence[Stage], needs: Sequence[Need], consent: Consent, *, br
     return conclude(failed, not_run, unsteady)
 
 
-def _lacking(needs: Sequence[Need]) -> Mapping[str, str]:
+def _lacking(needs: Sequence[ToolRequirement]) -> Mapping[str, str]:
     """Name of each facility that is missing still -> what brings it."""
     missing = {
-        need.kind: f"{need.missing} is missing: "
-        + (MENDS.get(need.kind) or f"{advice.found(need.kind)}; {advice.remedy(need.kind, need.condition)}")
+        need.kind: f"{need.description} is missing: "
+        + (
+            MENDS.get(need.kind)
+            or f"{advice.describe_installed(need.kind)}; {advice.suggest_remedy(need.kind, need.condition)}"
+        )
         for need in needs
-        if need.tool is None and toolchain.find(need.kind, need.condition) is None
+        if need.tool is None and toolchain.find_tool(need.kind, need.condition) is None
     }
-    if provision.engine_answers():
+    if requirements.engine_responds():
         return missing
-    return {**missing, ENGINE: f"no container engine answers: {provision.ENGINE_MEND}"}
+    return {**missing, ENGINE: f"no container engine answers: {requirements.ENGINE_REMEDY}"}
 
 
 def _environment(folder: Path, skipped: Path) -> Mapping[str, str]:
     """Of every stage; ``folder`` goes when all of them have ended."""
     state = state_folder()
-    chromium = toolchain.find("chromium")
+    chromium = toolchain.find_tool("chromium")
     memory = "/dev/shm"  # noqa: S108 - whoever writes there makes a folder of its own, for this user alone
     roomy = os.access(memory, os.W_OK) and shutil.disk_usage(memory).free > 4 << 30
     return {
@@ -237,7 +241,7 @@ def _run(stage: Stage, command: Sequence[str], environment: Mapping[str, str]) -
     children = list[subprocess.Popen[bytes]]()
     no = subprocess.DEVNULL  # a stage asks nothing
     try:
-        with interruption.loading():
+        with interruption.held_while_loading():
             children.append(subprocess.Popen(command, cwd=stage.cwd, env=environment, stdin=no))
             if stage.beside:
                 children.append(subprocess.Popen(stage.beside, env=environment, stdin=no, stdout=no, stderr=no))
@@ -253,26 +257,26 @@ def _run(stage: Stage, command: Sequence[str], environment: Mapping[str, str]) -
 
 
 @contextmanager
-def facilities(needs: Sequence[Need], consent: Consent, *, bring_engine: bool) -> Iterator[None]:
+def facilities(needs: Sequence[ToolRequirement], consent: Consent, *, bring_engine: bool) -> Iterator[None]:
     """Bring what is missing, where there is consent and apt; stop in the end what was started."""
-    packages = provision.packages(needs)
-    bring_engine = bring_engine and provision.engine_can_be_brought() and not provision.engine_answers()
+    packages = requirements.missing_packages(needs)
+    bring_engine = bring_engine and requirements.can_install_engine() and not requirements.engine_responds()
     commands = [f"apt-get install {' '.join(packages)}"] * bool(packages)
-    commands += [f"{provision.ENGINE_SCRIPT.relative_to(REPOSITORY)} install"] * bring_engine
+    commands += [f"{requirements.ENGINE_SCRIPT.relative_to(REPOSITORY)} install"] * bring_engine
     started = False
     try:
         if commands and consent != "no" and ask_consent(consent, f"May this check run `{'; '.join(commands)}`?"):
             log = state_folder() / "apt.log"
             log.parent.mkdir(parents=True, exist_ok=True)
-            for note in provision.install_missing(needs, "yes", log):
+            for note in requirements.install_missing(needs, "yes", log):
                 print(note, flush=True)
-            if bring_engine and _does(provision.ENGINE_INSTALL):
+            if bring_engine and _does(requirements.ENGINE_INSTALL):
                 started = True  # before it runs: an interrupted start is stopped as well
-                _does(provision.ENGINE_START)
+                _does(requirements.ENGINE_START)
         yield
     finally:
         if started:
-            _does(provision.ENGINE_STOP)
+            _does(requirements.ENGINE_STOP)
 
 
 def _does(arguments: Sequence[str]) -> bool:

@@ -15,17 +15,17 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from harness.dashboard.documents import ClaimsDocument, RunDocument, RunList
-from harness.dashboard.run_documents import FILES, FileState, Run, Runs, comparison, state_of
+from harness.dashboard.run_documents import FILES, DashboardRun, FileState, ResultsFolder, compare_runs, file_state
 from harness.errors import StoreError
 from harness.records import claims
 
 logger = logging.getLogger("tfb.dashboard")
 
-BROKEN = (StoreError, OSError, ValueError, ArithmeticError, LookupError, RecursionError)  # what files may lead to
-KEPT = 256  # documents: the latest tables of 500 implementations are half a megabyte each
-KEPT_BYTES = 64 << 20  # of all of them
-AT_ONCE = 2  # documents that are being made: each may read half a gigabyte of records
-SMALL_AT_ONCE = 4  # of those that are made for each request: each may read one large file
+READ_ERRORS = (StoreError, OSError, ValueError, ArithmeticError, LookupError, RecursionError)  # what files may lead to
+MAX_CACHED = 256  # documents: the latest tables of 500 implementations are half a megabyte each
+MAX_CACHED_BYTES = 64 << 20  # of all of them
+MAX_CONCURRENT = 2  # documents that are being made: each may read half a gigabyte of records
+MAX_CONCURRENT_SMALL = 4  # of those that are made for each request: each may read one large file
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,12 +40,12 @@ class CachedDocument:
 class Api:
     """All documents of a folder of runs."""
 
-    def __init__(self, runs: Runs) -> None:
+    def __init__(self, runs: ResultsFolder) -> None:
         self.runs = runs
         self._kept: dict[str, CachedDocument] = {}
         self._making = WeakValueDictionary[str, threading.Lock]()  # all who ask for a document wait for one making
-        self._at_once = threading.BoundedSemaphore(AT_ONCE)
-        self._small_at_once = threading.BoundedSemaphore(SMALL_AT_ONCE)
+        self._at_once = threading.BoundedSemaphore(MAX_CONCURRENT)
+        self._small_at_once = threading.BoundedSemaphore(MAX_CONCURRENT_SMALL)
         self._keeping = threading.Lock()
         self._leads: dict[str, str] = {}  # of the runs whose document was made
 
@@ -54,11 +54,13 @@ class Api:
         return [
             self._small_route("/api/runs", lambda _: self.listed()),
             self._small_route("/api/claims", lambda _: self.claims()),
-            self._small_route("/api/runs/{run}/log", lambda request: self._open(request).log(_query(request, "path"))),
+            self._small_route(
+                "/api/runs/{run}/log", lambda request: self._open(request).log(_query_parameter(request, "path"))
+            ),
             self._small_route("/api/runs/{run}/live", lambda request: self._open(request).live()),
             self._kept_route("", lambda _: (), self.document),
-            self._kept_route("/tests/{test_type}", _of_path, lambda run, kind: run.test(kind)),
-            self._kept_route("/latency/{test_type}", _of_path, lambda run, kind: run.latency(kind)),
+            self._kept_route("/tests/{test_type}", _path_test_type, lambda run, kind: run.test(kind)),
+            self._kept_route("/latency/{test_type}", _path_test_type, lambda run, kind: run.latency(kind)),
             self._kept_route(
                 "/overall",
                 lambda request: tuple(sorted(set(request.query_params.getlist("test_type")))),
@@ -66,15 +68,15 @@ class Api:
             ),
             self._kept_route(
                 "/cell",
-                lambda request: (_query(request, "implementation"), _query(request, "test_type")),
+                lambda request: (_query_parameter(request, "implementation"), _query_parameter(request, "test_type")),
                 lambda run, name, kind: run.cell(name, kind),
             ),
             _route("/api/compare", self._compared),
         ]
 
     def _compared(self, request: Request) -> bytes:
-        names = (_query(request, "a"), _query(request, "b"))
-        return self._made(("compare", *names), names, comparison)
+        names = (_query_parameter(request, "a"), _query_parameter(request, "b"))
+        return self._made(("compare", *names), names, compare_runs)
 
     def listed(self) -> RunList:
         """The list of runs, those that are at hand with who leads."""
@@ -82,7 +84,7 @@ class Api:
         runs = tuple(run.model_copy(update={"lead": self._leads.get(run.run_id, "")}) for run in found.runs)
         return found.model_copy(update={"runs": runs})
 
-    def document(self, run: Run) -> RunDocument:
+    def document(self, run: DashboardRun) -> RunDocument:
         """A run's document."""
         document = run.document()
         first = next(iter(document.sentences.values()), {})
@@ -100,7 +102,7 @@ class Api:
     def warm(self) -> None:
         """Read the newest runs before anybody asks for them: they are what most visits are for."""
         for run in self.runs.listed().runs[:3]:
-            with contextlib.suppress(*BROKEN):  # whoever asks for this run is told
+            with contextlib.suppress(*READ_ERRORS):  # whoever asks for this run is told
                 self._made(("", run.run_id), (run.run_id,), self.document)
 
     def _made(self, words: Sequence[str], names: tuple[str, ...], make: Callable[..., BaseModel]) -> bytes:
@@ -112,7 +114,7 @@ class Api:
         folders = [self.runs.folder(name) for name in names]
         with self._making.setdefault(key, threading.Lock()):
             states = {
-                file: [state_of(folder / file) for folder in folders] for file in FILES if file != "progress.json"
+                file: [file_state(folder / file) for folder in folders] for file in FILES if file != "progress.json"
             }
             found = self._kept.get(key)
             lasts = found and states["run.json"] == found.states["run.json"] and time.monotonic() < found.until
@@ -120,7 +122,7 @@ class Api:
                 return found.json
             with self._at_once:
                 began = time.monotonic()
-                runs = [Run(folder) for folder in folders]
+                runs = [DashboardRun(folder) for folder in folders]
                 made = make(*runs).model_dump_json().encode()
                 ended = time.monotonic()
             growing = any(run.info.status == "running" for run in runs)
@@ -134,7 +136,7 @@ class Api:
         with self._keeping:
             self._kept.pop(key, None)
             self._kept[key] = made
-            room, number = KEPT_BYTES, KEPT
+            room, number = MAX_CACHED_BYTES, MAX_CACHED
             for kept in reversed(list(self._kept)):
                 room, number = room - len(self._kept[kept].json), number - 1
                 if room < 0 or number < 0:
@@ -160,16 +162,16 @@ class Api:
 
         return _route(path, made)
 
-    def _open(self, request: Request) -> Run:
-        return Run(self.runs.folder(request.path_params["run"]))
+    def _open(self, request: Request) -> DashboardRun:
+        return DashboardRun(self.runs.folder(request.path_params["run"]))
 
 
-def _of_path(request: Request) -> tuple[str, ...]:
+def _path_test_type(request: Request) -> tuple[str, ...]:
     """Return the test type in a path."""
     return (request.path_params["test_type"],)
 
 
-def _query(request: Request, key: str) -> str:
+def _query_parameter(request: Request, key: str) -> str:
     """Return a parameter, empty without one."""
     return request.query_params.get(key, "")
 
@@ -182,7 +184,7 @@ def _route(path: str, make: Callable[[Request], BaseModel | bytes]) -> Route:
             found = make(request)
         except StoreError as error:
             return JSONResponse({"error": str(error)}, status_code=404)
-        except BROKEN as error:
+        except READ_ERRORS as error:
             logger.exception("%s", request.url.path)
             message = f"this document cannot be made of the run's files: {type(error).__name__}"
             return JSONResponse({"error": message}, status_code=500)

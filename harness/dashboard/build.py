@@ -12,20 +12,20 @@ from functools import cache, partial
 from pathlib import Path
 
 from harness.errors import BuildError, EnvironmentLacksError, TfbError
-from harness.host import advice, toolchain
-from harness.host.clock import beats
-from harness.host.crates import digest
+from harness.host.clock import heartbeat
 from harness.host.git import Repository
 from harness.host.process import run
 from harness.paths import DOCKER, REPOSITORY
 from harness.plain_text import printable
+from harness.provisioning import advice, toolchain
+from harness.provisioning.crates import source_digest
 from harness.units import format_elapsed
 
 WEB = Path(__file__).resolve().parent / "web"
-NODE_MINIMUM = (20, 19)
+MIN_NODE = (20, 19)
 SOURCES = ("index.html", "package.json", "package-lock.json", "tsconfig.json", "vite.config.ts", ".npmrc", "src/**/*")
 STAMP = "sources.sha256"  # within dist/: the sources that the bundle was built from
-REMOTE = re.compile(
+REMOTE_URL = re.compile(
     r"(?:https?://(?:[^@/]*@)?|ssh://git@|git@)(?P<host>[\w.-]+(?::\d+)?)[:/](?P<path>[\w./~-]+?)(?:\.git)?/?"
 )
 
@@ -36,14 +36,14 @@ def ensure_built(web: Path = WEB) -> Path:
     Raises EnvironmentLacksError without Node and Docker, BuildError with the end of the output when the build fails.
     """
     dist = web / "dist"
-    wanted = digest(web, SOURCES)
+    wanted = source_digest(web, SOURCES)
     if is_built(web):
         return dist
-    asked = commands(web)
+    asked = build_commands(web)
     told = "; ".join(map(shlex.join, asked))
-    _tell(f"building the dashboard's page, once for each version of it: one to two minutes ({told})")
+    _log(f"building the dashboard's page, once for each version of it: one to two minutes ({told})")
     for command in asked:
-        with beats(partial(_going_on, command), every=10.0):
+        with heartbeat(partial(_report_progress, command), every=10.0):
             done = run(command, seconds=600, cwd=web)
         if done.status != 0:
             end = "\n".join(done.stdout.splitlines()[-40:])
@@ -56,18 +56,18 @@ def ensure_built(web: Path = WEB) -> Path:
 def is_built(web: Path = WEB) -> bool:
     """Return whether the page of the present sources has been built."""
     stamp = web / "dist" / STAMP
-    return stamp.is_file() and stamp.read_text(encoding="ascii").strip() == digest(web, SOURCES)
+    return stamp.is_file() and stamp.read_text(encoding="ascii").strip() == source_digest(web, SOURCES)
 
 
-def _going_on(command: Sequence[str], seconds: float) -> None:
-    _tell(f"{shlex.join(command)}: {format_elapsed(seconds)}")
+def _report_progress(command: Sequence[str], seconds: float) -> None:
+    _log(f"{shlex.join(command)}: {format_elapsed(seconds)}")
 
 
-def _tell(text: str) -> None:
+def _log(text: str) -> None:
     print(f"tfb: {printable(text)}", file=sys.stderr, flush=True)
 
 
-def commands(web: Path) -> list[list[str]]:
+def build_commands(web: Path) -> list[list[str]]:
     """The commands of the build: with the Node of this machine, else with Docker's."""
     if npm_is_new_enough():
         lock, installed = web / "package-lock.json", web / "node_modules" / ".package-lock.json"  # npm's own copy
@@ -77,9 +77,9 @@ def commands(web: Path) -> list[list[str]]:
         dockerfile, dist = str(DOCKER / "dashboard.dockerfile"), str(web / "dist")
         build = ["docker", "build", "--file", dockerfile, "--output", dist, str(web)]
         return [[str(DOCKER / "bootstrap-base")], build]
-    wanted = ".".join(map(str, NODE_MINIMUM))
-    lacks_npm = shutil.which("npm") is None and toolchain.find("node", f">={wanted}")
-    lacking = advice.lacking("npm", ">=0") if lacks_npm else advice.lacking("node", f">={wanted}")
+    wanted = ".".join(map(str, MIN_NODE))
+    lacks_npm = shutil.which("npm") is None and toolchain.find_tool("node", f">={wanted}")
+    lacking = advice.describe_missing("npm", ">=0") if lacks_npm else advice.describe_missing("node", f">={wanted}")
     raise EnvironmentLacksError(
         f"the dashboard's page has to be built once, which needs Node.js {wanted} or newer with npm, or Docker: "
         f"{lacking}"
@@ -91,7 +91,7 @@ def npm_is_new_enough() -> bool:
     if not (shutil.which("npm") and shutil.which("node")):
         return False
     version = run(["node", "--version"], seconds=30).stdout.strip().lstrip("v").split(".")
-    return len(version) >= 2 and version[0].isdigit() and tuple(map(int, version[:2])) >= NODE_MINIMUM
+    return len(version) >= 2 and version[0].isdigit() and tuple(map(int, version[:2])) >= MIN_NODE
 
 
 @cache
@@ -106,5 +106,5 @@ def source_base() -> str | None:
 
 def web_address(remote: str) -> str | None:
     """The web address of a git remote; credentials in it are dropped."""
-    match = REMOTE.fullmatch(remote)
+    match = REMOTE_URL.fullmatch(remote)
     return f"https://{match['host']}/{match['path']}" if match else None

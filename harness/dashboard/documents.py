@@ -118,7 +118,7 @@ class ComparisonDocument(Record):
     """Two runs compared by harness.stats."""
 
     comparison: Comparison
-    verdict: tuple[str, ...] = ()  # in sentences: slower, faster, the same, or cannot tell
+    verdict: tuple[str, ...] = ()  # in sentences: slower, faster, same, or cannot tell
 
 
 class CellDocument(Record):

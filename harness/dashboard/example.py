@@ -12,24 +12,24 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from harness.dashboard.run_documents import PUBLISHED, Run
+from harness.dashboard.run_documents import PUBLISHED, DashboardRun
 from harness.paths import RESULTS
 from harness.records.record import Record
 from harness.records.trial_record import Trial
 
 LEFT_OUT = (
-    "Logs, latency histograms, commands of the load generator, single seconds, gates and checks that passed are left "
+    "Logs, latency histograms, commands of the load generator, single seconds, checks that passed are left "
     "out; percentiles are there.",
 )
 
 # An absolute path of two or more parts, not one within an address, a media type or a relative path; then its last part.
-PATH = re.compile(r"(?<![\w:/.*-])/(?:[\w.+@-]+/)+([\w.+@-]+)")
+ABSOLUTE_PATH = re.compile(r"(?<![\w:/.*-])/(?:[\w.+@-]+/)+([\w.+@-]+)")
 ADDRESS = re.compile(r"\bhttps?://([\w.-]+)")
 THIS_MACHINE = frozenset({"127.0.0.1", "localhost"})
 FREE_TEXT = frozenset({"notes", "maintainers"})  # of benchmark_config.json, where an address is the author's own
 
 
-def write(source: Run, target: Path) -> None:
+def write_example(source: DashboardRun, target: Path) -> None:
     """Write an example into a new folder. Raises ValueError where the run names another host."""
     target.mkdir(parents=True)
     unbuilt = tuple(
@@ -39,13 +39,13 @@ def write(source: Run, target: Path) -> None:
     info = source.info.model_copy(update={"left_out": LEFT_OUT, "implementations": unbuilt})
     _add(info, target / "run.json", exclude_defaults=False)
     for trial in source.trials():
-        gates = tuple(each for each in trial.gates if each.outcome != "pass")
-        smaller = trial.without_histograms().model_copy(update={"gates": gates})
+        validity = tuple(check for check in trial.validity if check.outcome != "pass")
+        smaller = trial.without_histograms().model_copy(update={"validity": validity})
         _add(smaller, target / "trials.jsonl", exclude={"command": True, "windows": True, "warm_up": {"windows"}})
     for process in source.processes():
         _add(process.model_copy(update={"log": None}), target / "processes.jsonl")
     for verdict in source.verdicts():
-        results = tuple(each for each in verdict.results if each.outcome != "pass")
+        results = tuple(result for result in verdict.results if result.outcome != "pass")
         _add(verdict.model_copy(update={"results": results}), target / "verdicts.jsonl")
 
 
@@ -55,28 +55,28 @@ def _add(record: Record, path: Path, **options: Any) -> None:  # noqa: ANN401 - 
     if isinstance(record, Trial):
         whole["load"] = record.load.model_dump(mode="json", exclude_none=True)  # its kind is a default, and is needed
     with path.open("a", encoding="utf-8") as file:
-        file.write(json.dumps(public(whole), separators=(",", ":"), ensure_ascii=False) + "\n")
+        file.write(json.dumps(remove_paths(whole), separators=(",", ":"), ensure_ascii=False) + "\n")
 
 
-def public(value: Any, key: str = "") -> Any:  # noqa: ANN401 - JSON, whatever it is
+def remove_paths(value: Any, key: str = "") -> Any:  # noqa: ANN401 - JSON, whatever it is
     """The same with absolute paths cut to their last part. Raises ValueError for an address of another machine."""
     match value:
         case str():
             others = set(ADDRESS.findall(value)) - THIS_MACHINE
             if others and key not in FREE_TEXT:
                 raise ValueError(f"{key}: names {', '.join(sorted(others))}, which an example that ships must not")
-            return PATH.sub(r"\1", value)
+            return ABSOLUTE_PATH.sub(r"\1", value)
         case dict():
-            return {name: public(item, name) for name, item in value.items()}
+            return {name: remove_paths(item, name) for name, item in value.items()}
         case list():
-            return [public(item, key) for item in value]
+            return [remove_paths(item, key) for item in value]
         case _:
             return value
 
 
 if __name__ == "__main__":
-    run = Run(Path(sys.argv[1]).resolve())
-    write(run, RESULTS / PUBLISHED / run.id)
+    run = DashboardRun(Path(sys.argv[1]).resolve())
+    write_example(run, RESULTS / PUBLISHED / run.id)
     for other in (RESULTS / PUBLISHED).iterdir():
         if other.is_dir() and other.name != run.id:
             shutil.rmtree(other)

@@ -38,22 +38,24 @@ from harness.records.runs import started_at
 from harness.records.trial_record import Trial
 from harness.records.verification_record import VerificationRecord
 from harness.report import comparison as words
-from harness.report.sentence import sentences, title_of
+from harness.report.summary import run_title, summarize_all
 from harness.stats.ranking_model import SCORING_VERSION, Ranking, Table, TestTypeRanking
 
-LOG_BYTES = 512 * 1024  # of a log's end that are shown
-NAME = re.compile(r"[\w][\w.+-]*")  # of a run's folder: no separator, no leading dot
+MAX_LOG_BYTES = 512 * 1024  # of a log's end that are shown
+RUN_NAME = re.compile(r"[\w][\w.+-]*")  # of a run's folder: no separator, no leading dot
 PUBLISHED = "rounds/1"  # of results/: the published round, shown where there is no run of one's own
-NO_RUNS = frozenset({"rounds"})  # folders of results/ that hold others' runs
+EXCLUDED_FOLDERS = frozenset({"rounds"})  # folders of results/ that hold others' runs
 PERCENTILE = re.compile(r"\d+(\.\d+)?")
-FAIL_OVER = 0.05  # of a regression, as ./tfb compare has it by default; the page shows the verdict, not the exit code
+COMPARISON_MARGIN = (
+    0.05  # of a regression, as ./tfb compare has it by default; the page shows the verdict, not the exit code
+)
 FILES = ("run.json", "ranking.json", "trials.jsonl", "processes.jsonl", "verdicts.jsonl", "progress.json")
 SILENT_SECONDS = 60.0  # without a write, a run that calls itself running is shown as silent
 TAIL_BYTES = 1 << 20  # of trials.jsonl, in which the last trials are looked for
 LAST_TRIALS = 8  # that a page shows of a run in progress
-MOST_LOGS = 2000  # of a run that are looked at for one file
-MOST_LISTED = 1000  # runs of a folder
-LISTED_BYTES = 128 << 20  # of their run.json
+MAX_LOGS = 2000  # of a run that are looked at for one file
+MAX_LISTED = 1000  # runs of a folder
+MAX_LISTED_BYTES = 128 << 20  # of their run.json
 
 FileState = tuple[int, int]
 
@@ -72,7 +74,7 @@ class HeadlineRanking(Ranking):
     test_types: dict[str, HeadlineTest] = Field(default_factory=dict)  # type: ignore[assignment]
 
 
-class Run(RunReader):
+class DashboardRun(RunReader):
     """One folder of results/, and the documents that the page is told of it.
 
     ``rank_again``: ignore ranking.json, which whoever sent the folder may have changed, and rank from the trials.
@@ -109,7 +111,7 @@ class Run(RunReader):
     def _ranked_here(self) -> Ranking:
         """Rank from the trials; a run whose records cannot be ranked has an empty ranking."""
         try:
-            return ranked(self.records())
+            return compute_ranking(self.records())
         except (ValueError, ArithmeticError, LookupError) as error:  # a broken value that the models let through
             self._problem("trials.jsonl", f"cannot be ranked: {error}")
             return Ranking(run_id=self.id, reference=self.info.reference)
@@ -125,11 +127,11 @@ class Run(RunReader):
         try:
             with safe_write.read(self.folder.resolve().joinpath(*parts)) as file:
                 size = os.fstat(file.fileno()).st_size
-                file.seek(max(0, size - LOG_BYTES))
-                text = file.read(LOG_BYTES).decode(errors="replace")
+                file.seek(max(0, size - MAX_LOG_BYTES))
+                text = file.read(MAX_LOG_BYTES).decode(errors="replace")
         except (OSError, StoreError) as error:
             raise StoreError(f"{name:.200}: no such log") from error
-        return LogDocument(path=name, text=text, skipped=max(0, size - LOG_BYTES))
+        return LogDocument(path=name, text=text, skipped=max(0, size - MAX_LOG_BYTES))
 
     def logs(self) -> list[str]:
         """Return the first logs by name, relative to the run's folder; no links."""
@@ -138,16 +140,16 @@ class Run(RunReader):
             return []
         found = (path for pattern in ("*.log", "*/*.log") for path in folder.glob(pattern))
         own = (path for path in found if _is_file(path) and not path.parent.is_symlink())
-        return sorted(str(path.relative_to(folder.parent)) for path in islice(own, MOST_LOGS))
+        return sorted(str(path.relative_to(folder.parent)) for path in islice(own, MAX_LOGS))
 
     def document(self) -> RunDocument:
         """The run's document."""
         ranking = self.ranking(HeadlineRanking)
         return RunDocument(
             run=self.info,
-            title=title_of(self.info),
+            title=run_title(self.info),
             example=self.example,
-            sentences=sentences(self.info, ranking),
+            sentences=summarize_all(self.info, ranking),
             ranking=ranking,
             problems=tuple(self.problems),
             source_base=source_base(),
@@ -155,19 +157,19 @@ class Run(RunReader):
 
     def live(self) -> LiveDocument:
         """Where a run in progress stands, at the price of a look at its files."""
-        states = {name: state_of(self.folder / name) for name in FILES}
+        states = {name: file_state(self.folder / name) for name in FILES}
         silence = time.time() - max(changed for _, changed in states.values()) / 1e9
         return LiveDocument(
             status=self.info.status,
             progress=self.progress(),
-            trials=last_trials(self.folder / "trials.jsonl", states["trials.jsonl"]),
+            trials=read_last_trials(self.folder / "trials.jsonl", states["trials.jsonl"]),
             version=f"{states['trials.jsonl']} {states['ranking.json']}",
             silent_for=round(silence) if silence > SILENT_SECONDS else None,
         )
 
     def tests(self, *wanted: str) -> dict[str, TestDocument]:
         """A document of each of these test types, or of all, that has a ranking or a verdict."""
-        ranking, verdicts = self.ranking(), _summaries(self.verdicts())
+        ranking, verdicts = self.ranking(), _summarize_verdicts(self.verdicts())
         names = dict.fromkeys((*ranking.test_types, *(verdict.test_type for verdict in verdicts)))
         return {
             name: TestDocument(
@@ -187,7 +189,7 @@ class Run(RunReader):
         raise StoreError(f"{test_type!r}: not a test type of this run")
 
     def latency(self, test_type: str) -> LatencyDocument:
-        """The latency of every cell of a test type, by the trials that stand for it and that no gate keeps out."""
+        """The latency of every cell of a test type, by the trials that stand for it and that no validity check excludes."""
         cells: dict[tuple[str, str], list[Trial]] = defaultdict(list)
         if test_type not in self.info.loads:
             return LatencyDocument(test_type=test_type, cells=())
@@ -203,7 +205,7 @@ class Run(RunReader):
             raise StoreError(f"{', '.join(unknown) or 'no test type'}: not measured in this run")
         records = self.records()
         loads = {kind: load for kind, load in self.info.loads.items() if kind in test_types}
-        ranking = ranked(
+        ranking = compute_ranking(
             replace(
                 records,
                 info=self.info.model_copy(update={"loads": loads}),
@@ -242,7 +244,7 @@ class Run(RunReader):
 
 
 @lru_cache(maxsize=16)
-def last_trials(path: Path, state: FileState) -> tuple[Trial, ...]:
+def read_last_trials(path: Path, state: FileState) -> tuple[Trial, ...]:
     """The last trials of a file of this state, the latest first, without their windows and histograms."""
     start = max(0, state[0] - TAIL_BYTES)  # within a line, which is passed over
     short = {"windows": (), "warm_up": None, "arrivals": None}
@@ -250,7 +252,7 @@ def last_trials(path: Path, state: FileState) -> tuple[Trial, ...]:
     return tuple(trial.without_histograms().model_copy(update=short) for trial in reversed(last))
 
 
-def ranked(records: RunRecords) -> Ranking:
+def compute_ranking(records: RunRecords) -> Ranking:
     """Ranked here and now; an empty ranking of a run without trials."""
     if not records.trials:
         return Ranking(run_id=records.info.run_id, reference=records.info.reference)
@@ -259,25 +261,27 @@ def ranked(records: RunRecords) -> Ranking:
     return rank(records.info, records.trials, records.processes, records.verdicts)
 
 
-def comparison(before: Run, after: Run) -> ComparisonDocument:
+def compare_runs(before: DashboardRun, after: DashboardRun) -> ComparisonDocument:
     """``after`` over ``before``, cell by cell, and in words."""
     from harness.stats.cell_comparison import compare  # here: scipy takes longer to import than most pages to serve
 
-    found = compare(before.records(), after.records(), FAIL_OVER)
-    titles = [title_of(run.info) for run in (before, after)]
+    found = compare(before.records(), after.records(), COMPARISON_MARGIN)
+    titles = [run_title(run.info) for run in (before, after)]
     if titles[0] == titles[1]:
         titles = ["before", "after"]
     named = found.model_copy(update={"run_a": titles[0], "run_b": titles[1]})
-    return ComparisonDocument(comparison=found, verdict=words.sentences(named))
+    return ComparisonDocument(comparison=found, verdict=words.summarize_comparison(named))
 
 
 def _cell_latency(trials: Sequence[Trial]) -> CellLatency:
     """Of one cell, by process as in the ranking's tables."""
     from harness.stats.cell_values import METRICS, CellTrials
-    from harness.stats.value_tables import percentiles  # here: scipy takes longer to import than most pages to serve
+    from harness.stats.value_tables import (
+        estimate_percentiles,  # here: scipy takes longer to import than most pages to serve
+    )
 
     seen = [(trial.process, trial.latency, trial.requests) for trial in trials if trial.latency]
-    found = percentiles((process, each.percentiles, requests) for process, each, requests in seen)
+    found = estimate_percentiles((process, each.percentiles, requests) for process, each, requests in seen)
     keys = sorted(filter(PERCENTILE.fullmatch, found), key=float)
     return CellLatency(
         implementation=trials[0].implementation,
@@ -292,7 +296,7 @@ def _cell_latency(trials: Sequence[Trial]) -> CellLatency:
     )
 
 
-def _summaries(verdicts: Iterable[VerificationRecord]) -> tuple[VerdictSummary, ...]:
+def _summarize_verdicts(verdicts: Iterable[VerificationRecord]) -> tuple[VerdictSummary, ...]:
     """The worst outcome of each implementation and test type, with the checks that did not pass in any process."""
     groups: dict[tuple[str, str], list[VerificationRecord]] = defaultdict(list)
     for verdict in verdicts:
@@ -311,7 +315,7 @@ def _summaries(verdicts: Iterable[VerificationRecord]) -> tuple[VerdictSummary, 
     return tuple(found)
 
 
-class Runs:
+class ResultsFolder:
     """All runs of a folder, or the published round where it has none."""
 
     def __init__(self, results: Path, *, published: Path | None = None) -> None:
@@ -322,25 +326,25 @@ class Runs:
         """The folder of a run, of one's own or published. Raises StoreError."""
         for results in (self.results, self.published):
             folder = results / name
-            if NAME.fullmatch(name) and is_run(folder):
+            if RUN_NAME.fullmatch(name) and is_run_folder(folder):
                 return folder
         raise StoreError(f"{name!r}: no such run")
 
     def listed(self) -> RunList:
         """All runs, newest first; folders whose run.json cannot be read are broken ones."""
-        own, broken = _listed(self.results)
-        found = own or _listed(self.published)[0]
+        own, broken = _list_runs(self.results)
+        found = own or _list_runs(self.published)[0]
         found.sort(key=lambda run: (run.started_at, run.run_id), reverse=True)
         return RunList(runs=tuple(found), broken=tuple(broken))
 
 
-def is_run(folder: Path) -> bool:
+def is_run_folder(folder: Path) -> bool:
     """Return whether it may be a run's: a folder of its own, and no link to somewhere else."""
     try:
         own = folder.is_dir() and not folder.is_symlink()
     except OSError:  # a name that no file system takes
         return False
-    return bool(NAME.fullmatch(folder.name)) and own
+    return bool(RUN_NAME.fullmatch(folder.name)) and own
 
 
 def _is_file(path: Path) -> bool:
@@ -350,39 +354,41 @@ def _is_file(path: Path) -> bool:
         return False
 
 
-def _listed(results: Path) -> tuple[list[RunSummary], list[BrokenRun]]:
+def _list_runs(results: Path) -> tuple[list[RunSummary], list[BrokenRun]]:
     """Return the newest runs, and what of the folder cannot be read; how many runs are not listed is a part of it."""
     runs: list[RunSummary] = []
     broken: list[BrokenRun] = []
     folders = (
-        [each for each in results.iterdir() if is_run(each) and each.name not in NO_RUNS] if results.is_dir() else []
+        [each for each in results.iterdir() if is_run_folder(each) and each.name not in EXCLUDED_FOLDERS]
+        if results.is_dir()
+        else []
     )
-    if len(folders) > MOST_LISTED:
+    if len(folders) > MAX_LISTED:
         folders.sort(key=started_at, reverse=True)
-    room = LISTED_BYTES
+    room = MAX_LISTED_BYTES
     for place, folder in enumerate(folders):
-        state = state_of(folder / "run.json")
+        state = file_state(folder / "run.json")
         room -= max(0, state[0])
-        if place >= MOST_LISTED or room < 0:
+        if place >= MAX_LISTED or room < 0:
             left = f"{len(folders) - place} older runs are not listed: the folder holds more than one list can"
             broken.append(BrokenRun(run_id=results.name, file="run.json", message=f"{left}. Move old runs away"))
             break
         try:
-            runs.append(_summary_of(folder, state))
+            runs.append(_summarize_run(folder, state))
         except (StoreError, OSError, ValueError, ArithmeticError, RecursionError) as error:
             file, _, message = str(error).partition(": ")
             broken.append(BrokenRun(run_id=folder.name, file=file, message=message))
     return runs, broken
 
 
-@lru_cache(maxsize=MOST_LISTED)
-def _summary_of(folder: Path, _state: FileState) -> RunSummary:
+@lru_cache(maxsize=MAX_LISTED)
+def _summarize_run(folder: Path, _state: FileState) -> RunSummary:
     """A run's line in the list, while its run.json is the same."""
-    run = Run(folder)
+    run = DashboardRun(folder)
     info = run.info
     return RunSummary(
         run_id=run.id,
-        title=title_of(info),
+        title=run_title(info),
         example=run.example,
         status=info.status,
         profile=info.profile,
@@ -396,7 +402,7 @@ def _summary_of(folder: Path, _state: FileState) -> RunSummary:
     )
 
 
-def state_of(path: Path) -> FileState:
+def file_state(path: Path) -> FileState:
     """Size and time of a file; -1 for one that is not there."""
     try:
         found = path.stat()

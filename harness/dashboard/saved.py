@@ -10,44 +10,44 @@ from pathlib import Path
 
 from harness.dashboard.build import ensure_built
 from harness.dashboard.documents import Embedded, LogDocument
-from harness.dashboard.run_documents import Run
+from harness.dashboard.run_documents import DashboardRun
 from harness.errors import StoreError
 from harness.records.trial_record import Trial
 
-MOST_BYTES = 1_900_000  # of the whole file: small enough to mail
-LOG_CHARACTERS = 12_000  # of a log's end
+MAX_PAGE_BYTES = 1_900_000  # of the whole file: small enough to mail
+MAX_LOG_CHARACTERS = 12_000  # of a log's end
 
 
-def of_run(folder: Path) -> str:
+def render_run(folder: Path) -> str:
     """A run as one file that works offline, ranked again from its trials. Raises StoreError when it cannot be read."""
-    return page(ensure_built(), collect(Run(folder, rank_again=True)))
+    return render_page(ensure_built(), collect_documents(DashboardRun(folder, rank_again=True)))
 
 
-def collect(run: Run) -> Embedded:
+def collect_documents(run: DashboardRun) -> Embedded:
     """Everything of a run, without the latency histograms (their percentiles are there)."""
     return Embedded(
         document=run.document(),
         tests=run.tests(),
         latency={kind: found for kind in run.info.loads if (found := run.latency(kind)).cells},
         cells=tuple(run.cells()),
-        logs={name: shortened(run.log(name)) for name in run.logs()},
+        logs={name: truncate_log(run.log(name)) for name in run.logs()},
     )
 
 
-def page(web: Path, embedded: Embedded) -> str:
+def render_page(web: Path, embedded: Embedded) -> str:
     """The file's text; reduced until it is small enough, and saying what was left out."""
-    script = asset(web, "*.js").replace("</script", "<\\/script").replace("<!--", "<\\!--")
-    style = asset(web, "*.css")
+    script = read_asset(web, "*.js").replace("</script", "<\\/script").replace("<!--", "<\\!--")
+    style = read_asset(web, "*.css")
     fixed = len(script.encode()) + len(style.encode()) + 4096
-    data = packed(embedded)
+    data = compress(embedded)
     for says, reduce in REDUCTIONS.items():
-        if fixed + len(data) <= MOST_BYTES:
+        if fixed + len(data) <= MAX_PAGE_BYTES:
             break
         embedded = reduce(embedded)
         embedded = embedded.model_copy(update={"left_out": (*embedded.left_out, says)})
-        data = packed(embedded)
+        data = compress(embedded)
     policy = (
-        f"default-src 'none'; script-src '{digest(script)}'; style-src '{digest(style)}'; img-src blob: data:; "
+        f"default-src 'none'; script-src '{csp_hash(script)}'; style-src '{csp_hash(style)}'; img-src blob: data:; "
         "base-uri 'none'; form-action 'none'"
     )
     title = html.escape(embedded.document.run.name or embedded.document.run.run_id)
@@ -63,24 +63,24 @@ def page(web: Path, embedded: Embedded) -> str:
     )
 
 
-def packed(embedded: Embedded) -> str:
+def compress(embedded: Embedded) -> str:
     """JSON, gzipped, in base64: no character of it means anything to HTML."""
-    plain = json.loads(embedded.model_dump_json(), parse_float=shorter)
+    plain = json.loads(embedded.model_dump_json(), parse_float=round_number)
     text = json.dumps(plain, separators=(",", ":"), ensure_ascii=False).encode()
     return base64.b64encode(gzip.compress(text, 9, mtime=0)).decode("ascii")
 
 
-def shorter(text: str) -> float:
+def round_number(text: str) -> float:
     """A number to six significant digits; a time of day, in seconds since 1970, as it is."""
     return float(text) if float(text) > 1e9 else float(f"{float(text):.6g}")
 
 
-def digest(text: str) -> str:
+def csp_hash(text: str) -> str:
     """The source of a Content-Security-Policy that allows exactly this text."""
     return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode("ascii")
 
 
-def asset(web: Path, pattern: str) -> str:
+def read_asset(web: Path, pattern: str) -> str:
     """The text of the only asset of this kind."""
     paths = list((web / "assets").glob(pattern))
     if len(paths) != 1:
@@ -88,14 +88,14 @@ def asset(web: Path, pattern: str) -> str:
     return paths[0].read_text(encoding="utf-8")
 
 
-def shortened(log: LogDocument) -> LogDocument:
+def truncate_log(log: LogDocument) -> LogDocument:
     """The end of a log."""
-    cut = max(0, len(log.text) - LOG_CHARACTERS)
+    cut = max(0, len(log.text) - MAX_LOG_CHARACTERS)
     skipped = log.skipped + len(log.text[:cut].encode())
     return log.model_copy(update={"text": log.text[cut:], "skipped": skipped})
 
 
-def without_seconds(embedded: Embedded) -> Embedded:
+def drop_windows(embedded: Embedded) -> Embedded:
     """Without the second-by-second series."""
 
     def slim(trial: Trial) -> Trial:
@@ -108,7 +108,7 @@ def without_seconds(embedded: Embedded) -> Embedded:
 
 # What is left out of a file that would be too large, as it says itself.
 REDUCTIONS: Mapping[str, Callable[[Embedded], Embedded]] = {
-    "The second-by-second series are left out.": without_seconds,
+    "The second-by-second series are left out.": drop_windows,
     "Logs are left out.": lambda e: e.model_copy(update={"logs": {}}),
     "Single trials are left out.": lambda e: e.model_copy(update={"cells": ()}),
     "Tables of single loads are left out.": lambda e: e.model_copy(update={"tests": {}, "latency": {}}),

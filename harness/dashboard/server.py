@@ -22,7 +22,7 @@ from starlette.staticfiles import StaticFiles
 from harness.dashboard.api import Api
 from harness.dashboard.build import ensure_built
 from harness.dashboard.connections import BoundedProtocol
-from harness.dashboard.run_documents import PUBLISHED, Runs
+from harness.dashboard.run_documents import PUBLISHED, ResultsFolder
 from harness.errors import EnvironmentLacksError
 from harness.paths import RESULTS
 
@@ -41,7 +41,7 @@ HEADERS = {
 }
 
 
-def knows(host: str, bind: str) -> bool:
+def is_own_host(host: str, bind: str) -> bool:
     """Whether a Host header names this server: an address, localhost, or this machine's own name.
 
     A page on the internet can point a name of its own at 127.0.0.1 (DNS rebinding) and read what is served there; its
@@ -60,7 +60,7 @@ def create_app(api: Api, web: Path, *, bind: str = "127.0.0.1") -> Starlette:
 
     async def guard(request: Request, answer: Callable[[Request], Awaitable[Response]]) -> Response:
         """The security headers on every answer; no documents for somebody else's name or page."""
-        if not knows(request.headers.get("host", ""), bind):
+        if not is_own_host(request.headers.get("host", ""), bind):
             response: Response = JSONResponse({"error": "unknown Host"}, status_code=421)
         elif request.headers.get("sec-fetch-site") == "cross-site" and request.url.path.startswith("/api/"):
             response = JSONResponse({"error": "asked by a page of another site"}, status_code=403)
@@ -86,7 +86,7 @@ def create_app(api: Api, web: Path, *, bind: str = "127.0.0.1") -> Starlette:
 def serve(results: Path, *, bind: str, port: int) -> None:
     """Serve until Ctrl-C. Raises EnvironmentLacksError when the port is taken or there is no way to build the page."""
     web = ensure_built()
-    api = Api(Runs(results, published=RESULTS / PUBLISHED))
+    api = Api(ResultsFolder(results, published=RESULTS / PUBLISHED))
     family = socket.AF_INET6 if ":" in bind else socket.AF_INET
     listener = socket.socket(family, socket.SOCK_STREAM)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

@@ -12,6 +12,7 @@ from dataclasses import replace
 from harness.experiment.active_group import ActiveGroup
 from harness.experiment.steps import Cell, Design, Failed, OutOfTime, Process, Rest, Warm
 from harness.plan.plan import Candidate, Plan, groups
+from harness.plugins import Extensions
 from harness.records.loads import ClosedLoop, Load, OpenLoop, Scenario
 from harness.records.outcome import Outcome
 from harness.records.trial_record import Purpose, Trial
@@ -65,6 +66,7 @@ DESIGNS: dict[str, Callable[[Plan, int], Design]] = {
     "search": search,
     "techempower": techempower,
     "gate": regression_gate,
+    **Extensions[Callable[[Plan, int], Design]]("designs").load_all(),
 }
 
 
@@ -262,7 +264,7 @@ def _set_rate(rates: dict[str, float], kind: str, trials: Sequence[Trial], *, at
 
 
 def _missed_rate(trial: Trial) -> bool:
-    return any(check.name == "achieved-rate" and check.outcome is Outcome.FAIL for check in trial.gates)
+    return any(check.name == "achieved-rate" and check.outcome is Outcome.FAIL for check in trial.validity)
 
 
 def _at_rate(cell: Cell, rate: float) -> Cell:

@@ -13,7 +13,7 @@ from harness.host import machine
 from harness.plan.config import Settings
 from harness.plan.plan import Plan, groups
 from harness.records import store
-from harness.report.tables import counted
+from harness.report.tables import format_count
 from harness.units import format_elapsed
 
 
@@ -41,8 +41,8 @@ def dry_run(
     count = plan.profile.processes
     least = f"{count.minimum} to " if count.maximum > count.minimum else ""
     print(
-        f"{counted(plan.cells, 'cell')}, {least}{counted(count.maximum, 'process')} of each, "
-        f"{counted(predicted.trials, 'trial')}; about {format_elapsed(share * predicted.seconds)}"
+        f"{format_count(plan.cells, 'cell')}, {least}{format_count(count.maximum, 'process')} of each, "
+        f"{format_count(predicted.trials, 'trial')}; about {format_elapsed(share * predicted.seconds)}"
         f"{' remaining' * bool(finished)}, {predicted.measuring / max(1.0, predicted.seconds):.0%} of it measuring, "
         "builds not counted"
     )

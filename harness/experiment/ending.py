@@ -7,8 +7,8 @@ from harness.records.outcome import Outcome
 from harness.records.process_record import ProcessRecord
 from harness.records.run_info import RunStatus
 from harness.records.run_records import RunRecords
-from harness.report.verification_results import Judged, judged_build, violations
-from harness.stats.unranked import NOT_REACHED, unreached, without_figure
+from harness.report.verification_results import ImplementationVerdict, build_verdict, count_violations
+from harness.stats.unranked import NOT_REACHED, loads_without_figure, unreached_cells
 
 AGAIN = "; started again"
 
@@ -28,7 +28,7 @@ def final_status(
     late = tuple(
         f"{each.name} {cells}: {NOT_REACHED}"
         for each in records.info.implementations
-        for cells in unreached(records, each.name)
+        for cells in unreached_cells(records, each.name)
     )
     return "failed" if failed else "incomplete" if late else "complete", (*failed, *late), (*failed, *late)
 
@@ -47,7 +47,7 @@ def find_failures(records: RunRecords) -> tuple[str, ...]:
             if (name, test_type) in failed:
                 found.append(f"{name} {test_type}: verification failed")
             elif test_type in implementation.test_types:
-                missing = without_figure(records, name, test_type)
+                missing = loads_without_figure(records, name, test_type)
                 found += [f"{name} {test_type} {load.label}: {why}" for load, why in missing if why != NOT_REACHED]
     return (*found, *(_failure(process) for process in records.processes if process.status != "ok"))
 
@@ -64,19 +64,21 @@ def _failure(process: ProcessRecord) -> str:
     return f"{process.implementation} process {process.process + 1}: {what.removeprefix(f'{process.implementation}: ')}"
 
 
-def judge_implementations(records: RunRecords) -> Iterator[Judged]:
+def judge_implementations(records: RunRecords) -> Iterator[ImplementationVerdict]:
     """Yield the verdict on each implementation of a run."""
     for implementation in records.info.implementations:
         name = implementation.name
-        if unbuilt := judged_build(name, implementation.build):
+        if unbuilt := build_verdict(name, implementation.build):
             yield unbuilt
             continue
         own = [process for process in records.processes if process.implementation == name]
-        broken = violations([verdict for verdict in records.verdicts if verdict.implementation == name])
+        broken = count_violations([verdict for verdict in records.verdicts if verdict.implementation == name])
         reasons = [process.reason or process.status for process in own if process.status != "ok"]
         if all(process.startup_time is None for process in own):
-            yield Judged(implementation=name, verdict="not started", reason=reasons[-1] if reasons else "")
+            yield ImplementationVerdict(
+                implementation=name, verdict="not started", reason=reasons[-1] if reasons else ""
+            )
         elif broken or reasons:
-            yield Judged.failed(name, broken, reasons[0] if reasons else "")
+            yield ImplementationVerdict.failed(name, broken, reasons[0] if reasons else "")
         else:
-            yield Judged(implementation=name, verdict="verified")
+            yield ImplementationVerdict(implementation=name, verdict="verified")

@@ -9,7 +9,7 @@ from harness.experiment.running_process import RunningProcess
 from harness.records.outcome import Outcome, worst_outcome
 from harness.records.store import RunStore
 from harness.records.verification_record import CheckResult, VerificationRecord
-from harness.report.causes import causes, key, sentence
+from harness.report.causes import cause_key, format_result, group_causes
 
 FailedCheck: TypeAlias = tuple[str, CheckResult]  # test type, and a result that fails it
 
@@ -45,11 +45,11 @@ class FailureReporter:
             quoted: Lines of the server's log.
         """
         log = f"; its log says: {' | '.join(quoted)}" if quoted else ""
-        for cause in causes(failed):
-            identity = key(cause.result)
+        for cause in group_causes(failed):
+            identity = cause_key(cause.result)
             if identity not in running.reported_causes:
                 running.reported_causes.add(identity)
-                text = f"{', '.join(cause.test_types)}: {f'{when}: ' if when else ''}{sentence(cause.result)}{log}"
+                text = f"{', '.join(cause.test_types)}: {f'{when}: ' if when else ''}{format_result(cause.result)}{log}"
                 self.fail(running, text, cause=(cause.test_types, identity))
 
     def report_ignored_variables(self, running: RunningProcess, failed: Sequence[FailedCheck]) -> None:

@@ -8,14 +8,14 @@ from pathlib import Path
 
 from harness.errors import EnvironmentLacksError, StoreError, TfbError
 from harness.experiment.progress import ProgressTracker
-from harness.host import crates, provision
 from harness.plan.config import Settings
 from harness.plan.plan import Plan
+from harness.provisioning import crates, requirements
 from harness.records import store
 from harness.records.reader import RunReader
 from harness.runtime import docker, upstream
-from harness.runtime.choice import is_local
-from harness.runtime.compose import engine, inspect
+from harness.runtime.choice import uses_local_runtime
+from harness.runtime.compose import engine_version, inspect
 from harness.units import format_elapsed
 
 # Typical seconds on a machine with two CPUs, used to predict the end of a run. They do not count as measuring time.
@@ -39,9 +39,9 @@ def find_chores(settings: Settings, plan: Plan) -> tuple[Chore, ...]:
     """Return the packages, programs and images that this run has to install or build, except implementations."""
     if settings.hosts.elsewhere:  # the machines of the run are prepared over ssh
         return ()
-    if not is_local(settings):
+    if not uses_local_runtime(settings):
         try:
-            engine()
+            engine_version()
         except EnvironmentLacksError:  # the run itself reports the missing engine; a dry run does not need an engine
             return ()
         missing = [image for image in IMAGE_SECONDS if inspect("image", image) is None]
@@ -52,14 +52,14 @@ def find_chores(settings: Settings, plan: Plan) -> tuple[Chore, ...]:
             for image in missing
             if settings.mode == "benchmark" or image != docker.LOADGEN_IMAGE
         )
-    packages = provision.packages(provision.needs(plan.implementations, **settings.needed))
+    packages = requirements.missing_packages(requirements.tool_requirements(plan.implementations, **settings.needed))
     found = []
     if packages and settings.consent != "no" and shutil.which("apt-get"):
         seconds = APT_SECONDS + PACKAGE_SECONDS * len(packages)
         found.append(Chore(what=f"install {', '.join(packages)} (apt-get)", seconds=seconds))
-    if settings.mode == "benchmark" and crates.built("loadgen", "loadgen") is None:
+    if settings.mode == "benchmark" and crates.find_built("loadgen", "loadgen") is None:
         found.append(_crate("loadgen", "the load generator"))
-    if calls_upstream(settings, plan) and crates.built("upstream", "upstream") is None:
+    if calls_upstream(settings, plan) and crates.find_built("upstream", "upstream") is None:
         found.append(_crate("upstream", "the upstream service of the fan-out test"))
     return tuple(found)
 
@@ -94,7 +94,7 @@ def build_upstream(chores: Sequence[Chore], progress: ProgressTracker) -> None:
     """Build the upstream service if it is needed; otherwise the first start of a server would build it."""
     if any(chore.crate == "upstream" for chore in chores):
         try:
-            crates.upstream()
+            crates.upstream_program()
         except TfbError as error:  # each server that calls the service will fail to start and report it
             progress.problem(str(error))
 

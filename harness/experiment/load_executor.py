@@ -13,7 +13,7 @@ from harness.experiment.run_context import MultiMachineRuntime
 from harness.experiment.running_process import RunningProcess
 from harness.experiment.steps import Cell, Measure, Process, Warm
 from harness.host import ownership
-from harness.host.clock import JUMP_SECONDS, JUMPS, Clock, time_of_day
+from harness.host.clock import CLOCK_JUMP_SECONDS, MAX_CLOCK_JUMPS, Clock, wall_clock_offset
 from harness.plan.profile import Profile
 from harness.records.loads import ClosedLoop, Load, Scenario
 from harness.records.trial_record import TrialEvidence
@@ -50,7 +50,7 @@ class LoadExecutor:
     def warm(self, running: RunningProcess, step: Warm) -> Observation:
         """Run a warm-up load."""
         self.progress.load(step.cell, "warm-up")
-        with ownership.scratch("tfb-load-") as folder:
+        with ownership.make_scratch_folder("tfb-load-") as folder:
             run = self._make_run(running, step.cell, step.seconds)
             return self._observe(running, step.cell, self._choose_generator(step.cell.load), run, folder)
 
@@ -58,10 +58,10 @@ class LoadExecutor:
         """Run a load with evidence; repeat it if the machine's clock was set during the load."""
         generator = self._witness() if step.purpose == "witness" else self._choose_generator(step.cell.load)
         self.progress.load(step.cell, "measure")
-        for repetitions_left in reversed(range(1 + JUMPS)):
-            offset = time_of_day(self.clock)
+        for repetitions_left in reversed(range(1 + MAX_CLOCK_JUMPS)):
+            offset = wall_clock_offset(self.clock)
             measured = self._run_with_evidence(running, step, generator)
-            if abs(time_of_day(self.clock) - offset) < JUMP_SECONDS:
+            if abs(wall_clock_offset(self.clock) - offset) < CLOCK_JUMP_SECONDS:
                 break
             consequence = "measured again" if repetitions_left else "the result is kept as it is"
             self.progress.note(f"the machine's clock was set under a load: {consequence}")
@@ -97,7 +97,7 @@ class LoadExecutor:
             rate=running.rates.get((cell.test_type, load)),
             seed=dice.randrange(1 << 31),
         )
-        with ownership.scratch("tfb-load-") as folder:
+        with ownership.make_scratch_folder("tfb-load-") as folder:
             with audit:
                 # Responses that clients on other machines write to files cannot be read here.
                 sampling = None if isinstance(self.runtime, MultiMachineRuntime) else audit.sampling
@@ -136,6 +136,7 @@ class LoadExecutor:
             seed=seed,
             sampling=sampling,
             requests=kind.requests,
+            use_cases=kind.use_cases,
             late_after=(profile.orders if scenario else profile.open_loop).goal.seconds,
             lag_share=profile.open_loop.lag_share,
         )

@@ -7,7 +7,7 @@ from harness.errors import LoadError
 from harness.experiment.generators import LoadResult, LoadRun
 from harness.host.clock import Clock
 from harness.host.metering import Reading
-from harness.host.sockets import Sockets
+from harness.host.sockets import SocketCounters
 from harness.records.measurements import ServerUsage, Window
 from harness.runtime import ConnectionTracker, Meter, RunningGenerator
 
@@ -19,7 +19,7 @@ MIN_REQUESTS = 100  # with fewer requests, unfinished requests distort the respo
 @dataclass(frozen=True)
 class _Moment:
     reading: Reading
-    sockets: Sockets | None
+    sockets: SocketCounters | None
 
 
 class LoadWindows:
@@ -32,7 +32,7 @@ class LoadWindows:
         self._response_bytes = response_bytes
         self._first = self._read()
         self._moments = [self._first]  # ends of windows
-        self._middle_of_first: Sockets | None = None  # within the first window
+        self._middle_of_first: SocketCounters | None = None  # within the first window
 
     def _read(self) -> _Moment:
         return _Moment(self._meter.read(), self._sockets.read())
@@ -47,7 +47,7 @@ class LoadWindows:
                 break
         began, tick = clock.monotonic(), 1
         self._moments = [self._read()]  # the start of the generator does not count
-        # A load of one second ends with its first window, so connections are counted while the load runs.
+        # A load of one second ends with its first window, so connections are format_count while the load runs.
         if running.wait(WINDOW_SECONDS / 2) is None:
             self._middle_of_first = self._sockets.read()
         while running.wait(began + tick * WINDOW_SECONDS - clock.monotonic()) is None:
@@ -88,18 +88,18 @@ class LoadWindows:
             connections=self._generator_connections(after.sockets),
         )
 
-    def _generator_connections(self, sockets: Sockets | None) -> int | None:
+    def _generator_connections(self, sockets: SocketCounters | None) -> int | None:
         """Return the number of the generator's connections; earlier connections belong to the harness."""
         first = self._first.sockets
         return sockets.connections - first.connections if first and sockets else None
 
-    def _is_connected(self, sockets: Sockets | None) -> bool:
+    def _is_connected(self, sockets: SocketCounters | None) -> bool:
         """Return whether the generator is connected; true if sockets cannot be read."""
         connections = self._generator_connections(sockets)
         # A single additional connection may belong to a readiness probe.
         return connections is None or connections >= min(self._load.load.connections, 2)
 
-    def _socket_readings(self) -> list[Sockets | None]:
+    def _socket_readings(self) -> list[SocketCounters | None]:
         return [moment.sockets for moment in self._moments] + [self._middle_of_first]
 
     def max_connections(self) -> int | None:

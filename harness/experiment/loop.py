@@ -153,7 +153,7 @@ def run_design(
                 else:
                     result = execute(step)
                     deadline.note(step, result)
-                interruption.check()
+                interruption.raise_if_pending()
             step = design.send(result)
     except StopIteration:
         return

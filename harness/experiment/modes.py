@@ -31,10 +31,18 @@ from harness.records.run_info import BuildRecord
 from harness.records.store import RunStore
 from harness.records.verification_record import VerificationRecord
 from harness.report import terminal
-from harness.report.causes import named, of_verdicts
-from harness.report.verification_results import REQUIREMENTS, Judged, Verified, judged_build, place, violations, write
+from harness.report.causes import format_test_types, group_verdict_causes
+from harness.report.verification_results import (
+    REQUIREMENTS,
+    ImplementationVerdict,
+    VerificationReport,
+    build_verdict,
+    count_violations,
+    print_report,
+    rule_location,
+)
 from harness.runtime import Runtime, SharedDatabase
-from harness.runtime.choice import choose
+from harness.runtime.choice import choose_runtime
 from harness.units import format_seconds
 from harness.verify.checks import CONDUCT
 
@@ -49,14 +57,14 @@ def verify(settings: Settings) -> int:
     """Verify every selected implementation thoroughly, without load; the exit code is 1 when anything failed."""
     plan = make_plan(settings)
     as_text = settings.verdict_format == "text"
-    console = terminal.console(sys.stdout if as_text else sys.stderr)
+    console = terminal.make_console(sys.stdout if as_text else sys.stderr)
     progress = ProgressTracker(Display(quiet=settings.quiet))
     for problem in plan.problems:
         progress.problem(problem)
     with build_servers(settings, plan, progress) as made:
         while True:
             verdicts: list[VerificationRecord] = []
-            judged: list[Judged] = []
+            judged: list[ImplementationVerdict] = []
             for implementation in plan.implementations:
                 began = time.monotonic()
                 found, verdict = _judge(implementation, plan, made, progress, strict=settings.strict)
@@ -64,7 +72,9 @@ def verify(settings: Settings) -> int:
                 judged.append(verdict)
                 if as_text:
                     _tell(verdict, found, time.monotonic() - began, console, quiet=settings.quiet)
-            skipped = [Judged(implementation=name, verdict="skipped", reason=why) for name, why in plan.skipped]
+            skipped = [
+                ImplementationVerdict(implementation=name, verdict="skipped", reason=why) for name, why in plan.skipped
+            ]
             judged += skipped
             for each in skipped if as_text and not settings.quiet else ():
                 console.print(Text(each.line))
@@ -74,34 +84,45 @@ def verify(settings: Settings) -> int:
             made.builds = build_all(made.runtime, plan, progress, made.logs)
     if not as_text:
         folders = {i.name: i.info().folder for i in plan.implementations}
-        found_all = Verified(verdicts=verdicts, problems=progress.problems, folders=folders, implementations=judged)
-        write(settings.verdict_format, found_all)
+        found_all = VerificationReport(
+            verdicts=verdicts, problems=progress.problems, folders=folders, implementations=judged
+        )
+        print_report(settings.verdict_format, found_all)
     fine = not progress.problems and all(verdict.outcome is not Outcome.FAIL for verdict in verdicts)
     return Exit.OK if fine else Exit.FAILED
 
 
 def _judge(
     implementation: Implementation, plan: Plan, made: "BuiltServers", progress: ProgressTracker, *, strict: bool
-) -> tuple[list[VerificationRecord], Judged]:
+) -> tuple[list[VerificationRecord], ImplementationVerdict]:
     """Return the verdicts on an implementation's test types, and the verdict on the implementation as a whole."""
     name, build = implementation.name, made.builds[implementation.name]
-    if unbuilt := judged_build(name, build):
+    if unbuilt := build_verdict(name, build):
         told = tuple(each for each in progress.problems if each.startswith(f"{name} {build.status}: "))
         return [], replace(unbuilt, problems=told)
     before = len(progress.problems)
     kinds = plan.candidate(name).test_types
     verdicts = Verification(implementation, kinds, made, progress, strict=strict).verdicts()
     problems = tuple(progress.problems[before:])
-    broken = violations(verdicts)
+    broken = count_violations(verdicts)
     if not verdicts:
-        return [], Judged(implementation=name, verdict="not started", reason=problems[0], problems=problems)
+        return [], ImplementationVerdict(
+            implementation=name, verdict="not started", reason=problems[0], problems=problems
+        )
     if broken or problems:
-        return verdicts, replace(Judged.failed(name, broken, next(iter(problems), "")), problems=problems)
-    return verdicts, Judged(implementation=name, verdict="verified")
+        return verdicts, replace(
+            ImplementationVerdict.failed(name, broken, next(iter(problems), "")), problems=problems
+        )
+    return verdicts, ImplementationVerdict(implementation=name, verdict="verified")
 
 
 def _tell(
-    judged: Judged, verdicts: Sequence[VerificationRecord], seconds: float, console: SafeConsole, *, quiet: bool
+    judged: ImplementationVerdict,
+    verdicts: Sequence[VerificationRecord],
+    seconds: float,
+    console: SafeConsole,
+    *,
+    quiet: bool,
 ) -> None:
     """Print the verdicts on an implementation; ``quiet``: only those that did not pass."""
     told = [verdict for verdict in verdicts if not (quiet and verdict.outcome is Outcome.PASS)]
@@ -160,9 +181,9 @@ def show(verdicts: Sequence[VerificationRecord], console: SafeConsole) -> None:
         )
         console.print(line)
     every = [verdict.test_type for verdict in verdicts if verdict.test_type != CONDUCT]
-    for cause in of_verdicts(verdicts):
+    for cause in group_verdict_causes(verdicts):
         result = cause.result
-        where = named(cause, every)
+        where = format_test_types(cause, every)
         console.print(Text.assemble("      ", (result.check, STYLES[result.outcome]), f" in {where}: {result.message}"))
         if result.expected is not None:
             console.print(Text(f"        expected  {result.expected}"))
@@ -170,7 +191,7 @@ def show(verdicts: Sequence[VerificationRecord], console: SafeConsole) -> None:
             console.print(Text(f"        got       {result.actual}"))
         also = " (fails under --rules tfb; TechEmpower's rules do not ask for it)" if result.waived else ""
         link = f"link {(REPOSITORY / REQUIREMENTS).as_uri()}"
-        console.print(Text(f"        rule      {place(result.rule)} {result.rule}{also}", f"dim {link}"))
+        console.print(Text(f"        rule      {rule_location(result.rule)} {result.rule}{also}", f"dim {link}"))
 
 
 def debug(settings: Settings) -> int:
@@ -229,7 +250,7 @@ def build_servers(settings: Settings, plan: Plan, progress: ProgressTracker) -> 
             progress.announce(first_use.describe_chores(chores))
         with progress.preparing(first_use.describe_stage(chores, "making the runtime ready", in_runtime=True)):
             run_id = logs.run_id.replace("_", "-")
-            runtime = choose(settings, plan.implementations, logs.folder / "logs", run_id=run_id)
+            runtime = choose_runtime(settings, plan.implementations, logs.folder / "logs", run_id=run_id)
         if settings.runtime == "auto":
             progress.note(f"{runtime.name} runtime (auto; --runtime docker or local chooses)")
         first_use.build_upstream(chores, progress)

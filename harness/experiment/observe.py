@@ -15,7 +15,7 @@ from harness.host.metering import Reading
 from harness.paths import REPOSITORY
 from harness.records.loads import Scenario
 from harness.records.measurements import ClientUsage, LoadObservations, Window
-from harness.runtime import Begun, Database, Meter, OfSeveral, RunningGenerator, Runtime, Server
+from harness.runtime import Database, GeneratorGroup, GeneratorStart, Meter, RunningGenerator, Runtime, Server
 
 # A generator that exceeds its time by so many seconds is stopped; response and drain may each take the timeout.
 SLACK_SECONDS = 10.0 + 2 * TIMEOUT_SECONDS
@@ -69,7 +69,7 @@ def observe(runtime: Runtime, clock: Clock, load: ObservedLoad, on_window: Calla
             status = _follow(windows, running, clock, load, on_window)
             database_after = database_meter.read() if database_meter else None
             output = running.output()
-            begun = running.begun() if isinstance(running, OfSeveral) else ()
+            begun = running.begun() if isinstance(running, GeneratorGroup) else ()
             command = tuple(argument.removeprefix(f"{REPOSITORY}/") for argument in running.command)
     if status:
         name, how = Path(load.generator.program).name, process.describe_status(status)
@@ -125,7 +125,7 @@ def _follow(
         return running.wait(0)
 
 
-def _clients(begun: Sequence[Begun], result: LoadResult) -> tuple[ClientUsage, ...]:
+def _clients(begun: Sequence[GeneratorStart], result: LoadResult) -> tuple[ClientUsage, ...]:
     """Return the part of each client, or nothing if the results cannot be attributed to clients."""
     if len(begun) < 2 or len(begun) != len(result.parts):
         return ()

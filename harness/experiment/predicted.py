@@ -13,7 +13,7 @@ from harness.plan.plan import Plan
 from harness.records.loads import Load
 from harness.records.measurements import ErrorCounts, ServerUsage, Window
 from harness.records.trial_record import Trial
-from harness.report.tables import counted
+from harness.report.tables import format_count
 from harness.stats.unranked import AT_RATES
 
 START_SECONDS, STOP_SECONDS = 3.0, 3.0  # a start with a database, and a stop with the final checks
@@ -53,12 +53,12 @@ class Prediction(Clock):
         wanted = minimum * sum(len(candidate.test_types) for candidate in self.plan.candidates)
         missing = []
         if sum(process.number < minimum for process, _ in self.measured) < wanted:
-            missing.append(f"each test type in {counted(minimum, 'process')}")
+            missing.append(f"each test type in {format_count(minimum, 'process')}")
         if self.untried:
-            missing.append(f"{counted(len(self.untried), 'cell')} ({', '.join(self.untried)})")
+            missing.append(f"{format_count(len(self.untried), 'cell')} ({', '.join(self.untried)})")
         if not missing:
             return None
-        possible = f"{counted(self.trials, 'trial')} of {counted(self.plan.cells, 'cell')}"
+        possible = f"{format_count(self.trials, 'trial')} of {format_count(self.plan.cells, 'cell')}"
         return (
             f"the run's time suffices for {possible}, but not for {', nor for '.join(missing)}. "
             "Give more --time, or select fewer implementations or test types"

@@ -149,7 +149,7 @@ class ProcessLifecycle:
             DatabaseDiedError: PostgreSQL has died.
             MachineLostError: A machine of the run does not respond.
         """
-        interruption.check()
+        interruption.raise_if_pending()
         if reason := self.database.crash_reason():
             raise DatabaseDiedError(reason)
         if isinstance(self.runtime, MultiMachineRuntime):

@@ -15,7 +15,7 @@ from rich.text import Text
 from harness.console import SafeConsole
 from harness.experiment.steps import Cell
 from harness.host import process
-from harness.host.clock import SYSTEM_CLOCK, Clock, beats
+from harness.host.clock import SYSTEM_CLOCK, Clock, heartbeat
 from harness.plain_text import printable
 from harness.records.measurements import Window
 from harness.records.run_records import RunProgress
@@ -43,7 +43,7 @@ class ProgressTracker:
 
     def stage(self, stage: str, changed: str = "") -> None:
         """What the run as a whole is at: building, measuring, …"""
-        self._update(changed or stage, stage=stage, implementation="", test_type="", level="")
+        self._update(changed or stage, stage=stage, implementation="", test_type="", load="")
 
     def announce(self, text: str) -> None:
         """Tell something that stays on a terminal: what the run does and until when, and what its time went into."""
@@ -54,7 +54,7 @@ class ProgressTracker:
         """A stage that may build something of the harness's own: says every few seconds that it goes on."""
         self.stage(what)
         stage = what.partition(":")[0]  # without the list of things that are installed or built in it
-        with beats(lambda seconds: self.note(f"{stage}: {format_elapsed(seconds)}")):
+        with heartbeat(lambda seconds: self.note(f"{stage}: {format_elapsed(seconds)}")):
             yield
 
     @contextmanager
@@ -67,7 +67,7 @@ class ProgressTracker:
             said = process.tail(log, 1).strip()[:100]
             self.note(f"building {implementation}: {format_elapsed(seconds)}{f', {said}' if said else ''}")
 
-        with beats(go_on):
+        with heartbeat(go_on):
             yield
         took = self.elapsed - began
         self.extend(took)
@@ -81,7 +81,7 @@ class ProgressTracker:
     def verifying(self, test_type: str, stage: str = "verifying") -> None:
         """A test type of the process just started, or about to end."""
         changed = "" if stage == self.state.stage else f"{self.state.implementation}: {stage}"
-        self._update(changed, test_type=test_type, stage=stage, level="", windows=())
+        self._update(changed, test_type=test_type, stage=stage, load="", windows=())
 
     def load(self, cell: Cell, stage: str) -> None:
         """A load begins: a warm-up or a measurement."""
@@ -91,7 +91,7 @@ class ProgressTracker:
             implementation=cell.process.implementation,
             process=cell.process.number + 1,
             test_type=cell.test_type,
-            level=cell.load.label,
+            load=cell.load.label,
             windows=(),
         )
 
@@ -102,7 +102,7 @@ class ProgressTracker:
     def trial(self, trial: Trial) -> None:
         """A finished trial."""
         flags = [f"witness: {trial.generator}"] if trial.purpose == "witness" else []
-        flags += [gate.word for gate in trial.gates if gate.word]
+        flags += [check.flag for check in trial.validity if check.flag]
         self._update(
             f"{trial.implementation} {trial.test_type} {trial.load.label}: {format_rate(trial.throughput)} req/s, "
             f"{format_micros(trial.cpu_per_request)} µs CPU" + (f" [{', '.join(flags)}]" if flags else ""),
@@ -211,7 +211,7 @@ def describe_state(state: RunProgress) -> str:
         rate = f"now {format_rate(newest.responses / newest.duration)} req/s"
     process = f"process {state.process}" if state.process else ""
     stage = STAGES.get(state.stage, state.stage)
-    return " · ".join(filter(None, (left, state.implementation, process, state.test_type, state.level, stage, rate)))
+    return " · ".join(filter(None, (left, state.implementation, process, state.test_type, state.load, stage, rate)))
 
 
 def make_display(*, quiet: bool) -> Display:

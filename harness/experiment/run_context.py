@@ -12,14 +12,14 @@ from harness.experiment.progress import ProgressTracker
 from harness.experiment.run_setup import Revision, read_revision
 from harness.host import machine as host
 from harness.host.clock import SYSTEM_CLOCK, Clock
-from harness.host.leftovers import Leftover, on_this_machine
+from harness.host.leftovers import Leftover, local_leftovers
 from harness.plan.config import Settings
 from harness.plan.plan import Plan
 from harness.records.machine_record import Machine
 from harness.records.run_info import RunInfo
 from harness.records.store import RunStore
 from harness.runtime import Runtime
-from harness.runtime.choice import choose
+from harness.runtime.choice import choose_runtime
 from harness.verify.verifier import Verifier
 
 
@@ -39,14 +39,14 @@ class Dependencies:
     """A run's access to the machine it runs on; tests replace it with doubles."""
 
     clock: Clock = SYSTEM_CLOCK
-    choose_runtime: Callable[..., Runtime] = choose
+    choose_runtime: Callable[..., Runtime] = choose_runtime
     verifier: Verifier = field(default_factory=Verifier)
     generators: Mapping[str, Callable[[Runtime], LoadGenerator]] = field(default_factory=lambda: GENERATORS)
-    machine: Callable[[], Machine] = host.facts
-    open_files: Callable[[], object] = host.raise_nofile  # raises the limit of open files to its maximum
+    machine: Callable[[], Machine] = host.read_machine
+    open_files: Callable[[], object] = host.raise_open_file_limit  # raises the limit of open files to its maximum
     free_memory: Callable[[], float] = host.free_memory
     revision: Callable[[], Revision] = read_revision
-    leftovers: Callable[[], Sequence[Leftover]] = on_this_machine
+    leftovers: Callable[[], Sequence[Leftover]] = local_leftovers
     first_use: Callable[[Settings, Plan], Sequence[Chore]] = first_use.find_chores
 
 

@@ -12,7 +12,7 @@ from harness.records import store
 from harness.records.run_records import RunRecords
 from harness.records.store import RunStore
 from harness.report import techempower
-from harness.report.verification_results import Judged
+from harness.report.verification_results import ImplementationVerdict
 from harness.stats.ranking import rank
 from harness.stats.ranking_model import Ranking
 
@@ -24,7 +24,7 @@ class RunOutcome:
     records: RunRecords
     ranking: Ranking
     failures: tuple[str, ...]  # failures, followed by cells that time did not reach
-    verdicts: tuple[Judged, ...] = ()  # one for each implementation
+    verdicts: tuple[ImplementationVerdict, ...] = ()  # one for each implementation
 
     @property
     def exit_code(self) -> Exit:
@@ -37,7 +37,9 @@ def conclude(measured: Measured) -> RunOutcome:
     context = measured.context
     outcome = record_end(context.store, "complete", clock=context.dependencies.clock)
     context.progress.finish(outcome.records.info.status)
-    skipped = tuple(Judged(implementation=i, verdict="skipped", reason=reason) for i, reason in measured.skipped)
+    skipped = tuple(
+        ImplementationVerdict(implementation=i, verdict="skipped", reason=reason) for i, reason in measured.skipped
+    )
     return replace(outcome, verdicts=(*judge_implementations(outcome.records), *skipped))
 
 

@@ -18,7 +18,7 @@ from harness.plan.config import Settings
 from harness.plan.hosts import Postgres
 from harness.records import store
 from harness.runtime import Runtime, SharedDatabase
-from harness.runtime.database.external import NoDatabase, external
+from harness.runtime.database.external import NoDatabase, external_database
 from harness.units import format_elapsed
 
 MAX_RETRIES = 2  # times that a run continues after its PostgreSQL died
@@ -47,7 +47,7 @@ def open_database(settings: Settings, runtime: Runtime) -> AbstractContextManage
     """Return the run's PostgreSQL, that of ``--database-host``, or a stub for services without a database."""
     database = settings.hosts.database
     if isinstance(database, Postgres):
-        return external(database.host, database.port)
+        return external_database(database.host, database.port)
     return runtime.database() if settings.own_database else nullcontext(NoDatabase())
 
 

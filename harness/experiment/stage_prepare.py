@@ -20,7 +20,7 @@ from harness.plan.plan import Plan
 from harness.records import store
 from harness.records.machine_record import Machine
 from harness.records.run_info import RunInfo
-from harness.report.tables import counted
+from harness.report.tables import format_count
 from harness.runtime import Runtime
 from harness.units import format_elapsed
 
@@ -185,7 +185,7 @@ def describe_run(settings: Settings, plan: Plan, runtime: Runtime, seconds: floa
         seconds: Predicted time until the end of the run, without builds.
         now: Current time in epoch seconds.
     """
-    count = counted(len(plan.implementations), "implementation")
+    count = format_count(len(plan.implementations), "implementation")
     place = f"{runtime.name} runtime"
     if settings.runtime == "auto":
         why = "a container engine answers" if runtime.name == "docker" else "no container engine answers"

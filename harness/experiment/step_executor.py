@@ -27,8 +27,8 @@ from harness.records.store import RunStore
 from harness.records.trial_record import Trial
 from harness.records.verification_record import CheckResult
 from harness.runtime import Runtime, SharedDatabase
-from harness.runtime.crashes import complaints
-from harness.runtime.database import size_of
+from harness.runtime.crashes import find_errors
+from harness.runtime.database import file_size
 from harness.verify.verifier import Verifier
 
 PROCESS_ERRORS = (TfbError, psycopg.Error)  # end a process; the run continues
@@ -119,7 +119,7 @@ class StepExecutor:
         try:
             return action(running)
         except Exception as raised:
-            interruption.check()  # an interruption stops servers and generators, which causes further errors
+            interruption.raise_if_pending()  # an interruption stops servers and generators, which causes further errors
             if not isinstance(raised, PROCESS_ERRORS) or isinstance(raised, RUN_ERRORS):
                 raise
             error = raised
@@ -166,7 +166,7 @@ class StepExecutor:
 
     def _measure(self, running: RunningProcess, step: steps.Measure) -> StepResult:
         cell, began = step.cell, self.clock.monotonic()
-        log_begin = size_of(running.log)
+        log_begin = file_size(running.log)
         if step.purpose == "measure":
             running.failed_loads[cell] = None
         measured = self._loads.measure(running, step)
@@ -188,16 +188,16 @@ class StepExecutor:
         cell = step.cell
         objections: tuple[CheckResult, ...] = trial.evidence.objections if trial.evidence else ()
         faulty = not trial.rankable or bool(objections) or bool(trial.errors.total)
-        quoted = complaints(running.log, log_begin) if faulty else []
+        quoted = find_errors(running.log, log_begin) if faulty else []
         log = f"; its log says: {' | '.join(quoted)}" if quoted else ""
         failed = self._failures.add_results(running, cell.test_type, objections)
         self._failures.report_causes(running, failed, f"under load, {cell.load.label}", quoted)
         place = f"{cell.test_type} {cell.load.label}"
         if not trial.rankable and step.purpose == "measure":
-            flags = ", ".join(check.word for check in trial.gates if check.outcome is Outcome.FAIL)
+            flags = ", ".join(check.flag for check in trial.validity if check.outcome is Outcome.FAIL)
             running.reasons.append(f"{place}: {flags}{log}")
         if quoted and not failed:
-            symptoms = [result.message for result in objections] or [each.word for each in trial.gates if each.word]
+            symptoms = [result.message for result in objections] or [each.flag for each in trial.validity if each.flag]
             self.progress.note(f"{running.process.implementation}: {place}: {'; '.join(symptoms)}{log}")
 
     def _find_busy(

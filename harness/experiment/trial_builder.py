@@ -31,7 +31,7 @@ class TrialBuilder:
             may_close=running.implementation.is_service,
             compared=self._previous.get(step.cell) if step.purpose == "witness" else None,
         )
-        checked = trial.model_copy(update={"gates": check_validity(trial, context)})
+        checked = trial.model_copy(update={"validity": check_validity(trial, context)})
         if step.purpose == "measure":
             self._previous = {step.cell: checked}
         return checked

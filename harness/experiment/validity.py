@@ -57,7 +57,7 @@ def _make_check(name: str, finding: ValidityFinding) -> ValidityCheck:
     if finding.breached:
         outcome = Outcome.FAIL if name in EXCLUDING_RULES and not finding.only_warns else Outcome.WARN
         flag = finding.flag
-    return ValidityCheck(name=name, outcome=outcome, value=finding.value, threshold=finding.threshold, word=flag)
+    return ValidityCheck(name=name, outcome=outcome, value=finding.value, threshold=finding.threshold, flag=flag)
 
 
 def _above(

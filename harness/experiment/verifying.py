@@ -18,7 +18,7 @@ from harness.records.outcome import Outcome
 from harness.records.store import RunStore
 from harness.records.verification_record import VerificationRecord
 from harness.runtime import Database, Runtime, Server, SharedDatabase
-from harness.runtime.crashes import complaints
+from harness.runtime.crashes import find_errors
 from harness.runtime.database.refusals import RefusalWatch
 from harness.verify import process_conduct
 from harness.verify.checks import SERVER
@@ -168,7 +168,7 @@ class Verification:
     def _keep_error(self, verdict: VerificationRecord, log_begin: int) -> None:
         """Keep the first error that the server has logged after byte ``log_begin``, if a test type failed."""
         failed = verdict.outcome is Outcome.FAIL and verdict.test_type != SERVER
-        if failed and (errors := complaints(self._log, log_begin)):
+        if failed and (errors := find_errors(self._log, log_begin)):
             self._logged[verdict.test_type] = errors[0]
 
     def _judged(self, server: Server, name: str, database: Database) -> VerificationRecord:

@@ -22,11 +22,11 @@ from harness.paths import state_folder
 # systemd leaves this range unused, between the users of systemd-homed and dynamic users.
 UIDS = range(60578, 61184)
 LOCKS = Path("/run/tfb")  # a locked file per allocated number, containing the owner; only root may enter
-READS = "dac_read_search"  # to read toolchains and builds in root's folders
+READ_CAPABILITY = "dac_read_search"  # to read toolchains and builds in root's folders
 CACHE = ".cache"  # in a home: not shared with root
 
 
-class Pool:
+class AccountPool:
     """The accounts of a run's servers: an implementation keeps its uid, so that it can access its earlier files."""
 
     def __init__(self, rights: tuple[str, ...]) -> None:
@@ -40,8 +40,8 @@ class Pool:
         known = self._of.setdefault(name, [])
         account = next((each for each in known if each.uid not in self._used), None)
         if account is None:
-            uid = claim()
-            account = Account(name=f"uid {uid}", uid=uid, gid=group(), rights=self.rights, alone=True)
+            uid = allocate_uid()
+            account = Account(name=f"uid {uid}", uid=uid, gid=server_group(), rights=self.rights, alone=True)
             known.append(account)
         self._used.add(account.uid)
         try:
@@ -50,20 +50,22 @@ class Pool:
             self._used.discard(account.uid)
 
 
-def of_servers(port: int | None) -> Pool | None:
+def server_accounts(port: int | None) -> AccountPool | None:
     """Return the accounts for servers that listen on this port, or None if tfb is not root."""
     if os.geteuid() != 0:
         return None
-    return Pool((READS, "net_bind_service") if port is not None and port < 1024 else (READS,))
+    return AccountPool(
+        (READ_CAPABILITY, "net_bind_service") if port is not None and port < 1024 else (READ_CAPABILITY,)
+    )
 
 
 @cache
-def group() -> int:
+def server_group() -> int:
     """Return the group of this tfb process's servers; it gives them access to shared scratch folders."""
-    return claim()
+    return allocate_uid()
 
 
-def claim() -> int:
+def allocate_uid() -> int:
     """Allocate a number that no account, process or other tfb uses, until this process exits.
 
     Raises EnvironmentLacksError if all numbers are in use.
@@ -76,7 +78,7 @@ def claim() -> int:
     raise EnvironmentLacksError(f"all uids from {UIDS[0]} to {UIDS[-1]} are in use: ./tfb clean --leftovers")
 
 
-def claimed() -> Iterator[tuple[int, str]]:
+def allocated_uids() -> Iterator[tuple[int, str]]:
     """Yield all allocated numbers with their owners, including killed owners."""
     for folder in _folders():
         with suppress(OSError):
@@ -85,7 +87,7 @@ def claimed() -> Iterator[tuple[int, str]]:
                     yield int(file.name), file.read_text(encoding="ascii", errors="replace").strip()
 
 
-def release(uid: int, owner: str) -> None:
+def release_uid(uid: int, owner: str) -> None:
     """Give back a number whose owner has been killed."""
     for folder in _folders():
         with suppress(OSError), open(folder / str(uid), "r+", encoding="ascii") as file:  # noqa: PTH123
@@ -110,7 +112,7 @@ def _locked(uid: int) -> bool:
         os.close(file)
         return False
     os.ftruncate(file, 0)
-    os.write(file, ownership.me().encode())
+    os.write(file, ownership.own_identity().encode())
     atexit.register(os.ftruncate, file, 0)  # file and lock stay open until exit
     return True
 
@@ -145,7 +147,7 @@ def _uids_of_processes() -> set[int]:
     return found
 
 
-def name_of(pool: Pool | None) -> str:
+def describe_account(pool: AccountPool | None) -> str:
     """Return the description of the accounts for records; None: the account of the harness."""
     if pool is not None:
         return f"a uid for each implementation ({', '.join(pool.rights)})"
@@ -155,16 +157,16 @@ def name_of(pool: Pool | None) -> str:
         return f"uid {os.geteuid()}"
 
 
-def share(folder: Path, *, listed: bool = True) -> None:
+def share_folder(folder: Path, *, listed: bool = True) -> None:
     """Let this process's servers enter a scratch folder of root; ``listed``: also let them list it."""
     if os.geteuid() == 0:
         with suppress(OSError):  # root in some containers cannot change groups: servers run as root, too
-            os.chown(folder, -1, group())
+            os.chown(folder, -1, server_group())
             folder.chmod(0o750 if listed else 0o710)
 
 
 @contextmanager
-def home(account: Account | None) -> Iterator[dict[str, str]]:
+def server_home(account: Account | None) -> Iterator[dict[str, str]]:
     """Make a home for a server's account, and yield the variables that name it.
 
     It contains links to the entries of root's home, where toolchains look for installed files. It is writable, because
@@ -173,9 +175,9 @@ def home(account: Account | None) -> Iterator[dict[str, str]]:
     if account is None:
         yield {}
         return
-    with ownership.scratch("home") as folder:
+    with ownership.make_scratch_folder("home") as folder:
         # GraalVM checks access to its files without CAP_DAC_READ_SEARCH.
-        share(folder, listed=False)
+        share_folder(folder, listed=False)
         own = folder / "home"
         (own / CACHE).mkdir(parents=True)
         with suppress(OSError):  # root's home is missing or unreadable
@@ -188,11 +190,11 @@ def home(account: Account | None) -> Iterator[dict[str, str]]:
         yield {"HOME": str(own), "XDG_CACHE_HOME": str(own / CACHE)}
 
 
-def obstacle() -> str:
+def account_obstacle() -> str:
     """Return why servers cannot have accounts of their own (in a container, for example); empty if they can."""
     try:
-        process.run(["true"], seconds=10, account=Account(name="", uid=UIDS[0], gid=UIDS[0], rights=(READS,)))
-        group()
+        process.run(["true"], seconds=10, account=Account(name="", uid=UIDS[0], gid=UIDS[0], rights=(READ_CAPABILITY,)))
+        server_group()
     except EnvironmentLacksError as error:
         return str(error)
     return ""

@@ -8,8 +8,8 @@ from contextlib import contextmanager, suppress
 from harness.errors import StoreError
 from harness.host import interruption
 
-JUMP_SECONDS = 0.25  # a clock that is only steered moves by less than a thousandth of the time
-JUMPS = 3  # after which what was done while somebody set the clock is taken as it comes
+CLOCK_JUMP_SECONDS = 0.25  # a clock that is only steered moves by less than a thousandth of the time
+MAX_CLOCK_JUMPS = 3  # after which what was done while somebody set the clock is taken as it comes
 
 
 class Clock:
@@ -28,7 +28,7 @@ class Clock:
         interruption.sleep(seconds)
 
 
-def time_of_day(clock: Clock) -> float:
+def wall_clock_offset(clock: Clock) -> float:
     """Seconds by which the time of day is ahead of the monotonic one: they change when somebody sets it."""
     return clock.time() - clock.monotonic()
 
@@ -37,7 +37,7 @@ SYSTEM_CLOCK = Clock()
 
 
 @contextmanager
-def beats(tell: Callable[[float], None], every: float = 5.0) -> Iterator[None]:
+def heartbeat(tell: Callable[[float], None], every: float = 5.0) -> Iterator[None]:
     """Call ``tell`` with the seconds so far, every few seconds until the block ends."""
     over = threading.Event()
 

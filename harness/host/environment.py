@@ -8,24 +8,24 @@ import os
 import re
 from collections.abc import Mapping
 
-PASS = "TFB_PASS_ENV"  # noqa: S105 - further names, separated by commas, for builds and servers
+PASS_VARIABLE = "TFB_PASS_ENV"  # noqa: S105 - further names, separated by commas, for builds and servers
 SYSTEM_PATH = ("/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin")
 # Python variables that change which code is imported. PYTHONUTF8 and similar variables are harmless.
-STEERS_PYTHON = (
+PYTHON_VARIABLES = (
     *("PYTHONPATH", "PYTHONHOME", "PYTHONSTARTUP", "PYTHONINSPECT", "PYTHONUSERBASE", "PYTHONPLATLIBDIR"),
     *("PYTHONBREAKPOINT", "PYTHONEXECUTABLE", "PYTHONWARNINGS", "PYTHONCASEOK", "PYTHONOPTIMIZE", "PYTHON_PRESITE"),
 )
-OTHERS_WRITE = 0o002  # of a file's mode: programs that tfb builds and runs must be nobody else's to change
+WORLD_WRITABLE = 0o002  # of a file's mode: programs that tfb builds and runs must be nobody else's to change
 # Variables of libpq: PGHOSTADDR would lead tfb to another database than its own.
-STEERS_POSTGRES = re.compile(r"PG[A-Z]+")
-FOR_SERVERS = re.compile(
+POSTGRES_VARIABLES = re.compile(r"PG[A-Z]+")
+SERVER_VARIABLES = re.compile(
     r"PATH|HOME|USER|LOGNAME|SHELL|TERM|TZ|TZDIR|TMPDIR|LANG|LANGUAGE|LC_\w+|LD_LIBRARY_PATH"
     r"|SSL_CERT_(FILE|DIR)|NODE_EXTRA_CA_CERTS"  # certificate authorities
     # Installation folders of toolchains.
     r"|JAVA_HOME|GRAALVM_HOME|CARGO_HOME|RUSTUP_(HOME|TOOLCHAIN)|GOROOT|GOPATH|PYENV_(ROOT|VERSION)|NVM_(DIR|BIN)"
     r"|RBENV_(ROOT|VERSION)|GEM_(HOME|PATH)|SDKMAN_DIR|ASDF_\w*DIR|DOTNET_ROOT|MIX_HOME|HEX_HOME|COMPOSER_HOME"
 )
-FOR_BUILDS = re.compile(
+BUILD_VARIABLES = re.compile(
     # Proxies and certificates.
     r"(https?|ftp|no|all)_proxy|(HTTPS?|FTP|NO|ALL)_PROXY|(CURL|REQUESTS)_CA_BUNDLE|GIT_SSL_CA(INFO|PATH)"
     r"|NIX_SSL_CERT_FILE|CARGO_HTTP_(CAINFO|PROXY)|DENO_CERT"
@@ -43,33 +43,33 @@ FOR_BUILDS = re.compile(
 )
 
 
-def for_servers() -> dict[str, str]:
+def server_environment() -> dict[str, str]:
     """Return the caller's variables for a server: folders, language and certificate authorities."""
-    return _chosen(FOR_SERVERS)
+    return _chosen(SERVER_VARIABLES)
 
 
-def for_builds() -> dict[str, str]:
+def build_environment() -> dict[str, str]:
     """Return the caller's variables for a build: also proxies, registries and compiler settings."""
-    return _chosen(re.compile(f"{FOR_SERVERS.pattern}|{FOR_BUILDS.pattern}"))
+    return _chosen(re.compile(f"{SERVER_VARIABLES.pattern}|{BUILD_VARIABLES.pattern}"))
 
 
-def of_helpers() -> dict[str, str]:
+def helper_environment() -> dict[str, str]:
     """Return the environment of the guardian, which drops privileges for children."""
     kept = ("TMPDIR", "LD_LIBRARY_PATH", "LANG")  # some Python installations need LD_LIBRARY_PATH
     return {"PATH": os.pathsep.join(SYSTEM_PATH), **{name: os.environ[name] for name in kept if name in os.environ}}
 
 
-def secure() -> None:
+def secure_process() -> None:
     """Change this process's environment and umask so that no other user and no current folder steers it."""
-    libpq = {name for name in os.environ if STEERS_POSTGRES.fullmatch(name)} - _passed()
-    for name in (*STEERS_PYTHON, *libpq):
+    libpq = {name for name in os.environ if POSTGRES_VARIABLES.fullmatch(name)} - _passed()
+    for name in (*PYTHON_VARIABLES, *libpq):
         os.environ.pop(name, None)
     os.environ["PYTHONSAFEPATH"] = "1"
-    os.umask(os.umask(0o077) | OTHERS_WRITE)
-    os.environ["PATH"] = absolute(os.environ.get("PATH", os.defpath))
+    os.umask(os.umask(0o077) | WORLD_WRITABLE)
+    os.environ["PATH"] = remove_relative_folders(os.environ.get("PATH", os.defpath))
 
 
-def absolute(path: str) -> str:
+def remove_relative_folders(path: str) -> str:
     """Return a search path without relative folders."""
     return os.pathsep.join(folder for folder in path.split(os.pathsep) if os.path.isabs(folder))  # noqa: PTH117
 
@@ -82,4 +82,4 @@ def _chosen(names: re.Pattern[str]) -> dict[str, str]:
 
 def _passed() -> set[str]:
     """Return the names of the variables that the caller passes on."""
-    return {name.strip() for name in os.environ.get(PASS, "").split(",")}
+    return {name.strip() for name in os.environ.get(PASS_VARIABLE, "").split(",")}

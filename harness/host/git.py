@@ -213,7 +213,7 @@ class Repository:
 
     def _contents(self, entries: Sequence[TreeEntry]) -> Iterator[tuple[TreeEntry, bytes]]:
         """Yield the content of each entry; raise UsageError for an entry that this clone lacks."""
-        with ownership.scratch("git") as folder:
+        with ownership.make_scratch_folder("git") as folder:
             wanted, found = folder / "wanted", folder / "found"
             wanted.write_text("".join(f"{entry.object}\n" for entry in entries), encoding="ascii")
             with found.open("wb") as output:
@@ -234,23 +234,16 @@ class Repository:
         self, words: Sequence[str], stdin: Path | None, seconds: float, output: BinaryIO | None = None
     ) -> GitResult:
         """Run git in the repository's folder with a separate environment."""
-        command = [program(), "--no-pager", "--literal-pathspecs", "-C", str(self.top), *words]
+        command = [git_program(), "--no-pager", "--literal-pathspecs", "-C", str(self.top), *words]
         until = time.monotonic() + seconds
-        with ownership.scratch("git") as folder:
+        with ownership.make_scratch_folder("git") as folder:
             own, said = folder / "stdout", folder / "stderr"
             with own.open("wb") as out, said.open("wb") as err, (stdin or Path(os.devnull)).open("rb") as given:
-                child = process.Child(
-                    command,
-                    cwd=Path("/"),
-                    env=self._environment(),
-                    stdin=given.fileno(),
-                    stdout=output or out,
-                    stderr=err,
-                    account=self.account,
-                )
+                options = process.ProcessOptions(cwd=Path("/"), env=self._environment(), account=self.account)
+                child = process.Child(command, options, stdin=given.fileno(), stdout=output or out, stderr=err)
                 with process.running(child, grace=2.0):
-                    while (status := child.wait(min(process.LOOK_SECONDS, until - time.monotonic()))) is None:
-                        interruption.check()
+                    while (status := child.wait(min(process.POLL_SECONDS, until - time.monotonic()))) is None:
+                        interruption.raise_if_pending()
                         if time.monotonic() > until:
                             raise process.CommandTimeoutError(f"git {words[-1]}: still running after {seconds:.0f} s")
             with said.open("rb") as file:
@@ -267,7 +260,7 @@ class Repository:
         return found
 
 
-def program() -> str:
+def git_program() -> str:
     """Return the absolute path of git; raise EnvironmentLacksError where it is not installed."""
     found = shutil.which("git", path=os.pathsep.join(_absolute_path()))
     if found is None:

@@ -3,8 +3,8 @@
 After the first signal further ones change nothing: everything is being stopped already. What runs is asked to stop at
 once and killed a little later, so that nobody waits for the answer of a server that will not give one.
 
-A run is ``deferred``: a signal stops what was started, and is raised by ``check`` between two steps, or by ``sleep``:
-no library sees it halfway. What does not come to such a place in ``PATIENCE_SECONDS`` twice over is interrupted.
+A run is ``deferred``: a signal stops what was started, and is raised by ``raise_if_pending`` between two steps, or by ``sleep``:
+no library sees it halfway. What does not come to such a place in ``KILL_DELAY_SECONDS`` twice over is interrupted.
 """
 
 import signal
@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
 
-PATIENCE_SECONDS = 3.0  # between asking and killing
+KILL_DELAY_SECONDS = 3.0  # between asking and killing
 LOADING_CPU_SECONDS = 30.0  # ten times what all libraries take
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
@@ -24,7 +24,7 @@ _pending = False
 _since: float | None = None
 
 
-def install(ask: Callable[[], None], kill: Callable[[], None]) -> None:
+def install_handlers(ask: Callable[[], None], kill: Callable[[], None]) -> None:
     """Turn the signals into KeyboardInterrupt; those that the parent had us ignore (nohup) stay ignored."""
 
     def handle(_number: int, _frame: FrameType | None) -> None:
@@ -34,7 +34,7 @@ def install(ask: Callable[[], None], kill: Callable[[], None]) -> None:
             return
         _since = time.monotonic()
         signal.signal(signal.SIGALRM, overdue)
-        signal.setitimer(signal.ITIMER_REAL, PATIENCE_SECONDS)
+        signal.setitimer(signal.ITIMER_REAL, KILL_DELAY_SECONDS)
         ask()
         if not _held:
             raise KeyboardInterrupt
@@ -43,9 +43,9 @@ def install(ask: Callable[[], None], kill: Callable[[], None]) -> None:
     def overdue(_number: int, _frame: FrameType | None) -> None:
         kill()
         if _pending:
-            signal.setitimer(signal.ITIMER_REAL, PATIENCE_SECONDS)
-            if time.monotonic() - (_since or 0.0) > 1.5 * PATIENCE_SECONDS:
-                check()
+            signal.setitimer(signal.ITIMER_REAL, KILL_DELAY_SECONDS)
+            if time.monotonic() - (_since or 0.0) > 1.5 * KILL_DELAY_SECONDS:
+                raise_if_pending()
 
     for number in SIGNALS:
         if signal.getsignal(number) is not signal.SIG_IGN:
@@ -53,13 +53,13 @@ def install(ask: Callable[[], None], kill: Callable[[], None]) -> None:
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})  # one that came while Python started is heard now
 
 
-def closing() -> None:
+def hold_until_exit() -> None:
     """From now on nothing is interrupted any more, only stopped: what is left to do is to stop everything."""
     global _held  # noqa: PLW0603
     _held += 1
 
 
-def done() -> None:
+def disarm() -> None:
     """Everything has stopped: no deadline and no signal reaches this process while it exits."""
     for number in SIGNALS:
         signal.signal(number, signal.SIG_IGN)
@@ -67,7 +67,7 @@ def done() -> None:
 
 
 @contextmanager
-def loading() -> Iterator[None]:
+def held_while_loading() -> Iterator[None]:
     """Hold an interrupt back while libraries are loaded: interrupted, they break, or swallow it.
 
     A library that loads for ever in C code, as OpenBLAS does without memory, hears no signal. The kernel ends this
@@ -103,7 +103,7 @@ def held() -> Iterator[None]:
 
 @contextmanager
 def deferred() -> Iterator[None]:
-    """Hold an interrupt back until ``check``, ``sleep`` or the end of the block."""
+    """Hold an interrupt back until ``raise_if_pending``, ``sleep`` or the end of the block."""
     global _deferred  # noqa: PLW0603
     _deferred += 1
     try:
@@ -113,7 +113,7 @@ def deferred() -> Iterator[None]:
         _deferred -= 1
 
 
-def check() -> None:
+def raise_if_pending() -> None:
     """Raise the interrupt that was held back, if there is one: here is a place between two steps."""
     global _pending  # noqa: PLW0603
     if _pending and _held == _deferred and threading.current_thread() is threading.main_thread():
@@ -129,8 +129,8 @@ def requested() -> bool:
 def sleep(seconds: float) -> None:
     """Wait; raises KeyboardInterrupt as soon as a signal has asked for the end."""
     until = time.monotonic() + seconds
-    check()
+    raise_if_pending()
     while (left := until - time.monotonic()) > 0:
         # Between two looks at whether it is to end.
         time.sleep(min(left, 0.1))
-        check()
+        raise_if_pending()

@@ -38,7 +38,7 @@ class Leftover:
         return f"{self.kind} {self.name}"
 
 
-def on_this_machine() -> tuple[Leftover, ...]:
+def local_leftovers() -> tuple[Leftover, ...]:
     """Of anybody who is dead. Processes first: they use the folders."""
     return (*_processes(), *folders())
 
@@ -60,7 +60,7 @@ def _processes(of: str | None = None) -> Iterator[Leftover]:
     recorded = set(_listed(of))
     for candidate in psutil.process_iter():
         with contextlib.suppress(psutil.Error, OSError):
-            known = (str(candidate.pid), ownership.start_of(candidate.pid)) in recorded or _marked(candidate, of)
+            known = (str(candidate.pid), ownership.process_start(candidate.pid)) in recorded or _marked(candidate, of)
             if known and candidate.pid != os.getpid() and candidate.status() != psutil.STATUS_ZOMBIE:
                 name = printable(f"{candidate.name()} (pid {candidate.pid})")
                 yield Leftover(kind="process", name=name, certain=True, remove=partial(_end, candidate))
@@ -71,35 +71,35 @@ def _accounts(of: str | None) -> Iterator[Leftover]:
 
     Whether an account has processes is not looked at: a process that forks and exits all the time is easily missed.
     """
-    for uid, owner in accounts.claimed() if os.geteuid() == 0 else ():
+    for uid, owner in accounts.allocated_uids() if os.geteuid() == 0 else ():
         if owner and _gone(owner, of):
             remove = partial(_end_account, uid, owner)
             yield Leftover(kind="account", name=f"uid {uid} with its processes", certain=True, remove=remove)
 
 
 def _end_account(uid: int, owner: str) -> None:
-    for _ in range(guardian.SWEEPS):
+    for _ in range(guardian.KILL_ATTEMPTS):
         guardian.kill_account(uid)
         time.sleep(0.005)
-    accounts.release(uid, owner)
+    accounts.release_uid(uid, owner)
 
 
 def _gone(owner: str, of: str | None) -> bool:
-    return owner == of if of else ownership.state(owner) == "dead"
+    return owner == of if of else ownership.owner_state(owner) == "dead"
 
 
 def _marked(candidate: psutil.Process, of: str | None) -> bool:
     with contextlib.suppress(psutil.Error, OSError):
-        return _gone(candidate.environ().get(process.MARK, "").rpartition(".")[0], of)
+        return _gone(candidate.environ().get(process.MARK_VARIABLE, "").rpartition(".")[0], of)
     return False
 
 
 def _listed(of: str | None) -> Iterator[tuple[str, str]]:
     """Yield (pid, start) of the processes that the guardians of an owner, or of all dead owners, have recorded."""
-    for scratch in ownership.scratch_folders():
-        if scratch.path.name.startswith(f"{ownership.PREFIX}guardian-") and _gone(scratch.owner, of):
+    for scratch in ownership.find_scratch_folders():
+        if scratch.path.name.startswith(f"{ownership.SCRATCH_PREFIX}guardian-") and _gone(scratch.owner, of):
             with contextlib.suppress(OSError, ValueError):
-                for line in _lines(scratch.path / spawn.LEDGER):
+                for line in _lines(scratch.path / spawn.LEDGER_FILE):
                     pid, start = line.split()
                     yield pid, start
 
@@ -127,12 +127,12 @@ def _end(candidate: psutil.Process) -> None:
 
 def folders(of: str | None = None) -> Iterator[Leftover]:
     """Yield this user's scratch folders whose maker has exited, and those without a mark, cut short when made."""
-    for found in ownership.scratch_folders():
+    for found in ownership.find_scratch_folders():
         if of:
             gone = found.owner == of
         elif found.owner:  # this machine's folders: whoever made one before it was started again is dead, too
-            earlier = ownership.boot_of(found.owner) != ownership.boot_of(ownership.me())
-            gone = earlier or ownership.state(found.owner) == "dead"
+            earlier = ownership.boot_id(found.owner) != ownership.boot_id(ownership.own_identity())
+            gone = earlier or ownership.owner_state(found.owner) == "dead"
         else:
             gone = time.time() - found.changed_at > UNMARKED_SECONDS
         if gone:

@@ -1,6 +1,6 @@
 """Facts of a machine, and its grade: what would disturb a measurement. Needs no root and demands no quiet.
 
-What stands in files of the kernel is read by whoever can: ``Read`` is this machine's, or another's as it was sent.
+What stands in files of the kernel is read by whoever can: ``FileReader`` is this machine's, or another's as it was sent.
 """
 
 import os
@@ -21,12 +21,12 @@ CPUINFO, STAT, PRESSURE = Path("/proc/cpuinfo"), Path("/proc/stat"), Path("/proc
 PRODUCT = Path("/sys/class/dmi/id/product_name")
 GOVERNOR, SMT = CPU / "cpu0/cpufreq/scaling_governor", CPU / "smt/active"
 NO_TURBO, BOOST = CPU / "intel_pstate/no_turbo", CPU / "cpufreq/boost"
-# What ``of_files`` asks for: small files that say the same in a container.
+# What ``add_kernel_facts`` asks for: small files that say the same in a container.
 FILES = (CPUINFO, STAT, PRESSURE, PRODUCT, GOVERNOR, SMT, NO_TURBO, BOOST)
-Read = Callable[[Path], str | None]  # the text of a file, stripped; None where there is none
+FileReader = Callable[[Path], str | None]  # the text of a file, stripped; None where there is none
 
 
-def facts() -> Machine:
+def read_machine() -> Machine:
     """The machine as it is now, graded."""
     known = Machine(
         hostname=socket.gethostname(),
@@ -41,10 +41,10 @@ def facts() -> Machine:
         load_average=os.getloadavg()[0],
         cpu_quota=_cpu_quota(),
     )
-    return graded(of_files(known, _read))
+    return with_grade(add_kernel_facts(known, _read))
 
 
-def of_files(known: Machine, read: Read) -> Machine:
+def add_kernel_facts(known: Machine, read: FileReader) -> Machine:
     """The machine with what its kernel's files tell."""
     cpuinfo, ticks = read(CPUINFO) or "", steal_ticks(read)
     model = re.search(r"^model name\s*: (.+)$", cpuinfo, re.MULTILINE)
@@ -56,14 +56,14 @@ def of_files(known: Machine, read: Read) -> Machine:
             "turbo": no_turbo != "1" if no_turbo else boost == "1" if boost else None,
             "smt": smt == "1" if smt else None,
             "virtualised": (read(PRODUCT) or "hypervisor") if guest else None,
-            "pressure_cpu": pressure(read),
+            "pressure_cpu": cpu_pressure(read),
             "steal_share": ticks[0] / ticks[1] if ticks and ticks[1] else None,
             "cpu_model": model[1] if model else known.cpu_model,
         }
     )
 
 
-def graded(known: Machine) -> Machine:
+def with_grade(known: Machine) -> Machine:
     """The machine with what would disturb a measurement there, and its grade.
 
     ``A``: fixed clock, own cores, quiet; ``B``: one concern; ``C``: several; ``D``: too few CPUs, or busy.
@@ -86,7 +86,7 @@ def free_memory() -> float:
     return float(psutil.virtual_memory().available)
 
 
-def steal_ticks(read: "Read | None" = None) -> tuple[float, float] | None:
+def steal_ticks(read: "FileReader | None" = None) -> tuple[float, float] | None:
     """(stolen, all) CPU ticks of the machine so far, from the first line of /proc/stat."""
     line = (read or _read)(STAT)
     if not line:
@@ -95,13 +95,13 @@ def steal_ticks(read: "Read | None" = None) -> tuple[float, float] | None:
     return float(ticks[7]), float(sum(ticks))
 
 
-def pressure(read: "Read | None" = None) -> float | None:
+def cpu_pressure(read: "FileReader | None" = None) -> float | None:
     """Share of the last ten seconds in which some task waited for a CPU, in per cent (PSI)."""
     text = (read or _read)(PRESSURE)
     return float(text.split("avg10=")[1].split()[0]) if text and "avg10=" in text else None
 
 
-def raise_nofile() -> int:
+def raise_open_file_limit() -> int:
     """Raise the soft limit of open files to the hard one, for this process and its children; returns it."""
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))

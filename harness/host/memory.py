@@ -4,23 +4,21 @@ import resource
 
 # `./tfb report` needs at most 290 MiB of address space if OpenBLAS uses a single thread. With less memory, OpenBLAS
 # retries the allocation of buffers forever while it is loaded, and no signal ends the process.
-LEAST_BYTES = 400 << 20
+MIN_BYTES = 400 << 20
 LIMITS = {"ulimit -v": resource.RLIMIT_AS, "ulimit -d": resource.RLIMIT_DATA}
 
 
-def shortage() -> str:
+def describe_shortage() -> str:
     """Return a message with the limit to raise; an empty text if the limits suffice."""
     for name, limit in LIMITS.items():
         soft, hard = resource.getrlimit(limit)
-        if resource.RLIM_INFINITY != soft < LEAST_BYTES:
-            need = LEAST_BYTES >> 10
+        if resource.RLIM_INFINITY != soft < MIN_BYTES:
+            need = MIN_BYTES >> 10
             how = (
-                f"{name} {need}"
-                if hard == resource.RLIM_INFINITY or hard >= LEAST_BYTES
-                else "a shell without the limit"
+                f"{name} {need}" if hard == resource.RLIM_INFINITY or hard >= MIN_BYTES else "a shell without the limit"
             )
             return (
-                f"memory is limited to {soft >> 20} MiB ({name}), but tfb needs {LEAST_BYTES >> 20} MiB. "
+                f"memory is limited to {soft >> 20} MiB ({name}), but tfb needs {MIN_BYTES >> 20} MiB. "
                 f"Raise the limit ({how}) and try again"
             )
     return ""

@@ -13,27 +13,27 @@ from typing import Literal
 from harness.records import safe_write
 from harness.records.remove_tree import remove_tree_if_possible
 
-State = Literal["alive", "dead", "unknown"]
-PREFIX = "tfb-scratch-"  # of the names of all scratch folders
-FILE = "owner"  # in a scratch folder: its maker
+OwnerState = Literal["alive", "dead", "unknown"]
+SCRATCH_PREFIX = "tfb-scratch-"  # of the names of all scratch folders
+OWNER_FILE = "owner"  # in a scratch folder: its maker
 MARK_BYTES = 200  # of that file, at most
 _places: list[Path] = []  # where further scratch folders are made; empty: in the temporary folder
 
 
-def me() -> str:
+def own_identity() -> str:
     """This process, as it is written down: ``pid.start.namespace.boot``."""
-    return f"{os.getpid()}.{start_of(os.getpid()) or '0'}.{_place()}"
+    return f"{os.getpid()}.{process_start(os.getpid()) or '0'}.{_place()}"
 
 
-def state(owner: str) -> State:
+def owner_state(owner: str) -> OwnerState:
     """Whether a process lives; unknown of another machine or container, whose processes are not seen from here."""
     pid, start, place = (*owner.split(".", 2), "", "")[:3]
     if place != _place() or not pid.isdecimal() or len(pid) > 9:
         return "unknown"
-    return "alive" if start_of(int(pid)) == start else "dead"
+    return "alive" if process_start(int(pid)) == start else "dead"
 
 
-def boot_of(owner: str) -> str:
+def boot_id(owner: str) -> str:
     """The boot in which a process lives or has lived."""
     return owner.rpartition(".")[2]
 
@@ -49,7 +49,7 @@ def _place() -> str:
 
 
 @contextmanager
-def within(folder: Path) -> Iterator[None]:
+def scratch_within(folder: Path) -> Iterator[None]:
     """Make this process's further scratch folders in a scratch folder of its own."""
     _places.append(folder)
     try:
@@ -59,29 +59,29 @@ def within(folder: Path) -> Iterator[None]:
 
 
 @contextmanager
-def scratch(kind: str) -> Iterator[Path]:
+def make_scratch_folder(kind: str) -> Iterator[Path]:
     """Yield a folder of this process's own, of mode 0700; its mark tells a killed run's folder, which is removed."""
     place = _places[-1] if _places else None
-    folder = Path(tempfile.mkdtemp(prefix=f"{PREFIX}{kind}-", dir=place)).resolve()
+    folder = Path(tempfile.mkdtemp(prefix=f"{SCRATCH_PREFIX}{kind}-", dir=place)).resolve()
     try:
-        with safe_write.append(folder / FILE) as file:
-            file.write(me().encode("ascii"))
+        with safe_write.append(folder / OWNER_FILE) as file:
+            file.write(own_identity().encode("ascii"))
         yield folder
     finally:
         remove_tree_if_possible(folder)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Scratch:
+class ScratchFolder:
     """A scratch folder of this user: whose it is, and what tells it from a folder that took its place."""
 
     path: Path
-    owner: str  # as ``me`` writes it; empty where nobody has written that down
+    owner: str  # as ``own_identity`` writes it; empty where nobody has written that down
     changed_at: float  # epoch seconds
     identity: tuple[int, int]  # device and inode
 
 
-def scratch_folders() -> Iterator[Scratch]:
+def find_scratch_folders() -> Iterator[ScratchFolder]:
     """Yield the scratch folders that processes of this user have made, by name.
 
     A folder belongs to its maker, or, for servers and PostgreSQL of a run as root, to their account: there the mark in
@@ -89,14 +89,14 @@ def scratch_folders() -> Iterator[Scratch]:
     """
     place = Path(tempfile.gettempdir())
     with os.scandir(place) as entries:
-        names = sorted(entry.name for entry in entries if entry.name.startswith(PREFIX))
+        names = sorted(entry.name for entry in entries if entry.name.startswith(SCRATCH_PREFIX))
     for name in names:
         with suppress(OSError):
             if found := _scratch(place / name):
                 yield found
 
 
-def _scratch(path: Path) -> Scratch | None:
+def _scratch(path: Path) -> ScratchFolder | None:
     """Return a scratch folder of this user, or None; raises OSError for what is no folder or cannot be entered."""
     folder = os.open(path, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:
@@ -105,16 +105,16 @@ def _scratch(path: Path) -> Scratch | None:
         os.close(folder)
     if found.st_uid != os.geteuid() and not owner:
         return None
-    return Scratch(path=path, owner=owner, changed_at=found.st_mtime, identity=(found.st_dev, found.st_ino))
+    return ScratchFolder(path=path, owner=owner, changed_at=found.st_mtime, identity=(found.st_dev, found.st_ino))
 
 
 def _mark(folder: int) -> str:
     """Return what this user has written down as the maker of an open scratch folder; empty for anything else."""
     flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY
     try:
-        if not stat.S_ISREG(os.lstat(FILE, dir_fd=folder).st_mode):
+        if not stat.S_ISREG(os.lstat(OWNER_FILE, dir_fd=folder).st_mode):
             return ""  # opening a device may do something
-        descriptor = os.open(FILE, flags, dir_fd=folder)
+        descriptor = os.open(OWNER_FILE, flags, dir_fd=folder)
     except OSError:
         return ""
     with os.fdopen(descriptor, "rb") as file:
@@ -124,7 +124,7 @@ def _mark(folder: int) -> str:
         return file.read(MARK_BYTES).decode("ascii", "replace").strip()
 
 
-def start_of(pid: int) -> str | None:
+def process_start(pid: int) -> str | None:
     """When a living process began, in ticks; None when there is none of that number."""
     try:
         fields = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()

@@ -27,7 +27,7 @@ AT_LEAST_AT_MOST = {False: (4, 5), True: (2, 3)}  # of destination ports; served
 
 
 @dataclass(frozen=True, kw_only=True)
-class Sockets:
+class SocketCounters:
     """Established client connections to a port, and the bytes that they have received and sent in all."""
 
     connections: int
@@ -50,7 +50,7 @@ class SocketMeter:
             self._netlink.settimeout(1.0)
             self._netlink.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 20)
 
-    def read(self) -> Sockets | None:
+    def read(self) -> SocketCounters | None:
         """The counters now, or None where the kernel does not answer (another operating system, a sandbox)."""
         if self._netlink is None:
             return None
@@ -62,7 +62,7 @@ class SocketMeter:
             self.close()
             return None
         sent, received = (sum(counts) for counts in zip(*self._seen.values(), strict=True)) if self._seen else (0, 0)
-        return Sockets(connections=established, bytes_received=received, bytes_sent=sent)
+        return SocketCounters(connections=established, bytes_received=received, bytes_sent=sent)
 
     def _dump(self, netlink: socket.socket, family: int) -> int:
         """Update the counters of one address family; number of established connections."""

@@ -1,7 +1,6 @@
 """claims.json of a results folder: the last verdict on every claim, with what it was made from."""
 
 from pathlib import Path
-from typing import Literal, get_args
 
 from pydantic import Field
 
@@ -9,13 +8,11 @@ from harness.errors import StoreError
 from harness.paths import RESULTS
 from harness.records.reader import bounded, first_complaint, of_newer_version
 from harness.records.record import EpochSeconds, Record
+from harness.records.verdicts import ClaimConclusion
 
 FILE = "claims.json"
 SCHEMA_VERSION = 2
 PUBLISHED = RESULTS / "rounds" / "1"  # verdicts that ship with the project
-
-VerdictWord = Literal["supported", "direction only", "refuted", "needs a larger machine", "undecided"]
-WORDS: tuple[VerdictWord, ...] = get_args(VerdictWord)
 
 
 class StatementVerdict(Record):
@@ -38,11 +35,11 @@ class StatementVerdict(Record):
     figures_of: tuple[float, ...] = ()  # of each process, SI units
     figures_to: tuple[float, ...] = ()
     context: bool = False  # the source does not say it: no part of the verdict on the claim
-    verdict: VerdictWord
+    verdict: ClaimConclusion
     reason: str  # one sentence
     more: float = 0.0  # processes of each that would decide more
     takes: str = ""  # the same in a sentence; empty when all is decided
-    remarks: tuple[str, ...] = ()  # flags that the gates put beside the trials
+    remarks: tuple[str, ...] = ()  # flags of the trials' validity checks
 
 
 class ClaimVerdict(Record):
@@ -55,7 +52,7 @@ class ClaimVerdict(Record):
     said: str
     conditions: str
     here: str = ""
-    verdict: VerdictWord
+    verdict: ClaimConclusion
     sentence: str  # the verdict with its figures
     statements: tuple[StatementVerdict, ...]
     runs: tuple[str, ...] = ()  # whose trials it rests on

@@ -147,7 +147,7 @@ class LoadCounts(Record):
     unfinished: Int64 | None = None
     late: Int64 | None = None  # of those due: answered later than the profile's latency goal, badly, or never
     lag_p99: Annotated[float | None, Field(alias="lag_p99_seconds")] = None  # that the generator was late by
-    sent_late: Int64 | None = None  # requests that it sent later than the gate of its lag allows
+    sent_late: Int64 | None = None  # requests that it sent later than the validity check of its lag allows
     arrivals: Arrivals | None = None  # of a scenario
 
 

@@ -5,7 +5,7 @@ from enum import StrEnum
 
 
 class Outcome(StrEnum):
-    """How a check or a gate came out."""
+    """Outcome of a check."""
 
     PASS = "pass"  # noqa: S105 - an outcome, not a password
     WARN = "warn"

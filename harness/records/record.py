@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from harness.redaction import redacted_json
 
-SCHEMA_VERSION = 3
+SCHEMA_VERSION = 4
 
 # JSON has integers of any length, and Python cannot divide those of more than 308 digits.
 Int64 = Annotated[int, Field(ge=-(2**63), lt=2**63)]

@@ -30,7 +30,7 @@ class RunProgress(Record):
     round: Int64 = 0  # of the latest trial, likewise
     implementation: str = ""
     test_type: str = ""
-    level: str = ""
+    load: str = ""
     elapsed: Annotated[float, Field(alias="elapsed_seconds")] = 0.0
     remaining: Annotated[float | None, Field(alias="remaining_seconds")] = None
     windows: tuple[Window, ...] = ()  # of the load that is on

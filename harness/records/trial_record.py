@@ -12,13 +12,13 @@ from harness.records.verification_record import CheckResult
 
 
 class ValidityCheck(Record):
-    """One validity gate of a sample: ``fail`` keeps the sample out of the ranking, ``warn`` is a word in the table."""
+    """A validity check of a trial: ``fail`` excludes the trial from the ranking, ``warn`` shows a flag in tables."""
 
     name: str  # "errors", "connections", "response-size", "overrun", "restarted", "generator-bound", "contended", ...
     outcome: Outcome
     value: float | None  # what was seen
     threshold: float | None  # what config/ allows
-    word: str = ""  # the word shown in the table, empty on a pass
+    flag: str = ""  # shown beside the figure in tables; empty on a pass
 
 
 class WarmUp(Record):
@@ -33,11 +33,11 @@ class WarmUp(Record):
 
 
 class TrialEvidence(Record):
-    """What was looked at of the trial's own answers."""
+    """Result of the checks on responses of the trial itself."""
 
-    answers: Int64  # written out and judged
-    of: Int64  # answers in all
-    objections: tuple[CheckResult, ...] = ()  # of the checks, those that did not pass
+    judged: Int64  # responses that the load generator saved and the checks judged
+    received: Int64  # all responses
+    objections: tuple[CheckResult, ...] = ()  # checks that did not pass
 
 
 Purpose = Literal["measure", "witness", "share", "common", "search"]
@@ -65,13 +65,13 @@ class Trial(LoadCounts, LoadObservations):
     warm_up: WarmUp | None = None  # of this test type in this process; carried by the first trial after it
     steady: bool | None = None  # did the warm-up before it reach a steady state
     evidence: TrialEvidence | None = None  # None: by a generator that writes no answers out
-    gates: tuple[ValidityCheck, ...] = ()
+    validity: tuple[ValidityCheck, ...] = ()
     link_share: float | None = None  # of the throughput that the links between clients and server showed before the run
 
     @property
     def rankable(self) -> bool:
-        """True when no gate failed."""
-        return all(gate.outcome is not Outcome.FAIL for gate in self.gates)
+        """Whether no validity check failed."""
+        return all(check.outcome is not Outcome.FAIL for check in self.validity)
 
     def without_series(self) -> tuple[Self, int]:
         """Return the trial without windows and its own histograms, and the number of values that these have."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from harness.records.outcome import Outcome
 from harness.records.verification_record import CheckResult, VerificationRecord
-from harness.stats.unranked import SERVER
+from harness.stats.unranked import WHOLE_SERVER
 
 _TARGET = re.compile(r"^GET \S+: ")
 _COUNT = re.compile(r" \(and \d+ more like it\)$")
@@ -21,38 +21,38 @@ class Cause:
     test_types: tuple[str, ...]
 
 
-def sentence(result: CheckResult) -> str:
+def format_result(result: CheckResult) -> str:
     """Format a failed result as text."""
     expected = "" if result.expected is None else f" expected {result.expected}"
     got = f", got {result.actual}" if expected and result.actual is not None else ""
     return f"{result.check} ({result.rule}): {result.message}{expected}{got}"
 
 
-def causes(found: Iterable[tuple[str, CheckResult]]) -> list[Cause]:
+def group_causes(found: Iterable[tuple[str, CheckResult]]) -> list[Cause]:
     """Group failed results by cause, in order of appearance; ``found`` has pairs of test type and result."""
     groups: dict[tuple[object, ...], list[tuple[str, CheckResult]]] = {}
     for kind, result in found:
         if result.outcome is not Outcome.PASS:
-            groups.setdefault(key(result), []).append((kind, result))
+            groups.setdefault(cause_key(result), []).append((kind, result))
     return [
         Cause(result=group[0][1], test_types=tuple(dict.fromkeys(kind for kind, _ in group)))
         for group in groups.values()
     ]
 
 
-def of_verdicts(verdicts: Sequence[VerificationRecord]) -> list[Cause]:
+def group_verdict_causes(verdicts: Sequence[VerificationRecord]) -> list[Cause]:
     """Return the causes of several verdicts on an implementation."""
-    return causes((verdict.test_type, result) for verdict in verdicts for result in verdict.results)
+    return group_causes((verdict.test_type, result) for verdict in verdicts for result in verdict.results)
 
 
-def named(cause: Cause, every: Sequence[str]) -> str:
+def format_test_types(cause: Cause, every: Sequence[str]) -> str:
     """Format the test types of a cause for readers; ``all test types`` if the cause affects all of ``every``."""
-    own = [kind for kind in cause.test_types if kind != SERVER]
-    whole = len(own) > 2 and set(own) >= set(every) - {SERVER}
+    own = [kind for kind in cause.test_types if kind != WHOLE_SERVER]
+    whole = len(own) > 2 and set(own) >= set(every) - {WHOLE_SERVER}
     return "all test types" if whole else ", ".join(cause.test_types)
 
 
-def key(result: CheckResult) -> tuple[object, ...]:
+def cause_key(result: CheckResult) -> tuple[object, ...]:
     """Return a key that is equal for results with the same cause. It ignores paths and numbers."""
 
     def plain(text: str | None) -> str:

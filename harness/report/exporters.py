@@ -4,10 +4,11 @@ from collections.abc import Callable
 from typing import TextIO
 
 from harness.plain_text import json_text
+from harness.plugins import Extensions
 from harness.report import Report, markdown, techempower, terminal
 
 
-def ranking(report: Report, out: TextIO) -> None:
+def export_ranking(report: Report, out: TextIO) -> None:
     """The ranking itself as JSON: the model of ``harness.stats.ranking_model``, as ranking.json holds it."""
     out.write(json_text(report.ranking.recorded(indent=1)) + "\n")
 
@@ -15,6 +16,7 @@ def ranking(report: Report, out: TextIO) -> None:
 EXPORTERS: dict[str, Callable[[Report, TextIO], None]] = {
     "text": terminal.export,
     "markdown": markdown.export,
-    "json": ranking,
+    "json": export_ranking,
     "techempower": techempower.export,
+    **Extensions[Callable[[Report, TextIO], None]]("exporters").load_all(),
 }

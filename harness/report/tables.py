@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Generic, TypeVar
 
-from harness.plan.orders import CREATE
+from harness.plan.testtypes.registry import ranked_operation
 from harness.records.run_info import RunInfo
 from harness.stats.ranking_model import (
     Estimate,
@@ -24,8 +24,7 @@ from harness.stats.ranking_model import (
 from harness.stats.unranked import is_ranked
 from harness.units import format_bytes, format_micros, format_rate, format_seconds
 
-COLUMNS = 31  # of a drawing
-ORDER = "order"  # test type of the order service, which has tables of its own
+DRAWING_WIDTH = 31  # of a drawing
 R = TypeVar("R")
 Percentiles = Mapping[str, Estimate]
 
@@ -50,7 +49,7 @@ class TextTable:
     sums_up: bool = False  # the others, and has no remarks of its own
 
 
-def _no_place(_: object) -> Standing | None:
+def _no_standing(_: object) -> Standing | None:
     return None
 
 
@@ -59,7 +58,7 @@ class TableRows(Generic[R]):
     """What the columns of a table are read from; rows that tie in ``place`` stand together."""
 
     rows: Sequence[R]
-    place: Callable[[R], Standing | None] = _no_place
+    place: Callable[[R], Standing | None] = _no_standing
 
     def column(self, header: str, show: Callable[[R], str], order: int = 0) -> Column:
         """A cell a row."""
@@ -79,9 +78,9 @@ class TableRows(Generic[R]):
         orders: tuple[int, int] = (0, 0),
     ) -> tuple[Column, Column]:
         """A median as ``show`` writes it, times ``scale`` its interval."""
-        found = [_estimate(of(row)) for row in self.rows]
+        found = [_estimate_of(of(row)) for row in self.rows]
         medians = tuple("–" if each is None else show(each.median) for each in found)
-        intervals = tuple(interval(each, scale) for each in found)
+        intervals = tuple(format_interval(each, scale) for each in found)
         return (
             Column(header=header, cells=medians, order=orders[0]),
             Column(header="95 %", cells=intervals, order=orders[1]),
@@ -90,7 +89,7 @@ class TableRows(Generic[R]):
     def percentile(self, header: str, point: str, of: Callable[[R], Percentiles], order: int = 0) -> Column:
         """Milliseconds."""
         found = (of(row).get(point) for row in self.rows)
-        cells = tuple("–" if each is None else _milliseconds(each.median) for each in found)
+        cells = tuple("–" if each is None else _format_milliseconds(each.median) for each in found)
         return Column(header=header, cells=cells, order=order)
 
     def table(
@@ -108,17 +107,17 @@ class TableRows(Generic[R]):
             title=title,
             columns=tuple(each for each in columns if each.order == 0 or not set(each.cells) <= {"–", "0", ""}),
             breaks=ends if tied else frozenset(),
-            remarks=_remarks(map(remarks, self.rows)) if remarks else (),
+            remarks=_group_remarks(map(remarks, self.rows)) if remarks else (),
             sums_up=sums_up,
         )
 
 
-def counted(number: int, thing: str) -> str:
+def format_count(number: int, thing: str) -> str:
     """``1 implementation``, ``2 implementations``, ``3 processes``."""
     return f"{number:,} {thing}{'' if number == 1 else 'es' if thing.endswith('s') else 's'}"
 
 
-def interval(estimate: Estimate | None, scale: float = 1.0) -> str:
+def format_interval(estimate: Estimate | None, scale: float = 1.0) -> str:
     """``[low, high]``, or an en dash where it is not known."""
     if estimate is None or estimate.low is None or estimate.high is None:
         return "–"
@@ -127,24 +126,24 @@ def interval(estimate: Estimate | None, scale: float = 1.0) -> str:
     return f"[{low:,.{digits}f}, {high:,.{digits}f}]"
 
 
-def ratio(value: Ratio | None) -> str:
+def format_ratio(value: Ratio | None) -> str:
     """``1.12× [1.08, 1.17]``."""
     if value is None:
         return "–"
     if value.low is None or value.high is None or value.low == value.high:
-        return f"{_factor(value.value)}×"
-    return f"{_factor(value.value)}× [{_factor(value.low)}, {_factor(value.high)}]"
+        return f"{_format_factor(value.value)}×"
+    return f"{_format_factor(value.value)}× [{_format_factor(value.low)}, {_format_factor(value.high)}]"
 
 
-def drawn(value: float, low: float, high: float, meant: tuple[float, float], ends: tuple[float, float]) -> str:
+def draw_interval(value: float, low: float, high: float, meant: tuple[float, float], ends: tuple[float, float]) -> str:
     """An interval of a ratio, ``├─●─┤``, on a logarithmic line with 1 as ``│`` and what is meant as ``░``."""
     first, last = map(math.log, ends)
 
     def at(place: float) -> int:
         share = (math.log(min(max(place, ends[0]), ends[1])) - first) / (last - first)
-        return round(share * (COLUMNS - 1))
+        return round(share * (DRAWING_WIDTH - 1))
 
-    line = ["·"] * COLUMNS
+    line = ["·"] * DRAWING_WIDTH
     for mark, begin, end in (("░", *meant), ("│", 1.0, 1.0), ("─", low, high)):
         line[at(begin) : at(end) + 1] = mark * (at(end) + 1 - at(begin))
     line[at(low)], line[at(high)] = "├", "┤"
@@ -152,32 +151,32 @@ def drawn(value: float, low: float, high: float, meant: tuple[float, float], end
     return "".join(line)
 
 
-def _factor(value: float) -> str:
+def _format_factor(value: float) -> str:
     """As the page has it: two decimals below ten, three digits beyond, two of them below a tenth."""
     small = 0 < value < 0.095
     digits = 1 - math.floor(math.log10(value)) if small else 2 if value < 10 else 1 if value < 100 else 0
     return f"{value:,.{digits}f}"
 
 
-def standing(row: Row, quantity: Quantity) -> Standing | None:
+def row_standing(row: Row, quantity: Quantity) -> Standing | None:
     """Of a row in one of the two figures."""
     return row.cpu_per_request if quantity == "cpu" else row.throughput
 
 
-def by_place(rows: Iterable[R], read: Callable[[R], Standing | None]) -> list[R]:
+def sort_by_position(rows: Iterable[R], read: Callable[[R], Standing | None]) -> list[R]:
     """Best first by one figure; those without it last."""
     return sorted(rows, key=lambda row: found.position if (found := read(row)) else 1 << 30)
 
 
-def _estimate(found: Standing | Estimate | None) -> Estimate | None:
+def _estimate_of(found: Standing | Estimate | None) -> Estimate | None:
     return found.estimate if isinstance(found, Standing) else found
 
 
-def _milliseconds(seconds: float) -> str:
+def _format_milliseconds(seconds: float) -> str:
     return f"{seconds * 1e3:,.2f}"
 
 
-def _remarks(rows: Iterable[tuple[str, Iterable[str]]]) -> tuple[str, ...]:
+def _group_remarks(rows: Iterable[tuple[str, Iterable[str]]]) -> tuple[str, ...]:
     """``CPU contention: resteasy, express``; ``all rows`` where it is about each of several."""
     about: dict[str, dict[str, None]] = {}
     names = set()
@@ -191,40 +190,45 @@ def _remarks(rows: Iterable[tuple[str, Iterable[str]]]) -> tuple[str, ...]:
     )
 
 
-def _flagged(row: Row | GoalRow) -> tuple[str, list[str]]:
+def _row_remarks(row: Row | GoalRow) -> tuple[str, list[str]]:
     """What a reader must know of a row, the gravest first."""
     return row.implementation, [*([row.reason] if row.reason else []), *row.flags]
 
 
-def shown(info: RunInfo, ranking: Ranking, *, every_load: bool) -> Iterator[TextTable]:
+def ranking_tables(info: RunInfo, ranking: Ranking, *, every_load: bool) -> Iterator[TextTable]:
     """All tables of a run; with ``every_load`` those of each load and operation."""
-    closed = [test for kind, test in ranking.test_types.items() if kind != ORDER or not ranking.orders]
+    closed = [test for test in ranking.test_types.values() if not test.is_scenario or not ranking.orders]
     for number, test in enumerate(closed):
-        yield of_table(info, ranking, test.headline, startup=number == 0)
+        yield closed_loop_table(info, ranking, test.headline, startup=number == 0)
         for table in test.tables if every_load and len(test.tables) > 1 else ():
-            yield of_table(info, ranking, table)
+            yield closed_loop_table(info, ranking, table)
     for found in ranking.latency.values():
-        yield _goal(f"{found.test_type}, capacity at {found.goal.label}", "req/s at goal", found.rows)
-        yield _points(found)
+        yield _capacity_table(f"{found.test_type}, capacity at {found.goal.label}", "req/s at goal", found.rows)
+        yield _rate_table(found)
     if orders := ranking.orders:
+        scenario = next((name for name, test in ranking.test_types.items() if test.is_scenario), "")
         for of_factor in orders.tables:
-            title = f"order ×{of_factor.factor:g}, by the response time of {CREATE}"
+            title = f"{scenario} ×{of_factor.factor:g}, by the response time of {ranked_operation(scenario)}"
             yield _order_table(title, of_factor.rows, ranked=is_ranked(info))
         if orders.goal and orders.capacities:
-            yield _goal(f"order, highest factor at which {orders.goal.label} of {CREATE}", "factor", orders.capacities)
+            yield _capacity_table(
+                f"{scenario}, highest factor at which {orders.goal.label} of {ranked_operation(scenario)}",
+                "factor",
+                orders.capacities,
+            )
     if ranking.overall:
-        yield _overall(ranking)
+        yield _overall_table(ranking)
 
 
-def of_table(info: RunInfo, ranking: Ranking, table: Table, *, startup: bool = False) -> TextTable:
+def closed_loop_table(info: RunInfo, ranking: Ranking, table: Table, *, startup: bool = False) -> TextTable:
     """Throughput and CPU per request of one table, the leading figure first; no ranks where the run ranks nothing.
 
     The startup time is one of all test types: it stands in the first table.
     """
     ranked, leading = is_ranked(info), ranking.leading
     other: Quantity = "throughput" if leading == "cpu" else "cpu"
-    place = (lambda row: standing(row, leading)) if ranked else _no_place
-    ordered = by_place(table.rows, lambda row: standing(row, leading))
+    place = (lambda row: row_standing(row, leading)) if ranked else _no_standing
+    ordered = sort_by_position(table.rows, lambda row: row_standing(row, leading))
     rows: TableRows[Row] = TableRows(ordered, place)
 
     def name(row: Row) -> str:
@@ -232,22 +236,22 @@ def of_table(info: RunInfo, ranking: Ranking, table: Table, *, startup: bool = F
 
     def figure(quantity: Quantity, order: int) -> tuple[Column, Column]:
         header, show, scale = ("µs CPU/req", format_micros, 1e6) if quantity == "cpu" else ("req/s", format_rate, 1.0)
-        value, around = rows.figure(header, lambda row: standing(row, quantity), show, scale, (0, order))
+        value, around = rows.figure(header, lambda row: row_standing(row, quantity), show, scale, (0, order))
         return value, around
 
     def to_reference(row: Row) -> str:
-        found = standing(row, leading)
-        return ratio(found.to_reference if found else None)
+        found = row_standing(row, leading)
+        return format_ratio(found.to_reference if found else None)
 
     def remarks(row: Row) -> tuple[str, list[str]]:
         dropped = [f"{row.dropped} of {row.trials} trials kept out"] if row.dropped and not row.reason else []
-        return row.implementation, [*_flagged(row)[1], *dropped]
+        return row.implementation, [*_row_remarks(row)[1], *dropped]
 
     def latency(row: Row) -> Percentiles:
         return row.latency.percentiles if row.latency else {}
 
-    counts = {found.estimate.processes for row in ordered if (found := standing(row, leading))}
-    each_of = f", {counted(counts.pop(), 'process')} each" if len(counts) == 1 else ""
+    counts = {found.estimate.processes for row in ordered if (found := row_standing(row, leading))}
+    each_of = f", {format_count(counts.pop(), 'process')} each" if len(counts) == 1 else ""
     rank_by_other = f"rank by {'CPU' if other == 'cpu' else 'req/s'}"
     return rows.table(
         f"{table.test_type}, {f'at {table.load.label}' if table.load else 'each at its best load'}{each_of}",
@@ -256,7 +260,7 @@ def of_table(info: RunInfo, ranking: Ranking, table: Table, *, startup: bool = F
         *figure(leading, 0),
         *([rows.column(f"× {ranking.reference}", to_reference, 2)] if ranked and ranking.reference else []),
         *figure(other, 1),
-        *([rows.rank(rank_by_other, lambda row: standing(row, other), 3)] if ranked else []),
+        *([rows.rank(rank_by_other, lambda row: row_standing(row, other), 3)] if ranked else []),
         rows.percentile("p50 ms", "50", latency, 4),
         rows.percentile("p99 ms", "99", latency, 4),
         rows.column("memory", lambda row: format_bytes(row.rss_peak), 5),
@@ -266,7 +270,7 @@ def of_table(info: RunInfo, ranking: Ranking, table: Table, *, startup: bool = F
     )
 
 
-def _goal(title: str, header: str, found: Sequence[GoalRow]) -> TextTable:
+def _capacity_table(title: str, header: str, found: Sequence[GoalRow]) -> TextTable:
     """Capacities at a goal, of loads at given rates or of factors of the order service."""
     rows = TableRows(found, lambda row: row.capacity)
 
@@ -278,14 +282,14 @@ def _goal(title: str, header: str, found: Sequence[GoalRow]) -> TextTable:
         rows.rank(),
         rows.column("implementation", lambda row: row.implementation),
         *rows.figure(header, rows.place, show),
-        rows.column("× best", lambda row: ratio(row.capacity.to_best if row.capacity else None), 2),
+        rows.column("× best", lambda row: format_ratio(row.capacity.to_best if row.capacity else None), 2),
         rows.column("missed at", lambda row: "–" if row.above is None else show(row.above), 1),
         rows.column("closed loop", lambda row: format_rate(row.closed_loop), 3),
-        remarks=_flagged,
+        remarks=_row_remarks,
     )
 
 
-def _points(table: LatencyTable) -> TextTable:
+def _rate_table(table: LatencyTable) -> TextTable:
     rows = TableRows([(row.implementation, point) for row in table.rows for point in row.points])
     return rows.table(
         f"{table.test_type}, latency over load (ms from the intended send time)",
@@ -294,7 +298,7 @@ def _points(table: LatencyTable) -> TextTable:
         rows.column("req/s", lambda row: format_rate(row[1].rate)),
         rows.percentile("p50", "50", lambda row: row[1].percentiles),
         rows.percentile("p90", "90", lambda row: row[1].percentiles, 2),
-        *rows.figure("p99", lambda row: row[1].percentiles.get("99"), _milliseconds, 1e3, (0, 1)),
+        *rows.figure("p99", lambda row: row[1].percentiles.get("99"), _format_milliseconds, 1e3, (0, 1)),
         rows.percentile("p99.9", "99.9", lambda row: row[1].percentiles, 3),
         rows.column("max seen", lambda row: "–" if row[1].maximum is None else f"{row[1].maximum * 1e3:,.1f}", 4),
         remarks=lambda row: (f"{row[0]} at {format_rate(row[1].rate)} req/s", row[1].flags),
@@ -305,7 +309,7 @@ def _order_table(title: str, found: Sequence[OrderRow], *, ranked: bool) -> Text
     def response(row: OrderRow) -> Standing | None:
         return row.response
 
-    rows = TableRows(found, response if ranked else _no_place)
+    rows = TableRows(found, response if ranked else _no_standing)
 
     def micros(seconds: float) -> str:
         return f"{seconds * 1e6:,.0f}"
@@ -317,28 +321,28 @@ def _order_table(title: str, found: Sequence[OrderRow], *, ranked: bool) -> Text
         title,
         *([rows.rank()] if ranked else []),
         rows.column("implementation", lambda row: row.implementation),
-        *rows.figure("p50 ms", response, _milliseconds, 1e3),
+        *rows.figure("p50 ms", response, _format_milliseconds, 1e3),
         rows.percentile("p90", "90", lambda row: row.percentiles, 1),
         rows.percentile("p99", "99", lambda row: row.percentiles, 1),
-        *([rows.rank("rank by CPU", lambda row: standing(row, "cpu"), 2)] if ranked else []),
-        *rows.figure("µs CPU/arrival", lambda row: standing(row, "cpu"), micros, 1e6, (0, 1)),
+        *([rows.rank("rank by CPU", lambda row: row_standing(row, "cpu"), 2)] if ranked else []),
+        *rows.figure("µs CPU/arrival", lambda row: row_standing(row, "cpu"), micros, 1e6, (0, 1)),
         rows.column("µs database", database, 3),
         rows.column("memory", lambda row: format_bytes(row.rss_peak), 4),
-        remarks=_flagged,
+        remarks=_row_remarks,
     )
 
 
-def _overall(ranking: Ranking) -> TextTable:
+def _overall_table(ranking: Ranking) -> TextTable:
     def of(score: Score, quantity: str) -> Standing | None:
         return score.cpu if quantity == "cpu" else score.throughput
 
     def figure(score: Score, quantity: str) -> str:
-        found = _estimate(of(score, quantity))
-        return ratio(Ratio(value=found.median, low=found.low, high=found.high) if found else None)
+        found = _estimate_of(of(score, quantity))
+        return format_ratio(Ratio(value=found.median, low=found.low, high=found.high) if found else None)
 
     leading, other = ("cpu", "throughput") if ranking.leading == "cpu" else ("throughput", "cpu")
     headers = {"cpu": "by CPU per request", "throughput": "by req/s"}
-    ordered = by_place(ranking.overall, lambda score: of(score, leading))
+    ordered = sort_by_position(ranking.overall, lambda score: of(score, leading))
     rows: TableRows[Score] = TableRows(ordered, lambda score: of(score, leading))
     return rows.table(
         f"overall: geometric mean of ratios to {ranking.reference}, more is better",

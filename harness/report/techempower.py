@@ -21,11 +21,11 @@ from harness.records.run_records import RunRecords
 from harness.records.trial_record import Trial
 from harness.records.verification_record import VerificationRecord
 from harness.report import Report
-from harness.stats.unranked import NOT_REACHED, SERVER, unreached
+from harness.stats.unranked import NOT_REACHED, WHOLE_SERVER, unreached_cells
 
-SHORTEST_SECONDS = 1e-6  # of a load that was measured
+MIN_SECONDS = 1e-6  # of a load that was measured
 ResultsDocument = dict[str, object]
-INTERVALS: Mapping[str, Sweep] = {  # TechEmpower's key -> the sweep whose levels it lists
+SWEEP_BY_KEY: Mapping[str, Sweep] = {  # TechEmpower's key -> the sweep whose levels it lists
     "concurrencyLevels": "concurrency",
     "pipelineConcurrencyLevels": "pipeline",
     "queryIntervals": "query",
@@ -44,7 +44,7 @@ def document(records: RunRecords) -> ResultsDocument:
     loads = {kind: [load for load in planned if isinstance(load, ClosedLoop)] for kind, planned in info.loads.items()}
     loads = {kind: planned for kind, planned in loads.items() if planned}
     duration = round(max((trial.asked_duration for trial in records.trials), default=0))
-    chosen = _medians(records.trials)
+    chosen = _median_trials(records.trials)
     raw: dict[str, object] = {}
     succeeded: dict[str, list[str]] = {}
     failed: dict[str, list[str]] = {}
@@ -67,7 +67,7 @@ def document(records: RunRecords) -> ResultsDocument:
         "startTime": round(info.started_at * 1000),
         "completionTime": round(info.completed_at * 1000) if info.completed_at else None,
         "duration": duration,
-        **{key: _intervals(loads, sweep) for key, sweep in INTERVALS.items()},
+        **{key: _intervals(loads, sweep) for key, sweep in SWEEP_BY_KEY.items()},
         "frameworks": [i.name for i in info.implementations],
         "rawData": raw,
         "completed": {i.name: _completed(i, records) for i in info.implementations},
@@ -78,7 +78,7 @@ def document(records: RunRecords) -> ResultsDocument:
     }
 
 
-def _medians(trials: Sequence[Trial]) -> Mapping[tuple[str, str, Load], Trial]:
+def _median_trials(trials: Sequence[Trial]) -> Mapping[tuple[str, str, Load], Trial]:
     """Of each cell the valid trial with the median throughput (the lower one of an even number)."""
     cells: dict[tuple[str, str, Load], list[Trial]] = defaultdict(list)
     for trial in trials:
@@ -89,7 +89,7 @@ def _medians(trials: Sequence[Trial]) -> Mapping[tuple[str, str, Load], Trial]:
 
 def _entry(trial: Trial, duration: float) -> ResultsDocument:
     """Counts are for as long as the document says that every load lasted: viewers divide by that."""
-    scale = duration / max(trial.duration, SHORTEST_SECONDS)
+    scale = duration / max(trial.duration, MIN_SECONDS)
     errors, latency = trial.errors, trial.latency
     counts = {
         "connect": errors.connect,
@@ -129,7 +129,7 @@ def _completed(implementation: ImplementationInfo, records: RunRecords) -> str:
     build, trials = implementation.build, records.trials
     if build is not None and build.status != "ok":
         return f"{build.status}: {(build.reason.splitlines() or [''])[0]}"
-    if late := unreached(records, implementation.name):
+    if late := unreached_cells(records, implementation.name):
         return f"incomplete: {', '.join(late)}: {NOT_REACHED}"
     last = max((t.started_at for t in trials if t.implementation == implementation.name), default=None)
     return "not measured" if last is None else time.strftime("%Y%m%d%H%M%S", time.localtime(last))
@@ -138,7 +138,7 @@ def _completed(implementation: ImplementationInfo, records: RunRecords) -> str:
 def _verify(verdicts: Sequence[VerificationRecord]) -> dict[str, dict[str, str]]:
     """Implementation -> test type -> the worst outcome of its processes."""
     outcomes: dict[str, dict[str, list[Outcome]]] = defaultdict(lambda: defaultdict(list))
-    for verdict in (each for each in verdicts if each.test_type != SERVER):
+    for verdict in (each for each in verdicts if each.test_type != WHOLE_SERVER):
         outcomes[verdict.implementation][verdict.test_type].append(verdict.outcome)
     return {name: {kind: worst_outcome(seen).value for kind, seen in kinds.items()} for name, kinds in outcomes.items()}
 

@@ -13,23 +13,24 @@ from rich.table import Table
 from rich.text import Text
 
 from harness.console import SafeConsole
+from harness.plan.testtypes.registry import footnote
 from harness.records.run_info import RunInfo
-from harness.report import Report, sentence
-from harness.report.tables import ORDER, Column, TextTable, shown
-from harness.report.verification_results import Judged
+from harness.report import Report, summary
+from harness.report.tables import Column, TextTable, ranking_tables
+from harness.report.verification_results import ImplementationVerdict
 from harness.stats.ranking_model import Ranking
 from harness.stats.unranked import is_ranked
 from harness.units import format_seconds
 
 PIPE_WIDTH = 10_000  # of a file or pipe, which has no edge: nothing is left out or folded there
 GAP = 2  # columns between two cells
-WANTED_NAME = 20  # of implementations: rather than fold them below it, columns go
-LEFT = {"implementation", "missing", "use case", "operation", "load"}
+MIN_NAME_WIDTH = 20  # of implementations: rather than fold them below it, columns go
+LEFT_ALIGNED = {"implementation", "missing", "use case", "operation", "load"}
 # Only a line between the head and the rows, and a thin one between groups of rows that are tied.
 RULES = rich.box.Box("    \n    \n ── \n    \n ╌╌ \n    \n    \n    \n")
 
 
-def console(out: TextIO | None = None) -> SafeConsole:
+def make_console(out: TextIO | None = None) -> SafeConsole:
     """As wide as the terminal; in a pipe as COLUMNS says, or wide enough for everything. stdout unless ``out``."""
     width = None
     if not (out or sys.stdout).isatty():
@@ -40,16 +41,16 @@ def console(out: TextIO | None = None) -> SafeConsole:
 
 def export(report: Report, out: TextIO) -> None:
     """The tables as they are shown when a run ends."""
-    show(report.records.info, report.ranking, console(out), every_load=report.every_load)
+    print_ranking(report.records.info, report.ranking, make_console(out), every_load=report.every_load)
 
 
-def show(info: RunInfo, ranking: Ranking, console: SafeConsole, *, every_load: bool = False) -> None:
+def print_ranking(info: RunInfo, ranking: Ranking, console: SafeConsole, *, every_load: bool = False) -> None:
     """Print the ranking; with ``every_load`` each load's table, otherwise the headline of each test type."""
     console.print(heading(info))
-    answer = sentence.answer(info, ranking)
+    answer = summary.summarize_run(info, ranking)
     if answer.lead:
         console.print(Text.assemble("\n", (answer.lead, "bold"), " ", " ".join(filter(None, answer[1:]))))
-    tables = list(shown(info, ranking, every_load=every_load))
+    tables = list(ranking_tables(info, ranking, every_load=every_load))
     remarks = [{*table.remarks} for table in tables if not table.sums_up]
     everywhere = set.intersection(*remarks) if len(remarks) > 1 else set()
     for table in tables:
@@ -63,7 +64,7 @@ def show(info: RunInfo, ranking: Ranking, console: SafeConsole, *, every_load: b
         console.print(Text("! " + problem.partition("\n")[0], style="red"))
 
 
-def show_verdicts(verdicts: Sequence[Judged], console: SafeConsole) -> None:
+def print_verdicts(verdicts: Sequence[ImplementationVerdict], console: SafeConsole) -> None:
     """Print one line for each implementation of a run, also for those that were not built or started."""
     console.print()
     for verdict in verdicts:
@@ -99,7 +100,7 @@ def heading(info: RunInfo) -> Text:
 def footnotes(info: RunInfo, ranking: Ranking) -> list[str]:
     """What a reader must know of the figures."""
     notes = []
-    if any(kind != ORDER or ranking.orders is None for kind in ranking.test_types):
+    if any(not test.is_scenario or ranking.orders is None for test in ranking.test_types.values()):
         notes += [
             f"req/s: completed 2xx responses of a closed loop ({info.generator}); µs CPU/req: CPU time of the server's "
             "processes per response, the steadier figure on a shared machine",
@@ -122,11 +123,7 @@ def footnotes(info: RunInfo, ranking: Ranking) -> list[str]:
             'at a goal: the highest rate tried that met it, the truth lies between it and "missed at"'
         )
     if ranking.orders:
-        notes.append(
-            "order: ×1 is 445 arrivals and 1,000 requests a minute of five use cases (open loop, Poisson); response "
-            "times count from the due time; CPU/arrival: of the server per arrival of all use cases, database: "
-            "PostgreSQL's"
-        )
+        notes += [f"{name}: {note}" for name in ranking.test_types if (note := footnote(name))]
     notes += info.machine.concerns
     others = [each for each in info.machines if each.machine.concerns != info.machine.concerns]
     return notes + [f"{each.name}: {concern}" for each in others for concern in each.machine.concerns]
@@ -135,12 +132,12 @@ def footnotes(info: RunInfo, ranking: Ranking) -> list[str]:
 def print_table(table: TextTable, console: SafeConsole) -> None:
     """One table with as many columns as there is room for, and its remarks below it."""
     console.print(Text(f"\n{table.title}", style="italic"))
-    columns = fitting(table.columns, console.width)
+    columns = fit_columns(table.columns, console.width)
     out = Table(box=RULES, padding=(0, GAP - 1, 0, 0), pad_edge=False, show_edge=False, header_style="dim")
     for column in columns:
         out.add_column(
             column.header,
-            justify="left" if column.header in LEFT else "right",
+            justify="left" if column.header in LEFT_ALIGNED else "right",
             no_wrap=column.header != "implementation",  # names alone are folded where there is no room
             overflow="fold",
         )
@@ -151,16 +148,16 @@ def print_table(table: TextTable, console: SafeConsole) -> None:
         console.print(Text(f"  {remark}", style="yellow"))
 
 
-def fitting(columns: Sequence[Column], width: int) -> list[Column]:
+def fit_columns(columns: Sequence[Column], width: int) -> list[Column]:
     """Those that there is room for: the least important go first, and of the others the names are folded."""
     kept = list(columns)
-    while _width(kept) > width and (least := max(column.order for column in kept)):
+    while _table_width(kept) > width and (least := max(column.order for column in kept)):
         kept = [column for column in kept if column.order != least]
     return kept
 
 
-def _width(columns: Sequence[Column]) -> int:
+def _table_width(columns: Sequence[Column]) -> int:
     """That a table takes, its names folded as far as is wanted."""
     longest = [max(map(cell_len, (each.header, *each.cells))) for each in columns]
-    most = [WANTED_NAME if each.header == "implementation" else PIPE_WIDTH for each in columns]
+    most = [MIN_NAME_WIDTH if each.header == "implementation" else PIPE_WIDTH for each in columns]
     return sum(map(min, longest, most)) + GAP * (len(columns) - 1)

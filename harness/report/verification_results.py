@@ -14,14 +14,14 @@ from harness.plain_text import inert_line, json_text, printable
 from harness.records.outcome import Outcome
 from harness.records.run_info import BuildRecord
 from harness.records.verification_record import CheckResult, VerificationRecord
-from harness.report.causes import of_verdicts
-from harness.report.tables import counted
+from harness.report.causes import group_verdict_causes
+from harness.report.tables import format_count
 
 REQUIREMENTS = "docs/requirements.md"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Judged:
+class ImplementationVerdict:
     """The verdict on one implementation as a whole."""
 
     implementation: str
@@ -33,7 +33,9 @@ class Judged:
     def failed(cls, name: str, broken: int, reason: str) -> Self:
         """Return the verdict on an implementation with violations, or one whose process failed for another reason."""
         return cls(
-            implementation=name, verdict="failed", reason=counted(broken, "violation") if broken else _first(reason)
+            implementation=name,
+            verdict="failed",
+            reason=format_count(broken, "violation") if broken else _first(reason),
         )
 
     @property
@@ -43,28 +45,28 @@ class Judged:
         return f"{self.implementation}: {self.verdict}" + (f": {reason}" if reason else "")
 
 
-def judged_build(name: str, build: BuildRecord | None) -> Judged | None:
+def build_verdict(name: str, build: BuildRecord | None) -> ImplementationVerdict | None:
     """Return the verdict on an implementation that was not built, or None for one that was."""
     if build is None or build.status == "ok":
         return None
-    return Judged(
+    return ImplementationVerdict(
         implementation=name, verdict="skipped" if build.status == "skipped" else "build failed", reason=build.reason
     )
 
 
-def violations(verdicts: Sequence[VerificationRecord]) -> int:
+def count_violations(verdicts: Sequence[VerificationRecord]) -> int:
     """Return the number of causes of failed checks of one implementation."""
-    return sum(cause.result.outcome is Outcome.FAIL for cause in of_verdicts(verdicts))
+    return sum(cause.result.outcome is Outcome.FAIL for cause in group_verdict_causes(verdicts))
 
 
 @dataclass(frozen=True, kw_only=True)
-class Verified:
+class VerificationReport:
     """What a verification has found."""
 
     verdicts: Sequence[VerificationRecord]
     problems: Sequence[str]  # what could not be built, started or looked at
     folders: Mapping[str, str]  # implementation -> its folder, relative to the repository where it lies there
-    implementations: Sequence[Judged] = ()  # every implementation that was asked for
+    implementations: Sequence[ImplementationVerdict] = ()  # every implementation that was asked for
 
     @property
     def other_problems(self) -> Sequence[str]:
@@ -74,7 +76,7 @@ class Verified:
 
 
 @cache
-def lines_of_rules() -> Mapping[str, int]:
+def rule_lines() -> Mapping[str, int]:
     """The line of each paragraph of docs/requirements.md by its name; empty where the page is not there."""
     page = REPOSITORY / REQUIREMENTS
     text = page.read_text(encoding="utf-8") if page.exists() else ""
@@ -82,21 +84,21 @@ def lines_of_rules() -> Mapping[str, int]:
     return {found[1]: number for found, number in begun if found}
 
 
-def place(rule: str) -> str:
+def rule_location(rule: str) -> str:
     """Where a rule stands, as editors and terminals open it: ``docs/requirements.md:24``."""
-    line = lines_of_rules().get(rule)
+    line = rule_lines().get(rule)
     return f"{REQUIREMENTS}:{line}" if line else REQUIREMENTS
 
 
-def explained(result: CheckResult) -> str:
+def explain_result(result: CheckResult) -> str:
     """What was expected, what came, and the rule, a line each."""
     lines = [result.message]
     lines += [f"expected: {result.expected}"] if result.expected is not None else []
     lines += [f"got: {result.actual}"] if result.actual is not None else []
-    return "\n".join((*lines, f"rule: {result.rule} ({place(result.rule)})"))
+    return "\n".join((*lines, f"rule: {result.rule} ({rule_location(result.rule)})"))
 
 
-def as_json(found: Verified) -> str:
+def as_json(found: VerificationReport) -> str:
     """One document."""
     documents = [verdict.model_dump(mode="json", by_alias=True) for verdict in found.verdicts]
     judged = [
@@ -106,26 +108,26 @@ def as_json(found: Verified) -> str:
     return json_text(document) + "\n"
 
 
-def as_github(found: Verified) -> str:
+def as_github(found: VerificationReport) -> str:
     """Return annotations for GitHub Actions, one for each cause, at the configuration of the implementation."""
     lines = [f"::error title=tfb::{_message(problem)}" for problem in found.other_problems]
     for judged in found.implementations:
         title = _property(f"{judged.implementation}: {judged.verdict}")
         lines += [f"::error {_file(found, judged.implementation)}title={title}::{_message(p)}" for p in judged.problems]
     for name in dict.fromkeys(verdict.implementation for verdict in found.verdicts):
-        for cause in of_verdicts([verdict for verdict in found.verdicts if verdict.implementation == name]):
+        for cause in group_verdict_causes([verdict for verdict in found.verdicts if verdict.implementation == name]):
             result = cause.result
             kind = "error" if result.outcome is Outcome.FAIL else "warning"
             title = _property(f"{name} {' '.join(cause.test_types)}: {result.check} ({result.rule})")
-            lines.append(f"::{kind} {_file(found, name)}title={title}::{_message(explained(result))}")
-    problems = [counted(len(found.problems), "problem")] if found.problems else []
+            lines.append(f"::{kind} {_file(found, name)}title={title}::{_message(explain_result(result))}")
+    problems = [format_count(len(found.problems), "problem")] if found.problems else []
     passed = sum(verdict.outcome is not Outcome.FAIL for verdict in found.verdicts)
     told = f"{passed} of {len(found.verdicts)} test types passed" if found.verdicts else "nothing was verified"
     words = [_message(each.line) for each in found.implementations]
     return "\n".join((*lines, *words, ", ".join((*problems, told)))) + "\n"
 
 
-def as_junit(found: Verified) -> str:
+def as_junit(found: VerificationReport) -> str:
     """A suite an implementation and test type, a case a check; what could not be looked at is an error."""
     root = ElementTree.Element("testsuites", name="tfb verify")
     for verdict in found.verdicts:
@@ -136,10 +138,12 @@ def as_junit(found: Verified) -> str:
         for result in verdict.results:
             case = ElementTree.SubElement(suite, "testcase", classname=name, name=result.check)
             if result.outcome is Outcome.FAIL:
-                ElementTree.SubElement(case, "failure", message=_xml(result.message)).text = _xml(explained(result))
+                ElementTree.SubElement(case, "failure", message=_xml(result.message)).text = _xml(
+                    explain_result(result)
+                )
             elif result.outcome is Outcome.WARN:
-                ElementTree.SubElement(case, "system-out").text = _xml(f"warning: {explained(result)}")
-    _implementations(root, found.implementations)
+                ElementTree.SubElement(case, "system-out").text = _xml(f"warning: {explain_result(result)}")
+    _add_implementations(root, found.implementations)
     errors = str(len(found.other_problems))
     suite = ElementTree.SubElement(root, "testsuite", name="tfb", tests=errors, failures="0", errors=errors)
     for problem in found.other_problems:
@@ -150,7 +154,7 @@ def as_junit(found: Verified) -> str:
     return '<?xml version="1.0" encoding="UTF-8"?>\n' + ElementTree.tostring(root, encoding="unicode") + "\n"
 
 
-def _implementations(root: ElementTree.Element, judged: Sequence[Judged]) -> None:
+def _add_implementations(root: ElementTree.Element, judged: Sequence[ImplementationVerdict]) -> None:
     """Add a suite with a case for each implementation: an error where it was not built or started, or its server ended.
 
     Failed checks are failures in suites of their own.
@@ -171,10 +175,10 @@ def _implementations(root: ElementTree.Element, judged: Sequence[Judged]) -> Non
         ElementTree.SubElement(case, "system-out").text = line
 
 
-FORMATS: dict[str, Callable[[Verified], str]] = {"json": as_json, "github": as_github, "junit": as_junit}
+FORMATS: dict[str, Callable[[VerificationReport], str]] = {"json": as_json, "github": as_github, "junit": as_junit}
 
 
-def write(name: str, found: Verified) -> None:
+def print_report(name: str, found: VerificationReport) -> None:
     """Print verdicts in one of the formats; only GitHub's are commands of a CI system."""
     if name == "github":
         write_commands(as_github(found))
@@ -196,7 +200,7 @@ def _message(text: str) -> str:
     return inert_line(printable(text)).replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
 
 
-def _file(found: Verified, implementation: str) -> str:
+def _file(found: VerificationReport, implementation: str) -> str:
     """Return the property that puts an annotation at a configuration; empty for one outside the repository."""
     folder = found.folders.get(implementation)
     return f"file={_property(f'{folder}/benchmark_config.json')}," if folder else ""

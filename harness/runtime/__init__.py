@@ -8,7 +8,7 @@ from typing import Protocol, runtime_checkable
 
 from harness.host import machine
 from harness.host.metering import Reading
-from harness.host.sockets import SocketMeter, Sockets
+from harness.host.sockets import SocketCounters, SocketMeter
 from harness.plan.discovery import Implementation
 from harness.records.run_info import BuildRecord
 
@@ -51,14 +51,14 @@ class Meter(Protocol):
 class ConnectionTracker(Protocol):
     """Follows the connections of a load generator to one server."""
 
-    def read(self) -> Sockets | None:
+    def read(self) -> SocketCounters | None:
         """The counters now; None where they cannot be seen."""
 
     def close(self) -> None:
         """Follow them no longer."""
 
 
-class Program(Meter, Protocol):
+class ServerProgram(Meter, Protocol):
     """What runs as a server: a process tree or a container, here or on another machine."""
 
     log: Path  # its output
@@ -88,7 +88,7 @@ class Server:
 
     implementation: Implementation
     endpoint: Endpoint
-    meter: Program
+    meter: ServerProgram
     startup_time: float = 0.0  # seconds from start to the first good answer
     upstream: "Upstream | None" = None  # what UPSTREAM_URL in its environment names
 
@@ -175,7 +175,7 @@ class RunningGenerator(Protocol):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Begun:
+class GeneratorStart:
     """A generator of several that load together: its client, its share, and when it began; by this machine's clock."""
 
     client: str
@@ -186,10 +186,10 @@ class Begun:
 
 
 @runtime_checkable
-class OfSeveral(Protocol):
+class GeneratorGroup(Protocol):
     """Generators on several clients that answer as one ``RunningGenerator``."""
 
-    def begun(self) -> Sequence[Begun]:
+    def begun(self) -> Sequence[GeneratorStart]:
         """Of each, in the order of their results."""
 
 

@@ -2,45 +2,50 @@
 
 import atexit
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from harness.errors import EnvironmentLacksError, UsageError
-from harness.extras import part
-from harness.host import accounts, leftovers, machine, provision
+from harness.host import accounts, leftovers, machine
 from harness.plan.config import Settings, divided_cpus
 from harness.plan.discovery import Implementation
 from harness.plan.hosts import LOOPBACK, Postgres
+from harness.plugins import Hook
+from harness.provisioning import requirements
 from harness.runtime import Runtime, compose, limits, techempower_container
 from harness.runtime.compose import Project
 from harness.runtime.docker import DockerRuntime
 from harness.runtime.local import LocalRuntime
 
 logger = logging.getLogger("tfb.runtime")
+REMOTE_RUNTIME: Hook[Callable[[Settings, Sequence[Implementation], Path, str], Runtime]] = Hook(
+    name="choose_remote_runtime", purpose="runs on other machines"
+)
 
 
-def choose(settings: Settings, implementations: Sequence[Implementation], logs: Path, *, run_id: str) -> Runtime:
+def choose_runtime(
+    settings: Settings, implementations: Sequence[Implementation], logs: Path, *, run_id: str
+) -> Runtime:
     """The runtime that the settings ask for; raises EnvironmentLacksError that says how to mend what is missing."""
     if settings.hosts.elsewhere:
-        runtime: Runtime = part("machines").choose(settings, implementations, logs, run_id)
-        return runtime
-    if is_local(settings):
-        return local(settings, implementations, logs)
-    compose.engine()
-    return containers(settings, implementations, logs, run_id)
+        return REMOTE_RUNTIME.load()(settings, implementations, logs, run_id)
+    if uses_local_runtime(settings):
+        return make_local_runtime(settings, implementations, logs)
+    compose.engine_version()
+    return make_docker_runtime(settings, implementations, logs, run_id)
 
 
-def is_local(settings: Settings) -> bool:
+def uses_local_runtime(settings: Settings) -> bool:
     """Whether servers will run as processes of this machine."""
     if settings.hosts.elsewhere or settings.runtime == "docker":
         return False
     try:
-        return settings.runtime == "local" or not compose.engine()
+        return settings.runtime == "local" or not compose.engine_version()
     except EnvironmentLacksError:
         return True
 
 
-def local(settings: Settings, implementations: Sequence[Implementation], logs: Path) -> LocalRuntime:
+def make_local_runtime(settings: Settings, implementations: Sequence[Implementation], logs: Path) -> LocalRuntime:
     """The local runtime, after installing what is missing if that is allowed."""
     for flag, value in (
         ("--network-mode", settings.network_mode),
@@ -50,28 +55,28 @@ def local(settings: Settings, implementations: Sequence[Implementation], logs: P
     ):
         if value:
             raise UsageError(f"{flag} is about containers: it needs --runtime docker")
-    wanted = provision.needs(implementations, **settings.needed)
-    notes = provision.install_missing(wanted, settings.consent, logs / "install.log")
-    found = provision.needs(implementations, **settings.needed)
-    still = ", ".join(need.missing for need in found if need.tool is None and not need.wanted_by)
+    wanted = requirements.tool_requirements(implementations, **settings.needed)
+    notes = requirements.install_missing(wanted, settings.consent, logs / "install.log")
+    found = requirements.tool_requirements(implementations, **settings.needed)
+    still = ", ".join(need.description for need in found if need.tool is None and not need.required_by)
     if still:
         raise EnvironmentLacksError(f"missing: {still}. {'. '.join(notes)}")
-    pool = accounts.of_servers(settings.server_port)
+    pool = accounts.server_accounts(settings.server_port)
     if pool:
         logger.warning("builds run as root: what an implementation's folder holds may do anything here")
-        if why := accounts.obstacle():
+        if why := accounts.account_obstacle():
             logger.warning("servers run as root: %s; start ./tfb as an ordinary user", why)
             pool = None
     server, others = divided_cpus(settings.cpuset_cpus, machine.usable_cpus())
     return LocalRuntime(work=logs, server_cpus=server, other_cpus=others, server_port=settings.server_port, pool=pool)
 
 
-def containers(
+def make_docker_runtime(
     settings: Settings, implementations: Sequence[Implementation], logs: Path, run_id: str, *, prepare: bool = True
 ) -> DockerRuntime:
     """The Docker runtime, with the images of database and wrk built unless ``prepare`` is off."""
-    of_server = limits.of_server(settings.container_memory, settings.container_pids)
-    theirs = [i for i in implementations if techempower_container.is_upstream(i)]
+    of_server = limits.parse_server_limits(settings.container_memory, settings.container_pids)
+    theirs = [i for i in implementations if techempower_container.is_techempower_folder(i)]
     if settings.network_mode == "host" and theirs:
         raise UsageError(
             f"--network-mode host: {theirs[0].name} has no local block: it asks for tfb-database:5432 and a port of "
@@ -97,7 +102,7 @@ def containers(
         "TFB_SERVER_MEMORY": str(of_server.memory_bytes),
         "TFB_SERVER_PIDS": str(of_server.pids),
         "TFB_DATABASE_MEMORY": str(limits.Limits().memory_bytes),
-        "TFB_NOFILE": str(min(machine.raise_nofile(), 1 << 20)),
+        "TFB_NOFILE": str(min(machine.raise_open_file_limit(), 1 << 20)),
         **({"TFB_DATABASE_ARGS": f"-c max_connections={techempower_container.DATABASE_CONNECTIONS}"} if theirs else {}),
     }
     runtime = DockerRuntime(
@@ -113,7 +118,7 @@ def containers(
         # Last of all, whatever happened and wherever: also when an interruption cut short the removal itself.
         atexit.register(runtime.close)
         # Containers and networks whose harness was killed would be measured beside.
-        found = [leftover for leftover in compose.leftovers() if leftover.certain]
+        found = [leftover for leftover in compose.engine_leftovers() if leftover.certain]
         if found and settings.consent == "yes":
             logger.warning("removed what a killed run had left: %s", ", ".join(map(str, found)))
             for kept in leftovers.remove(found):

@@ -42,10 +42,10 @@ CLIENT_VARIABLES = frozenset(
 )
 # fmt: on
 PROXY_VARIABLES = frozenset({"HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy"})
-INSTALL = "toolset/provision/docker-engine install && toolset/provision/docker-engine start"
+INSTALL_COMMAND = "toolset/provision/docker-engine install && toolset/provision/docker-engine start"
 
 
-def engine() -> str:
+def engine_version() -> str:
     """Version of the engine that answers; raises EnvironmentLacksError with the next step when none does."""
     said = ""
     for question in (("compose", "version", "--short"), ("version", "--format", "{{.Server.Version}}")):
@@ -57,13 +57,13 @@ def engine() -> str:
         if status != 0:
             raise EnvironmentLacksError(
                 f"no Docker engine with compose v2 answers this user ({said[-200:]}): start it, or start it again (on "
-                f"Debian: {INSTALL}), join its group (usermod -aG docker $USER), or use --runtime local"
+                f"Debian: {INSTALL_COMMAND}), join its group (usermod -aG docker $USER), or use --runtime local"
             )
     return said
 
 
 @dataclass(frozen=True, kw_only=True)
-class Thing:
+class ResourceKind:
     """A kind of resource that a run makes in an engine, and how it is listed, named and removed."""
 
     kind: str
@@ -74,22 +74,22 @@ class Thing:
 
 
 # Containers first: they use networks and volumes.
-THINGS = (
-    Thing(
+RESOURCE_KINDS = (
+    ResourceKind(
         kind="container",
         listing=("ps", "--all", "--no-trunc"),
         name="{{.Names}}",
         identity="{{.ID}}",
         removal=("container", "rm", "--force", "--volumes"),
     ),
-    Thing(
+    ResourceKind(
         kind="network",
         listing=("network", "ls", "--no-trunc"),
         name="{{.Name}}",
         identity="{{.ID}}",
         removal=("network", "rm"),
     ),
-    Thing(
+    ResourceKind(
         kind="volume",
         listing=("volume", "ls"),
         name="{{.Name}}",
@@ -109,7 +109,7 @@ def client_environment(*, proxies: bool = True) -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if name in wanted}
 
 
-def docker(*arguments: str, seconds: float = 30.0, at: Sequence[str] = ()) -> process.Completed:
+def docker(*arguments: str, seconds: float = 30.0, at: Sequence[str] = ()) -> process.CompletedCommand:
     """Run a docker command; ``at`` holds docker's arguments for another engine than this machine's."""
     return process.run(["docker", *at, *arguments], seconds=seconds, env=client_environment())
 
@@ -125,7 +125,7 @@ def inspect(kind: str, name: str, at: Sequence[str] = ()) -> dict[str, Any] | No
 
 def ownership_labels(run_id: str) -> dict[str, str]:
     """Return the labels of everything that this process makes in an engine for a run."""
-    return {RUN_LABEL: run_id, OWNER_LABEL: ownership.me()}
+    return {RUN_LABEL: run_id, OWNER_LABEL: ownership.own_identity()}
 
 
 def label_flags(labels: Mapping[str, str]) -> tuple[str, ...]:
@@ -175,19 +175,19 @@ class Project:
         log: Path | None = None,
         more: Mapping[str, str] | None = None,
         project: str | None = None,
-    ) -> process.Completed:
+    ) -> process.CompletedCommand:
         """Run one compose command with its variables; the caller judges its status."""
         files = ["-f", str(FOLDER / "compose.yaml")]
         if self.bridge:
             files += ["-f", str(FOLDER / "compose.bridge.yaml")]
         command = ["docker", *self.at, "compose", "--ansi", "never", "--project-name", project or self.name]
-        own = {"DOCKER_BUILDKIT": "1", "TFB_RUN": self.run_id, "TFB_OWNER": ownership.me()}
+        own = {"DOCKER_BUILDKIT": "1", "TFB_RUN": self.run_id, "TFB_OWNER": ownership.own_identity()}
         # TFB_DATABASE_TMPFS and its like are variables of compose.yaml that a person sets.
         settings = {name: value for name, value in os.environ.items() if name.startswith("TFB_")}
         environment = {**client_environment(), **settings, **own, **self.variables, **(more or {})}
         return process.run([*command, *files, *arguments], seconds=seconds, cwd=REPOSITORY, env=environment, log=log)
 
-    def build(self, *arguments: str, seconds: float, log: Path, more: Mapping[str, str]) -> process.Completed:
+    def build(self, *arguments: str, seconds: float, log: Path, more: Mapping[str, str]) -> process.CompletedCommand:
         """Build an image. Nothing of the run goes into it: what has not changed keeps its id."""
         return self.run("build", *arguments, seconds=seconds, log=log, more=more, project=BUILDS)
 
@@ -202,25 +202,25 @@ class Project:
             "com.docker.compose.service": service,
             "com.docker.compose.project": project or self.name,
         }
-        return labelled(THINGS[0], wanted, self.at) or []
+        return find_labelled(RESOURCE_KINDS[0], wanted, self.at) or []
 
     def remove(self, service: str, project: str | None = None) -> None:
         """Remove the service's container at once."""
         if found := self._containers(service, project):
-            docker(*THINGS[0].removal, *found, at=self.at)
+            docker(*RESOURCE_KINDS[0].removal, *found, at=self.at)
 
     def remove_now(self, project: str) -> None:
         """Remove what this run has made in one compose project, as far as it is there by now."""
-        for thing in THINGS:
-            if found := labelled(thing, self.own | {"com.docker.compose.project": project}, self.at):
+        for thing in RESOURCE_KINDS:
+            if found := find_labelled(thing, self.own | {"com.docker.compose.project": project}, self.at):
                 docker(*thing.removal, *found, at=self.at)
 
     def remove_all(self) -> None:
         """Remove everything that carries the labels of this run and this process; images stay."""
-        for thing in THINGS:
+        for thing in RESOURCE_KINDS:
             # What was being made when a run was interrupted may appear after the first look.
             for _ in range(3):
-                found = labelled(thing, self.own, self.at)
+                found = find_labelled(thing, self.own, self.at)
                 if found == []:
                     break
                 if found:
@@ -229,7 +229,7 @@ class Project:
                 logger.warning("the engine did not remove every %s of run %s", thing.kind, self.run_id)
 
 
-def labelled(thing: Thing, labels: Mapping[str, str], at: Sequence[str] = ()) -> list[str] | None:
+def find_labelled(thing: ResourceKind, labels: Mapping[str, str], at: Sequence[str] = ()) -> list[str] | None:
     """Return what removes each resource that carries all of these labels, newest first; None if the listing failed."""
     filters = [word for label in labels.items() for word in ("--filter", f"label={'='.join(label)}")]
     done = docker(*thing.listing, *filters, "--format", thing.identity, at=at)
@@ -238,16 +238,16 @@ def labelled(thing: Thing, labels: Mapping[str, str], at: Sequence[str] = ()) ->
     return [line for line in done.stdout.splitlines() if IDENTITY.fullmatch(line)]  # warnings stand between them
 
 
-def leftovers(at: Sequence[str] = ()) -> tuple[Leftover, ...]:
+def engine_leftovers(at: Sequence[str] = ()) -> tuple[Leftover, ...]:
     """Return the resources of runs whose process has ended, or is not known to this machine."""
     found = []
-    for thing in THINGS:
+    for thing in RESOURCE_KINDS:
         marks = [f'{{{{.Label "{label}"}}}}' for label in (OWNER_LABEL, RUN_LABEL)]
         row = "\t".join((thing.identity, *marks, thing.name))
         done = docker(*thing.listing, "--filter", f"label={RUN_LABEL}", "--format", row, at=at)
         for line in done.stdout.splitlines() if done.status == 0 else ():
             identity, mark, run, called = (*line.split("\t"), "", "", "")[:4]
-            state = ownership.state(mark)
+            state = ownership.owner_state(mark)
             if state != "alive" and IDENTITY.fullmatch(identity):  # a warning is none
                 name = printable(f"{called} of run {run}")
                 remove = partial(_remove, (*thing.removal, identity), at)
@@ -262,7 +262,7 @@ def _remove(command: Sequence[str], at: Sequence[str]) -> None:
         raise OSError(done.stdout.strip()[-300:])
 
 
-def full(said: str) -> str:
+def disk_full_hint(said: str) -> str:
     """What to do where ``said``, of what failed, tells that the engine's disk is full; empty where it does not."""
     if "no space left on device" not in said.lower():
         return ""
@@ -272,7 +272,7 @@ def full(said: str) -> str:
     )
 
 
-def not_started(said: str, what: str = "its container could not be started") -> TfbError:
+def start_error(said: str, what: str = "its container could not be started") -> TfbError:
     """The error of a container that the engine has not started: EngineFullError, which the next would have as well."""
-    why, said = full(said), f"{what}: {said}"
+    why, said = disk_full_hint(said), f"{what}: {said}"
     return EngineFullError(f"{said}\n{why}") if why else StartError(said)

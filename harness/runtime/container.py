@@ -8,13 +8,13 @@ from pathlib import Path
 from harness.errors import ServerDiedError, StartError
 from harness.host import process
 from harness.host.metering import CgroupMeter, Reading
-from harness.host.ownership import start_of
+from harness.host.ownership import process_start
 from harness.records import safe_write
-from harness.runtime import Program
+from harness.runtime import ServerProgram
 from harness.runtime.compose import client_environment, docker, inspect
 from harness.runtime.crashes import crash_reason
 
-FOLLOWED_BYTES = 2 * process.LOG_BYTES  # which the kernel holds a log to; readings cut it at LOG_BYTES
+FOLLOWED_BYTES = 2 * process.MAX_LOG_BYTES  # which the kernel holds a log to; readings cut it at LOG_BYTES
 LAST_LINES, LAST_BYTES = "200", 64 << 10
 # The kernel ends the first command when the log is full. The second then waits for the container's end.
 FOLLOW = 'ulimit -f "$1"; id=$2; shift 2; "$@" logs --follow "$id" || exec "$@" wait "$id" >/dev/null'
@@ -22,7 +22,7 @@ SETTLE_SECONDS = 5.0  # what the engine has to notice that a process is gone
 SIGNALLED = 128  # a shell's convention, and the engine's: 128 + signal
 
 
-class Container(Program):
+class Container(ServerProgram):
     """A container that has started; its output is followed into ``log`` until ``close``.
 
     Whether it lives is asked of the kernel, not of the engine, so that it costs nothing under load. Raises StartError
@@ -36,12 +36,12 @@ class Container(Program):
         self.id = container
         self.log = log
         safe_write.make_folder(log.parent)
-        self._follower = follow(("docker",), container, log)
+        self._follower = follow_log(("docker",), container, log)
         with ExitStack() as stack:
             stack.callback(self._follower.stop)
             state = (inspect("container", container) or {}).get("State", {})
             self.pid = int(state.get("Pid", 0))
-            self._born = start_of(self.pid)
+            self._born = process_start(self.pid)
             try:
                 self._meter = CgroupMeter(self.pid)  # pid 0, of one that has ended, has no control group
             except ServerDiedError as error:
@@ -50,7 +50,7 @@ class Container(Program):
 
     def alive(self) -> bool:
         """Whether its first process runs, and not a later one under its number."""
-        return self._born is not None and start_of(self.pid) == self._born
+        return self._born is not None and process_start(self.pid) == self._born
 
     def identity(self) -> str:
         """Changes when the container is started again."""
@@ -58,7 +58,7 @@ class Container(Program):
 
     def read(self) -> Reading:
         """Return the counters of its control group; raise ServerDiedError with how it ended."""
-        process.bound(self.log)
+        process.truncate_log(self.log)
         try:
             return self._meter.read()
         except ServerDiedError as error:
@@ -77,12 +77,12 @@ class Container(Program):
         """Return how it ended, once its last output is in the log."""
         self._follower.wait(SETTLE_SECONDS)
         self._complete_log()
-        return ended(self.id)
+        return describe_end(self.id)
 
     def _complete_log(self) -> None:
         """Cut a log that is too long, and add the last lines to one that was full."""
         full = self.log.stat().st_size >= FOLLOWED_BYTES
-        process.bound(self.log)
+        process.truncate_log(self.log)
         if full:
             with safe_write.append(self.log, private=True) as log:
                 log.write(self._last_lines()[-LAST_BYTES:].encode())
@@ -124,7 +124,7 @@ class Container(Program):
         self._complete_log()
 
 
-def follow(docker_command: Sequence[str], container: str, log: Path) -> process.Child:
+def follow_log(docker_command: Sequence[str], container: str, log: Path) -> process.Child:
     """Start a child that writes a container's output into ``log``, with a size limit that the kernel enforces.
 
     ``docker_command`` is docker with its arguments for the engine. The child ends when the container does. Only this
@@ -133,10 +133,10 @@ def follow(docker_command: Sequence[str], container: str, log: Path) -> process.
     blocks = str(FOLLOWED_BYTES // 512)
     with safe_write.append(log, private=True) as output:
         command = ["sh", "-c", FOLLOW, "sh", blocks, container, *docker_command]
-        return process.Child(command, stdout=output, env=client_environment())
+        return process.Child(command, process.ProcessOptions(env=client_environment()), stdout=output)
 
 
-def ended(container: str, at: Sequence[str] = ()) -> str:
+def describe_end(container: str, at: Sequence[str] = ()) -> str:
     """How a container ended, with its memory limit when that was the reason; ``at``: docker's, of another engine."""
     until = time.monotonic() + SETTLE_SECONDS
     while (found := inspect("container", container, at)) and found["State"]["Running"] and time.monotonic() < until:

@@ -67,21 +67,21 @@ _ERROR_LINES = re.compile(
 _COLOUR = re.compile(r"\x1b\[[0-9;]{0,20}m")
 
 
-def crashes(log: Path) -> list[str]:
+def find_crashes(log: Path) -> list[str]:
     """Return the crashes in a log, a line each: first exceptions, then ends of worker processes."""
     text = _text(log, 0)
     return _lines(_EXCEPTIONS, text) + [_one_line(match[0]) for match in _WORKERS.finditer(text)]
 
 
-def complaints(log: Path, begin: int) -> list[str]:
+def find_errors(log: Path, begin: int) -> list[str]:
     """Return the first distinct exceptions after byte ``begin`` of a log, or error lines if there are no exceptions."""
     text = _text(log, begin)
-    found = [each for each in crashes_in(text) if not each.startswith(NO_REASON)] or _lines(_ERROR_LINES, text)
+    found = [each for each in find_exceptions(text) if not each.startswith(NO_REASON)] or _lines(_ERROR_LINES, text)
     different = {re.sub(r"\d+|0x[0-9a-f]+", "", each): each for each in reversed(found)}
     return list(reversed(different.values()))[:MOST_QUOTED]
 
 
-def crashes_in(text: str) -> list[str]:
+def find_exceptions(text: str) -> list[str]:
     """Return crashes and survived exceptions in the order of the text."""
     found: dict[int, str] = {}
     for pattern in (_WORKERS, _SURVIVED, _EXCEPTIONS):
@@ -98,7 +98,7 @@ def crash_reason(name: str, how: str, log: Path) -> str:
     The headline quotes the first crash in the log, or the last line if no crash is recognised.
     """
     last_lines = process.tail(log)
-    if said := next(iter(crashes(log)), ""):
+    if said := next(iter(find_crashes(log)), ""):
         headline = f"{said}: {how}"
     elif last := next((line for line in reversed(last_lines.splitlines()) if line.strip()), ""):
         headline = f"{how}; the last line of its log is: {_one_line(last)}"

@@ -28,20 +28,20 @@ from harness.runtime.compose import (
     WRK,
     Project,
     client_environment,
+    disk_full_hint,
     docker,
-    engine,
-    full,
+    engine_version,
     inspect,
-    not_started,
+    start_error,
 )
 from harness.runtime.container import Container
-from harness.runtime.database import ADMIN
+from harness.runtime.database import ADMIN_ROLE
 from harness.runtime.database.embedded import free_port
 from harness.runtime.database.in_container import ContainerType, DockerDatabase
-from harness.runtime.generator import GeneratorProgram, started
+from harness.runtime.generator import GeneratorProgram, run_generator
 from harness.runtime.limits import Limits
-from harness.runtime.local import BUILD_SECONDS, require_free
-from harness.runtime.readiness import startup_time
+from harness.runtime.local import BUILD_SECONDS, require_free_port
+from harness.runtime.readiness import wait_until_ready
 from harness.runtime.upstream import upstream_for
 
 logger = logging.getLogger("tfb.docker")
@@ -101,7 +101,7 @@ class DockerRuntime:
             )
         except BuildError as error:
             reason = str(error)
-            if techempower_container.is_upstream(implementation) and NO_REGISTRY.search(reason):
+            if techempower_container.is_techempower_folder(implementation) and NO_REGISTRY.search(reason):
                 reason += f"\nNo registry gives its base image: docker/bootstrap-base --for {folder} makes a stand-in"
         image = None if reason else inspect("image", self.image_id(tag))
         return BuildRecord(
@@ -110,7 +110,7 @@ class DockerRuntime:
             duration=time.monotonic() - began,
             log=f"logs/{implementation.name}/{log.name}",
             commands=(f"docker compose build {SERVER}",),
-            tools={"docker": engine()},
+            tools={"docker": engine_version()},
             image=tag,
             image_digest=str(image["Id"]) if image else None,
             image_bytes=int(image["Size"]) if image else None,
@@ -147,15 +147,15 @@ class DockerRuntime:
             how = f"was not done after {BUILD_SECONDS:.0f} s and was stopped"
         if how:
             last = process.tail(log)
-            kind = EngineFullError if full(last) else BuildError
-            raise kind(f"building the image {tag} {how}:\n{last}\nlog: {log}\n{full(last)}".rstrip())
+            kind = EngineFullError if disk_full_hint(last) else BuildError
+            raise kind(f"building the image {tag} {how}:\n{last}\nlog: {log}\n{disk_full_hint(last)}".rstrip())
         identity = str((inspect("image", unique) or {}).get("Id", ""))
         if not identity or docker("image", "tag", unique, tag).status != 0:
             raise BuildError(f"the image {tag} was built, and the engine does not have it any more\nlog: {log}")
         self._tags.append((unique, identity))
         self._images[tag] = identity
-        images.record(unique, identity, temporary=True)
-        images.record(tag, identity)
+        images.record_tag(unique, identity, temporary=True)
+        images.record_tag(tag, identity)
 
     def image_id(self, tag: str) -> str:
         """Return the id of what this run built under a tag, whatever the tag names by now."""
@@ -168,7 +168,7 @@ class DockerRuntime:
             done = docker(*alone, *Limits().flags, self.image_id(image), "--version", seconds=UP_SECONDS)
             version = re.search(rf"^{program}\D*(\d+(?:\.\d+)+)", done.stdout, re.MULTILINE)
             if version is None:
-                raise not_started(done.stdout.strip()[-500:], f"the container of {program} does not start")
+                raise start_error(done.stdout.strip()[-500:], f"the container of {program} does not start")
             self._tools[program] = version[1]
 
     def database(self) -> AbstractContextManager[DockerDatabase]:
@@ -181,7 +181,7 @@ class DockerRuntime:
     ) -> Iterator[DockerDatabase]:
         """At this address of the project's machine; the container is removed on the way out."""
         port, password = free_port(), secrets.token_urlsafe(12)
-        address = DatabaseAddress(host=host, port=port, admin_user=ADMIN, admin_password=password)
+        address = DatabaseAddress(host=host, port=port, admin_user=ADMIN_ROLE, admin_password=password)
         own = {"TFB_DATABASE_PORT": str(port), "TFB_DATABASE_LISTEN": host, "ADMIN_PASSWORD": password}
         own["TFB_DATABASE_IMAGE"] = self.image_id(DATABASE_IMAGE)
         project = replace(project, variables={**project.variables, **own})
@@ -203,10 +203,10 @@ class DockerRuntime:
         self, implementation: Implementation, database: DatabaseAddress, log: Path, *, ready_path: str
     ) -> Iterator[Server]:
         """A fresh container that has answered once; stopped and removed on the way out, its log kept."""
-        theirs = techempower_container.is_upstream(implementation)
+        theirs = techempower_container.is_techempower_folder(implementation)
         port = implementation.entry.port if theirs else self.server_port or free_port()
         if self.server_port and not theirs:
-            require_free(port)
+            require_free_port(port)
         # On a bridge, containers do not see this machine's loopback address, on which the upstream listens.
         upstream = None if self.project.bridge else upstream_for(implementation)
         unit = f"{self.project.name}-{port}" if self.side_by_side else self.project.name
@@ -226,7 +226,7 @@ class DockerRuntime:
                 # On a bridge a server answers at an address of its own.
                 endpoint = Endpoint(host=container.address() or "127.0.0.1", port=port)
                 server = Server(implementation=implementation, endpoint=endpoint, meter=container, upstream=upstream)
-                server.startup_time = startup_time(server, ready_path, began)
+                server.startup_time = wait_until_ready(server, ready_path, began)
             except (StartError, ServerDiedError) as error:
                 said = f"{implementation.name}: {error}\n{process.tail(log)}\nlog: {log}"
                 if theirs and "privileged" not in implementation.allowed:
@@ -254,7 +254,7 @@ class DockerRuntime:
         arguments = ("up", "--detach", "--no-build", "--no-deps", "--force-recreate", SERVER)
         done = project.run(*arguments, seconds=UP_SECONDS, log=log, more=variables, project=unit)
         if done.status != 0:
-            raise not_started(process.tail(log))
+            raise start_error(process.tail(log))
         return project.container(SERVER, unit)
 
     def _run_as_toolset(self, implementation: Implementation) -> str:
@@ -269,7 +269,7 @@ class DockerRuntime:
         )
         done = docker(*arguments, seconds=UP_SECONDS)
         if done.status != 0:
-            raise not_started(done.stdout.strip()[-500:])
+            raise start_error(done.stdout.strip()[-500:])
         return done.stdout.strip().splitlines()[-1]
 
     def own_generator(self) -> str:
@@ -300,7 +300,7 @@ class DockerRuntime:
             *self.limits(),
             *(self.image_id(GENERATORS[name]), *arguments),
         ]
-        return started(command, waits_for_go=waits_for_go, env=client_environment())
+        return run_generator(command, waits_for_go=waits_for_go, env=client_environment())
 
     def limits(self) -> Sequence[str]:
         """What compose.yaml says of a load generator's container."""
@@ -314,8 +314,8 @@ class DockerRuntime:
 
     def versions(self) -> dict[str, str]:
         """Engine, wrk and PostgreSQL, as their images say, and which images those are."""
-        used = {name: images.digest(self.image_id(name)) for name in (BASE, DATABASE_IMAGE, WRK_IMAGE)}
-        return {"docker": engine(), **self._tools, **{f"image {name}": each for name, each in used.items()}}
+        used = {name: images.image_digest(self.image_id(name)) for name in (BASE, DATABASE_IMAGE, WRK_IMAGE)}
+        return {"docker": engine_version(), **self._tools, **{f"image {name}": each for name, each in used.items()}}
 
     def close(self) -> None:
         """Remove the run's containers, networks and tags and, with ``--force-rm``, the images that it built.

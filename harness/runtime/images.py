@@ -42,7 +42,7 @@ class _Entry:
     temporary: bool  # whether the tag is removed when the owning process exits
 
 
-def whole_tag(tag: str) -> str:
+def full_tag(tag: str) -> str:
     """Return a tag including the version, as the engine lists it."""
     return tag if ":" in tag.rpartition("/")[2] else f"{tag}:latest"
 
@@ -54,9 +54,9 @@ def is_foreign(tag: str) -> bool:
     return image is not None and labels.get(IMAGE_LABEL) != tag
 
 
-def record(tag: str, identity: str, *, temporary: bool = False) -> None:
+def record_tag(tag: str, identity: str, *, temporary: bool = False) -> None:
     """Record that this process tagged an image; a ``temporary`` tag is removed when the process exits."""
-    entry = _Entry(tag=whole_tag(tag), id=identity, owner=ownership.me(), temporary=temporary)
+    entry = _Entry(tag=full_tag(tag), id=identity, owner=ownership.own_identity(), temporary=temporary)
     try:
         with _record() as file:
             known = _entries(file)
@@ -68,11 +68,11 @@ def record(tag: str, identity: str, *, temporary: bool = False) -> None:
         logger.warning("%s: the image %s is not recorded, and ./tfb clean will not remove it", error, tag)
 
 
-def own(at: Sequence[str] = ()) -> list[OwnImage]:
+def own_images(at: Sequence[str] = ()) -> list[OwnImage]:
     """Return the images that tfb tagged, without temporary tags of running processes; ``at``: flags of the engine."""
     found = {}
     for entry in _recorded():
-        if entry.temporary and ownership.state(entry.owner) == "alive":
+        if entry.temporary and ownership.owner_state(entry.owner) == "alive":
             continue
         image = inspect("image", entry.tag, at)
         if image and image["Id"] == entry.id:
@@ -86,7 +86,7 @@ def _own(name: str, shown: str, image: dict[str, Any]) -> OwnImage:
     return OwnImage(name=name, shown=shown, bytes=int(image.get("Size") or 0))
 
 
-def remove(names: Sequence[str], at: Sequence[str] = ()) -> list[tuple[str, str]]:
+def remove_images(names: Sequence[str], at: Sequence[str] = ()) -> list[tuple[str, str]]:
     """Remove tags, and images without further tags; return the remaining tags with the reasons.
 
     Removal is never forced, so images in use remain.
@@ -102,7 +102,7 @@ def remove(names: Sequence[str], at: Sequence[str] = ()) -> list[tuple[str, str]
 def remove_tag(tag: str, identity: str) -> list[tuple[str, str]]:
     """Remove a tag if it still names the image; return the tag with the reason if the removal fails."""
     image = inspect("image", tag)
-    return remove([tag]) if image and image["Id"] == identity else []
+    return remove_images([tag]) if image and image["Id"] == identity else []
 
 
 def forget_removed() -> None:
@@ -117,7 +117,7 @@ def forget_removed() -> None:
         logger.warning("the record of images could not be shortened: %s", error)
 
 
-def digest(name: str) -> str:
+def image_digest(name: str) -> str:
     """Return the registry's digest of an image, or the id of a locally built image: ``sha256:…``."""
     image = inspect("image", name) or {}
     of_registry = [word.partition("@")[2] for word in image.get("RepoDigests") or ()]

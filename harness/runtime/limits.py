@@ -9,8 +9,8 @@ import psutil
 
 from harness.errors import UsageError
 
-PIDS = 4096  # processes and threads of a container
-LEAST_MEMORY = 6 << 20  # bytes; the engine does not accept a lower limit
+MAX_PIDS = 4096  # processes and threads of a container
+MIN_MEMORY_BYTES = 6 << 20  # bytes; the engine does not accept a lower limit
 SIZE = re.compile(r"(\d{1,12})([bkmg]?)b?", re.IGNORECASE)
 UNITS = {"": 1, "b": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
 LOGGING: Mapping[str, Any] = {"driver": "json-file", "options": {"max-size": "20m", "max-file": "1"}}
@@ -27,7 +27,7 @@ class Limits:
     """Limits of a container."""
 
     memory_bytes: int = field(default_factory=half_of_memory)
-    pids: int = PIDS
+    pids: int = MAX_PIDS
 
     @property
     def flags(self) -> tuple[str, ...]:
@@ -36,7 +36,7 @@ class Limits:
         return ("--memory", memory, "--memory-swap", memory, "--pids-limit", str(self.pids), *LOG_FLAGS)
 
 
-def of_server(memory: str | None, pids: int | None) -> Limits:
+def parse_server_limits(memory: str | None, pids: int | None) -> Limits:
     """Parse the flags for a server's limits; raise UsageError if ``memory`` is not a valid size."""
     usual = Limits()
     number = usual.memory_bytes
@@ -45,6 +45,6 @@ def of_server(memory: str | None, pids: int | None) -> Limits:
         if match is None:
             raise UsageError(f"--test-container-memory: {memory!r} is not a size such as 512m or 2g")
         number = int(match[1]) * UNITS[match[2].lower()]
-        if number < LEAST_MEMORY:
+        if number < MIN_MEMORY_BYTES:
             raise UsageError(f"--test-container-memory: {memory!r} is too little; the engine requires at least 6m")
     return Limits(memory_bytes=number, pids=pids or usual.pids)

@@ -12,18 +12,19 @@ from pathlib import Path
 import psutil
 
 from harness.errors import EnvironmentLacksError, ServerDiedError, StartError, TfbError
-from harness.host import accounts, advice, crates, environment, process, provision, spawn, toolchain
+from harness.host import accounts, environment, process, spawn
 from harness.host.metering import ProcessTreeMeter, Reading
-from harness.host.ownership import start_of
+from harness.host.ownership import process_start
 from harness.paths import CONFIG_FILE, TOOLSET
 from harness.plan.discovery import Implementation
+from harness.provisioning import advice, crates, requirements, toolchain
 from harness.records import safe_write
 from harness.records.run_info import BuildRecord
-from harness.runtime import DatabaseAddress, Endpoint, Program, Server, SharedDatabase, scripts
+from harness.runtime import DatabaseAddress, Endpoint, Server, ServerProgram, SharedDatabase, install_scripts
 from harness.runtime.crashes import crash_reason
-from harness.runtime.database.embedded import embedded, free_port
-from harness.runtime.generator import GeneratorProgram, started
-from harness.runtime.readiness import startup_time
+from harness.runtime.database.embedded import embedded_database, free_port
+from harness.runtime.generator import GeneratorProgram, run_generator
+from harness.runtime.readiness import wait_until_ready
 from harness.runtime.upstream import upstream_for
 
 BUILD_SECONDS = 3600.0  # TechEmpower's
@@ -31,7 +32,7 @@ EXIT_SECONDS = 2.0  # from the end of a process to its exit status
 # A clean exit is no crash: most of these programs have left a server behind.
 
 
-class LocalProgram(ProcessTreeMeter, Program):
+class LocalProgram(ProcessTreeMeter, ServerProgram):
     """A process tree; its log is kept from growing without end at every reading."""
 
     def __init__(self, name: str, child: process.Child, log: Path) -> None:
@@ -40,7 +41,7 @@ class LocalProgram(ProcessTreeMeter, Program):
 
     def read(self) -> Reading:
         """Return the counters; raise ServerDiedError with the exit status and the last lines of the log."""
-        process.bound(self.log)
+        process.truncate_log(self.log)
         try:
             return super().read()
         except ServerDiedError:
@@ -50,7 +51,7 @@ class LocalProgram(ProcessTreeMeter, Program):
 
     def identity(self) -> str:
         """Pid and start time of the root process."""
-        return f"{self.child.pid}@{start_of(self.child.pid)}"
+        return f"{self.child.pid}@{process_start(self.child.pid)}"
 
     def require_alive(self) -> None:
         """Raise ServerDiedError with the exit status and the last lines of the log if the server has exited."""
@@ -63,14 +64,14 @@ class LocalProgram(ProcessTreeMeter, Program):
     def end(self) -> float | None:
         """Ask it to stop with SIGTERM; return the seconds until it had ended, or None if it still runs then."""
         began = time.monotonic()
-        self.child.ask()
+        self.child.terminate()
         return None if self.child.wait(process.STOP_SECONDS) is None else time.monotonic() - began
 
     def require_listening(self, port: int) -> None:
         """Raises StartError when the port is not served by the processes whose CPU and memory are read."""
         if port not in self._listening():
             raise StartError(
-                f"port {port} answers, but {listener(port)} listens there, which is not of the server's process tree: "
+                f"port {port} answers, but {describe_listener(port)} listens there, which is not of the server's process tree: "
                 "its work could not be metered. Start the server in the foreground"
             )
 
@@ -107,7 +108,7 @@ class LocalRuntime:
     server_cpus: Sequence[int] | None = None
     other_cpus: Sequence[int] | None = None
     server_port: int | None = None  # None: a free one for each start
-    pool: accounts.Pool | None = None  # accounts of servers; None: they have that of the harness
+    pool: accounts.AccountPool | None = None  # accounts of servers; None: they have that of the harness
     name: str = "local"
     network: str = "host"  # loopback
     own_scripts: bool = False  # whether packages run code of theirs while they are installed
@@ -120,7 +121,7 @@ class LocalRuntime:
     @property
     def accounts(self) -> dict[str, str]:
         """The accounts of builds and servers."""
-        return {"builds": accounts.name_of(None), "servers": accounts.name_of(self.pool)}
+        return {"builds": accounts.describe_account(None), "servers": accounts.describe_account(self.pool)}
 
     def build_as(self, implementation: Implementation) -> tuple[process.Account | None, dict[str, str]]:
         """Return the account of an implementation's build (None: that of the harness) and variables of its own."""
@@ -132,7 +133,7 @@ class LocalRuntime:
         if self.pool is None:
             yield None, {}
             return
-        with self.pool.account(implementation.name) as account, accounts.home(account) as own:
+        with self.pool.account(implementation.name) as account, accounts.server_home(account) as own:
             yield account, own
 
     def build(self, implementation: Implementation, log: Path) -> BuildRecord:
@@ -141,17 +142,17 @@ class LocalRuntime:
         if local is None:
             reason = 'has no "local" block in benchmark_config.json, so it needs Docker: --runtime docker'
             return BuildRecord(status="skipped", reason=reason)
-        chosen = provision.tools_for(implementation)
+        chosen = requirements.select_tools(implementation)
         if absent := sorted(set(local.requires) - set(chosen)):
-            kinds = "; ".join(advice.lacking(kind, local.requires[kind]) for kind in absent)
+            kinds = "; ".join(advice.describe_missing(kind, local.requires[kind]) for kind in absent)
             return BuildRecord(status="skipped", reason=f"needs {kinds} ({CONFIG_FILE}: local.requires)")
         began, reason = time.monotonic(), ""
         account, own = self.build_as(implementation)
-        variables = toolchain.environment(chosen.values(), environment.for_builds()) | own
+        variables = toolchain.tool_environment(chosen.values(), environment.build_environment()) | own
         if not self.own_scripts:
-            variables = scripts.OFF | variables
+            variables = install_scripts.SCRIPTS_OFF | variables
         safe_write.make_folder(log.parent)
-        allowed = scripts.InstallScriptPolicy(local, implementation.folder, variables, log, BUILD_SECONDS)
+        allowed = install_scripts.InstallScriptPolicy(local, implementation.folder, variables, log, BUILD_SECONDS)
         try:
             for command in local.build:
                 done = process.run(
@@ -165,13 +166,13 @@ class LocalRuntime:
                 if done.status != 0:
                     how = process.describe_status(done.status)
                     reason = f"{shlex.join(command)} failed ({how}):\n{process.tail(log)}\nlog: {log}"
-                    reason += scripts.hint(implementation.folder, process.tail(log), command=command)
+                    reason += install_scripts.script_hint(implementation.folder, process.tail(log), command=command)
                     break
                 allowed.run()
             else:
                 allowed.require_all()
         except EnvironmentLacksError as error:
-            reason = wrong_key(implementation, "local.build", error)
+            reason = describe_command_error(implementation, "local.build", error)
         except TfbError as error:
             reason = str(error)
         return BuildRecord(
@@ -185,12 +186,12 @@ class LocalRuntime:
 
     def database(self) -> AbstractContextManager[SharedDatabase]:
         """A PostgreSQL of the run's own."""
-        tool = toolchain.find("postgres", ">=12")
+        tool = toolchain.find_tool("postgres", ">=12")
         if tool is None:
             raise EnvironmentLacksError(
-                f"{advice.lacking('postgres', '>=12')}, or name a PostgreSQL by --database-host"
+                f"{advice.describe_missing('postgres', '>=12')}, or name a PostgreSQL by --database-host"
             )
-        return embedded(tool, self.work / "database.log", cpus=self.other_cpus)
+        return embedded_database(tool, self.work / "database.log", cpus=self.other_cpus)
 
     @contextmanager
     def start(
@@ -202,88 +203,83 @@ class LocalRuntime:
             raise StartError(f"{implementation.name} has no local block")
         port = self.server_port or free_port()
         if self.server_port:
-            require_free(port)
-        chosen = provision.tools_for(implementation)
-        base = toolchain.environment(chosen.values(), environment.for_servers())
-        variables = base | contract(database, port) | local.env
+            require_free_port(port)
+        chosen = requirements.select_tools(implementation)
+        base = toolchain.tool_environment(chosen.values(), environment.server_environment())
+        variables = base | contract_variables(database, port) | local.env
         if upstream := upstream_for(implementation):
             variables["UPSTREAM_URL"] = upstream.url
         safe_write.make_folder(log.parent)
         with ExitStack() as stack:
             account, own = stack.enter_context(self.serve_as(implementation))
             variables |= own
-            stack.callback(process.bound, log)  # once all that writes it has stopped, started well or not
+            stack.callback(process.truncate_log, log)  # once all that writes it has stopped, started well or not
             spawn.start_guardian()  # not a part of the server's startup time
             began = time.monotonic()
-            with safe_write.append(log, private=True) as output, naming_run(implementation):
-                child = process.Child(
-                    local.run,
-                    cwd=implementation.folder,
-                    env=variables,
-                    stdout=output,
-                    cpus=self.server_cpus,
-                    account=account,
-                    isolated=True,
+            with safe_write.append(log, private=True) as output, naming_run_command(implementation):
+                options = process.ProcessOptions(
+                    cwd=implementation.folder, env=variables, account=account, cpus=self.server_cpus, isolated=True
                 )
+                child = process.Child(local.run, options, stdout=output)
             stack.enter_context(process.running(child))
             program = LocalProgram(implementation.name, child, log)
             endpoint = Endpoint(host="127.0.0.1", port=port)
             server = Server(implementation=implementation, endpoint=endpoint, meter=program, upstream=upstream)
             try:
-                server.startup_time = startup_time(server, ready_path, began, program.listens_elsewhere)
+                server.startup_time = wait_until_ready(server, ready_path, began, program.listens_elsewhere)
                 program.require_listening(port)
             except StartError as error:
                 said = f"{implementation.name}: {error}\n{process.tail(log)}\nlog: {log}"
-                raise StartError(said + run_as(implementation, log)) from error
+                raise StartError(said + describe_run_command(implementation, log)) from error
             except ServerDiedError as error:
-                raise ServerDiedError(f"{error}{run_as(implementation, log)}") from error
+                raise ServerDiedError(f"{error}{describe_run_command(implementation, log)}") from error
             yield server
 
     def own_generator(self) -> str:
         """The path of the program, built by cargo."""
-        return str(crates.loadgen())
+        return str(crates.loadgen_program())
 
     def generator(
         self, program: str, arguments: Sequence[str], *, waits_for_go: bool = False, folder: Path | None = None
     ) -> AbstractContextManager[GeneratorProgram]:
         """A process of this machine, which may write wherever the harness may."""
         if not Path(program).is_absolute():
-            tool = toolchain.find(program)
+            tool = toolchain.find_tool(program)
             if tool is None:
-                raise EnvironmentLacksError(advice.lacking(program, ">=0"))
+                raise EnvironmentLacksError(advice.describe_missing(program, ">=0"))
             program = str(tool.program)
-        scripts = {path.name: str(path) for path in (TOOLSET / "wrk").glob("*.lua")}
-        command = [program, *(scripts.get(argument, argument) for argument in arguments)]
-        return started(command, waits_for_go=waits_for_go, cpus=self.other_cpus)
+        wrk_scripts = {path.name: str(path) for path in (TOOLSET / "wrk").glob("*.lua")}
+        command = [program, *(wrk_scripts.get(argument, argument) for argument in arguments)]
+        return run_generator(command, waits_for_go=waits_for_go, cpus=self.other_cpus)
 
     def versions(self) -> dict[str, str]:
         """What wrk and PostgreSQL call themselves."""
-        found = {kind: toolchain.find(kind) for kind in ("wrk", "postgres")}
+        found = {kind: toolchain.find_tool(kind) for kind in ("wrk", "postgres")}
         return {kind: ".".join(map(str, tool.version)) for kind, tool in found.items() if tool}
 
 
-def wrong_key(implementation: Implementation, key: str, error: TfbError) -> str:
+def describe_command_error(implementation: Implementation, key: str, error: TfbError) -> str:
     """Return an error of a command with the framework and the key of its file that holds the command."""
     return f"{implementation.name}: {key} of {implementation.folder / CONFIG_FILE}: {error}"
 
 
 @contextmanager
-def naming_run(implementation: Implementation) -> Iterator[None]:
+def naming_run_command(implementation: Implementation) -> Iterator[None]:
     """Turn a program that cannot be started into a StartError that names the framework and ``local.run``."""
     try:
         yield
     except EnvironmentLacksError as error:
-        raise StartError(wrong_key(implementation, "local.run", error)) from error
+        raise StartError(describe_command_error(implementation, "local.run", error)) from error
 
 
-def run_as(implementation: Implementation, log: Path) -> str:
+def describe_run_command(implementation: Implementation, log: Path) -> str:
     """Return the command of a server that did not come up, with its key, and what its log suggests."""
     command = shlex.join(implementation.local.run if implementation.local else ())
     where = f"\ncommand: {command} (local.run of {implementation.folder / CONFIG_FILE})"
-    return where + scripts.hint(implementation.folder, process.tail(log, 50))
+    return where + install_scripts.script_hint(implementation.folder, process.tail(log, 50))
 
 
-def contract(database: DatabaseAddress, port: int) -> dict[str, str]:
+def contract_variables(database: DatabaseAddress, port: int) -> dict[str, str]:
     """The environment that every implementation reads."""
     return {
         "HOST": "127.0.0.1",
@@ -296,7 +292,7 @@ def contract(database: DatabaseAddress, port: int) -> dict[str, str]:
     }
 
 
-def require_free(port: int) -> None:
+def require_free_port(port: int) -> None:
     """Raise StartError that names who listens on a port of this machine: it would answer in the server's place."""
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -306,11 +302,11 @@ def require_free(port: int) -> None:
             raise StartError(f"port {port} is not for this user: choose one above 1023") from error
         except OSError as error:
             raise StartError(
-                f"port {port} is taken by {listener(port)}: stop it, or choose another with --server-port"
+                f"port {port} is taken by {describe_listener(port)}: stop it, or choose another with --server-port"
             ) from error
 
 
-def listener(port: int) -> str:
+def describe_listener(port: int) -> str:
     """Who listens on a port: ``nginx (pid 812)``, as far as this user may see."""
     with contextlib.suppress(psutil.Error):  # it may end while we look
         for connection in psutil.net_connections(kind="tcp"):

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from harness.errors import ServerDiedError, StartError
 from harness.host.metering import Reading
 from harness.runtime import Endpoint, Server
-from harness.runtime.crashes import complaints, crashes
+from harness.runtime.crashes import find_crashes, find_errors
 
 READY_SECONDS = 60.0
 INTERVAL, ANSWERED_INTERVAL = 0.01, 0.05  # seconds between questions: asking one that answers is none of its work
@@ -20,11 +20,11 @@ MOST_BYTES = 64 * 1024  # of an answer
 _STATUS = re.compile(rb"HTTP/1\.[01] (\d{3})[ \r\n]")
 
 
-class AnswerError(Exception):
+class MalformedResponseError(Exception):
     """What came is no HTTP/1.1 response: says what it was."""
 
 
-def get(endpoint: Endpoint, path: str, *, seconds: float) -> tuple[int, bytes]:
+def http_get(endpoint: Endpoint, path: str, *, seconds: float) -> tuple[int, bytes]:
     """One GET on a connection of its own: status and the body's beginning.
 
     Raises OSError, TimeoutError when it takes longer in all, and AnswerError. The library's client waits anew with each
@@ -46,7 +46,7 @@ def get(endpoint: Endpoint, path: str, *, seconds: float) -> tuple[int, bytes]:
         raise ConnectionResetError("the connection was closed without an answer")
     match = _STATUS.match(data)
     if match is None:
-        raise AnswerError(repr(data[:120]))
+        raise MalformedResponseError(repr(data[:120]))
     return int(match[1]), data.partition(b"\r\n\r\n")[2]
 
 
@@ -76,7 +76,7 @@ class _Watch:
             return
         # Its log and where it listens are looked at on the CPUs that it starts on.
         self._next = time.monotonic() + 0.25
-        said = crashes(self._server.meter.log)
+        said = find_crashes(self._server.meter.log)
         crash = f"it crashed as it started: {said[0]}" if said else ""
         # The same again: somebody starts what crashes anew, and will not tire of it. Others log a crash and go on.
         if len({re.sub(r"\d+", "", each) for each in said}) < len(said):
@@ -97,7 +97,7 @@ class _Watch:
             self._since = now
 
 
-def startup_time(
+def wait_until_ready(
     server: Server, path: str, began: float, listens_elsewhere: Callable[[int], str | None] = lambda _port: None
 ) -> float:
     """Seconds from ``began`` (time.monotonic) to the first 200 on ``path``, or what the service has in its place.
@@ -113,7 +113,7 @@ def startup_time(
         server.meter.require_alive()
         refused, wrong = False, ""
         try:
-            status, body = get(server.endpoint, path, seconds=ASK_SECONDS)
+            status, body = http_get(server.endpoint, path, seconds=ASK_SECONDS)
             if status == 200 or (status < 500 and not server.implementation.ready_at_200):
                 seconds = time.monotonic() - began
                 time.sleep(server.implementation.entry.wait_before_sending_requests or 0)
@@ -126,7 +126,7 @@ def startup_time(
                 )
         except ConnectionRefusedError:
             refused = True
-        except AnswerError as error:
+        except MalformedResponseError as error:
             last = wrong = f"its answer to {path} is not HTTP as a client can read it: {error}"
         except TimeoutError:
             last = f"it accepted a connection but gave no whole answer to {path} within {ASK_SECONDS:.0f} s"
@@ -134,5 +134,5 @@ def startup_time(
             last = f"its answer to {path} could not be read: {error}"
         watch.require_hope(wrong, refused=refused)
         time.sleep(INTERVAL if refused else ANSWERED_INTERVAL)
-    said = (crashes(server.meter.log) or complaints(server.meter.log, 0))[:1]
+    said = (find_crashes(server.meter.log) or find_errors(server.meter.log, 0))[:1]
     raise StartError(f"no valid response within {READY_SECONDS:.0f} s: {'; '.join([*said, last])}")

@@ -26,7 +26,7 @@ PRIVILEGES: Mapping[str, Sequence[str]] = {  # what a consent gives beyond the e
 }
 
 
-def is_upstream(implementation: Implementation) -> bool:
+def is_techempower_folder(implementation: Implementation) -> bool:
     """Whether it is to run as TechEmpower's toolset runs it: nothing in its file is written for this harness."""
     return implementation.local is None
 

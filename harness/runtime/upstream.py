@@ -4,8 +4,9 @@ import json
 from functools import cache
 
 from harness.errors import StartError
-from harness.host import crates, process
+from harness.host import process
 from harness.plan.discovery import Implementation
+from harness.provisioning import crates
 from harness.runtime import UpstreamStats
 
 DELAY_MILLISECONDS = 5
@@ -17,7 +18,7 @@ class UpstreamProcess:
 
     def __init__(self) -> None:
         # On a free port of the loopback address.
-        command = [str(crates.upstream()), "--delay-ms", f"{DELAY_MILLISECONDS}"]
+        command = [str(crates.upstream_program()), "--delay-ms", f"{DELAY_MILLISECONDS}"]
         self.child = process.Child(command, stdin=process.PIPE, stdout=process.PIPE, stderr=process.DEVNULL)
         self.url = f"http://127.0.0.1:{self._line()['port']}/value"  # what UPSTREAM_URL holds
 
@@ -57,7 +58,7 @@ class UpstreamProcess:
 
 def available() -> bool:
     """Whether it can be built here."""
-    return crates.available(CRATE, CRATE)
+    return crates.can_provide(CRATE, CRATE)
 
 
 def upstream_for(implementation: Implementation) -> UpstreamProcess | None:

@@ -27,23 +27,30 @@ from harness.stats.cell_values import (
     PERCENTILES,
     PROVISIONAL_BELOW,
     CellTrials,
-    create_times,
-    deployments_of,
-    percentile,
+    deployment_by_process,
+    latency_percentile,
+    ranked_operation_times,
 )
 from harness.stats.moderation import CONFIDENCE, MAX_DF, add_variance
-from harness.stats.stopping import alpha_at, section
-from harness.stats.value_tables import ONLY, ValueTables, alone, best_first, estimates, percentiles, placed
+from harness.stats.stopping import alpha_at, profile_section
+from harness.stats.value_tables import (
+    SINGLE_TABLE,
+    ValueTables,
+    estimate_from_processes,
+    estimate_percentiles,
+    estimate_rows,
+    rank_rows,
+    sort_rows,
+)
 
-BRACKET = 0.05  # relative distance of the two loads at which the search ends
+MAX_BRACKET_WIDTH = 0.05  # relative distance of the two loads at which the search ends
 # Validity checks that fail when a server does not sustain a rate.
-SATURATED = frozenset({"errors", "achieved-rate", "unfinished", "response-size"})
-ORDER = "order"  # the test type of the order service
+SATURATION_CHECKS = frozenset({"errors", "achieved-rate", "unfinished", "response-size"})
 Reasons = Mapping[tuple[str, str], str]  # test type, implementation -> why it is not ranked
 
 
 @dataclass(frozen=True, kw_only=True)
-class Tried:
+class PooledRequests:
     """Requests of one process at one rate (or factor of the arrivals), pooled over its loads."""
 
     rate: float
@@ -67,41 +74,41 @@ class Tried:
         return bool(few <= tail or many < tail)
 
 
-def _enough(goal: LatencyGoal) -> int:
+def _min_requests(goal: LatencyGoal) -> int:
     """Return how many requests a load without late requests needs to show that it met the goal: 368 for p99."""
     return math.ceil(math.log((1 - CONFIDENCE) / 2) / math.log1p(-goal.late_share))
 
 
-def _tried(trial: Trial, goal: LatencyGoal) -> Tried | None:
+def _load_counts(trial: Trial, goal: LatencyGoal) -> PooledRequests | None:
     """Return the counts of a trial; None if it missed the goal while the load generator itself was late."""
-    lagged = any(gate.name == "generator-lag" and gate.outcome is not Outcome.PASS for gate in trial.gates)
-    saturated = any(gate.name in SATURATED and gate.outcome is Outcome.FAIL for gate in trial.gates)
+    lagged = any(check.name == "generator-lag" and check.outcome is not Outcome.PASS for check in trial.validity)
+    saturated = any(check.name in SATURATION_CHECKS and check.outcome is Outcome.FAIL for check in trial.validity)
     rate, due, late = 0.0, trial.due or 0, trial.late or 0
     if isinstance(trial.load, OpenLoop):
         rate = trial.load.rate
     elif isinstance(trial.load, Scenario):
         rate = trial.load.factor
-        if times := create_times(trial):
+        if times := ranked_operation_times(trial):
             due = trial.arrivals.due if trial.arrivals else sum(times.values())
             late = due - sum(count for seconds, count in times.items() if seconds <= goal.seconds)
     missed = late > goal.late_share * due
     if rate <= 0 or trial.restarted or (missed and lagged and not saturated):
         return None
     # A rate that the server did not sustain builds a backlog. A short load may not show it as latency.
-    return Tried(rate=rate, due=due, late=due if saturated else late)
+    return PooledRequests(rate=rate, due=due, late=due if saturated else late)
 
 
-def bracket(trials: Sequence[Trial], goal: LatencyGoal) -> tuple[Tried | None, Tried | None]:
+def bracket(trials: Sequence[Trial], goal: LatencyGoal) -> tuple[PooledRequests | None, PooledRequests | None]:
     """Return the highest load of one process that met the goal, and the lowest load above it that missed the goal.
 
     The loads are cut where the cut contradicts the fewest of them; of equal cuts the lowest is used. Otherwise one
     stall of the machine at a low rate would be taken for the capacity.
     """
-    pooled: dict[float, Tried] = {}
-    for one in filter(None, (_tried(trial, goal) for trial in trials)):
-        old = pooled.get(one.rate, Tried(rate=one.rate, due=0, late=0))
-        pooled[one.rate] = Tried(rate=one.rate, due=old.due + one.due, late=old.late + one.late)
-    enough = _enough(goal)
+    pooled: dict[float, PooledRequests] = {}
+    for one in filter(None, (_load_counts(trial, goal) for trial in trials)):
+        old = pooled.get(one.rate, PooledRequests(rate=one.rate, due=0, late=0))
+        pooled[one.rate] = PooledRequests(rate=one.rate, due=old.due + one.due, late=old.late + one.late)
+    enough = _min_requests(goal)
     ordered = [one for _, one in sorted(pooled.items()) if one.due >= enough or (one.due and not one.met(goal))]
     met = [one.met(goal) for one in ordered]
     costs = [met[:cut].count(False) + met[cut:].count(True) for cut in range(len(ordered) + 1)]
@@ -125,14 +132,14 @@ def next_load(trials: Sequence[Trial], goal: LatencyGoal, *, start: float, secon
     low, high = bracket(trials, goal)
     arrivals = any(isinstance(trial.load, Scenario) for trial in trials)
     if low and high:
-        if high.rate / low.rate > 1 + BRACKET:
+        if high.rate / low.rate > 1 + MAX_BRACKET_WIDTH:
             return math.sqrt(low.rate * high.rate)
         return next((end.rate for end in (low, high) if not end.decided(goal)), None)
     if low:
         return low.rate * 2 if arrivals else min(low.rate * 2, max(low.rate, start) * 1.1)
     if high:
         # The lowest load that still has enough requests to decide.
-        least = _enough(goal) * (high.rate / max(high.due, 1) if arrivals else 1 / seconds)
+        least = _min_requests(goal) * (high.rate / max(high.due, 1) if arrivals else 1 / seconds)
         # The search gives up below a hundredth of the load that it started from.
         lower = max(high.rate / 2, 0.01 * start, least)
         return lower if lower < high.rate else None
@@ -142,9 +149,9 @@ def next_load(trials: Sequence[Trial], goal: LatencyGoal, *, start: float, secon
 # ---- tables ----------------------------------------------------------------------------------------------------------
 
 
-def tables(info: RunInfo, trials: Sequence[Trial], reasons: Reasons) -> dict[str, ranking_model.LatencyTable]:
+def latency_tables(info: RunInfo, trials: Sequence[Trial], reasons: Reasons) -> dict[str, ranking_model.LatencyTable]:
     """Return a latency table for each test type with open-loop loads."""
-    goal, by_type = section(info, "open_loop", OpenLoopSettings).goal, {}
+    goal, by_type = profile_section(info, "open_loop", OpenLoopSettings).goal, {}
     for kind in info.loads:
         mine = [trial for trial in trials if trial.test_type == kind and trial.purpose != "witness"]
         if not any(isinstance(trial.load, OpenLoop) for trial in mine):
@@ -155,16 +162,16 @@ def tables(info: RunInfo, trials: Sequence[Trial], reasons: Reasons) -> dict[str
                 at_rate[trial.implementation].append(trial)
             elif isinstance(trial.load, ClosedLoop) and trial.rankable:
                 closed[trial.implementation].append(trial.throughput)
-        rows = _capacities(info, kind, at_rate, goal, reasons, closed)
+        rows = _capacity_rows(info, kind, at_rate, goal, reasons, closed)
         by_type[kind] = ranking_model.LatencyTable(test_type=kind, goal=goal, rows=rows)
     return by_type
 
 
-def _middle(values: Sequence[float]) -> float | None:
+def _median_or_none(values: Sequence[float]) -> float | None:
     return median(values) if values else None
 
 
-def _capacities(
+def _capacity_rows(
     info: RunInfo, kind: str, loads: Mapping[str, Sequence[Trial]], goal: LatencyGoal, reasons: Reasons,
     closed: Mapping[str, Sequence[float]],
 ) -> tuple[ranking_model.GoalRow, ...]:  # fmt: skip
@@ -190,22 +197,22 @@ def _capacities(
             ranking_model.GoalRow(
                 implementation=name,
                 capacity=None,
-                above=_middle([high.rate for _, high in own.values() if high]),
-                closed_loop=_middle(closed.get(name, ())),
+                above=_median_or_none([high.rate for _, high in own.values() if high]),
+                closed_loop=_median_or_none(closed.get(name, ())),
                 ranked=not reason,
                 reason=reason,
                 flags=tuple(flags),
-                points=_points(loads.get(name, ())),
+                points=_rate_points(loads.get(name, ())),
             )
         )
         if not reason:
             values[name] = {p: (low.rate, (high or low).rate) for p, (low, high) in own.items() if low}
-    standings = _standings(info, values)
+    standings = _rank_brackets(info, values)
     rows = [row.model_copy(update={"capacity": standings.get(row.implementation)}) for row in rows]
-    return best_first(rows, lambda row: row.capacity)
+    return sort_rows(rows, lambda row: row.capacity)
 
 
-def _standings(
+def _rank_brackets(
     info: RunInfo, brackets: Mapping[str, Mapping[int, tuple[float, float]]]
 ) -> dict[str, ranking_model.Standing]:
     """Rank brackets: the low ends are displayed, the geometric middles are compared.
@@ -214,18 +221,18 @@ def _standings(
     bracket do not reduce it, because all searches try the same loads.
     """
     values = {name: {(p, 0): math.sqrt(low * high) for p, (low, high) in own.items()} for name, own in brackets.items()}
-    tables = ValueTables({ONLY: values}, deployments_of(info))
+    tables = ValueTables({SINGLE_TABLE: values}, deployment_by_process(info))
     widths = [fmean(math.log(high / low) for low, high in own.values()) for own in brackets.values()]
     compared = add_variance(tables.means(), np.square(widths) / 12, MAX_DF)
     shown = []
-    for each, own in zip(estimates(tables.fits[ONLY], compared), brackets.values(), strict=True):
+    for each, own in zip(estimate_rows(tables.fits[SINGLE_TABLE], compared), brackets.values(), strict=True):
         lows = tuple(low for low, _ in own.values())
         low = each.low and min(each.low, median(lows))
         shown.append(each.model_copy(update={"median": median(lows), "low": low, "values": lows}))
-    return placed(compared, shown, info.reference, 1 - CONFIDENCE, 0.0, higher=True)
+    return rank_rows(compared, shown, info.reference, 1 - CONFIDENCE, 0.0, higher=True)
 
 
-def _points(trials: Sequence[Trial]) -> tuple[ranking_model.RatePoint, ...]:
+def _rate_points(trials: Sequence[Trial]) -> tuple[ranking_model.RatePoint, ...]:
     """Return latency at each share of the throughput and at each common rate, in order of rate."""
     groups: defaultdict[tuple[str, float], list[Trial]] = defaultdict(list)
     for trial in trials:
@@ -234,7 +241,11 @@ def _points(trials: Sequence[Trial]) -> tuple[ranking_model.RatePoint, ...]:
     made = []
     for members in groups.values():
         # If one process did not sustain the rate, the other processes alone would be a favourable selection.
-        lost = any(g.outcome is Outcome.FAIL and g.name in SATURATED for trial in members for g in trial.gates)
+        lost = any(
+            check.outcome is Outcome.FAIL and check.name in SATURATION_CHECKS
+            for trial in members
+            for check in trial.validity
+        )
         held = [(t, t.latency) for t in members if t.rankable and t.latency and not lost]
         first = members[0]
         made.append(
@@ -242,80 +253,87 @@ def _points(trials: Sequence[Trial]) -> tuple[ranking_model.RatePoint, ...]:
                 purpose="share" if first.purpose == "share" else "common",
                 share=first.share,
                 rate=median(trial.load.rate for trial in members if isinstance(trial.load, OpenLoop)),
-                percentiles=percentiles([(t.process, times.percentiles, t.answered or 0) for t, times in held]),
+                percentiles=estimate_percentiles(
+                    [(t.process, times.percentiles, t.answered or 0) for t, times in held]
+                ),
                 maximum=max((times.max for _, times in held), default=None),
-                flags=tuple(dict.fromkeys(gate.word for trial in members for gate in trial.gates if gate.word)),
+                flags=tuple(dict.fromkeys(check.flag for trial in members for check in trial.validity if check.flag)),
             )
         )
     return tuple(sorted(made, key=lambda point: point.rate))
 
 
-# ---- the order service: response times from the due time, CPU per arrival, capacity at a goal ------------------------
+# ---- scenarios: response times from the due time, CPU per arrival, capacity at a goal ------------------------
 
 
-def orders(
+def order_results(
     info: RunInfo, trials: Sequence[Trial], test_types: Mapping[str, ranking_model.TestTypeRanking], reasons: Reasons
 ) -> ranking_model.OrderResults | None:
-    """Return tables, capacities and operations of the order service; None for a run without it."""
-    if ORDER not in test_types:
+    """Return tables, capacities and operations of a scenario's test type; None for a run without scenarios."""
+    scenario = next((name for name, each in test_types.items() if each.is_scenario), None)
+    if scenario is None:
         return None
     measured: defaultdict[tuple[str, float], list[Trial]] = defaultdict(list)  # by implementation and factor
     tried: defaultdict[str, list[Trial]] = defaultdict(list)
     for trial in trials:
-        if trial.test_type == ORDER and isinstance(trial.load, Scenario):
+        if trial.test_type == scenario and isinstance(trial.load, Scenario):
             tried[trial.implementation].append(trial)
             if trial.purpose == "measure":
                 measured[trial.implementation, trial.load.factor].append(trial)
-    goal = section(info, "orders", OrderLoads).goal
+    goal = profile_section(info, "orders", OrderLoads).goal
     searched = any(trial.purpose == "search" for own in tried.values() for trial in own)
-    found = [(table.load.factor, table) for table in test_types[ORDER].tables if isinstance(table.load, Scenario)]
-    names = [one.name for one in info.implementations if ORDER in one.test_types]
+    found = [(table.load.factor, table) for table in test_types[scenario].tables if isinstance(table.load, Scenario)]
+    names = [one.name for one in info.implementations if scenario in one.test_types]
     processes = {trial.process for own in measured.values() for trial in own}
-    alpha = alpha_at(section(info, "processes", Processes), len(processes))
+    alpha = alpha_at(profile_section(info, "processes", Processes), len(processes))
     return ranking_model.OrderResults(
         tables=tuple(
-            _of_factor(info, table, factor, measured, alpha)
+            _order_table(info, table, factor, measured, alpha)
             for factor, table in sorted(found, key=lambda each: each[0])
         ),
         goal=goal if searched else None,
-        capacities=_capacities(info, ORDER, tried, goal, reasons, {}) if searched else (),
+        capacities=_capacity_rows(info, scenario, tried, goal, reasons, {}) if searched else (),
         points={
-            name: tuple(point for factor, _ in found for point in _operations(factor, measured[name, factor]))
+            name: tuple(point for factor, _ in found for point in _order_points(factor, measured[name, factor]))
             for name in names
         },
     )
 
 
-def _of_factor(
+def _order_table(
     info: RunInfo,
     table: ranking_model.Table,
     factor: float,
     measured: Mapping[tuple[str, float], Sequence[Trial]],
     alpha: float,
 ) -> ranking_model.OrderTable:
-    """Rank implementations at one factor by the response time of "create order"."""
+    """Rank implementations at one factor by the response time of the ranked operation."""
     cells = {row.implementation: CellTrials(measured.get((row.implementation, factor), ())) for row in table.rows}
     response = METRICS["response-time-p50"]
     values = {row.implementation: cells[row.implementation].values(response) for row in table.rows if not row.reason}
-    found = ValueTables({ONLY: values}, deployments_of(info)).standings(info.reference, alpha=alpha, higher=False)
+    found = ValueTables({SINGLE_TABLE: values}, deployment_by_process(info)).standings(
+        info.reference, alpha=alpha, higher=False
+    )
     rows = []
     for row in table.rows:
         kept = cells[row.implementation].kept
-        times = [(t.process, {point: percentile(t, point) or 0.0 for point in PERCENTILES}, t.requests) for t in kept]
+        times = [
+            (t.process, {point: latency_percentile(t, point) or 0.0 for point in PERCENTILES}, t.requests) for t in kept
+        ]
         database = {t.process: t.database_cpu_seconds / t.arrivals.due for t in kept
                     if t.database_cpu_seconds and t.arrivals and t.arrivals.due}  # fmt: skip
         rows.append(
             ranking_model.OrderRow(
                 **vars(row),
                 response=found.get(row.implementation),
-                percentiles=percentiles(times),
-                database_cpu_per_arrival=alone(database) if database else None,
+                percentiles=estimate_percentiles(times),
+                database_cpu_per_arrival=estimate_from_processes(database) if database else None,
             )
         )
-    return ranking_model.OrderTable(factor=factor, rows=best_first(rows, lambda row: row.response))
+    return ranking_model.OrderTable(factor=factor, rows=sort_rows(rows, lambda row: row.response))
 
 
-def _operations(factor: float, loads: Sequence[Trial]) -> Iterable[ranking_model.OrderPoint]:
+def _order_points(factor: float, loads: Sequence[Trial]) -> Iterable[ranking_model.OrderPoint]:
     """Yield a point for every operation of every use case, and for every use case as a whole."""
     seen: defaultdict[tuple[str, str], list[tuple[Trial, Latency | None, int, int]]] = defaultdict(list)
     for load in loads:
@@ -329,7 +347,7 @@ def _operations(factor: float, loads: Sequence[Trial]) -> Iterable[ranking_model
             factor=factor,
             use_case=use_case,
             operation=operation,
-            percentiles=percentiles(valid, PERCENTILES),
+            percentiles=estimate_percentiles(valid, PERCENTILES),
             answered=sum(done for _, _, done, _ in found),
             failed=sum(due - done for _, _, done, due in found),
         )

@@ -3,7 +3,6 @@
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,19 +12,29 @@ from harness.records.process_record import ProcessRecord
 from harness.records.run_info import RunInfo
 from harness.records.run_records import RunRecords
 from harness.records.trial_record import Trial
+from harness.records.verdicts import Verdict, is_equivalent
 from harness.stats import pairs
-from harness.stats.cell_values import CPU, METRICS, THROUGHPUT, CellKey, CellTrials, Metric, by_start, collect
+from harness.stats.cell_values import (
+    CPU_PER_REQUEST,
+    METRICS,
+    THROUGHPUT,
+    CellKey,
+    CellTrials,
+    Metric,
+    collect_cells,
+    collect_process_values,
+)
 from harness.stats.moderation import CONFIDENCE, RowMeans, standalone_means, student_half_width
 from harness.stats.pairs import Differences
 from harness.stats.ranking_model import CellComparison, Comparison, Effect, Ratio
-from harness.stats.unranked import unranked
-from harness.stats.value_tables import ONLY, ValueTables
+from harness.stats.unranked import unranked_reasons
+from harness.stats.value_tables import SINGLE_TABLE, ValueTables
 
 TrialsByCell = Mapping[CellKey, CellTrials]
-MISSING = Effect(ratio=None, verdict="missing")
+MISSING_EFFECT = Effect(ratio=None, verdict="cannot tell")
 
 
-def compare(a: RunRecords, b: RunRecords, fail_over: float) -> Comparison:
+def compare(a: RunRecords, b: RunRecords, threshold: float) -> Comparison:
     """Compare run B with run A.
 
     The two sides of ``compare --base`` were measured in the same rounds and are compared within rounds. Separate runs
@@ -34,33 +43,33 @@ def compare(a: RunRecords, b: RunRecords, fail_over: float) -> Comparison:
     Args:
         a: the earlier run, or base.
         b: the later run, or head.
-        fail_over: relative difference up to which a cell counts as unchanged; 0.05 means 5 %.
+        threshold: relative difference up to which a cell counts as unchanged; 0.05 means 5 %.
     """
-    cells = collect(a.trials), collect(b.trials)
-    unranked_reasons = [unranked(side.info, side.trials, side.processes, side.verdicts) for side in (a, b)]
-    missing_reason = {key: _why_missing(key, cells, unranked_reasons) for key in (*cells[0], *cells[1])}
+    cells = collect_cells(a.trials), collect_cells(b.trials)
+    reasons = [unranked_reasons(side.info, side.trials, side.processes, side.verdicts) for side in (a, b)]
+    missing_reason = {key: _why_missing(key, cells, reasons) for key in (*cells[0], *cells[1])}
     interleaved = a.info.started_at == b.info.started_at and a.info.seed == b.info.seed
-    floor = _larger(a.info.noise_floor, b.info.noise_floor)
+    floor = _larger_floor(a.info.noise_floor, b.info.noise_floor)
     cells_a, cells_b = ({key: side[key] for key, reason in missing_reason.items() if not reason} for side in cells)
     effects = []
-    for metric, noise in ((THROUGHPUT, floor and floor.throughput), (CPU, floor and floor.cpu_per_request)):
-        differences = (_within_rounds if interleaved else _of_separate_runs)(cells_a, cells_b, metric)
-        effects.append(_effects(differences, metric, noise or 0.0))
+    for metric, noise in ((THROUGHPUT, floor and floor.throughput), (CPU_PER_REQUEST, floor and floor.cpu_per_request)):
+        differences = (_within_rounds if interleaved else _between_runs)(cells_a, cells_b, metric)
+        effects.append(_effects(differences, metric, noise or 0.0, threshold))
     compared = [
         CellComparison(
             implementation=key[0], test_type=key[1], load=key[2], reason=reason,
-            throughput=effects[0].get(key, MISSING), cpu_per_request=effects[1].get(key, MISSING),
+            throughput=effects[0].get(key, MISSING_EFFECT), cpu_per_request=effects[1].get(key, MISSING_EFFECT),
         )
         for key, reason in missing_reason.items()
     ]  # fmt: skip
     return Comparison(
         run_a=a.info.run_id,
         run_b=b.info.run_id,
-        fail_over=fail_over,
+        threshold=threshold,
         interleaved=interleaved,
         cells=tuple(sorted(compared, key=_sort_key)),
         noise_floor=floor,
-        notes=tuple(_differing(a.info, b.info)),
+        notes=tuple(_run_differences(a.info, b.info)),
     )
 
 
@@ -86,8 +95,8 @@ def ratio(
     """
     chosen = METRICS[metric]
     if chosen.of_process:
-        return ValueTables({ONLY: by_start(processes, chosen)}).ratio(a[0], b[0], confidence)
-    cells = collect(trials)
+        return ValueTables({SINGLE_TABLE: collect_process_values(processes, chosen)}).ratio(a[0], b[0], confidence)
+    cells = collect_cells(trials)
     tables = ValueTables.of(cells, chosen)
     if a[1:] == b[1:]:
         return tables.ratio(a[0], b[0], confidence, a[1:])
@@ -98,7 +107,7 @@ def ratio(
 def ratio_of_values(a: Mapping[int, float], b: Mapping[int, float], confidence: float) -> Ratio | None:
     """Return the ratio of two sets of positive values, given by process, that no run recorded."""
     values = {name: {(process, 0): value for process, value in own.items()} for name, own in (("a", a), ("b", b))}
-    return ValueTables({ONLY: values}).ratio("a", "b", confidence)
+    return ValueTables({SINGLE_TABLE: values}).ratio("a", "b", confidence)
 
 
 def noise_floor(trials: Sequence[Trial], names: tuple[str, str], *, profile: str, measured_at: float) -> NoiseFloor:
@@ -118,10 +127,10 @@ def noise_floor(trials: Sequence[Trial], names: tuple[str, str], *, profile: str
     Raises:
         ValueError: there are fewer than two pairs.
     """
-    cells, floors, logs = collect(trials), [], np.empty(0)
+    cells, floors, logs = collect_cells(trials), [], np.empty(0)
     own, copy = ({key[1:]: cell for key, cell in cells.items() if key[0] == name and cell.kept} for name in names)
     own_cells, copy_cells = ({("", *key): side[key] for key in own if key in copy} for side in (own, copy))
-    for metric in (THROUGHPUT, CPU):
+    for metric in (THROUGHPUT, CPU_PER_REQUEST):
         log_ratios: defaultdict[int, list[float]] = defaultdict(list)
         for key, cell in own_cells.items():
             values, copy_values = (each.by_process(metric) for each in (cell, copy_cells[key]))
@@ -131,8 +140,8 @@ def noise_floor(trials: Sequence[Trial], names: tuple[str, str], *, profile: str
         if len(logs) < 2:
             raise ValueError(f"a noise floor needs at least two A/A pairs, there are {len(logs)}")
         half = student_half_width(logs.var(ddof=1) / len(logs), np.asarray(len(logs) - 1), CONFIDENCE)
-        effects = _effects(_within_rounds(own_cells, copy_cells, metric), metric, 0.0).values()
-        different = [each.ratio for each in effects if each.ratio and each.verdict != "tie"]
+        effects = _effects(_within_rounds(own_cells, copy_cells, metric), metric, 0.0, 0.0).values()
+        different = [each.ratio for each in effects if each.ratio and each.verdict in ("faster", "slower")]
         ends = [max(1 / (each.low or 1.0), each.high or 1.0) for each in different]
         floors.append(max([float(np.exp(abs(logs.mean()) + half)), *ends]) - 1)
     return NoiseFloor(
@@ -158,7 +167,7 @@ def _within_rounds(a: TrialsByCell, b: TrialsByCell, metric: Metric) -> dict[Cel
     return differences
 
 
-def _of_separate_runs(a: TrialsByCell, b: TrialsByCell, metric: Metric) -> dict[CellKey, Differences]:
+def _between_runs(a: TrialsByCell, b: TrialsByCell, metric: Metric) -> dict[CellKey, Differences]:
     """Return B minus A for every cell of two separate runs.
 
     The error shared by processes with the same number does not cancel here and is added to the errors.
@@ -182,15 +191,20 @@ def _of_separate_runs(a: TrialsByCell, b: TrialsByCell, metric: Metric) -> dict[
     }
 
 
-def _effects(differences: Mapping[CellKey, Differences], metric: Metric, floor: float) -> dict[CellKey, Effect]:
+def _effects(
+    differences: Mapping[CellKey, Differences], metric: Metric, floor: float, margin: float
+) -> dict[CellKey, Effect]:
+    """Return ratios with verdicts; ``floor`` and ``margin`` are relative differences."""
     p_values = {key: float(each.p_values()[0]) for key, each in differences.items()}
     tested = [key for key, p in p_values.items() if np.isfinite(p)]
     rejected = dict(zip(tested, pairs.holm(np.asarray([p_values[key] for key in tested]), 1 - CONFIDENCE), strict=True))
     effects = {}
     for key, each in differences.items():
         (value,) = each.ratios()
-        verdict: Literal["faster", "slower", "tie"] = "tie"
-        if rejected.get(key) and abs(np.log(value.value)) >= np.log1p(floor):
+        verdict: Verdict = "cannot tell"
+        if is_equivalent(value.low, value.high, margin):
+            verdict = "same"
+        elif rejected.get(key) and abs(np.log(value.value)) >= np.log1p(floor):
             verdict = "faster" if (value.value > 1) == metric.higher else "slower"
         effects[key] = Effect(ratio=value, verdict=verdict)
     return effects
@@ -211,14 +225,14 @@ def _sort_key(cell: CellComparison) -> tuple[str, int, str, str]:
     return cell.test_type, cell.load.connections, cell.load.label, cell.implementation
 
 
-def _larger(one: NoiseFloor | None, other: NoiseFloor | None) -> NoiseFloor | None:
+def _larger_floor(one: NoiseFloor | None, other: NoiseFloor | None) -> NoiseFloor | None:
     if one is None or other is None:
         return one or other
     larger = {name: max(getattr(one, name), getattr(other, name)) for name in ("throughput", "cpu_per_request")}
     return one.model_copy(update=larger)
 
 
-def _differing(a: RunInfo, b: RunInfo) -> Iterator[str]:
+def _run_differences(a: RunInfo, b: RunInfo) -> Iterator[str]:
     """Yield a note for each fact in which the runs differ."""
     for name, left, right in (
         ("machine", a.machine.hostname, b.machine.hostname),

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from statistics import fmean, median
 
-from harness.plan.orders import CREATE
+from harness.plan.testtypes.registry import ranked_operation
 from harness.records.loads import Load, Scenario
 from harness.records.outcome import Outcome
 from harness.records.process_record import ProcessRecord
@@ -16,9 +16,9 @@ from harness.records.trial_record import Trial, ValidityCheck
 from harness.stats.table_fit import Position
 
 PROVISIONAL_BELOW = 5  # processes; with fewer, intervals have their nominal coverage but are wide
-WARM = 1.10  # CPU per request of all trials / of the later half, above which a process was not warmed up
+MAX_WARM_UP_RATIO = 1.10  # CPU per request of all trials / of the later half, above which a process was not warmed up
 # Seconds, bytes or requests per second beyond these were never measured, and their ratios overflow.
-LEAST, MOST = 1e-15, 1e15
+MIN_VALUE, MAX_VALUE = 1e-15, 1e15
 PERCENTILES = ("50", "90", "99")  # of a row; trials record all percentiles
 MIN_REQUESTS_BEYOND = 5  # requests that must be slower than a percentile for it to be displayed
 
@@ -34,60 +34,61 @@ class Metric:
     of_process: Callable[[ProcessRecord], float | None] | None = None
 
 
-def create_times(trial: Trial) -> Mapping[float, int]:
-    """Return response times of "create order" in a scenario: seconds since the due time -> count."""
+def ranked_operation_times(trial: Trial) -> Mapping[float, int]:
+    """Return response times of a scenario's ranked operation: seconds since the due time -> count."""
+    ranked = ranked_operation(trial.test_type)
     counts: Counter[float] = Counter()
     for one in trial.arrivals.operations if trial.arrivals else ():
-        if one.operation == CREATE and one.latency:
+        if one.operation == ranked and one.latency:
             counts.update(dict(one.latency.histogram))
     return counts
 
 
-def percentile(trial: Trial, point: str) -> float | None:
+def latency_percentile(trial: Trial, point: str) -> float | None:
     """Return a latency percentile in seconds; None if too few requests were slower.
 
-    For a scenario it is the percentile of "create order". ``point`` is a name such as "99".
+    For a scenario it is the percentile of the ranked operation. ``point`` is a name such as "99".
     """
     if isinstance(trial.load, Scenario):
-        counts = create_times(trial)
+        counts = ranked_operation_times(trial)
         total, passed = sum(counts.values()), 0
-        for seconds, count in sorted(counts.items()) if shown(point, total) else ():
+        for seconds, count in sorted(counts.items()) if has_enough_requests(point, total) else ():
             passed += count
             if passed >= total * float(point) / 100:
                 return seconds
         return None
     found = trial.latency.percentiles.get(point) if trial.latency else None
-    return found if found and shown(point, trial.requests) else None
+    return found if found and has_enough_requests(point, trial.requests) else None
 
 
-def shown(point: str, requests: int) -> bool:
+def has_enough_requests(point: str, requests: int) -> bool:
     """Return whether enough requests are slower than a percentile such as "99.9" to display it."""
     return round(requests * (1 - float(point) / 100), 6) >= MIN_REQUESTS_BEYOND
 
 
-def _mean(trial: Trial) -> float | None:
+def _mean_response_time(trial: Trial) -> float | None:
     if isinstance(trial.load, Scenario):
-        counts = create_times(trial)
+        counts = ranked_operation_times(trial)
         return sum(seconds * count for seconds, count in counts.items()) / sum(counts.values()) if counts else None
     return trial.latency.mean if trial.latency else None
 
 
-def _per_memory(trial: Trial) -> float | None:
+def _throughput_per_megabyte(trial: Trial) -> float | None:
     return trial.throughput / (trial.server.rss_peak / 1e6) if trial.server.rss_peak else None
 
 
 METRICS: Mapping[str, Metric] = {
     "throughput": Metric(True, lambda trial: trial.throughput),
     "cpu-per-request": Metric(False, lambda trial: trial.cpu_per_request),  # seconds, as all times
-    "response-time": Metric(False, _mean),
-    "response-time-p50": Metric(False, lambda trial: percentile(trial, "50")),
-    "response-time-p99": Metric(False, lambda trial: percentile(trial, "99")),
+    "response-time": Metric(False, _mean_response_time),
+    "response-time-p50": Metric(False, lambda trial: latency_percentile(trial, "50")),
+    "response-time-p99": Metric(False, lambda trial: latency_percentile(trial, "99")),
     "memory": Metric(False, lambda trial: trial.server.rss_peak),  # bytes
-    "throughput-per-memory": Metric(True, _per_memory),  # of a megabyte
+    "throughput-per-memory": Metric(True, _throughput_per_megabyte),  # of a megabyte
     "threads": Metric(False, lambda trial: trial.server.threads_peak),
     "startup-time": Metric(False, of_process=lambda process: process.startup_time),
 }
-THROUGHPUT, CPU = METRICS["throughput"], METRICS["cpu-per-request"]
+THROUGHPUT, CPU_PER_REQUEST = METRICS["throughput"], METRICS["cpu-per-request"]
 
 
 @dataclass(frozen=True)
@@ -109,7 +110,7 @@ class CellTrials:
     @cached_property
     def objections(self) -> Sequence[ValidityCheck]:
         """Validity checks that a trial did not pass."""
-        return [gate for trial in self.trials for gate in trial.gates if gate.outcome is not Outcome.PASS]
+        return [check for trial in self.trials for check in trial.validity if check.outcome is not Outcome.PASS]
 
     @cached_property
     def warm(self) -> bool:
@@ -120,31 +121,31 @@ class CellTrials:
         """
         costs: defaultdict[int, list[float]] = defaultdict(list)
         for trial in sorted(self.kept, key=lambda trial: trial.round):
-            if trial.cpu_per_request and trial.cpu_per_request > LEAST:
+            if trial.cpu_per_request and trial.cpu_per_request > MIN_VALUE:
                 costs[trial.process].append(math.log(trial.cpu_per_request))
         if any(trial.steady is False and len(costs[trial.process]) < 2 for trial in self.kept):
             return False
         excess = [fmean(own) - fmean(own[len(own) // 2 :]) for own in costs.values() if len(own) > 1]
-        return not excess or not fmean(excess) > math.log(WARM)
+        return not excess or not fmean(excess) > math.log(MAX_WARM_UP_RATIO)
 
     @property
     def flags(self) -> tuple[str, ...]:
         """Caveats of the figures: warm-up first, then validity checks in the order of trials."""
         words = [] if self.warm else ["not warmed up"]
-        words += [gate.word for trial in self.kept for gate in trial.gates if gate.word]
+        words += [check.flag for trial in self.kept for check in trial.validity if check.flag]
         words += ["provisional"] if 0 < len(self.processes) < PROVISIONAL_BELOW else []
         return tuple(dict.fromkeys(words))
 
     @property
     def why_empty(self) -> str:
         """Why no trial counts: the failed validity checks, the most frequent first."""
-        failed = Counter(gate.word or gate.name for gate in self.objections if gate.outcome is Outcome.FAIL)
+        failed = Counter(check.flag or check.name for check in self.objections if check.outcome is Outcome.FAIL)
         return ", ".join(sorted(failed, key=lambda word: (-failed[word], word))) or "no valid response"
 
     def values(self, metric: Metric) -> dict[Position, float]:
         """Return the metric of each kept trial by process and round, without values that nothing measures."""
         read = ((trial.process, trial.round, metric.read(trial)) for trial in self.kept)
-        return {(process, number): value for process, number, value in read if value and LEAST < value < MOST}
+        return {(process, number): value for process, number, value in read if value and MIN_VALUE < value < MAX_VALUE}
 
     def by_process(self, metric: Metric) -> dict[int, float]:
         """Return the geometric mean over the rounds of each process."""
@@ -159,7 +160,7 @@ class CellTrials:
         return median(by_process.values()) if by_process else None
 
 
-def collect(trials: Iterable[Trial]) -> dict[CellKey, CellTrials]:
+def collect_cells(trials: Iterable[Trial]) -> dict[CellKey, CellTrials]:
     """Group trials into cells; trials of the witness and of rate searches belong to no cell."""
     groups: defaultdict[CellKey, list[Trial]] = defaultdict(list)
     loads: dict[tuple[object, ...], Load] = {}  # hashing the records themselves takes a third of the time
@@ -170,7 +171,7 @@ def collect(trials: Iterable[Trial]) -> dict[CellKey, CellTrials]:
     return {key: CellTrials(members) for key, members in groups.items()}
 
 
-def by_start(processes: Iterable[ProcessRecord], metric: Metric) -> dict[str, dict[Position, float]]:
+def collect_process_values(processes: Iterable[ProcessRecord], metric: Metric) -> dict[str, dict[Position, float]]:
     """Return a metric of whole processes by implementation and process, without interrupted processes."""
     values: defaultdict[str, dict[Position, float]] = defaultdict(dict)
     for record in processes:
@@ -180,7 +181,7 @@ def by_start(processes: Iterable[ProcessRecord], metric: Metric) -> dict[str, di
     return values
 
 
-def by_type(cells: Mapping[CellKey, CellTrials]) -> dict[str, dict[str, dict[Load, CellTrials]]]:
+def group_by_test_type(cells: Mapping[CellKey, CellTrials]) -> dict[str, dict[str, dict[Load, CellTrials]]]:
     """Return cells as test type -> implementation -> load -> cell."""
     nested: dict[str, dict[str, dict[Load, CellTrials]]] = defaultdict(lambda: defaultdict(dict))
     for (name, kind, load), cell in cells.items():
@@ -188,7 +189,7 @@ def by_type(cells: Mapping[CellKey, CellTrials]) -> dict[str, dict[str, dict[Loa
     return nested
 
 
-def deployments_of(info: RunInfo) -> dict[int, int]:
+def deployment_by_process(info: RunInfo) -> dict[int, int]:
     """Return the deployment of each process of a merged run; empty for a run of one deployment."""
     if len(info.sets) < 2:
         return {}

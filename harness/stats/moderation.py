@@ -34,7 +34,7 @@ SERVER_OUTLIER_ALPHA = 0.02  # level of the test whether a server's variance ove
 
 
 @dataclass(frozen=True, kw_only=True)
-class Moderated:
+class ModeratedVariances:
     """Moderated variances and degrees of freedom, for each row."""
 
     variance: FloatArray
@@ -111,7 +111,7 @@ def _effective_df(df: FloatArray) -> float:
     return float(df.sum() / (1 + (len(df) - 1) * CROSS_TEST_R2))
 
 
-def window_variances(table: TableFit, prior: Prior) -> Moderated:
+def window_variances(table: TableFit, prior: Prior) -> ModeratedVariances:
     """Return the variance of a window for each row, shrunk towards the variance of the table.
 
     In a table with too few rows, it is shrunk towards the variance of the run.
@@ -124,18 +124,32 @@ def window_variances(table: TableFit, prior: Prior) -> Moderated:
     if len(table.names) < MIN_SERVERS_FOR_PRIOR:
         location, total_df = prior.window_variance, prior.window_df
     if np.isinf(prior.window_prior_df) or not total_df:
-        shrunk = Moderated(variance=np.full(len(df), location), df=np.full(len(df), total_df))
+        shrunk = ModeratedVariances(variance=np.full(len(df), location), df=np.full(len(df), total_df))
     else:
-        expected = Moderated(variance=np.full(len(df), location), df=np.full(len(df), total_df))
+        expected = ModeratedVariances(variance=np.full(len(df), location), df=np.full(len(df), total_df))
         shrunk = _shrink(own, df, prior.window_prior_df, expected)
-    return Moderated(variance=np.where(outliers, own, shrunk.variance), df=np.where(outliers, df, shrunk.df))
+    return ModeratedVariances(variance=np.where(outliers, own, shrunk.variance), df=np.where(outliers, df, shrunk.df))
 
 
-def _shrink(own: FloatArray, df: FloatArray, prior_df: float, expected: Moderated) -> Moderated:
+def _shrink(
+    own: FloatArray, df: FloatArray, prior_df: float | FloatArray, expected: ModeratedVariances
+) -> ModeratedVariances:
     """Return the moderated variance (d0 s0² + d s²) / (d0 + d), with at most ``expected.df`` (Smyth 2004)."""
-    weight = DEFAULT_PRIOR_DF if np.isnan(prior_df) else prior_df
+    weight = np.where(np.isnan(prior_df), DEFAULT_PRIOR_DF, prior_df)
     variance = (weight * expected.variance + df * own) / (weight + df)
-    return Moderated(variance=variance, df=np.minimum(weight + df, expected.df))
+    return ModeratedVariances(variance=variance, df=np.minimum(weight + df, expected.df))
+
+
+def shrink_towards_others(variance: FloatArray, df: FloatArray) -> ModeratedVariances:
+    """Return each variance, shrunk towards the pooled variance of the other rows (Smyth 2004).
+
+    The pooled variance has the weight ``DEFAULT_PRIOR_DF``, but at most half of the other rows' degrees of freedom,
+    because the rows of a process share the process's deviation (``CROSS_TEST_R2``).
+    """
+    other_df = df.sum() - df
+    pooled = ((variance * df).sum() - variance * df) / np.maximum(other_df, 1e-9)
+    weight = np.minimum(DEFAULT_PRIOR_DF, other_df * CROSS_TEST_R2)
+    return _shrink(variance, df, weight, ModeratedVariances(variance=pooled, df=np.full(len(df), np.inf)))
 
 
 def _between_variance(tables: Sequence[TableFit], prior: Prior) -> tuple[float, float]:
@@ -164,7 +178,7 @@ def _between_variance(tables: Sequence[TableFit], prior: Prior) -> tuple[float, 
     return (df_of_run * observed + lacking * ASSUMED_SD**2) / (df_of_run + lacking), df_of_run + lacking
 
 
-def expected_variance(table: TableFit, prior: Prior) -> Moderated:
+def expected_variance(table: TableFit, prior: Prior) -> ModeratedVariances:
     """Return the variance of a process that the run predicts for each row; NaN if unknown.
 
     The degrees of freedom follow Satterthwaite (1946). In a table without variances of windows, the noise of windows is
@@ -177,12 +191,12 @@ def expected_variance(table: TableFit, prior: Prior) -> Moderated:
         total = from_windows + prior.between_variance
         with np.errstate(divide="ignore", invalid="ignore"):
             joint = total**2 / (from_windows**2 / windows.df + prior.between_variance**2 / prior.between_df)
-        return Moderated(variance=total, df=np.where(np.isfinite(total), joint, 0.0))
+        return ModeratedVariances(variance=total, df=np.where(np.isfinite(total), joint, 0.0))
     own = table.between
     use = (own.df > 0) & ~own.outliers
     df = float(own.df[use].sum())
     pooled = float((own.variance[use] * own.df[use]).sum()) / df if df > 0 else np.nan
-    return Moderated(variance=np.full(rows, pooled), df=np.full(rows, df))
+    return ModeratedVariances(variance=np.full(rows, pooled), df=np.full(rows, df))
 
 
 @dataclass(frozen=True, kw_only=True)

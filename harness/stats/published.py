@@ -17,9 +17,9 @@ from harness.errors import UsageError
 from harness.records import safe_read
 from harness.stats.ranking_model import Ranking
 
-FILE_BYTES = 64 << 20  # of a results.json
-SWEEPS_QUERIES = ("query", "update", "cached-query")  # shown at their last level, the others at their best one
-TYPES = {"cached_query": "cached-query"}
+MAX_FILE_BYTES = 64 << 20  # of a results.json
+QUERY_SWEEPS = ("query", "update", "cached-query")  # shown at their last level, the others at their best one
+TEST_TYPE_BY_KEY = {"cached_query": "cached-query"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,7 +32,7 @@ class PublishedRates:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Beside:
+class SharedCell:
     """An implementation and test type that both measured."""
 
     test_type: str
@@ -44,7 +44,7 @@ class Beside:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Agreement:
+class OrderAgreement:
     """Number of pairs of a test type that have the same order in both."""
 
     test_type: str
@@ -54,11 +54,11 @@ class Agreement:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Held:
+class RoundComparison:
     """The comparison of a run with a round."""
 
-    rows: tuple[Beside, ...]
-    agreements: tuple[Agreement, ...]
+    rows: tuple[SharedCell, ...]
+    agreements: tuple[OrderAgreement, ...]
     only_run: tuple[str, ...]  # names that the round lacks
 
 
@@ -69,14 +69,14 @@ def read_round(path: Path) -> PublishedRates:
         UsageError: the file cannot be read or is not a TechEmpower results.json.
     """
     try:
-        document: Any = safe_read.parse(safe_read.read(path, FILE_BYTES))
-        seconds = _figure(document.get("duration") or 15)
+        document: Any = safe_read.parse(safe_read.read(path, MAX_FILE_BYTES))
+        seconds = _parse_number(document.get("duration") or 15)
         rates: dict[str, dict[str, float]] = {}
         for key, by_name in document["rawData"].items():
-            kind = TYPES.get(key, key)
+            kind = TEST_TYPE_BY_KEY.get(key, key)
             for name, entries in by_name.items():  # other values of rawData count lines of code
-                if isinstance(entries, list) and (responses := _responses(kind, entries)) > 0:
-                    rates.setdefault(kind, {})[name] = _figure(responses / seconds)
+                if isinstance(entries, list) and (responses := _successful_responses(kind, entries)) > 0:
+                    rates.setdefault(kind, {})[name] = _parse_number(responses / seconds)
     except OSError as error:
         raise UsageError(f"{path}: cannot be read: {error.strerror}") from error
     except (ValueError, ArithmeticError, KeyError, TypeError, AttributeError) as error:
@@ -88,13 +88,15 @@ def read_round(path: Path) -> PublishedRates:
     )
 
 
-def _responses(kind: str, entries: list[Any]) -> float:
+def _successful_responses(kind: str, entries: list[Any]) -> float:
     """Return the number of successful responses at the level that the table shows; 0 if there is none."""
-    by_level = [_figure(entry.get("totalRequests") or 0) - _figure(entry.get("5xx") or 0) for entry in entries]
-    return max(by_level[-1:] if kind in SWEEPS_QUERIES else by_level, default=0.0)
+    by_level = [
+        _parse_number(entry.get("totalRequests") or 0) - _parse_number(entry.get("5xx") or 0) for entry in entries
+    ]
+    return max(by_level[-1:] if kind in QUERY_SWEEPS else by_level, default=0.0)
 
 
-def _figure(value: float | str) -> float:
+def _parse_number(value: float | str) -> float:
     """Return a number as a float; raises ValueError or OverflowError unless it is finite and not negative."""
     found = float(value)
     if not math.isfinite(found) or found < 0:
@@ -102,14 +104,14 @@ def _figure(value: float | str) -> float:
     return found
 
 
-def hold(round_: PublishedRates, ranking: Ranking) -> Held:
+def compare_with_round(round_: PublishedRates, ranking: Ranking) -> RoundComparison:
     """Compare the rows that both have, by test type in the run's order. A name such as ``x@tree`` counts as ``x``.
 
     The run contributes its leading figure: throughput, or requests per CPU second. The throughput of a server with a
     machine of its own is proportional to the latter.
     """
-    rows: list[Beside] = []
-    agreements: list[Agreement] = []
+    rows: list[SharedCell] = []
+    agreements: list[OrderAgreement] = []
     only_run: set[str] = set()
     by_cpu = ranking.leading == "cpu"
     for kind, test_type in ranking.test_types.items():
@@ -126,7 +128,7 @@ def hold(round_: PublishedRates, ranking: Ranking) -> Held:
         here, there = (sorted(rates, key=lambda name: -rates[name]) for rates in (in_run, in_round))
         means = geometric_mean(in_run.values()), geometric_mean(in_round.values())
         rows += [
-            Beside(
+            SharedCell(
                 test_type=kind, implementation=name, round_rank=there.index(name) + 1, run_rank=place,
                 round_share=in_round[name] / means[1], run_share=in_run[name] / means[0],
             )
@@ -136,7 +138,7 @@ def hold(round_: PublishedRates, ranking: Ranking) -> Held:
         against = [(fast, slow) for fast, slow in pairs if in_round[fast] < in_round[slow]]
         decided = tuple(sorted((a, b) for a, b in against if own[a].rank.high < own[b].rank.low))
         agreements.append(
-            Agreement(test_type=kind, pairs=len(pairs), same=len(pairs) - len(against), reversed_decided=decided)
+            OrderAgreement(test_type=kind, pairs=len(pairs), same=len(pairs) - len(against), reversed_decided=decided)
         )
     only_run -= {row.implementation for row in rows}
-    return Held(rows=tuple(rows), agreements=tuple(agreements), only_run=tuple(sorted(only_run)))
+    return RoundComparison(rows=tuple(rows), agreements=tuple(agreements), only_run=tuple(sorted(only_run)))

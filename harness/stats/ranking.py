@@ -12,30 +12,37 @@ from harness.records.trial_record import Trial
 from harness.records.verification_record import VerificationRecord
 from harness.stats import capacity, ranking_model
 from harness.stats.cell_values import (
-    CPU,
+    CPU_PER_REQUEST,
     METRICS,
     PERCENTILES,
     THROUGHPUT,
     CellTrials,
     Metric,
     best_load,
-    by_start,
-    by_type,
-    collect,
-    deployments_of,
+    collect_cells,
+    collect_process_values,
+    deployment_by_process,
+    group_by_test_type,
     headline_load,
 )
 from harness.stats.moderation import ASSUMED_SD, pool_tables
-from harness.stats.stopping import alpha_at, section
+from harness.stats.stopping import alpha_at, profile_section
 from harness.stats.table_fit import TableFit
-from harness.stats.unranked import NOT_REACHED, caveats, is_ranked, rates_unreached, unranked, why_no_figure
-from harness.stats.value_tables import ValueTables, alone, best_first, percentiles, placed, ratios_to
+from harness.stats.unranked import NOT_REACHED, caveats, is_ranked, rates_unreached, unranked_reasons, why_no_figure
+from harness.stats.value_tables import (
+    ValueTables,
+    estimate_from_processes,
+    estimate_percentiles,
+    rank_rows,
+    ratios_to_row,
+    sort_rows,
+)
 
-LIMIT = "limit"  # tag of an implementation that shows the cost of machine, kernel and protocol; it is not ranked
+LIMIT_TAG = "limit"  # tag of an implementation that shows the cost of machine, kernel and protocol; it is not ranked
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Run:
+class _RankingInput:
     """The input of all tables of a run."""
 
     info: RunInfo
@@ -76,17 +83,17 @@ def rank(
 
     A profile that only checks that implementations run gives unranked rows and no score.
     """
-    floor, merged, collected = info.noise_floor, deployments_of(info), collect(trials)
-    refused, limits = unranked(info, trials, processes, verdicts), _limits(info)
+    floor, merged, collected = info.noise_floor, deployment_by_process(info), collect_cells(trials)
+    refused, limits = unranked_reasons(info, trials, processes, verdicts), _limits(info)
     ranked = {key: cell for key, cell in collected.items() if key[:2] not in refused and key[0] not in limits}
-    startup = by_start(processes, METRICS["startup-time"])
-    run = _Run(
+    startup = collect_process_values(processes, METRICS["startup-time"])
+    run = _RankingInput(
         info=info,
-        rules=section(info, "processes", Processes),
-        cells=by_type(collected),
+        rules=profile_section(info, "processes", Processes),
+        cells=group_by_test_type(collected),
         tables=(
             (THROUGHPUT, ValueTables.of(ranked, THROUGHPUT, merged), floor.throughput if floor else 0.0),
-            (CPU, ValueTables.of(ranked, CPU, merged), floor.cpu_per_request if floor else 0.0),
+            (CPU_PER_REQUEST, ValueTables.of(ranked, CPU_PER_REQUEST, merged), floor.cpu_per_request if floor else 0.0),
         ),
         unranked=refused,
         caveats=caveats(info, trials, verdicts),
@@ -94,7 +101,7 @@ def rank(
         limits=limits,
         processes=processes,
     )
-    test_types = {kind: _test_type(kind, run) for kind in info.loads}
+    test_types = {kind: _rank_test_type(kind, run) for kind in info.loads}
     reasons = {
         (kind, row.implementation): row.reason
         or NOT_REACHED * rates_unreached(row.implementation, kind, trials, processes)
@@ -104,38 +111,38 @@ def rank(
     return ranking_model.Ranking(
         run_id=info.run_id,
         reference=info.reference,
-        leading=leading(info),
+        leading=leading_quantity(info),
         test_types=test_types,
-        overall=_overall(run, test_types),
-        latency=capacity.tables(info, trials, reasons),
-        orders=capacity.orders(info, trials, test_types, reasons),
+        overall=_overall_scores(run, test_types),
+        latency=capacity.latency_tables(info, trials, reasons),
+        orders=capacity.order_results(info, trials, test_types, reasons),
         noise_floor=floor,
         notes=tuple(_notes(run, test_types)),
     )
 
 
-def leading(info: RunInfo) -> ranking_model.Quantity:
+def leading_quantity(info: RunInfo) -> ranking_model.Quantity:
     """Return the leading figure: CPU per request on a shared or busy machine, where it is the steadier figure."""
     return "cpu" if info.machine.grade in ("C", "D") else "throughput"
 
 
 def _limits(info: RunInfo) -> list[str]:
     """Return implementations with the tag LIMIT, unless nothing else was run or scores are relative to it."""
-    tagged = [one.name for one in info.implementations if LIMIT in (tag.lower() for tag in one.tags)]
+    tagged = [one.name for one in info.implementations if LIMIT_TAG in (tag.lower() for tag in one.tags)]
     return [name for name in tagged if len(tagged) < len(info.implementations) and name != info.reference]
 
 
 # ---- tables ----------------------------------------------------------------------------------------------------------
 
 
-def _test_type(kind: str, run: _Run) -> ranking_model.TestTypeRanking:
-    tables = {load: _table(kind, load, run) for load in run.loads(kind)}
+def _rank_test_type(kind: str, run: _RankingInput) -> ranking_model.TestTypeRanking:
+    tables = {load: _rank_table(kind, load, run) for load in run.loads(kind)}
     chosen = next(iter(tables)) if len(tables) == 1 else headline_load(run.cells[kind])
-    headline = tables[chosen] if chosen in tables else _table(kind, None, run)
+    headline = tables[chosen] if chosen in tables else _rank_table(kind, None, run)
     return ranking_model.TestTypeRanking(test_type=kind, headline=headline, tables=tuple(tables.values()))
 
 
-def _table(kind: str, load: Load | None, run: _Run) -> ranking_model.Table:
+def _rank_table(kind: str, load: Load | None, run: _RankingInput) -> ranking_model.Table:
     processes = {trial.process for own in run.cells[kind].values() for cell in own.values() for trial in cell.trials}
     alpha = alpha_at(run.rules, len(processes))
     standings = [
@@ -144,12 +151,18 @@ def _table(kind: str, load: Load | None, run: _Run) -> ranking_model.Table:
         )
         for metric, tables, floor in run.tables
     ]
-    rows = [_row(one.name, kind, load, run, standings) for one in run.info.implementations if kind in one.test_types]
-    return ranking_model.Table(test_type=kind, load=load, rows=best_first(rows, lambda row: row.throughput))
+    rows = [
+        _make_row(one.name, kind, load, run, standings) for one in run.info.implementations if kind in one.test_types
+    ]
+    return ranking_model.Table(test_type=kind, load=load, rows=sort_rows(rows, lambda row: row.throughput))
 
 
-def _row(
-    name: str, kind: str, load: Load | None, run: _Run, standings: Sequence[Mapping[str, ranking_model.Standing]]
+def _make_row(
+    name: str,
+    kind: str,
+    load: Load | None,
+    run: _RankingInput,
+    standings: Sequence[Mapping[str, ranking_model.Standing]],
 ) -> ranking_model.Row:
     at, cell = run.at(kind, name, load)
     reason, flags = run.unranked.get((name, kind), ""), run.caveats.get((name, kind), ())
@@ -181,16 +194,16 @@ def _row(
     )
 
 
-def _relative_to_limit(name: str, kind: str, load: Load, run: _Run) -> tuple[list[str], str]:
+def _relative_to_limit(name: str, kind: str, load: Load, run: _RankingInput) -> tuple[list[str], str]:
     """Return a flag with the CPU per request relative to the floor; for the floor itself, why it is not ranked."""
     own, reason = run.cells[kind][name][load], ""
-    cpu, rate = own.median(CPU), own.median(THROUGHPUT)
+    cpu, rate = own.median(CPU_PER_REQUEST), own.median(THROUGHPUT)
     if name in run.limits:
         figures = f" ({rate:,.0f} req/s, {cpu * 1e6:.3g} µs CPU/req)" if rate and cpu else ""
         reason = f"the floor: what the machine allows, not ranked{figures}"
     good = [other for other in run.limits if other != name and (other, kind) not in run.unranked]
     others = [run.cells[kind].get(other, {}).get(load) for other in good]
-    known = [least for cell in others if cell and (least := cell.median(CPU))]
+    known = [least for cell in others if cell and (least := cell.median(CPU_PER_REQUEST))]
     return [f"CPU {cpu / min(known):.3g}× the floor"] if cpu and known else [], reason
 
 
@@ -205,8 +218,10 @@ def _latency(cell: CellTrials) -> ranking_model.ClosedLoopLatency | None:
     if not of_trials or len(means) < len(cell.processes):
         return None
     return ranking_model.ClosedLoopLatency(
-        mean=alone(means),
-        percentiles=percentiles([(process, times.percentiles, n) for process, times, n in of_trials], PERCENTILES),
+        mean=estimate_from_processes(means),
+        percentiles=estimate_percentiles(
+            [(process, times.percentiles, n) for process, times, n in of_trials], PERCENTILES
+        ),
         maximum=max(times.max for _, times, _ in of_trials),
     )
 
@@ -214,7 +229,9 @@ def _latency(cell: CellTrials) -> ranking_model.ClosedLoopLatency | None:
 # ---- overall ---------------------------------------------------------------------------------------------------------
 
 
-def _overall(run: _Run, test_types: Mapping[str, ranking_model.TestTypeRanking]) -> tuple[ranking_model.Score, ...]:
+def _overall_scores(
+    run: _RankingInput, test_types: Mapping[str, ranking_model.TestTypeRanking]
+) -> tuple[ranking_model.Score, ...]:
     """Return geometric means of the ratios to the reference over the test types in which the reference has a figure.
 
     A score depends only on the run and its reference, so filtering a view never changes it. (The order by arithmetic
@@ -251,14 +268,14 @@ def _overall(run: _Run, test_types: Mapping[str, ranking_model.TestTypeRanking])
 
     def sort_key(score: ranking_model.Score) -> tuple[int | str, ...]:
         """Order by the leading figure, then by the other figure."""
-        both = (score.cpu, score.throughput) if leading(run.info) == "cpu" else (score.throughput, score.cpu)
+        both = (score.cpu, score.throughput) if leading_quantity(run.info) == "cpu" else (score.throughput, score.cpu)
         return *(each.position if each else len(scores) + 1 for each in both), score.implementation
 
     return tuple(sorted(scores, key=sort_key))
 
 
 def _scores(
-    run: _Run, metric: Metric, tables: ValueTables, fits: Sequence[TableFit], floor: float
+    run: _RankingInput, metric: Metric, tables: ValueTables, fits: Sequence[TableFit], floor: float
 ) -> dict[str, ranking_model.Standing]:
     """Return scores with the interval of the ratio to the reference; for a cost, reference over own."""
     reference = run.info.reference
@@ -270,12 +287,12 @@ def _scores(
     counts = [min(int(table.processes[list(table.names).index(name)]) for table in fits) for name in names]
     shown = [
         ranking_model.Estimate(median=ratio.value, low=ratio.low, high=ratio.high, processes=count, values=())
-        for ratio, count in zip(ratios_to(joint, reference), counts, strict=True)
+        for ratio, count in zip(ratios_to_row(joint, reference), counts, strict=True)
     ]
-    return placed(joint, shown, reference, alpha_at(run.rules, max(counts)), floor, higher=True)
+    return rank_rows(joint, shown, reference, alpha_at(run.rules, max(counts)), floor, higher=True)
 
 
-def _notes(run: _Run, test_types: Mapping[str, ranking_model.TestTypeRanking]) -> Iterator[str]:
+def _notes(run: _RankingInput, test_types: Mapping[str, ranking_model.TestTypeRanking]) -> Iterator[str]:
     info = run.info
     if len(info.sets) > 1:
         names = ", ".join(one.name for one in info.sets[:20]) + (", …" if len(info.sets) > 20 else "")

@@ -4,10 +4,11 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from harness.records.loads import Load
+from harness.records.loads import Load, Scenario
 from harness.records.machine_record import NoiseFloor
 from harness.records.measurements import LatencyGoal
 from harness.records.record import Record
+from harness.records.verdicts import Verdict
 
 SCORING_VERSION = 6
 
@@ -105,6 +106,11 @@ class TestTypeRanking(Record):
     test_type: str
     headline: Table
     tables: tuple[Table, ...]  # one for each planned load
+
+    @property
+    def is_scenario(self) -> bool:
+        """Whether the test type was measured under arrivals of use cases."""
+        return any(isinstance(table.load, Scenario) for table in self.tables)
 
 
 class Score(Record):
@@ -209,7 +215,7 @@ class Effect(Record):
     """Ratio and verdict of a metric of a cell, B relative to A."""
 
     ratio: Ratio | None  # B / A; None if a side has no figure
-    verdict: Literal["faster", "slower", "tie", "missing"]  # for CPU per request, "faster" is less CPU
+    verdict: Verdict  # for CPU per request, "faster" is less CPU
 
 
 class CellComparison(Record):
@@ -228,7 +234,7 @@ class Comparison(Record):
 
     run_a: str
     run_b: str
-    fail_over: float
+    threshold: float
     interleaved: bool  # A and B were measured in the same rounds
     confidence: float = 0.95
     cells: tuple[CellComparison, ...]

@@ -15,14 +15,23 @@ from harness.plan.profile import Processes, Section
 from harness.records.run_info import RunInfo
 from harness.records.trial_record import Trial
 from harness.stats import pairs
-from harness.stats.cell_values import CPU, THROUGHPUT, CellKey, CellTrials, best_load, by_type, collect, headline_load
+from harness.stats.cell_values import (
+    CPU_PER_REQUEST,
+    THROUGHPUT,
+    CellKey,
+    CellTrials,
+    best_load,
+    collect_cells,
+    group_by_test_type,
+    headline_load,
+)
 from harness.stats.moderation import CONFIDENCE, RowMeans
 from harness.stats.value_tables import ValueTables
 
 AnySection = TypeVar("AnySection", bound=Section)
 
 
-def section(info: RunInfo, name: str, kind: type[AnySection]) -> AnySection:
+def profile_section(info: RunInfo, name: str, kind: type[AnySection]) -> AnySection:
     """Return a section of the run's profile; the default section if the record lacks it or has other keys."""
     profile = info.settings.get("profile")
     try:
@@ -31,7 +40,7 @@ def section(info: RunInfo, name: str, kind: type[AnySection]) -> AnySection:
         return kind()
 
 
-def looks(rules: Processes) -> tuple[int, ...]:
+def planned_looks(rules: Processes) -> tuple[int, ...]:
     """Return the numbers of processes at which the data is examined; the last is the maximum."""
     return (*sorted({look for look in rules.looks if rules.minimum <= look < rules.maximum}), rules.maximum)
 
@@ -43,7 +52,7 @@ def alpha_at(rules: Processes, processes: int) -> float:
     clear differences and most of the error remains for the last look. A number between two looks, as in an interrupted
     run, counts as the next look.
     """
-    counts = looks(rules)
+    counts = planned_looks(rules)
     index = next((i for i, look in enumerate(counts) if look >= processes), len(counts) - 1)
     before = (counts[index - 1] / counts[-1]) ** 2 if index else 0.0
     return (1 - CONFIDENCE) * ((counts[index] / counts[-1]) ** 2 - before)
@@ -59,36 +68,36 @@ def undecided(
     """
     done = 1 + max((trial.process for trial in trials), default=-1)
     waiting = expected if done < rules.maximum else ()
-    for look in looks(rules):
+    for look in planned_looks(rules):
         if look <= done and waiting:
-            seen = collect(trial for trial in trials if trial.process < look)
-            still_open = _at_look(seen, expected, rules, alpha_at(rules, look))
+            seen = collect_cells(trial for trial in trials if trial.process < look)
+            still_open = _undecided_at_look(seen, expected, rules, alpha_at(rules, look))
             waiting = [key for key in waiting if key in still_open]
     return waiting
 
 
-def _at_look(
+def _undecided_at_look(
     cells: Mapping[CellKey, CellTrials], expected: Sequence[tuple[str, str]], rules: Processes, alpha: float
 ) -> set[tuple[str, str]]:
     """Return what is undecided at a look: rows of the headline tables, and expected rows without a figure."""
     tables: dict[str, dict[str, CellTrials]] = {kind: {} for _, kind in expected}
-    every = by_type(cells)
+    every = group_by_test_type(cells)
     for name, kind in expected:
         own = every[kind].get(name, {})
         load = headline_load(every[kind]) or best_load(own)
         if load in own and own[load].kept:
             tables[kind][name] = own[load]
     found = {(name, kind) for name, kind in expected if name not in tables[kind]}
-    for metric in (THROUGHPUT, CPU):
+    for metric in (THROUGHPUT, CPU_PER_REQUEST):
         fitted = ValueTables(
             {kind: {name: cell.values(metric) for name, cell in rows.items()} for kind, rows in tables.items() if rows}
         )
         for spot in fitted.fits:
-            found |= {(name, str(spot)) for name in _open(fitted.means(spot), rules, alpha)}
+            found |= {(name, str(spot)) for name in _undecided_rows(fitted.means(spot), rules, alpha)}
     return found
 
 
-def _open(table: RowMeans, rules: Processes, alpha: float) -> Iterator[str]:
+def _undecided_rows(table: RowMeans, rules: Processes, alpha: float) -> Iterator[str]:
     """Yield rows whose order relative to a neighbour is neither decided nor a tie within the target half-width."""
     narrow, order = np.log1p(rules.half_width), np.argsort(table.mean)
     if len(order) == 1 and not table.half_width()[0] <= narrow:

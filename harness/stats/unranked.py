@@ -11,7 +11,7 @@ from harness.records.run_records import RunRecords
 from harness.records.trial_record import Trial
 from harness.records.verification_record import CheckResult, VerificationRecord
 
-SERVER = "http"  # key of the verdict on the whole server rather than on one test type
+WHOLE_SERVER = "http"  # key of the verdict on the whole server rather than on one test type
 VerdictKey = tuple[str, str]  # implementation, test type
 NO_VALID_TRIAL, NOT_REACHED = "no valid trial", "not reached: time was up"
 AT_RATES = "at given rates"
@@ -23,7 +23,7 @@ def is_ranked(info: RunInfo) -> bool:
     return not (isinstance(profile, dict) and profile.get("ranked") is False)
 
 
-def unranked(
+def unranked_reasons(
     info: RunInfo, trials: Sequence[Trial], processes: Sequence[ProcessRecord], verdicts: Sequence[VerificationRecord]
 ) -> dict[VerdictKey, str]:
     """Return the reason for each (implementation, test type) that is not ranked."""
@@ -66,16 +66,16 @@ def why_no_figure(name: str, test_type: str, load: Load, processes: Sequence[Pro
     return NO_VALID_TRIAL
 
 
-def planned(info: RunInfo, name: str, test_type: str) -> tuple[Load, ...]:
+def planned_loads(info: RunInfo, name: str, test_type: str) -> tuple[Load, ...]:
     """Return the loads that the run planned for a test type of an implementation."""
     return (info.cells.get(name, {}) if info.cells else info.loads).get(test_type, ())
 
 
-def without_figure(records: RunRecords, name: str, test_type: str) -> Iterator[tuple[Load, str]]:
+def loads_without_figure(records: RunRecords, name: str, test_type: str) -> Iterator[tuple[Load, str]]:
     """Yield every planned load without a valid trial, with the reason."""
     own = [t for t in records.trials if (t.implementation, t.test_type, t.purpose) == (name, test_type, "measure")]
     tried, valid = {trial.load for trial in own}, {trial.load for trial in own if trial.rankable}
-    for load in planned(records.info, name, test_type):
+    for load in planned_loads(records.info, name, test_type):
         if load not in valid:
             yield load, NO_VALID_TRIAL if load in tried else why_no_figure(name, test_type, load, records.processes)
 
@@ -90,12 +90,12 @@ def rates_unreached(name: str, test_type: str, trials: Sequence[Trial], processe
     )
 
 
-def unreached(records: RunRecords, name: str) -> tuple[str, ...]:
+def unreached_cells(records: RunRecords, name: str) -> tuple[str, ...]:
     """Return an implementation's cells for which time was up, such as ``json c64, c256``: one text a test type."""
     failed = {v.test_type for v in records.verdicts if v.implementation == name and v.outcome is Outcome.FAIL}
     found = []
     for test_type in next((each.test_types for each in records.info.implementations if each.name == name), ()):
-        loads = [load.label for load, why in without_figure(records, name, test_type) if why == NOT_REACHED]
+        loads = [load.label for load, why in loads_without_figure(records, name, test_type) if why == NOT_REACHED]
         if rates_unreached(name, test_type, records.trials, records.processes):
             loads.append(AT_RATES)
         if loads and test_type not in failed:
@@ -124,7 +124,7 @@ def caveats(
         own = [f"built on stand-ins for {', '.join(one.build.stand_ins)}"] if one.build and one.build.stand_ins else []
         own += [f"allowed {', '.join(one.allowed)}"] if one.allowed else []
         for kind in one.test_types:
-            broken = len(waived[one.name, kind] | waived[one.name, SERVER])
+            broken = len(waived[one.name, kind] | waived[one.name, WHOLE_SERVER])
             rules = "TechEmpower's rules" + (f": {broken} of ours broken" if broken else "")
             caveats_of_type = [rules, *own] if one.rules == "techempower" else own
             if info.status != "running" and not audited.get((one.name, kind), True):

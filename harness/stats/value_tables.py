@@ -11,13 +11,13 @@ from typing import TypeVar
 import numpy as np
 
 from harness.stats import moderation, pairs
-from harness.stats.cell_values import CellKey, CellTrials, Metric, shown
+from harness.stats.cell_values import CellKey, CellTrials, Metric, has_enough_requests
 from harness.stats.moderation import CONFIDENCE, MAX_HALF_WIDTH, Prior, RowMeans, moderated_means
 from harness.stats.ranking_model import Estimate, GoalRow, OrderRow, RankInterval, Ratio, Row, Standing
 from harness.stats.table_fit import Position, TableFit, fit_additive, fit_values
 from harness.stats.variances import FloatArray
 
-ONLY = ""  # key of the table of a metric that has one table
+SINGLE_TABLE = ""  # key of the table of a metric that has one table
 AnyRow = TypeVar("AnyRow", Row, GoalRow, OrderRow)
 TableValues = Mapping[str, Mapping[Position, float]]  # by row name, then by process and round
 
@@ -64,11 +64,11 @@ class ValueTables:
         }
         return fit_values(by_deployment, merged=True)
 
-    def means(self, key: Hashable = ONLY) -> RowMeans:
+    def means(self, key: Hashable = SINGLE_TABLE) -> RowMeans:
         """Return the moderated means of a table's rows."""
         return moderated_means(self.fits[key], self.prior)
 
-    def ratio(self, a: str, b: str, confidence: float, table: Hashable | TableFit = ONLY) -> Ratio | None:
+    def ratio(self, a: str, b: str, confidence: float, table: Hashable | TableFit = SINGLE_TABLE) -> Ratio | None:
         """Return row ``a`` over row ``b`` of a table or of another fit; None if a row has no figure."""
         fitted = table if isinstance(table, TableFit) else self.fits.get(table)
         if fitted is None or a not in fitted.names or b not in fitted.names:
@@ -90,26 +90,26 @@ class ValueTables:
             floor: relative noise of the machine; rows closer than this are ties.
             higher: whether a higher value is better.
         """
-        table = table or self.fits[ONLY]
+        table = table or self.fits[SINGLE_TABLE]
         compared = moderated_means(table, self.prior)
-        return placed(compared, estimates(table, compared), reference, alpha, floor, higher=higher)
+        return rank_rows(compared, estimate_rows(table, compared), reference, alpha, floor, higher=higher)
 
 
-def estimates(table: TableFit, compared: RowMeans) -> list[Estimate]:
+def estimate_rows(table: TableFit, compared: RowMeans) -> list[Estimate]:
     """Return each row's estimate over its processes."""
     widths = moderation.standalone_means(table, compared).half_width().tolist()
-    return [estimate(own[~np.isnan(own)], width) for own, width in zip(table.displayed, widths, strict=True)]
+    return [estimate_from_logs(own[~np.isnan(own)], width) for own, width in zip(table.displayed, widths, strict=True)]
 
 
-def alone(values: Mapping[int, float]) -> Estimate:
+def estimate_from_processes(values: Mapping[int, float]) -> Estimate:
     """Return the median of positive values by process, with Student's interval from these values only."""
     logs = np.log(list(values.values()))
     own = fit_additive(logs[None], columns=False)
     half_width = moderation.student_half_width(own.variance * own.leverage, own.df, CONFIDENCE)
-    return estimate(logs, float(half_width[0]))
+    return estimate_from_logs(logs, float(half_width[0]))
 
 
-def estimate(logs: FloatArray, width: float) -> Estimate:
+def estimate_from_logs(logs: FloatArray, width: float) -> Estimate:
     """Return the median over processes with an interval around the geometric mean.
 
     The interval is extended to the median where it does not contain it.
@@ -125,7 +125,7 @@ def estimate(logs: FloatArray, width: float) -> Estimate:
     return Estimate(median=middle, low=low, high=high, processes=len(values), values=tuple(values.tolist()))
 
 
-def percentiles(
+def estimate_percentiles(
     loads: Iterable[tuple[int, Mapping[str, float], int]], points: Collection[str] | None = None
 ) -> dict[str, Estimate]:
     """Return an estimate of each latency percentile over processes.
@@ -141,16 +141,16 @@ def percentiles(
     for process, of_load, responses in loads:
         processes.add(process)
         for point, seconds in of_load.items():
-            if seconds > 0 and (points is None or point in points) and shown(point, responses):
+            if seconds > 0 and (points is None or point in points) and has_enough_requests(point, responses):
                 values[point][process].append(seconds)
     return {
-        point: alone({process: geometric_mean(each) for process, each in own.items()})
+        point: estimate_from_processes({process: geometric_mean(each) for process, each in own.items()})
         for point, own in values.items()
         if len(own) == len(processes)
     }
 
 
-def best_first(rows: Iterable[AnyRow], standing: Callable[[AnyRow], Standing | None]) -> tuple[AnyRow, ...]:
+def sort_rows(rows: Iterable[AnyRow], standing: Callable[[AnyRow], Standing | None]) -> tuple[AnyRow, ...]:
     """Return ranked rows by position, then the other rows by name."""
 
     def sort_key(row: AnyRow) -> tuple[bool, int, str]:
@@ -160,7 +160,7 @@ def best_first(rows: Iterable[AnyRow], standing: Callable[[AnyRow], Standing | N
     return tuple(sorted(rows, key=sort_key))
 
 
-def placed(
+def rank_rows(
     compared: RowMeans, shown: Sequence[Estimate], reference: str | None, alpha: float, floor: float, *, higher: bool
 ) -> dict[str, Standing]:
     """Return the standing of each row: ordered by displayed median, decided by the means.
@@ -177,10 +177,10 @@ def placed(
     if not names:
         return {}
     places = list(pairs.ranks(compared, np.asarray([each.median for each in shown]), alpha, floor, higher=higher))
-    to_best = ratios_to(compared, names[places.index(min(places))])
+    to_best = ratios_to_row(compared, names[places.index(min(places))])
     to_reference: Sequence[Ratio | None] = [None] * len(names)
     if reference in names:
-        to_reference = ratios_to(compared, reference)
+        to_reference = ratios_to_row(compared, reference)
     return {
         name: Standing(
             estimate=estimate, position=position, rank=RankInterval(low=low, high=high), tie_group=group,
@@ -192,7 +192,7 @@ def placed(
     }  # fmt: skip
 
 
-def ratios_to(compared: RowMeans, name: str) -> Sequence[Ratio]:
+def ratios_to_row(compared: RowMeans, name: str) -> Sequence[Ratio]:
     """Return the ratio of every row to the named row, whose own ratio is 1."""
     rows, to = np.arange(len(compared.mean)), list(compared.names).index(name)
     ratios = pairs.differences(compared, compared, rows, np.full_like(rows, to)).ratios()

@@ -21,7 +21,7 @@ import numpy as np
 from harness.stats import pairs
 from harness.stats.moderation import RowMeans, estimate_prior, moderated_means
 from harness.stats.table_fit import fit_logs
-from harness.studies.worlds import Logs, SimulatedRun, draw
+from harness.studies.simulated_runs import Logs, SimulatedRun, draw_run
 
 LEVEL = 0.05
 FOUR = tuple(np.log((1.0, 1.0, 1.1, 1.2)))
@@ -58,7 +58,7 @@ WORLDS: Mapping[str, SimulatedRun] = {
 
 
 @dataclass(frozen=True, kw_only=True)
-class Result:
+class Coverage:
     """Shares over simulated runs; NaN if a world has no such pairs."""
 
     held: float
@@ -75,7 +75,7 @@ class Result:
         return " | ".join("–" if np.isnan(share) else f"{share:.1%}" for share in shares)
 
 
-def compared(run: Sequence[Logs]) -> RowMeans:
+def fit_first_table(run: Sequence[Logs]) -> RowMeans:
     """Return the means of a run's first table, with a prior from all tables."""
     names = [f"s{server}" for server in range(len(run[0]))]
     columns = range(run[0].shape[1])
@@ -83,24 +83,24 @@ def compared(run: Sequence[Logs]) -> RowMeans:
     return moderated_means(fits[0], estimate_prior(fits))
 
 
-def judge(world: SimulatedRun, runs: int, seed: int) -> Result:
+def simulate(world: SimulatedRun, runs: int, seed: int) -> Coverage:
     """Simulate a world ``runs`` times, and again with equal servers."""
-    held, false, told_10, told_20, half_width = _played(world, runs, seed)
-    _, false_of_equal, *_ = _played(replace(world, truth=(0.0,) * len(world.truth)), runs, seed)
-    return Result(
+    held, false, told_10, told_20, half_width = _simulate_runs(world, runs, seed)
+    _, false_of_equal, *_ = _simulate_runs(replace(world, truth=(0.0,) * len(world.truth)), runs, seed)
+    return Coverage(
         held=held, false=false, false_of_equal=false_of_equal, told_10=told_10, told_20=told_20,
         half_width=float(np.expm1(half_width)),
     )  # fmt: skip
 
 
-def _played(world: SimulatedRun, runs: int, seed: int) -> list[float]:
+def _simulate_runs(world: SimulatedRun, runs: int, seed: int) -> list[float]:
     """Return the means over all simulated runs."""
     generator, truth = np.random.default_rng(seed), np.asarray(world.truth)
     first, second = np.triu_indices(len(truth), 1)
     apart = truth[first] - truth[second]
     shown = []
     for _ in range(runs):
-        table = compared(draw(world, generator))
+        table = fit_first_table(draw_run(world, generator))
         found = pairs.differences(table, table, first, second)
         half, differ = found.half_width(1 - LEVEL), pairs.significant(table, LEVEL)[first, second]
         known = np.isfinite(half)
@@ -126,7 +126,7 @@ def main(argv: Sequence[str]) -> int:
     for number, (name, world) in enumerate(WORLDS.items()):
         if not options.words or any(word in name for word in options.words):
             runs = options.runs if len(world.truth) < 100 else max(options.runs // 50, 4)
-            print(f"| {name} | {judge(world, runs, seed=number).cells} |", flush=True)
+            print(f"| {name} | {simulate(world, runs, seed=number).cells} |", flush=True)
     return 0
 
 

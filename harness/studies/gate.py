@@ -71,14 +71,14 @@ class StudySession(Record):
         return False
 
 
-def measured(stack: str, share: int, number: int, turns: int, time: str) -> StudySession:
+def run_session(stack: str, share: int, number: int, turns: int, time: str) -> StudySession:
     """Run a session with a number of turns in head; ``time`` is the argument of ``--time``."""
-    base, head = built(stack), WORK / f"{stack}-head"
+    base, head = build_service(stack), WORK / f"{stack}-head"
     if not head.is_dir():
         shutil.copytree(base, head, symlinks=True)
-    described(stack, base, 0)
-    described(stack, head, turns)
-    done = compared(base, head, "--json", "--time", time)
+    write_service_file(stack, base, 0)
+    write_service_file(stack, head, turns)
+    done = run_compare(base, head, "--json", "--time", time)
     result, error = None, ""
     try:
         result = GateResult.model_validate_json(done.stdout)
@@ -87,7 +87,7 @@ def measured(stack: str, share: int, number: int, turns: int, time: str) -> Stud
     return StudySession(stack=stack, share=share, number=number, turns=turns, result=result, error=error)
 
 
-def compared(base: Path, head: Path, *words: str) -> "subprocess.CompletedProcess[str]":
+def run_compare(base: Path, head: Path, *words: str) -> "subprocess.CompletedProcess[str]":
     """Run ``./tfb compare`` on two folders with further arguments."""
     sides = ("--base", f"dir:{base}", "--head", f"dir:{head}", "--service", str(base))
     command = [sys.executable, "-m", "harness", "compare", *sides, "--yes", "--quiet", *words]
@@ -95,21 +95,21 @@ def compared(base: Path, head: Path, *words: str) -> "subprocess.CompletedProces
     return subprocess.run(command, check=False, capture_output=True, text=True, cwd=REPOSITORY, env=own)
 
 
-def released(stack: str, time: str) -> str:
+def compare_releases(stack: str, time: str) -> str:
     """Compare two releases of a library, and return the report as Markdown."""
     install, *versions = RELEASES[stack]
     base, head = sides = [WORK / f"{stack}-{version}" for version in versions]
     for version, side in zip(versions, sides, strict=True):
         if not side.is_dir():
-            place = shutil.copytree(built(stack), WORK / f"{stack}.new", symlinks=True, dirs_exist_ok=True)
+            place = shutil.copytree(build_service(stack), WORK / f"{stack}.new", symlinks=True, dirs_exist_ok=True)
             subprocess.run(["sh", "-c", install.format(version)], check=True, cwd=place, timeout=600)
-            described(stack, place, 0)
+            write_service_file(stack, place, 0)
             place.rename(side)
-    done = compared(base, head, "--markdown", "--time", time)
+    done = run_compare(base, head, "--markdown", "--time", time)
     return f"# {install.split()[-1].format(' → '.join(versions))}\n\n{done.stdout or done.stderr}\n"
 
 
-def built(stack: str) -> Path:
+def build_service(stack: str) -> Path:
     """Return the folder of a service; build the service if necessary."""
     folder = WORK / stack
     if not folder.is_dir():
@@ -121,7 +121,7 @@ def built(stack: str) -> Path:
     return folder
 
 
-def described(stack: str, folder: Path, turns: int) -> None:
+def write_service_file(stack: str, folder: Path, turns: int) -> None:
     """Write a tfb.toml without a build command that wastes a number of turns."""
     lines = (SERVICES / stack / FILE).read_text(encoding="utf-8").splitlines()
     own = [line for line in lines if not line.startswith("build")]
@@ -129,7 +129,7 @@ def described(stack: str, folder: Path, turns: int) -> None:
     (folder / FILE).write_text("\n".join((*own, f'env = {{ BURN = "{turns}" }}', "", asked)), encoding="utf-8")
 
 
-def turns_of(calibration: StudySession, share: int) -> int:
+def calibrated_turns(calibration: StudySession, share: int) -> int:
     """Return the turns that cost ``share`` percent of the request, from a calibration session."""
     result = calibration.result
     values = next((r.values for r in result.requests if r.request == PLANTED), None) if result else None
@@ -140,13 +140,13 @@ def turns_of(calibration: StudySession, share: int) -> int:
     return round(share / 100 * values[0] * calibration.turns / (values[1] - values[0]))
 
 
-def read(file: Path) -> list[StudySession]:
+def read_sessions(file: Path) -> list[StudySession]:
     """Return the sessions in a file; an empty list without the file."""
     text = file.read_text(encoding="utf-8") if file.is_file() else ""
     return [StudySession.model_validate_json(line) for line in text.splitlines() if line.strip()]
 
 
-def again(records: RunRecords, processes: int, sessions: int = 200) -> Iterator[str]:
+def resample(records: RunRecords, processes: int, sessions: int = 200) -> Iterator[str]:
     """Resample sessions from a run with equal sides, and yield a line with the detections for each share.
 
     Each session draws ``processes`` processes and assigns the sides at random. Head's cost of the planted request is
@@ -160,20 +160,24 @@ def again(records: RunRecords, processes: int, sessions: int = 200) -> Iterator[
                 process: dict(zip(SIDES, dice.sample(SIDES, 3), strict=True))
                 for process in dice.sample(known, processes)
             }
-            trials = [_as(t, drawn[t.process][t.implementation], share) for t in records.trials if t.process in drawn]
+            trials = [
+                _with_slowdown(t, drawn[t.process][t.implementation], share)
+                for t in records.trials
+                if t.process in drawn
+            ]
             result = judge(replace(records, trials=trials), 0.05, "base", "head")
             made.append(StudySession(stack=records.info.run_id, share=share, number=number, turns=0, result=result))
         found, false = sum(one.found == "slower" for one in made), sum(one.false_alarm for one in made)
         yield f"{share:>3} % planted: {found} of {sessions} found, {false} false alarms"
 
 
-def _as(trial: Trial, side: str, share: int) -> Trial:
+def _with_slowdown(trial: Trial, side: str, share: int) -> Trial:
     cost = trial.cpu_per_request
     planted = cost and cost * (1 + share / 100) if side == HEAD and trial.test_type == PLANTED else cost
     return trial.model_copy(update={"implementation": side, "cpu_per_request": planted})
 
 
-def table(sessions: Sequence[StudySession]) -> Iterator[str]:
+def format_table(sessions: Sequence[StudySession]) -> Iterator[str]:
     """Yield the lines of a table by stack and share, followed by totals."""
     yield f"{'stack':<9}{'planted':>8}{'sessions':>9}{'found':>7}{'false':>7}{'cannot tell':>13}{'minutes':>9}"
     counted = [one for one in sessions if one.share != CALIBRATION]
@@ -203,18 +207,18 @@ def main() -> None:
     parser.add_argument("--releases", action="store_true", help="compare releases of libraries")
     asked = parser.parse_args()
     if asked.again:
-        print("\n".join(again(store.read(asked.file), asked.again)))
+        print("\n".join(resample(store.read(asked.file), asked.again)))
         return
     WORK.mkdir(parents=True, exist_ok=True)
     if asked.releases:
         for stack in RELEASES:
             with asked.file.open("a", encoding="utf-8") as file:
-                file.write(released(stack, asked.time))
+                file.write(compare_releases(stack, asked.time))
         return
-    sessions = read(asked.file)
+    sessions = read_sessions(asked.file)
 
     def session(stack: str, share: int, number: int, turns: int, time: str) -> StudySession:
-        one = measured(stack, share, number, turns, time)
+        one = run_session(stack, share, number, turns, time)
         with asked.file.open("a", encoding="utf-8") as file:
             file.write(one.model_dump_json() + "\n")
         sessions.append(one)
@@ -228,8 +232,8 @@ def main() -> None:
         known = next((one for one in sessions if (one.stack, one.share) == (stack, CALIBRATION) and one.result), None)
         if share and not known:
             known = session(stack, CALIBRATION, 0, STACKS[stack], asked.time)
-        session(stack, share, number, turns_of(known, share) if known else 0, asked.time)
-    print("\n".join(table(sessions)))
+        session(stack, share, number, calibrated_turns(known, share) if known else 0, asked.time)
+    print("\n".join(format_table(sessions)))
 
 
 if __name__ == "__main__":

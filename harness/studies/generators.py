@@ -16,7 +16,7 @@ from pathlib import Path
 
 from harness.experiment.generators import LoadGenerator, LoadRun
 from harness.experiment.generators.registry import GENERATORS
-from harness.host import crates
+from harness.provisioning import crates
 from harness.records.loads import ClosedLoop
 from harness.runtime.local import LocalRuntime
 
@@ -25,9 +25,9 @@ DEPTHS = (1, 16)
 
 
 @contextmanager
-def reference(cpu: int) -> Iterator[int]:
+def start_reference_server(cpu: int) -> Iterator[int]:
     """Start a minimal server on a CPU, and yield the port."""
-    command = ["taskset", "-c", str(cpu), str(crates.reference_server())]
+    command = ["taskset", "-c", str(cpu), str(crates.reference_server_program())]
     server = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     try:
         assert server.stdout  # noqa: S101 - a pipe was asked for
@@ -36,7 +36,7 @@ def reference(cpu: int) -> Iterator[int]:
         server.communicate()
 
 
-def figures(runtime: LocalRuntime, generator: LoadGenerator, load: LoadRun) -> tuple[float, float]:
+def measure(runtime: LocalRuntime, generator: LoadGenerator, load: LoadRun) -> tuple[float, float]:
     """Run a load; return the generator's CPU seconds per request, and requests per second."""
     words = generator.arguments(load, runtime.work)
     with runtime.generator(generator.program, words, waits_for_go=generator.waits_for_go) as running:
@@ -46,12 +46,12 @@ def figures(runtime: LocalRuntime, generator: LoadGenerator, load: LoadRun) -> t
     return result.cpu_seconds / result.requests, result.requests / result.duration
 
 
-def turns(count: int, seconds: float, depth: int, cpus: Sequence[int]) -> dict[str, float]:
+def run_turns(count: int, seconds: float, depth: int, cpus: Sequence[int]) -> dict[str, float]:
     """Run both generators in turns; return the medians of CPU per request and of the ratios within turns."""
     runtime = LocalRuntime(work=Path(), other_cpus=cpus[-1:])  # a closed loop writes no file
     generators = {name: GENERATORS[name](runtime) for name in ("wrk", "loadgen")}
     found: dict[str, list[tuple[float, float]]] = {name: [] for name in generators}
-    with reference(cpus[0]) as port:
+    with start_reference_server(cpus[0]) as port:
         for turn in range(count):
             for name in sorted(generators, reverse=turn % 2 == 0):
                 load = LoadRun(
@@ -63,7 +63,7 @@ def turns(count: int, seconds: float, depth: int, cpus: Sequence[int]) -> dict[s
                     threads=1,
                     seed=turn,
                 )
-                found[name].append(figures(runtime, generators[name], load))
+                found[name].append(measure(runtime, generators[name], load))
     pairs = list(zip(found["wrk"], found["loadgen"], strict=True))
     return {
         "depth": depth,
@@ -82,7 +82,7 @@ def main() -> None:
     options = parser.parse_args()
     for depth in DEPTHS:
         cpus = sorted(os.sched_getaffinity(0))
-        print(json.dumps(turns(options.turns, options.seconds, depth, cpus)), flush=True)
+        print(json.dumps(run_turns(options.turns, options.seconds, depth, cpus)), flush=True)
 
 
 if __name__ == "__main__":

@@ -11,10 +11,11 @@ import pytest
 from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
 
-from harness.host import interruption, provision, toolchain
+from harness.host import interruption
+from harness.provisioning import requirements, toolchain
 from harness.runtime import DatabaseAddress
 from harness.runtime.database import connect
-from harness.runtime.database.embedded import EmbeddedDatabase, embedded
+from harness.runtime.database.embedded import EmbeddedDatabase, embedded_database
 from harness.tests.distribution import Grouped
 from harness.tests.scene import Scene, new_scene
 
@@ -24,7 +25,7 @@ def pytest_configure() -> None:
 
     A terminal's Ctrl-C also reaches ``./tfb check``, which sends SIGTERM: a second interrupt would cut that off.
     """
-    interruption.install(ask=lambda: None, kill=lambda: None)
+    interruption.install_handlers(ask=lambda: None, kill=lambda: None)
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -38,13 +39,13 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadSco
 
 def pytest_collection_modifyitems(items: Sequence[pytest.Item]) -> None:
     """A test whose engine or tool is missing is skipped by name, and says what brings it."""
-    lacks_engine = any(item.get_closest_marker("docker") for item in items) and not provision.engine_answers()
+    lacks_engine = any(item.get_closest_marker("docker") for item in items) and not requirements.engine_responds()
     for item in items:
         if lacks_engine and item.get_closest_marker("docker"):
-            item.add_marker(pytest.mark.skip(reason=f"no container engine answers: {provision.ENGINE_MEND}"))
+            item.add_marker(pytest.mark.skip(reason=f"no container engine answers: {requirements.ENGINE_REMEDY}"))
         for mark in item.iter_markers("needs"):
             kind, condition = mark.args
-            if toolchain.find(kind, condition) is None:
+            if toolchain.find_tool(kind, condition) is None:
                 item.add_marker(pytest.mark.skip(reason=f"{kind} {condition} is missing"))
 
 
@@ -76,10 +77,10 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 @pytest.fixture(scope="session")
 def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedDatabase]:
     """The server."""
-    tool = toolchain.find("postgres")
+    tool = toolchain.find_tool("postgres")
     if tool is None:
         pytest.skip("no PostgreSQL server on this machine")
-    with embedded(tool, tmp_path_factory.mktemp("database") / "log") as running:
+    with embedded_database(tool, tmp_path_factory.mktemp("database") / "log") as running:
         with connect(running.address, admin=True) as admin:
             admin.execute("ALTER SYSTEM SET compute_query_id = on")
             admin.execute("SELECT pg_reload_conf()")

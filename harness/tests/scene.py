@@ -15,7 +15,7 @@ from pathlib import Path
 
 import psutil
 
-from harness.host.process import MARK
+from harness.host.process import MARK_VARIABLE
 from harness.paths import REPOSITORY
 from harness.records import store
 from harness.records.run_records import RunRecords
@@ -98,7 +98,7 @@ class CommandResult:
     def judged(self) -> "CommandResult":
         """What no command may do, whatever it is given."""
         assert "Traceback" not in self.text, self.text.strip()[-900:]
-        assert "a mistake of the harness" not in self.text, self.text.strip()[-600:]
+        assert "internal error in tfb" not in self.text, self.text.strip()[-600:]
         assert self.status in STATUSES, f"exit status {self.status}: {self.text.strip()[-300:]}"
         assert _CONTROL.search(self.text) is None, f"control characters on the terminal: {self.text[-300:]!r}"
         assert self.peak_bytes < MOST_MEMORY, f"{self.peak_bytes / 2**20:.0f} MiB of memory"
@@ -337,7 +337,7 @@ def started_by(harness: int) -> list[psutil.Process]:
     left = []
     for candidate in psutil.process_iter(["name"]):
         with suppress(psutil.Error):
-            mark = candidate.environ().get(MARK, "")
+            mark = candidate.environ().get(MARK_VARIABLE, "")
             if mark.startswith(f"{harness}.") and candidate.status() != psutil.STATUS_ZOMBIE:
                 left.append(candidate)
     return left

@@ -117,14 +117,10 @@ class SchemaJudge:
             # -P: import no modules from the current folder or from the program's folder.
             command = [sys.executable, "-P", str(Path(schema_worker.__file__).resolve())]
             environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
+            # An interruption of a run does not end the process in the middle of a comparison, as SIGTERM would.
+            options = process.ProcessOptions(cwd=Path("/"), env=environment, stop_signal=signal.SIGINT)
             self._child = process.Child(
-                command,
-                cwd=Path("/"),
-                env=environment,
-                stdin=process.PIPE,
-                stdout=process.PIPE,
-                stderr=process.DEVNULL,
-                first=signal.SIGINT,  # an interruption of a run does not end it in the middle of a comparison
+                command, options, stdin=process.PIPE, stdout=process.PIPE, stderr=process.DEVNULL
             )
             self._child.born = NO_ORPHAN_OF_IT
         return self._child

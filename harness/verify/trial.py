@@ -178,8 +178,8 @@ class TrialAudit:
         if self._counted and self._view:  # whether the database did what was answered: each request has its answer now
             results += judge(counted(self._view, self._counted, due, self.load.queries or 1))
         return TrialEvidence(
-            answers=looked_at,
-            of=account.received if account else good + failed,
+            judged=looked_at,
+            received=account.received if account else good + failed,
             objections=tuple(result for result in results if result.outcome is not Outcome.PASS),
         )
 

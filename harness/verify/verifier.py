@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import ParamSpec, TypeVar
 
-from harness.host.clock import JUMP_SECONDS, JUMPS, SYSTEM_CLOCK, time_of_day
+from harness.host.clock import CLOCK_JUMP_SECONDS, MAX_CLOCK_JUMPS, SYSTEM_CLOCK, wall_clock_offset
 from harness.plan.testtypes import TestType
 from harness.records.loads import Load
 from harness.records.outcome import worst_outcome
@@ -44,11 +44,11 @@ def steadily(judge: Callable[P, T]) -> Callable[P, T]:
 
     @functools.wraps(judge)
     def steady(*args: P.args, **kwargs: P.kwargs) -> T:
-        for _ in range(JUMPS):
-            before = time_of_day(SYSTEM_CLOCK)
+        for _ in range(MAX_CLOCK_JUMPS):
+            before = wall_clock_offset(SYSTEM_CLOCK)
             found = judge(*args, **kwargs)
-            jump = time_of_day(SYSTEM_CLOCK) - before
-            if abs(jump) < JUMP_SECONDS:
+            jump = wall_clock_offset(SYSTEM_CLOCK) - before
+            if abs(jump) < CLOCK_JUMP_SECONDS:
                 return found
             logger.warning("the machine's clock was set by %+.1f s meanwhile: verified again", jump)
         return judge(*args, **kwargs)

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Literal, Protocol
 
 from harness.plan.requests import PreparedRequest
+from harness.plan.scenarios import UseCase
 from harness.records.loads import Load
 from harness.records.measurements import LoadCounts
 from harness.verify.checks.evidence import RequestAccount, Sampling
@@ -29,6 +30,7 @@ class LoadRun:
     seed: int
     sampling: Sampling | None = None  # which responses are written; None: no responses. A scenario writes all
     requests: Sequence[PreparedRequest] = ()  # requests to draw from, instead of the path of ``url``
+    use_cases: Sequence[UseCase] = ()  # use cases of a scenario
     late_after: float | None = None  # latency goal in seconds, for ``LoadResult.late``
     lag_share: float = 0.2  # a request counts as sent late beyond this share of the latency's p99
 

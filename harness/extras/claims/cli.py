@@ -12,7 +12,8 @@ from cyclopts import App, Parameter
 from harness.cli.consent import resolve_consent
 from harness.cli.flags import RunFlags, results_folder
 from harness.cli.output import write_file
-from harness.cli.run import resolve_settings, run_benchmark
+from harness.cli.run import run_benchmark
+from harness.cli.settings import resolve_settings
 from harness.cli.verbs import Invocation
 from harness.errors import Exit, UsageError
 from harness.experiment.dry_run import dry_run
@@ -43,7 +44,7 @@ def listing(
     elif json:
         print(_recorded(claims, known))
     else:
-        show.show(claims, known, terminal.console(), whole=bool(names))
+        show.show(claims, known, terminal.make_console(), whole=bool(names))
     return Exit.OK
 
 
@@ -61,8 +62,9 @@ def run(*names: ClaimNames, flags: RunFlags = RunFlags()) -> int:  # noqa: B008 
     if flags.resume:
         raise UsageError("--resume: ./tfb claims run always continues with earlier measurements. Remove the flag")
     claims = chosen(read(), names)
-    asked = Invocation(mode="benchmark", test=(), flags=replace(flags, profile=flags.profile or "claims"))
-    given = resolve_settings(asked, ("claims", "run", *names))
+    flags = replace(flags, profile=flags.profile or "claims")
+    command_line = ("claims", "run", *names)
+    given = resolve_settings(Invocation(mode="benchmark", test=(), flags=flags, command=command_line))
     if flags.dry_run:
         return _show_plan(claims, given, flags.time)
     given = replace(given, consent=resolve_consent(given))
@@ -71,13 +73,13 @@ def run(*names: ClaimNames, flags: RunFlags = RunFlags()) -> int:  # noqa: B008 
         if claim.program and (names or claim.name not in known):
             where = {"measured_at": time.time(), "profile": given.profile.name, "runtime": "local"}
             starts = [measure.figures_of(claim) for _ in range(measure.PROGRAM_STARTS)]
-            measure.keep(given.results, [assessment.of_program(claim, starts, machine.facts(), **where)])
+            measure.keep(given.results, [assessment.of_program(claim, starts, machine.read_machine(), **where)])
     code = _measured(claims, given, flags.time)
     known = recorded.read(given.results).verdicts
     if flags.json:
         print(_recorded(claims, known))
     else:
-        show.show(claims, known, terminal.console(), whole=True)
+        show.show(claims, known, terminal.make_console(), whole=True)
     return code
 
 

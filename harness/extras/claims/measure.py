@@ -20,12 +20,13 @@ from harness.experiment.predicted import predict
 from harness.experiment.selection import limit_memory, make_plan
 from harness.extras.claims.assessment import MANY
 from harness.extras.claims.claim import Claim, ClaimSide
-from harness.host import machine, process, toolchain
+from harness.host import machine, process
 from harness.host.git import Repository
 from harness.paths import REPOSITORY
 from harness.plan.config import Settings
 from harness.plan.discovery import Selection
 from harness.plan.testtypes.registry import TEST_TYPES
+from harness.provisioning import toolchain
 from harness.records import claims as recorded
 from harness.records import store
 from harness.records.claims import ClaimsRecord, ClaimVerdict
@@ -202,7 +203,7 @@ def _changed(before: str, now: str, folder: str) -> bool:
 def figures_of(claim: Claim) -> dict[str, float]:
     """Start a claim's program and return the printed figures. Raises EnvironmentLacksError and StartError."""
     env = dict(os.environ)
-    if tool := toolchain.find("java", JAVA):
+    if tool := toolchain.find_tool("java", JAVA):
         env |= {**tool.env, "PATH": f"{tool.bin}{os.pathsep}{env['PATH']}"}
     ended = process.run(claim.program, seconds=PROGRAM_SECONDS, cwd=REPOSITORY, env=env)
     wanted = {name for each in claim.compare for name in each.figures}

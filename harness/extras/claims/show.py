@@ -11,14 +11,17 @@ from rich.table import Table
 from rich.text import Text
 
 from harness.extras.claims.claim import Claim
-from harness.plain_text import markdown
-from harness.records.claims import WORDS, ClaimVerdict, StatementVerdict, VerdictWord
-from harness.report.tables import drawn, ratio
+from harness.plain_text import escape_markdown
+from harness.records.claims import ClaimVerdict, StatementVerdict
+from harness.records.verdicts import CLAIM_CONCLUSIONS, ClaimConclusion
+from harness.report.tables import draw_interval, format_ratio
 from harness.stats.ranking_model import Ratio
 
 TEMPLATE = Path(__file__).with_name("page.md")
-STYLES: Mapping[VerdictWord, str] = dict(zip(WORDS, ("green", "yellow", "red", "cyan", "dim"), strict=True))
-LEADS: Mapping[VerdictWord, str] = {
+STYLES: Mapping[ClaimConclusion, str] = dict(
+    zip(CLAIM_CONCLUSIONS, ("green", "yellow", "red", "cyan", "dim"), strict=True)
+)
+LEADS: Mapping[ClaimConclusion, str] = {
     "supported": "It holds here",
     "direction only": "The order is as said, the size is not",
     "refuted": "It does not hold here",
@@ -29,7 +32,7 @@ NEVER = "not measured yet"
 NARROWEST = math.log(1.25)  # minimum width of a diagram, as a natural logarithm
 
 
-def sentence(word: VerdictWord, statements: Sequence[StatementVerdict]) -> str:
+def sentence(word: ClaimConclusion, statements: Sequence[StatementVerdict]) -> str:
     """Return a claim's verdict as a sentence with the decisive figures."""
     of = [each for each in statements if each.verdict == word]
     shown = of[: 1 if word == "needs a larger machine" else 3]
@@ -55,7 +58,7 @@ def measured(statement: StatementVerdict) -> str:
         return "–"
     if not statement.to:
         return f"{statement.value:,.0f}"
-    return ratio(Ratio(value=statement.value, low=statement.low, high=statement.high))
+    return format_ratio(Ratio(value=statement.value, low=statement.low, high=statement.high))
 
 
 def expected(statement: StatementVerdict) -> str:
@@ -73,7 +76,7 @@ def picture(statement: StatementVerdict) -> str:
     room = math.exp(1.1 * max(math.log(max(shown) / min(shown)), NARROWEST) / 2)
     middle = math.sqrt(min(shown) * max(shown))
     said = statement.least or 0.0, statement.most or math.inf
-    return drawn(statement.value, statement.low, statement.high, said, (middle / room, middle * room))
+    return draw_interval(statement.value, statement.low, statement.high, said, (middle / room, middle * room))
 
 
 def show(claims: Sequence[Claim], verdicts: Mapping[str, ClaimVerdict], console: Console, *, whole: bool) -> None:
@@ -93,7 +96,7 @@ def show(claims: Sequence[Claim], verdicts: Mapping[str, ClaimVerdict], console:
     console.print(table)
 
 
-def _styled(word: VerdictWord | None) -> Text:
+def _styled(word: ClaimConclusion | None) -> Text:
     return Text(word, STYLES[word]) if word else Text(NEVER, "dim")
 
 
@@ -106,13 +109,13 @@ def page(claims: Sequence[Claim], verdicts: Mapping[str, ClaimVerdict]) -> str:
         f"{time.strftime('%Y-%m-%d', time.gmtime(each.measured_at))}"
         for each in found
     )
-    where = [f"- {count} on {markdown(place)}" for place, count in places.items()]
+    where = [f"- {count} on {escape_markdown(place)}" for place, count in places.items()]
     if concerns := dict.fromkeys(concern for verdict in found for concern in verdict.concerns):
-        where.append(f"- What disturbed the measurements: {markdown('; '.join(concerns))}.")
+        where.append(f"- What disturbed the measurements: {escape_markdown('; '.join(concerns))}.")
     rows = [f"| {_cell(claim.title)} | {NEVER} | | |" for claim in claims if claim.name not in verdicts]
     rows = [f"| {_cell(v.title)} | **{v.verdict}** | {_cell(v.sentence)} | {_deciding(v)} |" for v in found] + rows
     return TEMPLATE.read_text(encoding="utf-8").format(
-        counts=", ".join(f"{counts[word]} {word}" for word in WORDS if counts[word]) or f"all {NEVER}",
+        counts=", ".join(f"{counts[word]} {word}" for word in CLAIM_CONCLUSIONS if counts[word]) or f"all {NEVER}",
         places="\n".join(where) or f"- {NEVER}",
         rows="\n".join(rows),
     )
@@ -126,4 +129,4 @@ def _deciding(verdict: ClaimVerdict) -> str:
 
 def _cell(text: str) -> str:
     """Escape text for a cell of a Markdown table."""
-    return markdown(text)
+    return escape_markdown(text)

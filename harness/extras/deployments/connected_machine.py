@@ -62,7 +62,7 @@ class ConnectedMachine:
         if done.status != 0:
             raise self.lose(f"the engine of the machine {self.name} does not respond: {done.stdout.strip()[-200:]}")
 
-    def docker(self, *arguments: str, seconds: float = CALL_SECONDS) -> process.Completed:
+    def docker(self, *arguments: str, seconds: float = CALL_SECONDS) -> process.CompletedCommand:
         """Run a docker command on the machine's engine. Raises MachineLostError if the engine does not respond."""
         if self.lost is not None:
             raise MachineLostError(self.lost)
@@ -121,7 +121,7 @@ def reached(host: Host, folder: Path, *, addressed: bool = True) -> Iterator[Con
         yield machine
         return
     log = folder / f"ssh-{re.sub(r'[^A-Za-z0-9.-]', '-', host.name)}.log"
-    with ownership.scratch("ssh") as scratch:
+    with ownership.make_scratch_folder("ssh") as scratch:
         path = scratch / "d.sock"  # a short name, because the path of a socket is limited to 107 bytes
         port = ("-p", str(host.port)) if host.port else ()
         command = [*SSH, *configuration(), *port, "-L", f"{path}:{SOCKET}", host.name]

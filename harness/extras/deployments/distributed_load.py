@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 from harness.errors import LoadError, MachineLostError
 from harness.extras.deployments.connected_machine import SETTLE_SECONDS, ConnectedMachine
-from harness.runtime import Begun
+from harness.runtime import GeneratorStart
 from harness.runtime.compose import client_environment
-from harness.runtime.generator import GeneratorProgram, started
+from harness.runtime.generator import GeneratorProgram, run_generator
 
 # Start the generator only after the word "go". If the stream ends first, there is no load.
 GATE = 'echo ready; read -r word && [ "$word" = go ] && echo begun && exec "$0" "$@"'
@@ -62,7 +62,7 @@ class Generators:
     ) -> None:
         self._parts, self._machines, self._tell = parts, machines, tell
         self.command = tuple(argument for *_, program in parts for argument in program.command)
-        self._begun: Sequence[Begun] = ()
+        self._begun: Sequence[GeneratorStart] = ()
 
     def begin(self) -> None:
         """Wait until all generators are ready, then start all of them within about a millisecond."""
@@ -78,7 +78,7 @@ class Generators:
                 machine.require_reachable(SETTLE_SECONDS)
             raise
         self._begun = tuple(
-            Begun(
+            GeneratorStart(
                 client=machine.name,
                 connections=share.connections,
                 threads=share.threads,
@@ -88,7 +88,7 @@ class Generators:
             for (machine, share, program), word_at in zip(self._parts, told, strict=True)
         )
 
-    def begun(self) -> Sequence[Begun]:
+    def begun(self) -> Sequence[GeneratorStart]:
         """Return each client's share and start. ``seen_at`` may be slightly late, but is never early."""
         return self._begun
 
@@ -135,7 +135,7 @@ def gated(
     """Start a generator on every client and yield the group, which waits for ``begin``; stop all at the end."""
     with ExitStack() as stack:
         parts = [
-            (machine, share, stack.enter_context(started(command, waits_for_go=True, env=client_environment())))
+            (machine, share, stack.enter_context(run_generator(command, waits_for_go=True, env=client_environment())))
             for machine, share, command in commands
         ]
         yield Generators(parts, machines, tell=tell)

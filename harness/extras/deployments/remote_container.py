@@ -17,10 +17,10 @@ from harness.errors import MachineLostError, ServerDiedError, StartError, TfbErr
 from harness.extras.deployments.connected_machine import ConnectedMachine
 from harness.host import process
 from harness.host.metering import Reading
-from harness.host.sockets import Sockets
+from harness.host.sockets import SocketCounters
 from harness.records import safe_write
 from harness.runtime.compose import client_environment, label_flags, ownership_labels
-from harness.runtime.container import LAST_LINES, SETTLE_SECONDS, Container, ended, follow
+from harness.runtime.container import LAST_LINES, SETTLE_SECONDS, Container, describe_end, follow_log
 from harness.runtime.limits import Limits
 
 OPEN_SECONDS, READ_SECONDS = 30.0, 5.0  # time limits of the reader's start and of a reading
@@ -51,12 +51,16 @@ class RemoteContainer(Container):
         self._rest = b""
         pid = self._state().split()[-1]
         safe_write.make_folder(log.parent)
-        self._follower = follow(machine.command(), container, log)
+        self._follower = follow_log(machine.command(), container, log)
         run = ("run", "--interactive", "--rm", "--pull", "never", *NAMESPACES, *Limits().flags)
         labels = label_flags(ownership_labels(run_id))
         command = machine.command(*run, *labels, METER_IMAGE, pid, str(port))
         self._reader = process.Child(
-            command, stdin=process.PIPE, stdout=process.PIPE, stderr=process.DEVNULL, env=client_environment()
+            command,
+            process.ProcessOptions(env=client_environment()),
+            stdin=process.PIPE,
+            stdout=process.PIPE,
+            stderr=process.DEVNULL,
         )
         try:
             self._line(OPEN_SECONDS)  # the reader's first line means that it is ready
@@ -117,7 +121,7 @@ class RemoteContainer(Container):
 
     def read(self) -> Reading:
         """Return the counters of the container's control group, with times of its machine. Raises as ``line``."""
-        process.bound(self.log)
+        process.truncate_log(self.log)
         found = self.line()["reading"]
         return Reading(**found | {"pids": tuple(found["pids"])})
 
@@ -137,7 +141,7 @@ class RemoteContainer(Container):
         self._follower.wait(SETTLE_SECONDS)
         self.machine.require_answer()
         self._complete_log()
-        return ended(self.id, self.machine.at)
+        return describe_end(self.id, self.machine.at)
 
     def signal(self, name: str) -> None:
         """Send a signal to the container's first process."""
@@ -172,10 +176,10 @@ class RemoteConnections:
 
     container: RemoteContainer
 
-    def read(self) -> Sockets | None:
+    def read(self) -> SocketCounters | None:
         """Return the current counters. Raises as ``RemoteContainer.line``."""
         found = self.container.line()["sockets"]
-        return found and Sockets(**found)
+        return found and SocketCounters(**found)
 
     def close(self) -> None:
         """Do nothing: the container closes the reader."""

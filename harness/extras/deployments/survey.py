@@ -65,7 +65,7 @@ def facts(info: Mapping[str, Any], found: Mapping[str, Any]) -> Facts:
         nofile_hard=found["nofile"] if found["nofile"] > 0 else None,
         load_average=float(load[0]) if load else None,
     )
-    return host.graded(host.of_files(known, lambda path: found["files"].get(str(path)) or None))
+    return host.with_grade(host.add_kernel_facts(known, lambda path: found["files"].get(str(path)) or None))
 
 
 def measured_links(hosts: Hosts, known: Mapping[Host, ConnectedMachine], run_id: str) -> tuple[MachineLink, ...]:
@@ -80,7 +80,8 @@ def measured_links(hosts: Hosts, known: Mapping[Host, ConnectedMachine], run_id:
 def _link(one: ConnectedMachine, other: ConnectedMachine, run_id: str) -> MachineLink:
     """Measure the link between two machines, by the addresses that a run uses; the first machine listens."""
     command = _command(one, run_id, "serve", one.address)
-    serving = process.Child(command, stdin=process.PIPE, stdout=process.PIPE, env=compose.client_environment())
+    options = process.ProcessOptions(env=compose.client_environment())
+    serving = process.Child(command, options, stdin=process.PIPE, stdout=process.PIPE)
     with process.running(serving, grace=1.0), ExitStack() as stack:
         for stream in filter(None, (serving.stdin, serving.stdout)):
             stack.enter_context(stream)  # link.py ends when stdin is closed
@@ -120,16 +121,16 @@ def _command(machine: ConnectedMachine, run_id: str, *arguments: str) -> list[st
 
 def doctor(hosts: Hosts, *, as_json: bool) -> int:
     """Print every machine and link as a run would record them. Raises the errors of a run."""
-    compose.engine()
+    compose.engine_version()
     with ExitStack() as stack:
-        scratch = stack.enter_context(ownership.scratch("doctor"))
+        scratch = stack.enter_context(ownership.make_scratch_folder("doctor"))
         log = scratch / "build.log"
         if images.is_foreign(METER_IMAGE):
             raise EnvironmentLacksError(f"the image {METER_IMAGE} exists, and tfb did not build it: rename it")
         done = compose.Project(run_id=RUN, bridge=False).build(METER, seconds=600, log=log, more={})
         if done.status != 0:
             raise EnvironmentLacksError(f"the image {METER_IMAGE} could not be built: {process.tail(log)}")
-        images.record(METER_IMAGE, images.digest(METER_IMAGE))
+        images.record_tag(METER_IMAGE, images.image_digest(METER_IMAGE))
         known = {one: stack.enter_context(reached(one, scratch)) for one in hosts.machines}
         for machine in known.values():
             machine.send(METER_IMAGE)
@@ -156,7 +157,7 @@ def doctor(hosts: Hosts, *, as_json: bool) -> int:
 def clean(hosts: Hosts, *, dry_run: bool) -> int:
     """Remove leftovers of ended runs and images of runs on every machine; return exit code 1 if something remains."""
     lost = 0
-    with ownership.scratch("clean") as scratch:
+    with ownership.make_scratch_folder("clean") as scratch:
         for one in hosts.machines:
             try:
                 with reached(one, scratch, addressed=False) as machine:
@@ -170,7 +171,7 @@ def clean(hosts: Hosts, *, dry_run: bool) -> int:
 def _clean(machine: ConnectedMachine, *, dry_run: bool) -> int:
     """Clean a machine, and return the number of resources that could not be removed."""
     machine.require_answer()
-    every, own = compose.leftovers(machine.at), images.own(machine.at)
+    every, own = compose.engine_leftovers(machine.at), images.own_images(machine.at)
     found = [leftover for leftover in every if leftover.certain]
     print(f"{machine.name}: {len(found)} things of ended runs, {len(own)} images of runs")
     for leftover in every:
@@ -179,7 +180,7 @@ def _clean(machine: ConnectedMachine, *, dry_run: bool) -> int:
     if dry_run:
         return 0
     kept = [*leftovers.remove(found)]
-    kept += [f"{name}: {reason}" for name, reason in images.remove([image.name for image in own], machine.at)]
+    kept += [f"{name}: {reason}" for name, reason in images.remove_images([image.name for image in own], machine.at)]
     for what in kept:
         print(f"stays: {machine.name}: {printable(what)}")
     return len(kept)

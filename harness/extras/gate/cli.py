@@ -12,8 +12,9 @@ from pathlib import Path
 from harness import redaction
 from harness.cli.consent import resolve_consent
 from harness.cli.flags import RunFlags
-from harness.cli.output import write_file
-from harness.cli.run import resolve_settings, run_benchmark
+from harness.cli.output import VerdictOutputs, write_file
+from harness.cli.run import run_benchmark
+from harness.cli.settings import resolve_settings
 from harness.cli.verbs import Invocation
 from harness.errors import ChangedRecordsError, Exit, TfbError, UsageError
 from harness.experiment.selection import JIT_PLATFORMS
@@ -23,7 +24,7 @@ from harness.extras.gate.container_sides import parse_allow
 from harness.extras.gate.declared import Declared, declared, measured_of, settle
 from harness.extras.gate.interference import undisturbed
 from harness.extras.gate.isolation import IsolatedRuntime, Isolation, TamperedError
-from harness.extras.gate.judge import ALL, GateResult, GateVerdict, RequestVerdict, judge
+from harness.extras.gate.judge import ALL, GateResult, RequestVerdict, judge
 from harness.extras.gate.page import page
 from harness.extras.gate.paired import BASE, COPY, HEAD
 from harness.extras.gate.runtime import Services, choose_services
@@ -35,7 +36,8 @@ from harness.plan.profile import Profile
 from harness.plan.testtypes import declared as declared_kinds
 from harness.records.loads import ClosedLoop
 from harness.records.run_records import RunRecords
-from harness.report.tables import counted
+from harness.records.verdicts import Verdict
+from harness.report.tables import format_count
 
 PROFILE = "gate"
 WORKING_TREE = "the working tree"
@@ -50,23 +52,12 @@ COUNTING = {  # flags of a run that hold here, too
 }
 
 
-@dataclass(frozen=True, kw_only=True)
-class Outputs:
-    """Where the verdict goes beside the terminal."""
-
-    json: bool = False
-    markdown: bool = False
-    history: str | None = None
-    html: str | None = None
-    strict: bool = False
-
-
 class SideError(TfbError):
     """A side could not be built, or never answered: of head that is a failure, of base nothing can be told."""
 
     def __init__(self, side: str, done: str, reason: str) -> None:
         super().__init__(f"{HEAD if side == HEAD else BASE} could not be {done}: {reason}")
-        self.verdict: GateVerdict = "failed" if side == HEAD else "cannot tell"
+        self.verdict: Verdict = "failed" if side == HEAD else "cannot tell"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,7 +71,9 @@ class PreparedComparison:
     notes: tuple[str, ...]
 
 
-def compare(folder: Path, base: str, head: str | None, flags: RunFlags, fail_over: float, outputs: Outputs) -> int:
+def compare(
+    folder: Path, base: str, head: str | None, flags: RunFlags, threshold: float, outputs: VerdictOutputs
+) -> int:
     """Measure both and print the verdict; ``base`` and ``head`` are what ``sides`` can tell."""
     words = ("compare", "--base", base, *(("--head", head) if head else ()))
     _require_places(outputs)
@@ -91,13 +84,13 @@ def compare(folder: Path, base: str, head: str | None, flags: RunFlags, fail_ove
     parse_allow(flags.allow)
     consents, flags = flags.allow, replace(flags, profile=flags.profile or PROFILE, runtime="local", allow=())
     chosen = replace(
-        resolve_settings(Invocation(mode="benchmark", test=(), flags=flags), words), container_allow=consents
+        resolve_settings(Invocation(mode="benchmark", test=(), flags=flags, command=words)), container_allow=consents
     )
     with ExitStack() as stack:
-        place = stack.enter_context(ownership.scratch("gate"))
-        accounts.share(place, listed=False)  # builds and servers enter it
+        place = stack.enter_context(ownership.make_scratch_folder("gate"))
+        accounts.share_folder(place, listed=False)  # builds and servers enter it
         if os.geteuid() != 0:  # sides of an ordinary user can write to the temporary folder, and not to this one
-            stack.enter_context(ownership.within(place))
+            stack.enter_context(ownership.scratch_within(place))
         session = prepare(folder, base, head, place, chosen.seed)
         rights = (f"containers had more rights than usual: --allow {consent}" for consent in consents)
         asked, notes = session.asked, [*session.notes, *rights]
@@ -117,11 +110,11 @@ def compare(folder: Path, base: str, head: str | None, flags: RunFlags, fail_ove
             records = _measured(chosen, session)
         except (SideError, TamperedError) as error:
             blamed = error.verdict == "failed" if isinstance(error, SideError) else error.by_head
-            verdict: GateVerdict = "failed" if blamed else "cannot tell"
+            verdict: Verdict = "failed" if blamed else "cannot tell"
             nothing = GateResult(
                 base=base,
                 head=head or WORKING_TREE,
-                fail_over=fail_over,
+                threshold=threshold,
                 verdict=verdict,
                 requests=(RequestVerdict(request=ALL, verdict=verdict, reason=str(error)),),
                 minutes=(time.time() - began) / 60,
@@ -133,7 +126,7 @@ def compare(folder: Path, base: str, head: str | None, flags: RunFlags, fail_ove
         running = [service.url for service, _ in (session.services[BASE], session.services[HEAD]) if service.url]
         told = list(dict.fromkeys([*notes, *filter(None, [session.isolation.note])]))
         compared = measured_of(records, asked)
-        judged = judge(compared, fail_over, base, head or WORKING_TREE, told, weights, len(running))
+        judged = judge(compared, threshold, base, head or WORKING_TREE, told, weights, len(running))
         result = undisturbed(judged, compared)
     return show(settle(result, records, asked), outputs)
 
@@ -175,7 +168,7 @@ def in_time(profile: Profile, file: service.ServiceFile, notes: list[str]) -> Pr
     each = PROCESS_SECONDS[compiled] * max(1.0, len(file.request) / 3)
     seconds = profile.interleaved.time_seconds or each * USUAL_PROCESSES
     if seconds < LEAST_PROCESSES * each:
-        what = counted(len(file.request), "request") + (" and a just-in-time compiler" if compiled else "")
+        what = format_count(len(file.request), "request") + (" and a just-in-time compiler" if compiled else "")
         least = math.ceil(LEAST_PROCESSES * each / 60)
         notes.append(f"the time is short for {what}: give it --time {least}m or more")
     count = max(LEAST_PROCESSES, round(seconds / each))
@@ -211,7 +204,7 @@ def _measured(chosen: Settings, session: PreparedComparison) -> RunRecords:
     return records
 
 
-def _require_places(outputs: Outputs) -> None:
+def _require_places(outputs: VerdictOutputs) -> None:
     """Raise UsageError now, and not after minutes of measuring, where a verdict could not be put."""
     for flag, name in (("--history", outputs.history), ("--html", outputs.html)):
         if name and not (folder := Path(name).absolute().parent).is_dir():
@@ -220,7 +213,7 @@ def _require_places(outputs: Outputs) -> None:
         history.read(Path(outputs.history))
 
 
-def show(result: GateResult, outputs: Outputs) -> int:
+def show(result: GateResult, outputs: VerdictOutputs) -> int:
     """Print the verdict, then put it where it is to be kept: a full disk loses no answer."""
     result = GateResult.model_validate_json(redaction.redacted_json(result.model_dump_json()))
     as_text = report.markdown if outputs.markdown else report.text

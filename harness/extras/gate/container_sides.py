@@ -20,7 +20,7 @@ from harness.plan.suggestions import suggest
 from harness.records import safe_write
 from harness.records.run_info import BuildRecord
 from harness.runtime import images
-from harness.runtime.compose import THINGS, UP_SECONDS, Project, client_environment, inspect, labelled
+from harness.runtime.compose import RESOURCE_KINDS, UP_SECONDS, Project, client_environment, find_labelled, inspect
 from harness.runtime.limits import Limits
 from harness.runtime.local import BUILD_SECONDS
 
@@ -75,7 +75,7 @@ class Contained:
             self.pinned[name] = str(image["Id"])
             if "build" in entry:
                 self.tags[entry["image"]] = str(image["Id"])
-                images.record(entry["image"], str(image["Id"]), temporary=True)
+                images.record_tag(entry["image"], str(image["Id"]), temporary=True)
         return BuildRecord(status="ok", commands=tuple(map(shlex.join, commands)))
 
     def _commands(self) -> list[list[str]]:
@@ -102,7 +102,7 @@ class Contained:
                     output.write(said.encode())
                 raise StartError(f"{self.side}: docker compose failed: {said.strip()[-500:]}\nlog: {log}")
             wanted = {"com.docker.compose.project": self.project, "com.docker.compose.service": self.service}
-            if not (found := labelled(THINGS[0], self.session.project.own | wanted)):
+            if not (found := find_labelled(RESOURCE_KINDS[0], self.session.project.own | wanted)):
                 raise StartError(f"{self.side}: compose made no container for {self.service}")
             yield found[0]
         finally:

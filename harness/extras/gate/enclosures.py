@@ -61,7 +61,7 @@ def unenclosed() -> Account | None:
 
 def environment(account: Account) -> dict[str, str]:
     """Return the variables for a side's programs, with the private temporary folder."""
-    return {"TMPDIR": str(account.enclosure.layer / "tmp")} if account.enclosure else {}
+    return {"TMPDIR": str(account.enclosure.overlay / "tmp")} if account.enclosure else {}
 
 
 def _account(root: Path, layer: Path, closed: Sequence[Path]) -> Account:
@@ -70,7 +70,7 @@ def _account(root: Path, layer: Path, closed: Sequence[Path]) -> Account:
         (layer / name).mkdir(parents=True)
     temporary = Path(tempfile.gettempdir()).resolve()
     shared = {path.resolve() for path in (*map(Path, SHARED), temporary) if path.is_dir()}
-    others = [path.resolve() for path in temporary.glob(f"{ownership.PREFIX}*") if _is_own_folder(path)]
+    others = [path.resolve() for path in temporary.glob(f"{ownership.SCRATCH_PREFIX}*") if _is_own_folder(path)]
     known = [path.resolve() for path in (REPOSITORY, state_folder(), Path.cwd(), *closed) if path.is_dir()]
     within = {path for path in (*others, *known) if any(folder in path.parents for folder in shared)}
     hidden = [path for path in (*map(Path, SOCKETS), Path(f"/run/user/{os.geteuid()}")) if path.exists()]
@@ -79,11 +79,11 @@ def _account(root: Path, layer: Path, closed: Sequence[Path]) -> Account:
         uid=os.geteuid(),
         gid=os.getegid(),
         enclosure=Enclosure(
-            shared=tuple(sorted(shared)),
-            closed=tuple(sorted(within - shared)),  # everything else is read-only anyway
-            own=(root, layer / "tmp"),
+            writable=tuple(sorted(shared)),
+            protected=tuple(sorted(within - shared)),  # everything else is read-only anyway
+            private=(root, layer / "tmp"),
             home=_home(),
-            layer=layer,
+            overlay=layer,
             hidden=tuple(hidden),
         ),
     )

@@ -105,8 +105,12 @@ class Isolation:
         """The accounts of both versions, for records."""
         builder = self.builders[HEAD]
         if self.enclosed:
-            return f"{accounts.name_of(None)}, in a mount namespace for each side"
-        return accounts.name_of(None) if builder is None else f"a uid for each version ({', '.join(builder.rights)})"
+            return f"{accounts.describe_account(None)}, in a mount namespace for each side"
+        return (
+            accounts.describe_account(None)
+            if builder is None
+            else f"a uid for each version ({', '.join(builder.rights)})"
+        )
 
     def environment(self, side: str) -> dict[str, str]:
         """Return the variables of a side's build: the version's home, cache and temporary folder."""
@@ -209,8 +213,8 @@ def _builder() -> Account | None:
     """Claim an unused account that may read every file; return None if tfb is not root."""
     if os.geteuid() != 0:
         return None
-    uid = accounts.claim()
-    return Account(name=f"uid {uid}", uid=uid, gid=accounts.group(), rights=(accounts.READS,))
+    uid = accounts.allocate_uid()
+    return Account(name=f"uid {uid}", uid=uid, gid=accounts.server_group(), rights=(accounts.READ_CAPABILITY,))
 
 
 def _uids(process: psutil.Process) -> tuple[int, ...]:

@@ -3,7 +3,7 @@
 import html
 from collections.abc import Iterable
 
-from harness.dashboard.saved import digest
+from harness.dashboard.saved import csp_hash
 from harness.extras.gate.judge import GateResult
 from harness.extras.gate.report import headline, picture, remarks, rows, scale, when
 from harness.plain_text import printable
@@ -21,13 +21,13 @@ tr + tr { border-top: 1px solid #8884 } .drawn { font-family: monospace }
 def page(result: GateResult) -> str:
     """The verdict, each request's interval to one scale, and what stands beside it."""
     header, *others = rows(result)
-    ends = scale([one.ratio for one in result.requests], result.fail_over)
+    ends = scale([one.ratio for one in result.requests], result.threshold)
     table = [_row("th", header, "<td></td>")]
     for one, row in zip(result.requests, others, strict=True):
         drawing = f'<td class="drawn {_class(one.verdict)}" aria-hidden="true">'
-        table.append(_row("td", row, f"{drawing}{picture(one.ratio, result.fail_over, ends)}</td>"))
+        table.append(_row("td", row, f"{drawing}{picture(one.ratio, result.threshold, ends)}</td>"))
     notes = "".join(f"<li>{_escaped(line)}</li>" for line in remarks(result))
-    said, policy = _escaped(headline(result)), f"default-src 'none'; style-src '{digest(STYLE)}'"
+    said, policy = _escaped(headline(result)), f"default-src 'none'; style-src '{csp_hash(STYLE)}'"
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
         f'<meta http-equiv="Content-Security-Policy" content="{policy}">'

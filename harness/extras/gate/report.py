@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from harness.extras.gate.judge import ALL, GateResult, RequestVerdict
 from harness.plain_text import printable
 from harness.report.markdown import fenced, inert, one_line, without_orders
-from harness.report.tables import drawn, ratio
+from harness.report.tables import draw_interval, format_ratio
 from harness.stats.ranking_model import Ratio
 from harness.units import format_micros, format_rate, format_seconds
 
@@ -15,11 +15,11 @@ HEADER = ("request", "verdict", "head ÷ base", "base ÷ its copy", "finds", "ba
 
 
 def headline(result: GateResult) -> str:
-    """``slower: items 1.21× [1.15, 1.27]``; ``the same within 5 %``; ``cannot tell: 4 minutes more would``."""
+    """``slower: items 1.21× [1.15, 1.27]``; ``same within 5 %``; ``cannot tell: 4 minutes more would``."""
     of = [each for each in result.requests if each.verdict == result.verdict]
     match result.verdict:
-        case "the same":
-            return f"the same within {result.fail_over * 100:.3g} %"
+        case "same":
+            return f"same within {result.threshold * 100:.3g} %"
         case "cannot tell":
             never = [each for each in of if not each.minutes_more]
             reason = next((_said(each) for each in never if each.reason), "")
@@ -28,7 +28,7 @@ def headline(result: GateResult) -> str:
         case "failed":
             return f"failed: {_said(of[0])}"
         case _:
-            return f"{result.verdict}: {', '.join(f'{each.request} {ratio(each.ratio)}' for each in of)}"
+            return f"{result.verdict}: {', '.join(f'{each.request} {format_ratio(each.ratio)}' for each in of)}"
 
 
 def _said(one: RequestVerdict) -> str:
@@ -51,21 +51,21 @@ def when(result: GateResult) -> str:
 
 def rows(result: GateResult) -> list[tuple[str, ...]]:
     """A header and a row a request."""
-    return [HEADER, *(_row(each, result.fail_over) for each in result.requests)]
+    return [HEADER, *(_row(each, result.threshold) for each in result.requests)]
 
 
 def _row(one: RequestVerdict, margin: float) -> tuple[str, ...]:
-    verdict = f"the same within {margin * 100:.3g} %" if one.verdict == "the same" else one.verdict
+    verdict = f"same within {margin * 100:.3g} %" if one.verdict == "same" else one.verdict
     return (
         one.request,
         f"{verdict}: {_minutes(one.minutes_more)}" if verdict == "cannot tell" and one.minutes_more else verdict,
-        ratio(one.ratio),
-        ratio(one.noise),
+        format_ratio(one.ratio),
+        format_ratio(one.noise),
         f"{one.detectable * 100:.2g} %" if one.detectable else "–",
         *(f"{format_micros(value)} µs" if value else "–" for value in one.values or (None, None)),
         f"{format_rate(one.rate)}/s" if one.rate else "–",
         *(_times(three) for three in (one.p50, one.p99)),
-        ratio(one.throughput),
+        format_ratio(one.throughput),
     )
 
 
@@ -79,8 +79,8 @@ def remarks(result: GateResult) -> list[str]:
     later = [each for each in result.requests if each.reason and each.verdict == "slower"]
     others = [each for each in result.requests if each.reason and each not in later and len(result.requests) > 1]
     lines = [_said(each) for each in (*later, *others)]
-    lines += [f"memory {ratio(result.memory)}"] if result.memory else []
-    lines += [f"startup time {ratio(result.startup_time)}"] if result.startup_time else []
+    lines += [f"memory {format_ratio(result.memory)}"] if result.memory else []
+    lines += [f"startup time {format_ratio(result.startup_time)}"] if result.startup_time else []
     if kind := sorted({each.metric for each in result.requests if each.ratio and each not in later}):
         lines += [f"{' or '.join(kind)} at one rate for both sides decides; below 1 head is the cheaper one"]
         lines += ["finds: the smallest change that such a session finds in four of five cases"]
@@ -97,7 +97,7 @@ def picture(found: Ratio | None, margin: float, ends: tuple[float, float]) -> st
     """The interval on a line from one end to the other, with what counts as the same; empty where there is none."""
     if found is None or not found.low or not found.high:
         return ""
-    return drawn(found.value, found.low, found.high, (1 / (1 + margin), 1 + margin), ends)
+    return draw_interval(found.value, found.low, found.high, (1 / (1 + margin), 1 + margin), ends)
 
 
 def text(result: GateResult) -> str:

@@ -23,18 +23,18 @@ from harness.plan.discovery import Implementation
 from harness.plan.service import Service
 from harness.records import safe_write
 from harness.records.run_info import BuildRecord
-from harness.runtime import DatabaseAddress, Endpoint, Program, Server, limits
-from harness.runtime.choice import choose
-from harness.runtime.compose import Project, engine
+from harness.runtime import DatabaseAddress, Endpoint, Server, ServerProgram, limits
+from harness.runtime.choice import choose_runtime
+from harness.runtime.compose import Project, engine_version
 from harness.runtime.container import Container
 from harness.runtime.local import LocalRuntime
-from harness.runtime.readiness import startup_time
+from harness.runtime.readiness import wait_until_ready
 
 Services = Mapping[str, tuple[Service, Path]]  # by side, with its folder
 
 
 @dataclass(kw_only=True)
-class Remote(Program):
+class Remote(ServerProgram):
     """A service that runs already: where it answers is all that is known of it."""
 
     endpoint: Endpoint
@@ -97,7 +97,7 @@ class ServiceRuntime(LocalRuntime):
             where = urlsplit(service.url)
             endpoint = Endpoint(host=where.hostname or "", port=where.port or 80)
             server = Server(implementation=implementation, endpoint=endpoint, meter=Remote(endpoint=endpoint, log=log))
-            startup_time(server, ready_path, began)
+            wait_until_ready(server, ready_path, began)
             yield server
             return
         with ExitStack() as stack:
@@ -110,7 +110,7 @@ class ServiceRuntime(LocalRuntime):
                 raise StartError("its container has no address: it ended at once, or its network mode is host or none")
             endpoint = Endpoint(host=host, port=service.port)
             server = Server(implementation=implementation, endpoint=endpoint, meter=container)
-            server.startup_time = startup_time(server, ready_path, began)
+            server.startup_time = wait_until_ready(server, ready_path, began)
             yield server
 
 
@@ -145,18 +145,18 @@ def choose_services(
         redaction.declare(service.env)
     own = {name for name, (service, _) in services.items() if not service.start and not service.url}
     if own:
-        engine()
+        engine_version()
     elif settings.container_memory or settings.container_pids or settings.container_allow:
         raise UsageError("--allow and --test-container-… are about containers: no side runs in one")
     bare = replace(settings, container_memory=None, container_pids=None)
-    local = choose(bare, implementations, logs, run_id=run_id)
+    local = choose_runtime(bare, implementations, logs, run_id=run_id)
     assert isinstance(local, LocalRuntime)  # noqa: S101 - the settings of a session say so
     contained = {}
     if own:
         session = SharedSettings(
             project=Project(run_id=run_id, bridge=False),
-            scratch=stack.enter_context(ownership.scratch("compose")),
-            limits=limits.of_server(settings.container_memory, settings.container_pids),
+            scratch=stack.enter_context(ownership.make_scratch_folder("compose")),
+            limits=limits.parse_server_limits(settings.container_memory, settings.container_pids),
             cpus=local.server_cpus,
             allowed=parse_allow(settings.container_allow),
         )
@@ -172,6 +172,6 @@ def choose_services(
 def copy_of(folder: Path) -> Path:
     """Return the folder of a side's copy of the repository, which lies directly in the session's scratch folder."""
     for inner, outer in pairwise([folder.resolve(), *folder.resolve().parents]):
-        if outer.name.startswith(ownership.PREFIX) and outer.parent == Path(tempfile.gettempdir()).resolve():
+        if outer.name.startswith(ownership.SCRATCH_PREFIX) and outer.parent == Path(tempfile.gettempdir()).resolve():
             return inner
     return folder.resolve()

@@ -13,7 +13,7 @@ from harness.paths import TOOLSET
 from harness.runtime import DatabaseAddress
 
 SCRIPTS = TOOLSET / "database"
-ADMIN = "tfb_admin"
+ADMIN_ROLE = "tfb_admin"
 SHARED_USER = DatabaseAddress(host="", port=0).user  # TechEmpower's role, of which those of servers are members
 REQUIRE_AUTH_SINCE = 160000  # version of libpq that knows require_auth
 _CRASH = re.compile(rb"process \(PID \d+\) (was terminated by signal \d+[^\n]*|exited with exit code [^\n]*)")
@@ -54,17 +54,17 @@ def restore(address: DatabaseAddress, *, owned: bool = False) -> None:
     ``owned``: the role owns the tables, as folders expect that are written for TechEmpower's toolset.
     """
     with connect(address, admin=True, name="postgres") as connection:
-        execute(connection, "restore.sql")
+        execute_script(connection, "restore.sql")
     if owned:
         with connect(address, admin=True) as connection:
-            execute(connection, "guests.sql")
+            execute_script(connection, "guests.sql")
     # The database is a new one, and what was counted of the old one only takes room. Where the extension is missing,
     # verification says so.
     with contextlib.suppress(psycopg.Error), connect(address, admin=True) as connection:
         connection.execute("SELECT pg_stat_statements_reset()")
 
 
-def execute(connection: psycopg.Connection, script: str) -> None:
+def execute_script(connection: psycopg.Connection, script: str) -> None:
     """Run a script of toolset/database statement by statement: some of them may not share a transaction."""
     text = (SCRIPTS / script).read_text(encoding="utf-8")
     code = "\n".join(line for line in text.splitlines() if not line.startswith("--"))
@@ -73,7 +73,7 @@ def execute(connection: psycopg.Connection, script: str) -> None:
             connection.execute(statement.strip().rstrip(";").encode())
 
 
-def size_of(log: Path) -> int:
+def file_size(log: Path) -> int:
     """Bytes so far; 0 without a log."""
     try:
         return log.stat().st_size
@@ -81,7 +81,7 @@ def size_of(log: Path) -> int:
         return 0
 
 
-def crash(log: Path, offset: int) -> str | None:
+def find_backend_crash(log: Path, offset: int) -> str | None:
     """What PostgreSQL's log says behind ``offset`` of a killed process of its own, or None.
 
     The others then end their sessions, and servers lose their work.

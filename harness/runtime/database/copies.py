@@ -21,7 +21,7 @@ from psycopg import sql
 
 from harness.errors import StartError
 from harness.runtime import DatabaseAddress, Meter
-from harness.runtime.database import connect, crash, execute, restore, size_of
+from harness.runtime.database import connect, execute_script, file_size, find_backend_crash, restore
 
 logger = logging.getLogger("tfb.database")
 
@@ -30,7 +30,7 @@ RECOVERY_SECONDS = 15.0  # what PostgreSQL has to accept connections again after
 
 
 @dataclass(frozen=True, kw_only=True)
-class OwnDatabase:
+class ServerDatabase:
     """One server's tables in the run's PostgreSQL."""
 
     address: DatabaseAddress
@@ -41,10 +41,10 @@ class OwnDatabase:
         with connect(self.address, admin=True) as connection:
             connection.execute("SET lock_timeout = '1s'")
             try:
-                execute(connection, "refill.sql")
+                execute_script(connection, "refill.sql")
             except psycopg.errors.LockNotAvailable:
                 connection.execute("ROLLBACK")
-                execute(connection, "reload.sql")
+                execute_script(connection, "reload.sql")
                 connection.execute('VACUUM world, "World"')
 
     def meter(self) -> Meter:
@@ -77,7 +77,7 @@ class RunDatabase:
 
     def crash_reason(self) -> str | None:
         """How it ended, or lost its sessions, since it was last restored; None where it did not."""
-        return self.ended() or crash(self.log, self.read_to)
+        return self.ended() or find_backend_crash(self.log, self.read_to)
 
     def restore(self) -> None:
         """Drop the database and copy the seeded template, in a new server if the old one is gone."""
@@ -93,11 +93,11 @@ class RunDatabase:
                     raise StartError(f"PostgreSQL could not restore the seeded state: {error}") from error
                 time.sleep(0.1)
             else:
-                self.read_to = size_of(self.log)
+                self.read_to = file_size(self.log)
                 return
 
     @contextmanager
-    def own(self, name: str, *, empty: bool = False) -> Iterator[OwnDatabase]:
+    def own(self, name: str, *, empty: bool = False) -> Iterator[ServerDatabase]:
         """Yield a copy of the template with a role for one server, and drop both at the end; raises StartError.
 
         While there is a copy, servers cannot enter the shared database: one that ignores DBNAME or DBUSER is refused
@@ -106,7 +106,7 @@ class RunDatabase:
         """
         if self.owned:
             self.restore()
-            yield OwnDatabase(address=self.address, postgres=self.meter())
+            yield ServerDatabase(address=self.address, postgres=self.meter())
             return
         # What of an implementation's name may stand in theirs can be the same of two.
         word = f"{secrets.token_hex(4)}_{re.sub(r'[^a-z0-9]+', '_', name.lower())}"
@@ -145,7 +145,7 @@ class RunDatabase:
             self._count(1)
             address = replace(self.address, name=database, user=user, password=password)
             try:
-                yield OwnDatabase(address=address, postgres=self.meter())
+                yield ServerDatabase(address=address, postgres=self.meter())
             finally:
                 self._count(-1)
         finally:

@@ -21,11 +21,11 @@ import psycopg
 from harness.errors import EnvironmentLacksError, StartError, StoreError
 from harness.host import environment, ownership, process
 from harness.host.metering import ProcessTreeMeter
-from harness.host.toolchain import Tool
+from harness.provisioning.toolchain import Tool
 from harness.records import safe_write
 from harness.records.remove_tree import remove_tree_if_possible
 from harness.runtime import DatabaseAddress
-from harness.runtime.database import ADMIN, SCRIPTS, connect, execute, size_of
+from harness.runtime.database import ADMIN_ROLE, SCRIPTS, connect, execute_script, file_size
 from harness.runtime.database.copies import RunDatabase
 
 START_SECONDS = 30.0
@@ -36,7 +36,7 @@ class EmbeddedDatabase(RunDatabase):
 
     def __init__(self, tool: Tool, scratch: Path, log: Path, cpus: Sequence[int] | None) -> None:
         password = secrets.token_urlsafe(24)
-        address = DatabaseAddress(host="127.0.0.1", port=0, admin_user=ADMIN, admin_password=password)
+        address = DatabaseAddress(host="127.0.0.1", port=0, admin_user=ADMIN_ROLE, admin_password=password)
         super().__init__(address, log)
         self._tool, self._scratch, self._cpus = tool, scratch, cpus
         self._account = _unprivileged()
@@ -54,10 +54,10 @@ class EmbeddedDatabase(RunDatabase):
             self.address = replace(self.address, port=free_port())
         self.start()
         try:
-            seed(self.address)
+            seed_database(self.address)
         except psycopg.Error as error:
             raise StartError(f"PostgreSQL could not be seeded: {error}\n{process.tail(self.log)}") from error
-        self.read_to = size_of(self.log)
+        self.read_to = file_size(self.log)
 
     def start(self) -> None:
         """Start it on the cluster that is there, and wait until it answers; raises StartError likewise."""
@@ -67,15 +67,14 @@ class EmbeddedDatabase(RunDatabase):
             *("-c", "listen_addresses=127.0.0.1", "-c", f"unix_socket_directories={self._scratch}"),
         ]
         with safe_write.append(self.log, private=True) as output:
-            child = process.Child(
-                command,
+            options = process.ProcessOptions(
                 cwd=self._scratch,
-                env=environment.for_servers(),
-                stdout=output,
+                env=environment.server_environment(),
                 account=self._account,
                 cpus=self._cpus,
-                first=signal.SIGINT,  # fast shutdown: sessions are ended, not waited for
+                stop_signal=signal.SIGINT,  # fast shutdown, which does not wait for sessions
             )
+            child = process.Child(command, options, stdout=output)
         self._child, self._meter = child, ProcessTreeMeter(child.pid)
         _await(self.address, child, self.log)
 
@@ -95,12 +94,12 @@ class EmbeddedDatabase(RunDatabase):
 
 
 @contextmanager
-def embedded(tool: Tool, log: Path, *, cpus: Sequence[int] | None = None) -> Iterator[EmbeddedDatabase]:
+def embedded_database(tool: Tool, log: Path, *, cpus: Sequence[int] | None = None) -> Iterator[EmbeddedDatabase]:
     """Make, start and seed a server; stop it and remove its folder on the way out, however that happens.
 
     Raises StartError with the last lines of its log when it does not come up.
     """
-    with ownership.scratch("postgres") as scratch:
+    with ownership.make_scratch_folder("postgres") as scratch:
         database = EmbeddedDatabase(tool, scratch, log, cpus)
         try:
             database.begin()
@@ -109,19 +108,19 @@ def embedded(tool: Tool, log: Path, *, cpus: Sequence[int] | None = None) -> Ite
             database.close()
 
 
-def seed(address: DatabaseAddress) -> None:
+def seed_database(address: DatabaseAddress) -> None:
     """Role, tables, rows and the template that ``restore`` copies."""
     with connect(address, admin=True, name="postgres") as connection:
-        execute(connection, "role.sql")
+        execute_script(connection, "role.sql")
     with connect(address, admin=True) as connection:
         for script in ("schema.sql", "seed.sql", "orders.sql"):
-            execute(connection, script)
+            execute_script(connection, script)
         # Some installations lack the extension: statements are then not counted, and verification says so.
         with contextlib.suppress(psycopg.Error):
-            execute(connection, "statistics.sql")
-        execute(connection, "private.sql")
+            execute_script(connection, "statistics.sql")
+        execute_script(connection, "private.sql")
     with connect(address, admin=True, name="postgres") as connection:
-        execute(connection, "template.sql")
+        execute_script(connection, "template.sql")
 
 
 def free_port() -> int:
@@ -140,15 +139,15 @@ def _initialise(tool: Tool, data: Path, account: process.Account | None, log: Pa
     secret = data.parent / "password"
     command = [
         str(tool.bin / "initdb"),
-        *("-D", str(data), "--username", ADMIN, "--no-sync", "--locale=C.UTF-8", "--encoding=UTF8"),
+        *("-D", str(data), "--username", ADMIN_ROLE, "--no-sync", "--locale=C.UTF-8", "--encoding=UTF8"),
         *("--auth=scram-sha-256", "--pwfile", str(secret)),
     ]
     settings = (SCRIPTS / "postgresql.conf").read_text(encoding="utf-8") + _statistics(tool)
-    access = f"host all {ADMIN} 127.0.0.1/32 scram-sha-256\nhost all +benchmarkdbuser 127.0.0.1/32 scram-sha-256\n"
+    access = f"host all {ADMIN_ROLE} 127.0.0.1/32 scram-sha-256\nhost all +benchmarkdbuser 127.0.0.1/32 scram-sha-256\n"
     try:
         safe_write.replace_for(secret, f"{password}\n".encode(), owner)
         done = process.run(
-            command, seconds=60, cwd=data.parent, env=environment.for_servers(), log=log, account=account
+            command, seconds=60, cwd=data.parent, env=environment.server_environment(), log=log, account=account
         )
         secret.unlink(missing_ok=True)
         if done.status != 0:

@@ -8,7 +8,7 @@ import psycopg
 
 from harness.errors import StartError
 from harness.runtime import NO_DATABASE, DatabaseAddress
-from harness.runtime.database import connect, execute
+from harness.runtime.database import connect, execute_script
 
 # Whether the tables are those of toolset/database/orders.sql: somebody else's orders are not taken out.
 HOLDS_ORDERS = b"""
@@ -50,13 +50,13 @@ class ExternalDatabase(NoDatabase):
     def restore(self) -> None:
         """Write the seeded numbers back, where they differ, and take the orders out."""
         with connect(self.address) as connection:
-            execute(connection, "reload.sql")
+            execute_script(connection, "reload.sql")
             if connection.execute(HOLDS_ORDERS).fetchone() == (True,):
-                execute(connection, "reload_orders.sql")
+                execute_script(connection, "reload_orders.sql")
 
 
 @contextmanager
-def external(host: str, port: int = 5432) -> Iterator[ExternalDatabase]:
+def external_database(host: str, port: int = 5432) -> Iterator[ExternalDatabase]:
     """Check that the benchmark's tables are there; raises StartError that says how to make them."""
     database = ExternalDatabase(DatabaseAddress(host=host, port=port))
     try:

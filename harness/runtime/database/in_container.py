@@ -7,7 +7,7 @@ from pathlib import Path
 from harness.errors import StartError
 from harness.host import process
 from harness.runtime import DatabaseAddress
-from harness.runtime.compose import DATABASE, UP_SECONDS, Project, not_started
+from harness.runtime.compose import DATABASE, UP_SECONDS, Project, start_error
 from harness.runtime.container import Container
 from harness.runtime.database.copies import RunDatabase
 
@@ -38,7 +38,7 @@ class DockerDatabase(RunDatabase):
                 return
             self.close()  # its log is whole
         said = f"{process.tail(log)}\n{process.tail(self.log)}\nlog: {self.log}"
-        raise not_started(said, "PostgreSQL's container did not come up")
+        raise start_error(said, "PostgreSQL's container did not come up")
 
     def ended(self) -> str | None:
         """As its container says."""

@@ -9,7 +9,7 @@ import psycopg
 from harness.errors import StartError
 from harness.plain_text import printable
 from harness.runtime import NO_DATABASE, DatabaseAddress
-from harness.runtime.database import ADMIN, SHARED_USER, connect, size_of
+from harness.runtime.database import ADMIN_ROLE, SHARED_USER, connect, file_size
 
 LOG_BYTES = 1 << 20  # bytes of PostgreSQL's log that are searched for refused connections
 MOST_CAUSES = 3  # causes in a message
@@ -40,7 +40,7 @@ class RefusalWatch:
     @classmethod
     def of(cls, address: DatabaseAddress, log: Path | None) -> "RefusalWatch":
         """Watch connections from now on."""
-        return cls(address=address, log=log, begin=size_of(log) if log else 0)
+        return cls(address=address, log=log, begin=file_size(log) if log else 0)
 
     def mistakes(self, server_log: Path, *, expected: bool = False) -> tuple[str, ...]:
         """Return a clause for each variable that the server ignores; empty if all connections were right.
@@ -59,7 +59,7 @@ class RefusalWatch:
         own = self.address
         user, database, said = (printable(refused[name])[:200] for name in ("user", "database", "said"))
         another = user.startswith(f"{SHARED_USER}_of_") and user != own.user
-        if another or user in (ADMIN, "", "[unknown]"):
+        if another or user in (ADMIN_ROLE, "", "[unknown]"):
             return None
         if "terminating connection" in said or "shutting down" in said or "starting up" in said:
             return None  # an accepted connection ended, or the database restarts

@@ -58,7 +58,7 @@ QUERIES: Mapping[str, str] = {
 }
 
 
-def read_state(admin: psycopg.Connection, user: str) -> dict[str, str]:
+def read_server_state(admin: psycopg.Connection, user: str) -> dict[str, str]:
     """What there is now of a server whose role is ``user``, by name; needs the administrator."""
     found = {}
     for name, query in QUERIES.items():

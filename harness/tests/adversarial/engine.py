@@ -1,4 +1,4 @@
-"""A real engine for tests: sides in containers, and resources that belong to somebody else."""
+"""Helpers for tests with a real Docker engine: sides in containers, and resources of the user."""
 
 import subprocess
 from collections.abc import Iterator, Mapping
@@ -15,18 +15,18 @@ BASE = "debian:trixie-slim"
 
 
 def docker(*words: str, check: bool = True, given: str | None = None) -> str:
-    """Return what a docker command prints; ``given`` is its input."""
+    """Run a docker command with the input ``given``, and return its output."""
     done = subprocess.run(["docker", *words], check=check, capture_output=True, text=True, timeout=300, input=given)
     return done.stdout.strip()
 
 
 def unique(prefix: str) -> str:
-    """Return a name that nobody else has."""
+    """Return a unique name."""
     return f"{prefix}-{uuid4().hex[:12]}"
 
 
 def session(folder: Path, *, allow: tuple[str, ...] = ()) -> SharedSettings:
-    """Return a comparison with bounds of its own; it keeps its files in ``folder``."""
+    """Return a comparison with separate resource limits, which stores its files in ``folder``."""
     scratch = folder / "scratch"
     scratch.mkdir(mode=0o700, exist_ok=True)
     return SharedSettings(
@@ -42,7 +42,7 @@ def session(folder: Path, *, allow: tuple[str, ...] = ()) -> SharedSettings:
 def side(
     name: str, files: Mapping[str, str], given: SharedSettings, folder: Path, env: Mapping[str, str] | None = None
 ) -> Iterator[Contained]:
-    """Yield one built side of a comparison, whose compose file has a service ``web``."""
+    """Yield a built side of a comparison. Its compose file defines the service ``web``."""
     top = folder / name
     top.mkdir()
     for path, text in files.items():
@@ -59,5 +59,5 @@ def side(
 
 
 def inspect(kind: str, name: str, template: str) -> str:
-    """Return a field of what the engine knows."""
+    """Return a field of ``docker inspect``."""
     return docker(kind, "inspect", "--format", template, name)

@@ -1,15 +1,15 @@
-"""Git repositories for adversarial tests: made by plain git, as any account, with hostile configuration."""
+"""Creates Git repositories with hostile content or configuration, owned by any account."""
 
 import os
 import subprocess
 from pathlib import Path
 
-MALLORY = 61_999  # an account number without a name, for the owner of a foreign repository
+MALLORY = 61_999  # a UID without an account, as the owner of a repository
 TOML = '[service]\nstart = "./shop"\n[[request]]\nname = "a"\npath = "/"\n'
 
 
 def git(folder: Path, *words: str, text: str = "") -> str:
-    """Run git as the author of a repository; return what it printed."""
+    """Run git as the author of a repository, and return its output."""
     author = ["-c", "user.name=a", "-c", "user.email=a@example.org", "-c", "safe.directory=*"]
     command = ["git", *author, "-C", str(folder), *words]
     environment = {**os.environ, "GIT_CONFIG_GLOBAL": "/dev/null", "GIT_CONFIG_NOSYSTEM": "1"}
@@ -18,7 +18,7 @@ def git(folder: Path, *words: str, text: str = "") -> str:
 
 
 def repository(folder: Path, **files: str) -> Path:
-    """Make a repository with one commit that holds a tfb.toml and these files (``__`` stands for a dot)."""
+    """Create a repository with a commit of a tfb.toml and the given files (``__`` in a name is a dot)."""
     folder.mkdir(parents=True)
     for name, text in {"tfb__toml": TOML, **files}.items():
         path = folder / name.replace("__", ".")
@@ -31,7 +31,7 @@ def repository(folder: Path, **files: str) -> Path:
 
 
 def tree(folder: Path, *lines: str) -> str:
-    """Commit a tree that no checkout could make, from lines of git mktree; return the commit."""
+    """Commit a tree that no checkout could create, from lines for git mktree; return the commit."""
     made = git(folder, "mktree", "--missing", text="".join(f"{line}\n" for line in lines))
     return git(folder, "commit-tree", made, "-m", "odd", "-p", "HEAD")
 
@@ -41,7 +41,7 @@ def blob(folder: Path, text: str) -> str:
 
 
 def give(folder: Path, uid: int) -> None:
-    """Make an account the owner of a folder and of all that it holds."""
+    """Change the owner of a folder and its contents."""
     for place, folders, names in os.walk(folder):
         for name in (*folders, *names):
             os.lchown(Path(place, name), uid, uid)
@@ -49,14 +49,14 @@ def give(folder: Path, uid: int) -> None:
 
 
 def let_others_enter(folder: Path) -> None:
-    """Let other accounts pass through a folder of a test and the folders above it; no right is taken away."""
+    """Let other accounts enter a test's folder and its parents, without removing permissions."""
     for place in (folder, *folder.parents):
         if not place.stat().st_mode & 0o001:
             place.chmod(place.stat().st_mode | 0o011)
 
 
 def witness(folder: Path) -> tuple[Path, Path]:
-    """Make a program that leaves a file behind when it runs; return the program and that file."""
+    """Create a program that leaves a file when it runs; return the program and the file."""
     program, ran = folder / "spy", folder / "ran"
     program.write_text(f'#!/bin/sh\nid -u >> "{ran}"\ncat\n', encoding="utf-8")
     program.chmod(0o755)

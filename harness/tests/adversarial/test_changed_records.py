@@ -1,4 +1,4 @@
-"""A server that rewrites the records from which the verdict on it is read."""
+"""Attack: a server rewrites the records that decide its verdict."""
 
 from collections.abc import Callable
 from pathlib import Path

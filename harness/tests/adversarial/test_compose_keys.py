@@ -1,4 +1,4 @@
-"""A pull request's compose file gets no rights over the machine, and shares nothing with another side."""
+"""Attack: the compose file of a pull request asks for host privileges or shares data with another side."""
 
 import json
 import os
@@ -135,7 +135,7 @@ def test_rights_need_a_consent_that_names_them(tmp_path: Path, web: dict[str, An
 def test_what_cannot_be_separated_is_refused_by_name(
     tmp_path: Path, web: dict[str, Any], more: dict[str, Any], key: str
 ) -> None:
-    """No consent helps: the sides would share it."""
+    """The sides would share the resource, so consent does not help."""
     (tmp_path / "link").symlink_to("/etc")
     whole = eval(repr(model(web, **more)).replace("TOP", str(tmp_path)))  # noqa: S307 - of literals that stand above
     for allowed in ({}, parse_allow(["volumes,privileged,network_mode,pid,ipc"])):
@@ -186,7 +186,7 @@ def test_each_container_is_bounded(tmp_path: Path, web: dict[str, Any], memory: 
 
 
 def test_a_mount_below_a_writable_one_is_refused(tmp_path: Path) -> None:
-    """A container could put a link in its place, which the next start follows."""
+    """A container could replace the folder by a link, which the next start would follow."""
     (tmp_path / "init").mkdir()
     inner = {"type": "bind", "source": str(tmp_path / "init"), "target": "/init", "read_only": True}
     for read_only in (True, False):
@@ -199,7 +199,7 @@ def test_a_mount_below_a_writable_one_is_refused(tmp_path: Path) -> None:
                 separated(whole, given(tmp_path))
 
 
-def test_a_build_keeps_no_tag_and_no_cache_elsewhere(tmp_path: Path) -> None:
+def test_builds_keep_no_tag_and_no_cache(tmp_path: Path) -> None:
     build = {
         "context": str(tmp_path),
         "tags": ["acme/shop:1.0"],
@@ -279,7 +279,7 @@ def test_files_of_the_repository_may_be_read(tmp_path: Path) -> None:
     require_confined(top / "app" / "compose.yaml", top)
 
 
-def test_a_compose_file_that_is_a_link_outside_is_refused(tmp_path: Path) -> None:
+def test_compose_files_linked_outside_are_refused(tmp_path: Path) -> None:
     (tmp_path / "side").mkdir()
     (tmp_path / "other.yaml").write_text(SERVICES)
     (tmp_path / "side" / "compose.yaml").symlink_to(tmp_path / "other.yaml")
@@ -287,7 +287,7 @@ def test_a_compose_file_that_is_a_link_outside_is_refused(tmp_path: Path) -> Non
         require_confined(tmp_path / "side" / "compose.yaml", tmp_path / "side")
 
 
-def test_a_pipe_in_place_of_a_file_does_not_hang(tmp_path: Path) -> None:
+def test_named_pipes_do_not_block(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "compose.yaml")
     with pytest.raises(UsageError, match="compose"):
         require_confined(tmp_path / "compose.yaml", tmp_path)
@@ -302,15 +302,15 @@ COMPOSED = SERVICE.format(way='compose = "compose.yaml"\nservice = "web"')
 
 @pytest.fixture
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """The folder in which a comparison keeps its sides."""
+    """Return the folder in which a comparison stores its sides."""
     (tmp_path / "temporary").mkdir()
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "temporary"))
-    with ownership.scratch("gate") as folder:
+    with ownership.make_scratch_folder("gate") as folder:
         yield folder
 
 
 def head(place: Path, inside: str, **files: str) -> Contained:
-    """Prepare a comparison of a repository with itself; return head, whose service lies in the folder ``inside``."""
+    """Prepare a comparison of a repository with itself. Return head, whose service is in the folder ``inside``."""
     shop = repository(place.parent / "shop", **{f"{inside}/{name}".lstrip("/"): text for name, text in files.items()})
     session = cli.prepare(shop / inside, "HEAD", "HEAD", place, seed=1)
     service, folder = session.services["head"]
@@ -319,7 +319,7 @@ def head(place: Path, inside: str, **files: str) -> Contained:
 
 
 @pytest.mark.parametrize("inside", [ROOT, DEEP, "tfb-scratch-x/app"])
-def test_the_copy_of_a_side_is_its_own_folder(place: Path, inside: str) -> None:
+def test_each_side_has_its_own_copy(place: Path, inside: str) -> None:
     for name in ("base", "base-copy", "head"):
         (place / name / inside).mkdir(parents=True)
         assert copy_of(place / name / inside) == place / name
@@ -371,7 +371,7 @@ def test_head_uses_files_above_it_in_its_copy(place: Path) -> None:
 
 
 def test_aliases_that_grow_without_end_are_refused(tmp_path: Path) -> None:
-    """Docker Compose replaces aliases, and would need minutes and all memory."""
+    """Docker Compose expands aliases, which would take minutes and all memory."""
     lines = ["a: &a [x, x, x, x, x, x, x, x, x]"]
     for before, name in zip("abcdefg", "bcdefgh", strict=True):
         lines.append(f"{name}: &{name} [{', '.join([f'*{before}'] * 9)}]")

@@ -1,4 +1,4 @@
-"""Whoever connects to the dashboard's port and sends no whole request: the connection ends."""
+"""Attack: a client connects to the dashboard and never completes a request."""
 
 import asyncio
 import contextlib
@@ -37,7 +37,7 @@ async def serving(monkeypatch: pytest.MonkeyPatch, seconds: float) -> AsyncItera
 
 
 async def trickle(port: int, begin: bytes) -> bytes:
-    """Send the beginning of a request, then a byte at a time, until the server hangs up; return what it sent."""
+    """Send a request byte by byte until the server closes the connection; return the response."""
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     writer.write(begin)
     with contextlib.suppress(ConnectionError):
@@ -53,7 +53,7 @@ async def trickle(port: int, begin: bytes) -> bytes:
 @pytest.mark.parametrize(
     "begin", [b"", b"GET /", HEAD, HEAD + b"Content-Length: 100000\r\n\r\n"], ids=["nothing", "line", "head", "body"]
 )
-def test_a_request_that_does_not_arrive_ends_the_connection(begin: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_slow_requests_end_the_connection(begin: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
     async def attack() -> None:
         async with serving(monkeypatch, 1.0) as port:
             await asyncio.wait_for(trickle(port, begin), 20)

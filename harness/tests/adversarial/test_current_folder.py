@@ -1,4 +1,4 @@
-"""Whoever fills the current folder: programs that tfb starts for itself read no file of it."""
+"""Attack: files in the current folder try to control programs that tfb starts."""
 
 import shutil
 from pathlib import Path
@@ -6,12 +6,13 @@ from pathlib import Path
 import pytest
 
 from harness.extras.deployments import connected_machine
-from harness.host import crates, process
+from harness.host import process
+from harness.provisioning import crates
 
 
 @pytest.fixture
 def hostile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A current folder whose files make cargo run a program that leaves ``proof``."""
+    """Return a current folder whose files make cargo run a program that creates ``proof``."""
     folder = tmp_path / "current"
     (folder / ".cargo").mkdir(parents=True)
     wrapper = folder / "wrapper"
@@ -23,7 +24,7 @@ def hostile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.mark.usefixtures("hostile")
-def test_a_program_does_not_start_in_the_current_folder() -> None:
+def test_helpers_start_outside_the_current_folder() -> None:
     assert process.run(["pwd"], seconds=10).stdout == "/\n"
 
 
@@ -34,9 +35,7 @@ def test_a_program_starts_where_it_is_told(hostile: Path) -> None:
 
 @pytest.mark.usefixtures("hostile")
 @pytest.mark.skipif(shutil.which("cargo") is None, reason="cargo is missing")
-def test_a_cargo_configuration_of_the_current_folder_does_not_count(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_cargo_ignores_the_current_folders_configuration(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(crates, "TOOLSET", tmp_path)
     monkeypatch.setenv("TFB_STATE", str(tmp_path / "state"))
     source = tmp_path / "tiny"
@@ -44,10 +43,10 @@ def test_a_cargo_configuration_of_the_current_folder_does_not_count(
     (source / "src" / "main.rs").write_text("fn main() {}", encoding="utf-8")
     (source / "Cargo.toml").write_text('[package]\nname = "tiny"\nversion = "0.1.0"\nedition = "2021"\n[workspace]\n')
     (source / "Cargo.lock").write_text('version = 3\n\n[[package]]\nname = "tiny"\nversion = "0.1.0"\n')
-    assert crates.program("tiny", "tiny").is_file()
+    assert crates.ensure_built("tiny", "tiny").is_file()
     assert not (tmp_path / "proof").exists()
 
 
-def test_an_ssh_configuration_is_that_of_the_user_s_folder(hostile: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ssh_reads_the_users_configuration_only(hostile: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TFB_SSH_CONFIG", "mine")
     assert connected_machine.configuration() == ("-F", str(hostile / "mine"))

@@ -1,4 +1,4 @@
-"""A web page and the sender of a results folder: no request makes the dashboard work or remember without bound."""
+"""Attack: a web page, or a received results folder, makes the dashboard use unlimited time or memory."""
 
 import os
 import threading
@@ -13,7 +13,7 @@ from starlette.testclient import TestClient
 from harness.dashboard import api as dashboard_api
 from harness.dashboard import run_documents as dashboard_runs
 from harness.dashboard.api import Api
-from harness.dashboard.run_documents import Run, Runs
+from harness.dashboard.run_documents import DashboardRun, ResultsFolder
 from harness.dashboard.server import create_app
 from harness.tests.doubles import records
 
@@ -28,7 +28,7 @@ DOCUMENTS = {
 
 
 class Counted:
-    """How often each document of a run was made, and how many at once."""
+    """Counts how often each document is created, and how many at the same time."""
 
     def __init__(self) -> None:
         self.made: list[str] = []
@@ -37,9 +37,9 @@ class Counted:
         self._lock = threading.Lock()
 
     def count(self, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
-        real = getattr(Run, name)
+        real = getattr(DashboardRun, name)
 
-        def counted(run: Run, *words: object) -> object:
+        def counted(run: DashboardRun, *words: object) -> object:
             with self._lock:
                 self.made.append(name)
                 self.at_once += 1
@@ -51,7 +51,7 @@ class Counted:
                 with self._lock:
                     self.at_once -= 1
 
-        monkeypatch.setattr(Run, name, counted)
+        monkeypatch.setattr(DashboardRun, name, counted)
 
 
 @pytest.fixture
@@ -65,7 +65,7 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> Counted:
 @pytest.fixture
 def api(tmp_path: Path) -> Api:
     records.write(tmp_path / "results", "one")
-    return Api(Runs(tmp_path / "results"))
+    return Api(ResultsFolder(tmp_path / "results"))
 
 
 @pytest.fixture
@@ -87,7 +87,7 @@ def test_unknown_parameters_make_no_document_again(client: TestClient, counted: 
     assert counted.made == [DOCUMENTS[path]]
 
 
-def test_order_and_repetition_of_parameters_make_no_document_again(client: TestClient, counted: Counted) -> None:
+def test_reordered_parameters_reuse_the_cached_document(client: TestClient, counted: Counted) -> None:
     words = (
         "test_type=json&test_type=query",
         "test_type=query&test_type=json",
@@ -102,11 +102,11 @@ def test_order_and_repetition_of_parameters_make_no_document_again(client: TestC
 def test_comparison_is_made_once_for_all_spellings(client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[int] = []
 
-    def counted(before: Run, after: Run) -> object:
+    def counted(before: DashboardRun, after: DashboardRun) -> object:
         made.append(1)
-        return dashboard_runs.comparison(before, after)
+        return dashboard_runs.compare_runs(before, after)
 
-    monkeypatch.setattr(dashboard_api, "comparison", counted)
+    monkeypatch.setattr(dashboard_api, "compare_runs", counted)
     for query in ("a=one&b=one", "b=one&a=one", "a=one&b=one&c=1", "a=one&b=one&a=one"):
         assert client.get(f"/api/compare?{query}").status_code == 200
     assert made == [1]
@@ -116,13 +116,13 @@ def test_comparison_is_made_once_for_all_spellings(client: TestClient, monkeypat
     "path", ["tests/none", "latency/none", "overall?test_type=none", "cell?implementation=none&test_type=json"]
 )
 def test_what_a_run_has_not_reads_no_trials(client: TestClient, monkeypatch: pytest.MonkeyPatch, path: str) -> None:
-    monkeypatch.setattr(Run, "lines", lambda *_, **__: pytest.fail("read"))
+    monkeypatch.setattr(DashboardRun, "lines", lambda *_, **__: pytest.fail("read"))
     answer = client.get(f"{RUN}/{path}")
     assert answer.status_code in (200, 404)
     assert len(answer.content) < 1000
 
 
-def test_all_who_ask_at_once_wait_for_one_making(api: Api, client: TestClient, counted: Counted) -> None:
+def test_concurrent_requests_share_one_document(api: Api, client: TestClient, counted: Counted) -> None:
     counted.seconds = 0.3
     with ThreadPoolExecutor(16) as pool:
         found = set(pool.map(lambda number: client.get(f"{RUN}/tests/json?x={number}").content, range(16)))
@@ -136,33 +136,33 @@ def test_few_documents_are_made_at_once(tmp_path: Path, client: TestClient, coun
     counted.seconds = 0.1
     with ThreadPoolExecutor(12) as pool:
         assert {*pool.map(lambda number: client.get(f"/api/runs/run-{number}").status_code, range(12))} == {200}
-    assert counted.most <= dashboard_api.AT_ONCE
+    assert counted.most <= dashboard_api.MAX_CONCURRENT
 
 
 def test_kept_documents_are_few_and_small(tmp_path: Path, client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(dashboard_api, "KEPT", 3)
+    monkeypatch.setattr(dashboard_api, "MAX_CACHED", 3)
     made: list[int] = []
-    real = Run.document
+    real = DashboardRun.document
 
-    def document(run: Run) -> object:
+    def document(run: DashboardRun) -> object:
         made.append(1)
         return real(run)
 
-    monkeypatch.setattr(Run, "document", document)
+    monkeypatch.setattr(DashboardRun, "document", document)
     for number in range(5):
         records.write(tmp_path / "results", f"run-{number}")
     for _ in range(2):
         for number in (2, 3, 4, 0, 1):
             assert client.get(f"/api/runs/run-{number}").status_code == 200
-    assert len(made) == 10  # the least recent one has left each time
-    monkeypatch.setattr(dashboard_api, "KEPT", 256)
-    monkeypatch.setattr(dashboard_api, "KEPT_BYTES", 10)
+    assert len(made) == 10  # the least recently used document is evicted each time
+    monkeypatch.setattr(dashboard_api, "MAX_CACHED", 256)
+    monkeypatch.setattr(dashboard_api, "MAX_CACHED_BYTES", 10)
     for _ in range(2):
         assert client.get("/api/runs/run-2").status_code == 200
     assert len(made) == 12
 
 
-def test_names_that_no_file_system_takes_are_not_found(client: TestClient) -> None:
+def test_names_invalid_as_files_are_not_found(client: TestClient) -> None:
     for name in ("n" * 300, "n" * 20_000, "%00", "a%00b", "..", "%2e%2e", "é" * 200):
         assert client.get(f"/api/runs/{name}").status_code == 404
         assert client.get(f"/api/runs/one/log?path=logs/{name}").status_code == 404
@@ -189,16 +189,16 @@ def test_log_outside_the_run_is_not_shown(tmp_path: Path, client: TestClient, tr
     answer = client.get(f"{RUN}/log", params={"path": path})
     assert answer.status_code == 404
     assert "secret" not in answer.text.replace(path, "")
-    assert Run(tmp_path / "results" / "one").logs() == []
+    assert DashboardRun(tmp_path / "results" / "one").logs() == []
 
 
 def test_very_many_runs_are_listed_in_part(tmp_path: Path, client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
     for number in range(6):
         info = records.info(f"run-{number}").model_copy(update={"started_at": 1e9 + number})
         records.stored(tmp_path / "results" / f"run-{number}", info, ())
-    monkeypatch.setattr(dashboard_runs, "MOST_LISTED", 3)
+    monkeypatch.setattr(dashboard_runs, "MAX_LISTED", 3)
     found = client.get("/api/runs").json()
     assert [run["run_id"] for run in found["runs"]] == ["run-5", "run-4", "run-3"]
     assert "older runs are not listed" in found["broken"][0]["message"]
-    monkeypatch.setattr(dashboard_runs, "LISTED_BYTES", 10)
+    monkeypatch.setattr(dashboard_runs, "MAX_LISTED_BYTES", 10)
     assert client.get("/api/runs").json()["runs"] == []

@@ -1,4 +1,4 @@
-"""Another program that runs as PostgreSQL's account, or that listens on PostgreSQL's port while it is down."""
+"""Attack: a program runs as PostgreSQL's account, or listens on PostgreSQL's port while it is down."""
 
 import os
 import socket
@@ -12,13 +12,13 @@ import pytest
 
 from harness.errors import StartError
 from harness.host import environment, ownership
-from harness.host.toolchain import Tool
+from harness.provisioning.toolchain import Tool
 from harness.runtime import DatabaseAddress
-from harness.runtime.database import ADMIN, connect
+from harness.runtime.database import ADMIN_ROLE, connect
 from harness.runtime.database.embedded import EmbeddedDatabase
 
 PRECIOUS = "root's own"
-# In place of initdb: makes a cluster whose configuration is a link.
+# Replaces initdb: creates a cluster whose configuration file is a link.
 INITDB = """#!/bin/sh
 mkdir "$2"
 ln -s "{mine}" "$2/postgresql.conf"
@@ -34,7 +34,7 @@ ln -s "{folder}" "$2"
 
 @pytest.fixture
 def place() -> Iterator[Path]:
-    """A folder that every account may enter, with a file that nothing may change."""
+    """Return a folder that every account may enter, with a file that must not change."""
     with tempfile.TemporaryDirectory(prefix="tfb-test-") as folder:
         Path(folder).chmod(0o755)
         mine = Path(folder, "mine")
@@ -50,7 +50,7 @@ def begin(place: Path, initdb: str, *, link: str = "") -> None:
         program.write_text(text.format(mine=place / "mine", folder=place), encoding="utf-8")
         program.chmod(0o755)
     tool = Tool(kind="postgres", version=(15,), program=place / "bin" / "postgres")
-    with ownership.scratch("postgres") as scratch:
+    with ownership.make_scratch_folder("postgres") as scratch:
         database = EmbeddedDatabase(tool, scratch, place / "log", None)
         if link:
             (scratch / link).symlink_to(place / "mine")
@@ -65,17 +65,17 @@ def require_unchanged(place: Path) -> None:
     assert (place / "mine").read_text(encoding="utf-8") == PRECIOUS
 
 
-def test_a_link_in_place_of_the_password_is_not_followed(place: Path) -> None:
+def test_a_linked_password_file_is_not_followed(place: Path) -> None:
     begin(place, INITDB, link="password")
     require_unchanged(place)
 
 
-def test_a_configuration_that_is_a_link_is_not_written(place: Path) -> None:
+def test_a_linked_configuration_is_not_written(place: Path) -> None:
     begin(place, INITDB)
     require_unchanged(place)
 
 
-def test_a_cluster_that_is_a_link_is_not_entered(place: Path) -> None:
+def test_a_linked_cluster_is_not_entered(place: Path) -> None:
     begin(place, MOVED)
     assert not (place / "pg_hba.conf").exists()
 
@@ -91,12 +91,12 @@ def test_postgresql_s_environment_holds_no_secret(place: Path, monkeypatch: pyte
 
 
 def impostor(listener: socket.socket, heard: list[bytes]) -> None:
-    """Ask whoever connects for the password in plain text."""
+    """Ask each client for the password in plain text."""
     connection, _ = listener.accept()
     with connection:
         connection.settimeout(5)
         start = connection.recv(4096)
-        if start[4:8] == b"\x04\xd2\x16\x2f":  # a request for TLS
+        if start[4:8] == b"\x04\xd2\x16\x2f":  # an SSLRequest message
             connection.sendall(b"N")
             connection.recv(4096)
         connection.sendall(b"R\0\0\0\x08\0\0\0\x03")
@@ -111,7 +111,7 @@ def test_the_administrator_s_password_is_sent_to_nobody() -> None:
         address = DatabaseAddress(
             host="127.0.0.1",
             port=listener.getsockname()[1],
-            admin_user=ADMIN,
+            admin_user=ADMIN_ROLE,
             admin_password="made up",  # noqa: S106
         )
         with pytest.raises(StartError, match="refused 'tfb_admin'"), connect(address, admin=True):
@@ -120,11 +120,11 @@ def test_the_administrator_s_password_is_sent_to_nobody() -> None:
     assert b"made up" not in b"".join(heard)
 
 
-def test_variables_of_libpq_do_not_lead_to_another_database(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_libpq_variables_do_not_redirect_the_database(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("PGHOSTADDR", "PGSERVICE", "PGOPTIONS", "PGPASSFILE", "PGUSER"):
         monkeypatch.setenv(name, "x")
-    monkeypatch.setenv(environment.PASS, "PGUSER")
+    monkeypatch.setenv(environment.PASS_VARIABLE, "PGUSER")
     monkeypatch.setenv("PATH", os.environ["PATH"])
     monkeypatch.setenv("PYTHONSAFEPATH", "1")
-    environment.secure()
+    environment.secure_process()
     assert {name for name in os.environ if name.startswith("PG")} == {"PGUSER"}

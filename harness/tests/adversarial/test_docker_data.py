@@ -1,4 +1,4 @@
-"""A run removes and changes only what it made itself in the engine."""
+"""A run removes and changes only Docker resources that it created."""
 
 import json
 import shutil
@@ -27,13 +27,13 @@ PERL = Path(__file__).parents[1] / "e2e" / "fake_server.pl"
 
 @pytest.fixture(autouse=True)
 def own_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Keep the record of images apart from that of other runs."""
+    """Use a separate record of images."""
     monkeypatch.setenv("TFB_STATE", str(tmp_path / "state"))
 
 
 @pytest.fixture
 def volume() -> Iterator[str]:
-    """A volume of the user's, with a file in it."""
+    """Create a volume of the user with a file."""
     name = unique("acme-data")
     docker("volume", "create", name)
     docker("run", "--rm", "--volume", f"{name}:/data", BASE, "sh", "-c", "echo precious >/data/file")
@@ -43,7 +43,7 @@ def volume() -> Iterator[str]:
 
 @pytest.fixture
 def network() -> Iterator[str]:
-    """A network of the user's."""
+    """Create a network of the user."""
     name = unique("acme-net")
     docker("network", "create", name)
     yield name
@@ -51,11 +51,11 @@ def network() -> Iterator[str]:
 
 
 def mounted(container: str) -> set[str]:
-    """Return the names of the volumes that a container uses."""
+    """Return the names of a container's volumes."""
     return {each["Name"] for each in json.loads(engine.inspect("container", container, "{{json .Mounts}}"))}
 
 
-def test_sides_do_not_share_a_named_volume_with_the_user(tmp_path: Path, volume: str, network: str) -> None:
+def test_named_volumes_of_the_user_are_not_shared(tmp_path: Path, volume: str, network: str) -> None:
     text = f"""
 services:
   web:
@@ -105,7 +105,7 @@ def test_a_build_takes_no_tag_of_the_user(tmp_path: Path) -> None:
 
 @pytest.fixture
 def built(tmp_path: Path) -> Iterator[tuple[DockerRuntime, str, str]]:
-    """A runtime that has built an image: the runtime, the tag and the id."""
+    """Build an image; return the runtime, the tag and the image ID."""
     name = unique("adversarial")
     (tmp_path / f"{name}.dockerfile").write_text(
         f'FROM {BASE}\nRUN echo {name} >/name\nCOPY fake_server.pl /\nCMD ["perl", "/fake_server.pl"]\n'
@@ -120,7 +120,7 @@ def built(tmp_path: Path) -> Iterator[tuple[DockerRuntime, str, str]]:
     docker("image", "rm", image_tag(made), str(build.image_digest), check=False)
 
 
-def test_clean_removes_its_own_tag_and_no_other_of_the_image(built: tuple[DockerRuntime, str, str]) -> None:
+def test_clean_removes_only_the_tag_of_tfb(built: tuple[DockerRuntime, str, str]) -> None:
     runtime, tag, identity = built
     users, derived = f"{unique('acme/shop')}:1.0", unique("tfb/derived")
     docker("image", "tag", tag, users)
@@ -129,9 +129,9 @@ def test_clean_removes_its_own_tag_and_no_other_of_the_image(built: tuple[Docker
     nameless = docker("build", "--quiet", "-", given=f"FROM {tag}\nLABEL c=d\n")
     try:
         runtime.close()
-        assert [image.name for image in images.own()] == [f"{tag}:latest"]
-        assert images.remove([image.name for image in images.own()]) == []
-        assert images.own() == []
+        assert [image.name for image in images.own_images()] == [f"{tag}:latest"]
+        assert images.remove_images([image.name for image in images.own_images()]) == []
+        assert images.own_images() == []
         for name in (users, f"{tag}:backup"):
             assert engine.inspect("image", name, "{{.Id}}") == identity
         assert docker("image", "inspect", derived, nameless)
@@ -139,16 +139,16 @@ def test_clean_removes_its_own_tag_and_no_other_of_the_image(built: tuple[Docker
         docker("image", "rm", users, f"{tag}:backup", derived, nameless, check=False)
 
 
-def test_a_user_image_under_a_tag_of_tfb_is_not_listed(built: tuple[DockerRuntime, str, str]) -> None:
+def test_images_of_the_user_are_not_leftovers(built: tuple[DockerRuntime, str, str]) -> None:
     runtime, tag, identity = built
     runtime.close()
     docker("image", "tag", BASE, tag)
-    assert [(image.name, tag in image.shown) for image in images.own()] == [(identity, True)]  # which lost its tag
+    assert [(image.name, tag in image.shown) for image in images.own_images()] == [(identity, True)]  # without the tag
     assert images.remove_tag(tag, identity) == []
     assert engine.inspect("image", tag, "{{.Id}}") == engine.inspect("image", BASE, "{{.Id}}")
 
 
-def test_a_build_does_not_take_a_tag_that_the_user_has(tmp_path: Path) -> None:
+def test_builds_keep_existing_tags_of_the_user(tmp_path: Path) -> None:
     name = unique("adversarial")
     (tmp_path / f"{name}.dockerfile").write_text(f"FROM {BASE}\n")
     docker("image", "tag", BASE, f"tfb/{name}")
@@ -162,8 +162,8 @@ def test_a_build_does_not_take_a_tag_that_the_user_has(tmp_path: Path) -> None:
         docker("image", "rm", f"tfb/{name}")
 
 
-def test_a_server_starts_from_the_image_that_was_built(built: tuple[DockerRuntime, str, str], tmp_path: Path) -> None:
-    """Another run gives the tag to another image meanwhile, and removes its own."""
+def test_servers_start_from_the_image_just_built(built: tuple[DockerRuntime, str, str], tmp_path: Path) -> None:
+    """Meanwhile a second run moves the tag to its image and then removes that image."""
     runtime, tag, identity = built
     docker("image", "rm", tag)
     docker("image", "tag", BASE, tag)
@@ -175,7 +175,7 @@ def test_a_server_starts_from_the_image_that_was_built(built: tuple[DockerRuntim
             assert int(engine.inspect("container", container, f"{{{{.HostConfig.{limit}}}}}")) > 0
 
 
-def test_runs_of_the_same_second_leave_each_other_alone(tmp_path: Path) -> None:
+def test_simultaneous_runs_do_not_interfere(tmp_path: Path) -> None:
     first, second = (Project(run_id="20260101-000000", bridge=False) for _ in range(2))
     assert first.name != second.name
     marks = {RUN_LABEL: first.run_id, OWNER_LABEL: "1.1.1.1"}
@@ -185,19 +185,19 @@ def test_runs_of_the_same_second_leave_each_other_alone(tmp_path: Path) -> None:
         first.remove_all()
         assert own not in docker("ps", "--all", "--quiet", "--no-trunc")
         assert others in docker("ps", "--quiet", "--no-trunc")
-        assert ownership.state("1.1.1.1") == "unknown"  # another machine's: clean leaves it alone
-        assert all(not leftover.certain for leftover in compose.leftovers() if others[:12] in leftover.name)
+        assert ownership.owner_state("1.1.1.1") == "unknown"  # belongs to another machine, so clean keeps it
+        assert all(not leftover.certain for leftover in compose.engine_leftovers() if others[:12] in leftover.name)
     finally:
         docker("rm", "--force", others, own, check=False)
 
 
-def test_a_volume_of_a_killed_session_is_a_leftover(tmp_path: Path) -> None:
-    pid, _, rest = ownership.me().split(".", 2)
+def test_volumes_of_killed_sessions_are_leftovers(tmp_path: Path) -> None:
+    pid, _, rest = ownership.own_identity().split(".", 2)
     name = f"tfb-{unique('killed')}_data"
     marks = {RUN_LABEL: "killed", OWNER_LABEL: f"{pid}.1.{rest}"}
     docker("volume", "create", *compose.label_flags(marks), name)
     try:
-        (found,) = [each for each in compose.leftovers() if name in each.name]
+        (found,) = [each for each in compose.engine_leftovers() if name in each.name]
         assert (found.kind, found.certain) == ("volume", True)
         found.remove()
         assert name not in docker("volume", "ls", "--quiet").split()
@@ -205,8 +205,8 @@ def test_a_volume_of_a_killed_session_is_a_leftover(tmp_path: Path) -> None:
         docker("volume", "rm", "--force", name, check=False)
 
 
-def test_a_container_cannot_fill_the_disk_with_its_log(tmp_path: Path) -> None:
-    """Nobody reads its meter meanwhile; its last line is kept all the same."""
+def test_container_logs_cannot_fill_the_disk(tmp_path: Path) -> None:
+    """The log is not read while the container runs, but the last line is kept."""
     project = Project(run_id=unique("log"), bridge=False)
     floods = "yes 0123456789012345678901234567890123456789 | head -c 120000000; echo the last line; sleep 600"
     started = docker(
@@ -220,7 +220,7 @@ def test_a_container_cannot_fill_the_disk_with_its_log(tmp_path: Path) -> None:
             assert log.stat().st_size <= FOLLOWED_BYTES
             time.sleep(0.2)
         container.require_alive()
-        assert log.stat().st_size > process.LOG_BYTES
+        assert log.stat().st_size > process.MAX_LOG_BYTES
         container.stop()
         assert log.stat().st_size <= FOLLOWED_BYTES
         assert "the last line" in log.read_text(errors="replace")[-100_000:]

@@ -1,4 +1,4 @@
-"""A head that writes to what belongs to base, to tfb or to its user, where all sides have the account of that user."""
+"""Attack: head writes to files of base, tfb or the user while all sides share the user's account."""
 
 import os
 import pwd
@@ -17,7 +17,7 @@ from harness.paths import REPOSITORY
 from harness.records.remove_tree import remove_tree_if_possible
 from harness.tests.adversarial.repositories import give, let_others_enter
 
-# Run by an ordinary user: builds the sides' folders below {place}, and runs {attack} as head.
+# Runs as an ordinary user: creates the sides' folders below {place} and runs {attack} as head.
 PROGRAM = """
 import sys
 import tempfile
@@ -47,7 +47,7 @@ print(done.stdout)
 
 
 class UserFolders:
-    """The folders of an ordinary user with a home, results and a session of the gate."""
+    """The folders of an ordinary user: home, results and a session of the gate."""
 
     def __init__(self, folder: Path) -> None:
         self.folder, self.home = folder, folder / "home"
@@ -60,12 +60,12 @@ class UserFolders:
         if os.geteuid() == 0:
             nobody = pwd.getpwnam("nobody")
             give(folder, nobody.pw_uid)
-            # The interpreter may lie in a folder that only root can enter.
+            # The interpreter may be in a folder that only root can enter.
             rights = ("dac_read_search",)
             self.account = Account(name="nobody", uid=nobody.pw_uid, gid=nobody.pw_gid, rights=rights)
 
     def run(self, attack: str, *, enclosed: bool = True) -> str:
-        """Run shell commands as head's program would run them; return what they print."""
+        """Run shell commands as head's program would; return their output."""
         words = {"place": str(self.place), "results": str(self.results), "home": str(self.home)}
         program = self.folder / "program.py"
         program.write_text(PROGRAM.format(attack=attack, enclosed=enclosed, **words))
@@ -81,7 +81,7 @@ class UserFolders:
 
 @pytest.fixture
 def place() -> Iterator[UserFolders]:
-    """Folders that other accounts may enter, unlike those of pytest."""
+    """Create folders that other accounts may enter; those of pytest are private."""
     folder = Path(tempfile.mkdtemp(prefix="tfb-enclosures-"))
     try:
         yield UserFolders(folder)
@@ -96,7 +96,7 @@ def place() -> Iterator[UserFolders]:
         *("{folder}/state/loadgen", "{repository}/harness/new.py", "/proc/$TFB/root{place}/base/server.py"),
     ],
 )
-def test_a_side_of_an_ordinary_user_writes_nowhere_else(target: str, place: UserFolders) -> None:
+def test_sides_write_only_to_their_own_folders(target: str, place: UserFolders) -> None:
     words = {"results": place.results, "folder": place.folder, "repository": REPOSITORY, "place": place.place}
     found = "TFB=$(ps -o ppid= -p $(ps -o ppid= -p $$) | tr -d ' ')"
     said = place.run(f"{found}; echo slow >> {target.format(**words)} && echo WROTE; echo own > own && cat own")
@@ -105,7 +105,7 @@ def test_a_side_of_an_ordinary_user_writes_nowhere_else(target: str, place: User
     assert (place.place / "base" / "server.py").read_text() == "base"
 
 
-def test_what_a_side_writes_to_the_home_stays_its_own(place: UserFolders) -> None:
+def test_writes_to_the_home_stay_private(place: UserFolders) -> None:
     said = place.run("echo slow > ~/.npmrc && mkdir -p ~/.local/lib && touch ~/.local/lib/x && cat ~/.npmrc")
     assert said.strip() == "slow"
     assert [path.name for path in place.home.iterdir()] == [".npmrc"]
@@ -137,7 +137,7 @@ def test_a_build_neither_reads_nor_signals_other_processes(place: UserFolders, *
     assert said.split()[-2:] == ["NoNewPrivs:", "1"]
 
 
-def test_a_side_has_a_temporary_folder_of_its_own(place: UserFolders) -> None:
+def test_each_side_has_a_private_temporary_folder(place: UserFolders) -> None:
     said = place.run(
         "echo x > $TMPDIR/x && echo $TMPDIR; echo x > /tmp/tfb-adversarial-$$ && rm /tmp/tfb-adversarial-$$"
     )

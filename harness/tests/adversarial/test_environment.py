@@ -60,28 +60,30 @@ def caller(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_servers_get_places_and_language_alone() -> None:
-    given = environment.for_servers()
+    given = environment.server_environment()
     assert not set(given) & {*SECRETS, *STEERING, *REGISTRIES}
     assert given.items() >= PLACES.items()
     assert "PATH" in given
 
 
 def test_builds_get_registries_and_no_credentials() -> None:
-    given = environment.for_builds()
+    given = environment.build_environment()
     assert not set(given) & {*SECRETS, *STEERING}
     assert given.items() >= {**PLACES, **REGISTRIES}.items()
 
 
 def test_the_caller_may_name_what_is_passed_on(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TFB_PASS_ENV", "NPM_TOKEN, DATABASE_URL")
-    for given in (environment.for_builds(), environment.for_servers()):
+    for given in (environment.build_environment(), environment.server_environment()):
         assert {name for name in given if name in SECRETS} == {"NPM_TOKEN", "DATABASE_URL"}
 
 
 def test_a_name_is_matched_as_a_whole(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("PATH_SECRET", "MY_PATH", "HOME_TOKEN", "CI_JOB_TOKEN", "LC_ALL\nGITHUB_TOKEN", "GOPROXY_PASSWORD"):
         monkeypatch.setenv(name, "x")
-    assert not [name for name in environment.for_builds() if name.endswith(("SECRET", "TOKEN", "PASSWORD", "MY_PATH"))]
+    assert not [
+        name for name in environment.build_environment() if name.endswith(("SECRET", "TOKEN", "PASSWORD", "MY_PATH"))
+    ]
 
 
 def test_a_build_s_environment_holds_no_secret(tmp_path: Path) -> None:
@@ -94,7 +96,7 @@ def test_a_build_s_environment_holds_no_secret(tmp_path: Path) -> None:
 
 
 def test_a_server_s_environment_holds_no_secret(tmp_path: Path) -> None:
-    """What a real process has, beside what its contract and its configuration give it."""
+    """Read the environment of a real process, beyond its documented and configured variables."""
     own = {"PYTHONPATH": os.pathsep.join([str(Path.cwd()), *sys.path])}
     code = "import os, runpy; open(os.environ['SEEN'], 'w').write('\\n'.join(os.environ)); " + (
         "runpy.run_module('harness.tests.doubles.fake', run_name='__main__')"
@@ -107,7 +109,7 @@ def test_a_server_s_environment_holds_no_secret(tmp_path: Path) -> None:
     assert seen >= {"PORT", "DBHOST", "JAVA_HOME"}
 
 
-def test_what_servers_print_is_readable_by_this_user_alone(tmp_path: Path) -> None:
+def test_server_output_is_readable_by_this_user_only(tmp_path: Path) -> None:
     known = implementation(tmp_path, local={"run": ["x"], "build": [["echo", "a secret"]]})
     LocalRuntime(work=tmp_path).build(known, tmp_path / "build.log")
     assert (tmp_path / "build.log").stat().st_mode & 0o777 == 0o600

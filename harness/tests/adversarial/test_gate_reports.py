@@ -1,4 +1,4 @@
-"""Text of servers, commits and logs in what the gate prints and writes: it means nothing to any reader."""
+"""Attack: text of servers, commits and logs tries to act as markup or commands in the gate's output."""
 
 import json
 import re
@@ -9,9 +9,10 @@ import pytest
 from selectolax.lexbor import LexborHTMLParser
 
 from harness import cli
+from harness.cli.output import VerdictOutputs
 from harness.errors import Exit
 from harness.extras.gate import report
-from harness.extras.gate.cli import Outputs, show
+from harness.extras.gate.cli import show
 from harness.extras.gate.judge import GateResult, RequestVerdict
 from harness.plain_text import is_printable
 from harness.records.safe_write import UnsafePathError
@@ -58,7 +59,7 @@ PLACES = ("reason", "base", "head", "note", "later")
 
 
 def result(place: str, payload: str) -> GateResult:
-    """A failed session with a text of others at one place."""
+    """Return a failed session with untrusted text in one field."""
     log = f"head could not be built: make failed:\n{payload}\nlog: x"
     reasons = {"reason": payload, "later": log}
     failed = RequestVerdict(request="item", verdict="failed", reason=reasons.get(place, "broken") or "broken")
@@ -66,7 +67,7 @@ def result(place: str, payload: str) -> GateResult:
     return GateResult(
         base=payload if place == "base" else "main",
         head=payload if place == "head" else "the working tree",
-        fail_over=0.05,
+        threshold=0.05,
         verdict="failed",
         requests=(failed, other),
         minutes=1.0,
@@ -82,7 +83,7 @@ def every(test: Callable[..., None]) -> Callable[..., None]:
 
 
 def require_quiet(text: str) -> None:
-    """Assert that neither a terminal nor a CI service is told anything."""
+    """Assert that the text contains no terminal sequence and no CI command."""
     for line in text.split("\n"):
         assert is_printable(line), line
         assert not re.match(r"\s*::", line), line
@@ -100,7 +101,7 @@ def test_text_for_a_terminal_is_inert(place: str, payload: str) -> None:
 @every
 def test_json_is_one_line_of_ascii(place: str, payload: str, capsys: pytest.CaptureFixture[str]) -> None:
     made = result(place, payload)
-    show(made, Outputs(json=True))
+    show(made, VerdictOutputs(json=True))
     line = capsys.readouterr().out
     assert line.isascii()
     assert line.count("\n") == 1
@@ -110,7 +111,7 @@ def test_json_is_one_line_of_ascii(place: str, payload: str, capsys: pytest.Capt
 
 @every
 def test_a_page_shows_text_as_text(place: str, payload: str, tmp_path: Path) -> None:
-    show(result(place, payload), Outputs(html=str(tmp_path / "page.html")))
+    show(result(place, payload), VerdictOutputs(html=str(tmp_path / "page.html")))
     page = (tmp_path / "page.html").read_text(encoding="utf-8")
     require_quiet(page)
     tags = {node.tag for node in LexborHTMLParser(page).css("*")}
@@ -133,7 +134,7 @@ def test_a_comment_is_inert(place: str, payload: str) -> None:
 
 
 def outside_code(text: str) -> Iterator[str]:
-    """Yield the lines of Markdown without blocks and spans of code, as CommonMark tells them."""
+    """Yield the lines of Markdown outside code blocks and code spans, as CommonMark defines them."""
     fence = ""
     for line in text.split("\n"):
         if fence:
@@ -151,7 +152,7 @@ def outside_code(text: str) -> Iterator[str]:
 def test_history_is_inert(place: str, payload: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     kept = tmp_path / "kept"
     for _ in range(2):
-        show(result(place, payload), Outputs(history=str(kept)))
+        show(result(place, payload), VerdictOutputs(history=str(kept)))
     assert kept.read_text(encoding="utf-8").count("\n") == 2
     assert cli.main(["history", str(kept)]) == Exit.OK
     require_quiet(capsys.readouterr().out)
@@ -182,15 +183,15 @@ def test_a_verdict_is_written_through_no_link(tmp_path: Path) -> None:
     for link in (".page.html.part", "page.html", "kept", ".kept.part"):
         (tmp_path / link).symlink_to(victim)
     with pytest.raises(UnsafePathError, match=r"page\.html: is a symbolic link"):
-        show(result("head", "x"), Outputs(html=str(tmp_path / "page.html")))
+        show(result("head", "x"), VerdictOutputs(html=str(tmp_path / "page.html")))
     (tmp_path / "page.html").unlink()
-    show(result("head", "x"), Outputs(html=str(tmp_path / "page.html")))
+    show(result("head", "x"), VerdictOutputs(html=str(tmp_path / "page.html")))
     assert (tmp_path / "page.html").read_text().startswith("<!doctype html>")
     assert victim.read_text() == "mine"
 
 
 @pytest.mark.parametrize(
-    "plain", ["slower: items 1.21× [1.15, 1.27]", "the same within 5 %", "item", "–", "3 minutes more would"]
+    "plain", ["slower: items 1.21× [1.15, 1.27]", "same within 5 %", "item", "–", "3 minutes more would"]
 )
 def test_plain_words_stay_plain(plain: str) -> None:
     assert inert(plain) == plain

@@ -1,4 +1,4 @@
-"""A repository that somebody else prepared: git runs nothing of it and follows nothing in it."""
+"""Attack: a prepared repository makes git run programs or follow links."""
 
 import os
 import subprocess
@@ -13,8 +13,8 @@ from harness.extras.gate.sides import apart, side
 from harness.host.git import Repository
 from harness.tests.adversarial.repositories import MALLORY, blob, git, give, let_others_enter, repository, tree, witness
 
-as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can own files of another account")
-HOSTILE = (  # settings that name a program; {spy} leaves a file behind
+as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can create files of another account")
+HOSTILE = (  # settings that name a program; {spy} creates a file
     "core.fsmonitor={spy}",
     "core.hooksPath={hooks}",
     "core.sshCommand={spy}",
@@ -47,7 +47,7 @@ ATTRIBUTES = "* filter=spy diff=spy merge=spy\nb filter=lfs\nc filter=a.b\\ c\n"
 
 
 def hostile(folder: Path) -> tuple[Path, Path]:
-    """Return a repository whose every setting names a program, and the file that the program would leave."""
+    """Return a repository whose settings all name a program, and the file that the program would create."""
     spy, ran = witness(folder)
     shop = repository(folder / "shop", a="1", b="2", c="3")
     hooks = shop / ".git" / "hooks"
@@ -118,7 +118,7 @@ def test_a_repository_above_another_owners_folder_is_refused(tmp_path: Path) -> 
     "revision",
     ["--output=F", "-x", "--all", "--help", "-", "HEAD:tfb.toml", "", "a\nb", "--upload-pack=touch F", "@{u}"],
 )
-def test_a_revision_that_looks_like_a_flag_is_no_commit(
+def test_revisions_that_look_like_flags_are_refused(
     revision: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shop = repository(tmp_path / "shop")
@@ -193,7 +193,7 @@ def test_a_tree_with_names_that_leave_is_refused(name: str, tmp_path: Path) -> N
     shop = repository(tmp_path / "shop")
     inner = git(shop, "mktree", text=f"100644 blob {blob(shop, 'x')}\tescaped\n")
     raw = name.encode() + b"\0" + bytes.fromhex(inner)
-    made = subprocess.run(  # git mktree refuses these names; a pack of a hostile server need not
+    made = subprocess.run(  # git mktree refuses these names, but a hostile server can send them
         ["git", "-C", str(shop), "hash-object", "-t", "tree", "-w", "--stdin", "--literally"],
         input=b"40000 " + raw,
         capture_output=True,
@@ -207,7 +207,7 @@ def test_a_tree_with_names_that_leave_is_refused(name: str, tmp_path: Path) -> N
     assert not (tmp_path / "escaped").exists()
 
 
-def test_no_file_is_written_through_a_link_of_the_tree(tmp_path: Path) -> None:
+def test_git_writes_no_file_through_a_link(tmp_path: Path) -> None:
     shop, outside = repository(tmp_path / "shop"), tmp_path / "outside"
     outside.mkdir()
     inner = git(shop, "mktree", text=f"100644 blob {blob(shop, 'x')}\tescaped\n")
@@ -226,7 +226,7 @@ def test_no_file_is_written_through_a_link_of_the_tree(tmp_path: Path) -> None:
     assert not [*outside.iterdir()]
 
 
-def test_a_service_folder_that_is_a_link_is_refused(tmp_path: Path) -> None:
+def test_linked_service_folders_are_refused(tmp_path: Path) -> None:
     shop = repository(tmp_path / "shop")
     (shop / "api").mkdir()
     commit = tree(shop, f"120000 blob {blob(shop, '/etc')}\tapi")
@@ -262,7 +262,7 @@ def test_names_with_any_characters_are_copied_and_shown(tmp_path: Path) -> None:
     assert {path.name for path in base.folder.iterdir()} == {*names, "tfb.toml"}
 
 
-def test_a_relative_folder_of_the_path_holds_no_git(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_git_is_not_started_from_relative_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     shop = repository(tmp_path / "shop")
     spy, ran = witness(tmp_path)
     (shop / "git").write_text(spy.read_text())
@@ -273,7 +273,7 @@ def test_a_relative_folder_of_the_path_holds_no_git(tmp_path: Path, monkeypatch:
     assert not ran.exists()
 
 
-def test_a_filter_whose_name_cannot_be_disabled_is_refused(tmp_path: Path) -> None:
+def test_filters_with_unusual_names_are_refused(tmp_path: Path) -> None:
     spy, ran = witness(tmp_path)
     shop = repository(tmp_path / "shop", __gitattributes="* filter=a=b\n")
     with (shop / ".git" / "config").open("a") as config:
@@ -285,9 +285,7 @@ def test_a_filter_whose_name_cannot_be_disabled_is_refused(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("limit", ["MAX_FILE_BYTES", "MAX_COMMIT_BYTES"])
-def test_a_commit_that_would_fill_the_machine_is_refused(
-    limit: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_oversized_commits_are_refused(limit: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     shop = repository(tmp_path / "shop", zeros="0" * 2000)
     monkeypatch.setattr(f"harness.host.git.{limit}", 1000)
     with pytest.raises(UsageError, match="GiB"):

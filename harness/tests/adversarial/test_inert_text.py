@@ -1,4 +1,4 @@
-"""Text of servers, logs, configurations and file names is inert in terminals, CI logs, Markdown, JSON and XML."""
+"""Untrusted text stays inert in terminals, CI logs, Markdown, JSON and XML."""
 
 import io
 import json
@@ -19,12 +19,12 @@ from harness import cli
 from harness.console import PlainFormatter, SafeConsole
 from harness.errors import ConfigError
 from harness.paths import REPOSITORY
-from harness.plain_text import inert_line, is_printable, json_text, markdown, printable
+from harness.plain_text import escape_markdown, inert_line, is_printable, json_text, printable
 from harness.records.outcome import Outcome
 from harness.records.verification_record import CheckResult, VerificationRecord
-from harness.report.markdown import section
+from harness.report.markdown import table_section
 from harness.report.tables import TableRows
-from harness.report.verification_results import Verified, as_github, as_json, as_junit, write
+from harness.report.verification_results import VerificationReport, as_github, as_json, as_junit, print_report
 from harness.tests.scene import Scene
 
 CONTROLS = (
@@ -59,7 +59,7 @@ MENTIONS = (
 )
 PAYLOADS = (*CONTROLS, *COMMANDS, *MARKUP, *DOCUMENTS, *MENTIONS)
 
-# How the runners of GitHub, Azure, GitLab, TeamCity and Travis find commands.
+# How GitHub, Azure, GitLab, TeamCity and Travis recognise commands in a log.
 ACTS = re.compile(
     r"^[\s\ufeff]*::[A-Za-z]|##\[|##vso\[|##teamcity\[|^[\s\ufeff]*section_(?:start|end):"
     r"|^[\s\ufeff]*travis_(?:fold|time):",
@@ -68,14 +68,14 @@ ACTS = re.compile(
 
 
 def require_inert(text: str) -> None:
-    """Fail where a text would move a cursor or be taken for a command."""
+    """Fail if a text contains a terminal sequence or a CI command."""
     assert is_printable(text), ascii(text)
     for line in text.split("\n"):
         assert not ACTS.search(line), ascii(line)
 
 
 def printed(capsys: pytest.CaptureFixture[str], command: Callable[[], object]) -> tuple[str, str]:
-    """What a command prints on stdout and stderr."""
+    """Run a command; return stdout and stderr."""
     cli.guarded(lambda: (command(), 0)[1])
     found = capsys.readouterr()
     return found.out, found.err
@@ -132,17 +132,17 @@ def test_the_console_shows_text_as_it_is(payload: str, capsys: pytest.CaptureFix
     text = printed(capsys, show)[0]
     require_inert(text)
     if payload in MARKUP:
-        assert text.count(payload) >= 4  # nothing of it was taken for markup
+        assert text.count(payload) >= 4  # no part was interpreted as markup
 
 
 def test_folded_lines_are_inert(capsys: pytest.CaptureFixture[str]) -> None:
-    """A line that is folded at the edge begins with what stood behind the edge."""
+    """A wrapped line begins with text from the middle of the original line."""
     text = "x" * 20 + "::error::y" + "z" * 20 + "##[error]"
     require_inert(printed(capsys, lambda: SafeConsole(width=20).print(Text(text)))[0])
 
 
 def test_rich_keeps_its_own_control_sequences() -> None:
-    """On a terminal colours work, and so do the names that rich redirects."""
+    """Colours and redirected streams still work on a terminal."""
 
     class Terminal(io.StringIO):
         def isatty(self) -> bool:
@@ -190,7 +190,7 @@ def test_no_module_goes_around_the_streams() -> None:
 # ---- verdicts for programs -------------------------------------------------------------------------------------------
 
 
-def verified(payload: str) -> Verified:
+def verified(payload: str) -> VerificationReport:
     result = CheckResult(
         check="status-ok", rule="http.2", outcome=Outcome.FAIL, message=payload, expected=payload, actual=payload
     )
@@ -203,7 +203,7 @@ def verified(payload: str) -> Verified:
         results=(result, result.model_copy(update={"outcome": Outcome.WARN})),
         duration=1.0,
     )
-    return Verified(verdicts=[verdict], problems=[payload, f"x\n{payload}"], folders={payload: payload})
+    return VerificationReport(verdicts=[verdict], problems=[payload, f"x\n{payload}"], folders={payload: payload})
 
 
 @pytest.mark.parametrize("payload", PAYLOADS)
@@ -216,13 +216,13 @@ def test_github_s_annotations_are_one_line_each(payload: str, capsys: pytest.Cap
         assert command, ascii(line)
         require_inert(command[2])
         assert "##[" not in line
-    assert printed(capsys, lambda: write("github", verified(payload)))[0] == text  # these are meant as commands
+    assert printed(capsys, lambda: print_report("github", verified(payload)))[0] == text  # these are intended commands
 
 
 @pytest.mark.parametrize("payload", PAYLOADS)
 @pytest.mark.parametrize("name", ["json", "junit"])
 def test_documents_are_inert_and_can_be_read(name: str, payload: str, capsys: pytest.CaptureFixture[str]) -> None:
-    text = printed(capsys, lambda: write(name, verified(payload)))[0]
+    text = printed(capsys, lambda: print_report(name, verified(payload)))[0]
     require_inert(text)
     if name == "json":
         assert json.loads(text) == json.loads(as_json(verified(payload)))
@@ -248,15 +248,15 @@ TEXTS = {"text", "softbreak"}
 
 
 def inline(document: str) -> tuple[list[str], list[str]]:
-    """The blocks of a document by their types, and the types of what stands in its lines."""
+    """Return the block types of a document, and the types of its inline elements."""
     tokens = PARSER.parse(document)
     blocks = [token.type for token in tokens]
     return blocks, [child.type for token in tokens for child in token.children or ()]
 
 
 def require_plain(payload: str) -> None:
-    """Fail where a payload is anything but text, at any place of a document."""
-    text = markdown(payload)
+    """Fail if a payload becomes anything but text at any place in a document."""
+    text = escape_markdown(payload)
     assert "\n" not in text
     for place in PLACES:
         blocks, children = inline(place.format(text))
@@ -284,7 +284,7 @@ def test_any_text_in_markdown_is_text(text: str) -> None:
 def test_a_table_of_markdown_keeps_its_cells(payload: str) -> None:
     rows = TableRows([payload, payload])
     table = rows.table(payload, rows.column(payload, lambda row: row), rows.column("y", lambda row: row))
-    blocks, children = inline(section(table))
+    blocks, children = inline(table_section(table))
     assert (blocks.count("tr_open"), blocks.count("td_open"), blocks.count("heading_open")) == (3, 4, 1)
     assert set(children) <= TEXTS
 

@@ -1,4 +1,4 @@
-"""The sender of a results folder and the machine: every size, name and limit ends in a message, within seconds."""
+"""Attack: oversized or broken results folders, and limits of the machine. Each ends in a message within seconds."""
 
 import json
 import os
@@ -16,25 +16,26 @@ import pytest
 
 from harness import cli
 from harness.errors import Exit, StoreError
-from harness.extras.site import publish
-from harness.host import interruption, memory, toolchain
+from harness.extras.site.publishing import publish
+from harness.host import interruption, memory
 from harness.paths import REPOSITORY
 from harness.plan.benchmark_config import NAME_BYTES
+from harness.provisioning import toolchain
 from harness.records import claims, reader, store
 from harness.records.measurements import Latency
 from harness.records.store import RunStore
-from harness.runtime.database.embedded import embedded
+from harness.runtime.database.embedded import embedded_database
 from harness.tests.doubles import records
 
 pytestmark = pytest.mark.timeout(300)
-MOST_BYTES = 900 << 20  # that a command may take for records
+MOST_BYTES = 900 << 20  # time limit of a command that reads records
 LONG = "n" * 300
-ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="PostgreSQL has an account of its own only as root")
+ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="only root gives PostgreSQL a separate account")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Ended:
-    """How a command ended, and the most memory that it took."""
+    """Result of a command with its peak memory."""
 
     status: int
     text: str
@@ -42,7 +43,7 @@ class Ended:
 
 
 def tfb(*words: str, limits: Sequence[tuple[int, int]] = (), before: Sequence[str] = ()) -> Ended:
-    """Run a command to its end."""
+    """Run a command to completion."""
 
     def limited() -> None:
         for limit, most in limits:
@@ -92,9 +93,9 @@ def many_trials(folder: Path) -> None:
 
 
 def many_objections(folder: Path) -> None:
-    """Records that are small in the file and large in memory."""
+    """Return records that are small on disk and large in memory."""
     trial = json.loads(records.trials()[0].recorded())
-    trial["gates"] = [{"name": "", "outcome": "pass", "value": 0, "threshold": 0}] * 20_000
+    trial["validity"] = [{"name": "", "outcome": "pass", "value": 0, "threshold": 0}] * 20_000
     with (folder / "trials.jsonl").open("a", encoding="utf-8") as file:
         for number in range(60):
             file.write(json.dumps({**trial, "id": str(number)}, separators=(",", ":")) + "\n")
@@ -125,7 +126,7 @@ def test_huge_results_end_in_a_message(results: Path, verb: str, size: str) -> N
     assert ended.peak_bytes < MOST_BYTES * (2 if verb == "compare" else 1)
 
 
-def test_windows_and_histograms_are_not_kept_for_a_report(results: Path) -> None:
+def test_reports_do_not_load_windows_and_histograms(results: Path) -> None:
     latency = Latency(
         basis="closed-loop, service time",
         mean=1.0,
@@ -148,7 +149,7 @@ def test_very_many_runs_are_no_obstacle(tmp_path: Path, verb: str) -> None:
     for number in range(3000):
         folder = tmp_path / f"run-{number}"
         folder.mkdir()
-        (folder / "run.json").write_text(f'{{"schema_version": 3, "started_at": {number}.5}}')
+        (folder / "run.json").write_text(f'{{"schema_version": 4, "started_at": {number}.5}}')
     newest = records.info("a").model_copy(update={"started_at": 4000.0})
     records.stored(tmp_path / "a", newest, records.trials())
     began = time.monotonic()
@@ -180,7 +181,7 @@ def test_long_names_are_told(results: Path, capsys: pytest.CaptureFixture[str], 
     more = () if "--results" in words else ("--results", str(results))
     assert cli.main([*words, *more]) in (Exit.FAILED, Exit.USAGE, Exit.ENVIRONMENT)
     said = capsys.readouterr().err
-    assert "a mistake of the harness" not in said
+    assert "internal error in tfb" not in said
     assert said.startswith("tfb: ")
 
 
@@ -190,7 +191,7 @@ def test_output_with_the_longest_name_is_written(results: Path, tmp_path: Path) 
     assert target.read_text(encoding="utf-8")
 
 
-def test_implementation_with_a_long_name_stops_no_other_one(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_long_name_does_not_stop_other_implementations(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for name in ("good", "名" * 100):
         entry = {"language": "Python", "json_url": "/json", "local": {"run": ["true"]}}
         folder = tmp_path / "fw" / "Python" / ("good" if name == "good" else "long")
@@ -244,7 +245,7 @@ def test_verdicts_of_a_newer_version_are_named(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("file", ["trials.jsonl", "processes.jsonl", "verdicts.jsonl"])
-def test_broken_line_is_named_and_the_others_are_read(results: Path, file: str) -> None:
+def test_a_broken_line_is_named_and_skipped(results: Path, file: str) -> None:
     path = results / "one" / file
     lines = path.read_bytes().splitlines(keepends=True)
     path.write_bytes(b"".join([*lines[:2], b"broken\n", b"x" * (reader.LINE_BYTES + 5) + b"\n", *lines[2:]]))
@@ -272,16 +273,16 @@ def test_too_little_memory_is_named_within_seconds(words: tuple[str, ...], limit
 
 
 def test_least_memory_is_enough(results: Path) -> None:
-    ended = tfb("report", "one", "--results", str(results), limits=[(resource.RLIMIT_AS, memory.LEAST_BYTES)])
+    ended = tfb("report", "one", "--results", str(results), limits=[(resource.RLIMIT_AS, memory.MIN_BYTES)])
     assert ended.status == Exit.OK, ended.text
 
 
-def test_libraries_that_load_for_ever_are_ended_by_the_kernel() -> None:
+def test_endless_imports_are_ended_by_the_kernel() -> None:
     code = (
         "from harness.host import interruption\n"
         "interruption.LOADING_CPU_SECONDS = 0.3\n"
-        "interruption.install(lambda: None, lambda: None)\n"
-        "with interruption.loading():\n"
+        "interruption.install_handlers(lambda: None, lambda: None)\n"
+        "with interruption.held_while_loading():\n"
         "    while True: sum(range(10_000_000))\n"
     )
     environment = {**os.environ, "PYTHONPATH": str(REPOSITORY)}
@@ -290,7 +291,7 @@ def test_libraries_that_load_for_ever_are_ended_by_the_kernel() -> None:
 
 
 def test_loading_leaves_no_timer() -> None:
-    with interruption.loading(), interruption.loading():
+    with interruption.held_while_loading(), interruption.held_while_loading():
         assert signal.getitimer(signal.ITIMER_PROF)[0] > 0
     assert signal.getitimer(signal.ITIMER_PROF)[0] == 0
 
@@ -304,7 +305,7 @@ def test_user_s_threads_of_openblas_are_overruled() -> None:
 
 @ROOT
 def test_folder_that_postgresql_may_not_enter_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    tool = toolchain.find("postgres")
+    tool = toolchain.find_tool("postgres")
     if tool is None:
         pytest.skip("PostgreSQL is missing")
     closed = tmp_path / "closed"
@@ -313,7 +314,7 @@ def test_folder_that_postgresql_may_not_enter_is_named(tmp_path: Path, monkeypat
     monkeypatch.setattr("tempfile.tempdir", str(closed / "tmp"))
     with (
         pytest.raises(Exception, match=r"may not enter .* a part of TMPDIR. Set TMPDIR"),
-        embedded(tool, tmp_path / "database.log"),
+        embedded_database(tool, tmp_path / "database.log"),
     ):
         pass
     shutil.rmtree(closed)

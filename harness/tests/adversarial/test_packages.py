@@ -1,4 +1,4 @@
-"""A configuration neither steers apt nor has programs run before anybody has consented."""
+"""Attack: a configuration passes options to apt, or runs programs before the user has consented."""
 
 import json
 import os
@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
-from harness.host import provision, toolchain
-from harness.host.provision import Need
 from harness.plan.benchmark_config import Local
+from harness.provisioning import requirements, toolchain
+from harness.provisioning.requirements import ToolRequirement
 from harness.runtime.local import LocalRuntime
 from harness.tests.doubles.implementations import implementation
 from harness.tests.scene import Scene, script
@@ -33,23 +33,23 @@ REFUSED = (
 NO_PACKAGES = ("Curl", "g__x", "curl++", "_x", "a")
 
 
-def need(kind: str) -> Need:
-    return Need(kind=kind, condition=">=0", wanted_by=("mine",), tool=None)
+def need(kind: str) -> ToolRequirement:
+    return ToolRequirement(kind=kind, condition=">=0", required_by=("mine",), tool=None)
 
 
 @pytest.fixture
 def apt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """Programs apt-get and apt-cache, first on PATH, that note their words; apt-cache knows nodejs and node+js."""
+    """Put apt-get and apt-cache doubles on PATH that record arguments; apt-cache knows nodejs and node+js."""
     noted = tmp_path / "noted"
     script(tmp_path / "apt-get", f'echo "$*" >> {noted}')
     known = 'case "$3" in nodejs|node-js|g++|wrk) printf "%s:\\n  Candidate: 99.1\\n" "$3" ;; esac'
     script(tmp_path / "apt-cache", known)
     script(tmp_path / "sudo", 'shift; exec "$@"')
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
-    monkeypatch.setattr(provision, "_no_default_cluster", lambda: None)
+    monkeypatch.setattr(requirements, "_prevent_default_cluster", lambda: None)
     noted.touch()
     yield noted
-    toolchain.forget()
+    toolchain.forget_tools()
 
 
 @pytest.mark.parametrize("name", REFUSED)
@@ -65,20 +65,22 @@ def test_a_configuration_with_such_a_name_is_named(scene: Scene) -> None:
 
 @pytest.mark.parametrize("name", [*REFUSED, *NO_PACKAGES])
 def test_no_other_name_reaches_apt(name: str, apt: Path, tmp_path: Path) -> None:
-    notes = provision.install_missing([need(name)], "yes", tmp_path / "log")
+    notes = requirements.install_missing([need(name)], "yes", tmp_path / "log")
     assert apt.read_text() == "update\n"
     assert name in notes[0]
-    assert provision.packages([need(name)]) == ()
+    assert requirements.missing_packages([need(name)]) == ()
 
 
 @pytest.mark.parametrize("name", ["node.js", "nodejs.*", "node", "nodej", "lib.*", "no-such-thing"])
-def test_a_name_that_apt_does_not_know_exactly_is_not_installed(name: str, apt: Path, tmp_path: Path) -> None:
-    provision.install_missing([Need(kind=name, condition=">=0", wanted_by=(), tool=None)], "yes", tmp_path / "log")
+def test_inexact_package_names_are_not_installed(name: str, apt: Path, tmp_path: Path) -> None:
+    requirements.install_missing(
+        [ToolRequirement(kind=name, condition=">=0", required_by=(), tool=None)], "yes", tmp_path / "log"
+    )
     assert "install" not in apt.read_text().replace("-- nodejs", "").replace("-- npm", "") or name == "node"
 
 
 def test_apt_may_remove_nothing(apt: Path, tmp_path: Path) -> None:
-    notes = provision.install_missing([need("g++"), need("wrk")], "yes", tmp_path / "log")
+    notes = requirements.install_missing([need("g++"), need("wrk")], "yes", tmp_path / "log")
     assert notes == ("installed g++", "installed wrk")
     flags = "install -y --no-install-recommends --no-remove --"
     assert apt.read_text().splitlines() == ["update", f"{flags} g++", f"{flags} wrk"]
@@ -89,33 +91,31 @@ def test_apt_may_remove_nothing(apt: Path, tmp_path: Path) -> None:
 
 @pytest.fixture
 def crontab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A program that no build needs, and whose words do harm: it notes them, and its user."""
+    """Put a crontab double on PATH that records its arguments and user; no build needs crontab."""
     noted = tmp_path / "noted"
     noted.mkdir()
     noted.chmod(0o777)
     tmp_path.chmod(0o755)
     script(tmp_path / "bin" / "crontab", f'echo "$* $(id -u) $PWD" >> {noted}/calls; echo 1.2')
     monkeypatch.setenv("PATH", f"{tmp_path}/bin:{os.environ['PATH']}")
-    toolchain.forget()
+    toolchain.forget_tools()
     yield noted / "calls"
-    toolchain.forget()
+    toolchain.forget_tools()
 
 
 def test_an_unknown_program_is_not_run_before_consent(crontab: Path, tmp_path: Path) -> None:
     known = implementation(tmp_path, local={"run": ["x"], "requires": {"crontab": ">=9"}})
-    (found,) = provision.needs([known], own_database=False, wrk=False, loads=False)
+    (found,) = requirements.tool_requirements([known], own_database=False, wrk=False, loads=False)
     assert (found.tool.program, found.tool.version) == (tmp_path / "bin" / "crontab", ())
     assert not crontab.exists()
 
 
 @pytest.mark.parametrize(("condition", "status"), [(">=1", "ok"), (">=9", "skipped")])
-def test_a_build_checks_the_version_of_an_unknown_program(
-    condition: str, status: str, crontab: Path, tmp_path: Path
-) -> None:
+def test_builds_check_versions_of_unknown_programs(condition: str, status: str, crontab: Path, tmp_path: Path) -> None:
     known = implementation(tmp_path, local={"run": ["x"], "requires": {"crontab": condition}})
     assert LocalRuntime(work=tmp_path).build(known, tmp_path / "log").status == status
     word, uid, cwd = crontab.read_text().split()
-    assert (word, cwd) == ("--version", "/")  # not in a folder whose files a version manager would follow
+    assert (word, cwd) == ("--version", "/")  # outside folders whose files a version manager would read
     assert os.geteuid() != 0 or uid != "0"
 
 
@@ -127,7 +127,7 @@ def test_commands_that_only_look_run_no_unknown_program(words: tuple[str, ...], 
     assert not crontab.exists()
 
 
-def test_the_schema_says_which_names_a_tool_may_have() -> None:
+def test_the_schema_restricts_tool_names() -> None:
     from harness.plan.benchmark_config import SCHEMA_FILE, json_schema
 
     assert json.loads(SCHEMA_FILE.read_text(encoding="utf-8")) == json_schema()

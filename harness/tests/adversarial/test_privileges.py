@@ -1,4 +1,4 @@
-"""A service decides neither what runs before its privileges are dropped, nor what other servers do."""
+"""Attack: a service runs code before privileges are dropped, or interferes with other servers."""
 
 import os
 import re
@@ -13,21 +13,23 @@ from pathlib import Path
 
 import pytest
 
-from harness.host import accounts, guardian, process
-from harness.host.process import Child, running
+from harness.host import accounts, child_setup, process
+from harness.host.process import Child, ProcessOptions, running
 from harness.paths import REPOSITORY
 from harness.runtime.local import LocalRuntime
 from harness.tests.doubles.implementations import implementation
 from harness.tests.host.test_leftovers import dead
 from harness.tests.scene import script
 
-as_root = pytest.mark.skipif(os.geteuid() != 0 or bool(accounts.obstacle()), reason="becoming an account needs root")
+as_root = pytest.mark.skipif(
+    os.geteuid() != 0 or bool(accounts.account_obstacle()), reason="becoming an account needs root"
+)
 HELPERS = ("setpriv", "taskset", "env", "sh", "nproc", "git", "python3", "chrt", "initdb", "postgres", "sudo")
 
 
 @pytest.fixture
 def folder() -> Iterator[Path]:
-    """A service's folder, which accounts may enter, with programs that note who runs them."""
+    """Create a service folder that all accounts may enter, with programs that record their user."""
     place = Path(tempfile.mkdtemp(prefix="tfb-privileges-"))
     place.chmod(0o755)
     (place / "noted").mkdir(mode=0o777)
@@ -43,8 +45,9 @@ def folder() -> Iterator[Path]:
 @pytest.mark.parametrize("path", ["./bin", "bin", "{folder}/bin", "./bin:/usr/bin:/bin", "bin::"])
 def test_no_helper_comes_from_a_service_s_path(path: str, folder: Path) -> None:
     env = {"PATH": path.format(folder=folder), "HOME": str(folder)}
-    with accounts.of_servers(80).account("one") as account, (folder / "out").open("wb") as out:
-        child = Child(["server"], cwd=folder, env=env, stdout=out, account=account, cpus=[0], isolated=True)
+    with accounts.server_accounts(80).account("one") as account, (folder / "out").open("wb") as out:
+        options = ProcessOptions(cwd=folder, env=env, account=account, cpus=[0], isolated=True)
+        child = Child(["server"], options, stdout=out)
         with running(child):
             assert child.wait(20) == 0
     assert not (folder / "noted" / "helpers").exists()
@@ -54,10 +57,10 @@ def test_no_helper_comes_from_a_service_s_path(path: str, folder: Path) -> None:
 
 
 @as_root
-def test_an_empty_path_finds_the_working_directory_s_program_as_nobody(folder: Path) -> None:
+def test_empty_path_entries_run_unprivileged(folder: Path) -> None:
     shutil.copy(folder / "bin" / "server", folder / "server")
-    with accounts.of_servers(None).account("one") as account, (folder / "out").open("wb") as out:
-        child = Child(["server"], cwd=folder, env={"PATH": ""}, stdout=out, account=account)
+    with accounts.server_accounts(None).account("one") as account, (folder / "out").open("wb") as out:
+        child = Child(["server"], ProcessOptions(cwd=folder, env={"PATH": ""}, account=account), stdout=out)
         with running(child):
             assert child.wait(20) == 0
     assert (folder / "out").read_text().splitlines()[0] == str(account.uid)
@@ -66,7 +69,7 @@ def test_an_empty_path_finds_the_working_directory_s_program_as_nobody(folder: P
 @as_root
 @pytest.mark.parametrize("variable", ["LD_PRELOAD", "LD_AUDIT"])
 def test_a_service_s_library_is_loaded_without_privileges(variable: str, folder: Path) -> None:
-    """The library notes the effective uid of every process that loads it."""
+    """The library records the effective UID of every process that loads it."""
     source = folder / "spy.c"
     source.write_text(
         "#include <stdio.h>\n#include <unistd.h>\n"
@@ -78,15 +81,15 @@ def test_a_service_s_library_is_loaded_without_privileges(variable: str, folder:
     if shutil.which("gcc") is None:
         pytest.skip("gcc is missing")
     subprocess.run(["gcc", "-shared", "-fPIC", "-o", folder / "spy.so", source], check=True)
-    with accounts.of_servers(None).account("one") as account:
+    with accounts.server_accounts(None).account("one") as account:
         done = process.run(["true"], seconds=20, cwd=folder, env={variable: f"{folder}/spy.so"}, account=account)
     assert done.status == 0
     assert set((folder / "noted" / "library").read_text().split()) == {str(account.uid)}
 
 
 @as_root
-def test_variables_of_a_service_reach_no_program_of_root(folder: Path) -> None:
-    """A PATH, a library and a start file in the ``env`` of a local block: verification starts a real server."""
+def test_service_variables_reach_no_program_of_root(folder: Path) -> None:
+    """The ``env`` of a local block sets PATH, a library and a start-up file; verification starts a real server."""
     env = {
         "PATH": "./bin",
         "LD_LIBRARY_PATH": ".",
@@ -97,7 +100,7 @@ def test_variables_of_a_service_reach_no_program_of_root(folder: Path) -> None:
     (folder / "rc").write_text(f"echo rc $(/usr/bin/id -u) >> {folder}/noted/helpers\n")
     known = implementation(local={"run": [sys.executable, "-c", "import time; time.sleep(60)"], "env": env})
     object.__setattr__(known, "folder", folder)
-    runtime = LocalRuntime(work=folder, pool=accounts.of_servers(None), server_cpus=[0])
+    runtime = LocalRuntime(work=folder, pool=accounts.server_accounts(None), server_cpus=[0])
     with runtime.pool.account(known.name) as account:
         done = process.run(["server"], seconds=20, cwd=folder, env=env, account=account)
     assert done.stdout.splitlines()[0] == str(account.uid)
@@ -107,18 +110,18 @@ def test_variables_of_a_service_reach_no_program_of_root(folder: Path) -> None:
 
 @as_root
 def test_servers_of_one_run_have_different_uids() -> None:
-    pool = accounts.of_servers(None)
+    pool = accounts.server_accounts(None)
     with pool.account("one") as one, pool.account("two") as two, pool.account("one") as second:
-        assert len({one.uid, two.uid, second.uid, accounts.group()}) == 4
+        assert len({one.uid, two.uid, second.uid, accounts.server_group()}) == 4
     with pool.account("one") as again:
-        assert again == one  # it finds the files that it has written before
+        assert again == one  # the UID owns files of an earlier run
 
 
 @as_root
 def test_two_tfb_processes_never_share_a_uid() -> None:
     code = (
         "import sys; from harness.host import accounts\n"
-        "with accounts.of_servers(None).account('x') as a: print(a.uid, a.gid, flush=True); sys.stdin.read()"
+        "with accounts.server_accounts(None).account('x') as a: print(a.uid, a.gid, flush=True); sys.stdin.read()"
     )
     command = [sys.executable, "-c", code]
     env = {**os.environ, "PYTHONPATH": str(REPOSITORY)}
@@ -130,22 +133,22 @@ def test_two_tfb_processes_never_share_a_uid() -> None:
 
 
 @as_root
-def test_a_uid_with_a_living_process_is_not_taken(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_uids_of_running_processes_are_not_used(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     free = accounts.UIDS[-3:]
     monkeypatch.setattr(accounts, "_lock_folder", lambda: tmp_path)
     monkeypatch.setattr(accounts, "UIDS", free)
     with subprocess.Popen(["sleep", "60"], user=free[0], group=free[1]) as stranger:
-        assert accounts.claim() == free[2]
+        assert accounts.allocate_uid() == free[2]
         stranger.kill()
 
 
-def test_a_uid_of_a_killed_tfb_is_not_taken(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_uids_of_killed_runs_are_not_used(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     free = accounts.UIDS[-2:]
     monkeypatch.setattr(accounts, "UIDS", free)
     monkeypatch.setattr(accounts, "_lock_folder", lambda: tmp_path)
     (tmp_path / str(free[0])).write_text(dead(), encoding="ascii")
     (tmp_path / str(free[1])).touch()
-    assert accounts.claim() == free[1]
+    assert accounts.allocate_uid() == free[1]
 
 
 ATTACK = """
@@ -162,11 +165,12 @@ for act in (kill, environment, lambda: open(f"/proc/{pid}/mem", "rb")):
 
 
 def attack(pid: int, account: process.Account | None) -> list[str]:
-    """Return what a server can do to a process: kill it, read its environment, open its memory."""
+    """Return which attacks on a process succeed: killing, reading the environment, opening the memory."""
     reader, writer = os.pipe()
     env = {"PATH": "/usr/bin:/bin"}
     with os.fdopen(writer, "wb") as out:
-        child = Child([sys.executable, "-c", ATTACK, str(pid)], env=env, stdout=out, account=account, isolated=True)
+        options = ProcessOptions(env=env, account=account, isolated=True)
+        child = Child([sys.executable, "-c", ATTACK, str(pid)], options, stdout=out)
     with running(child):
         assert child.wait(20) == 0
     with os.fdopen(reader) as said:
@@ -174,37 +178,39 @@ def attack(pid: int, account: process.Account | None) -> list[str]:
 
 
 def confined() -> bool:
-    """Return whether this kernel keeps a server from signalling others of the same user."""
-    version = guardian._libc.syscall(guardian._LANDLOCK_CREATE, None, 0, 1)
+    """Return whether this kernel can stop a server from signalling processes of the same user."""
+    version = child_setup.libc.syscall(child_setup._LANDLOCK_CREATE, None, 0, 1)
     return bool(version >= 6)
 
 
 @as_root
-def test_a_server_can_neither_kill_nor_read_another_server() -> None:
-    pool = accounts.of_servers(None)
+def test_servers_cannot_kill_or_read_each_other() -> None:
+    pool = accounts.server_accounts(None)
     with (
         pool.account("one") as one,
         pool.account("two") as two,
-        running(Child(["sleep", "60"], env={"SECRET": "x"}, account=one, isolated=True)) as victim,
+        running(Child(["sleep", "60"], ProcessOptions(env={"SECRET": "x"}, account=one, isolated=True))) as victim,
     ):
         assert attack(victim.pid, two) == ["PermissionError"] * 3
         assert victim.poll() is None
 
 
 @pytest.mark.skipif(not confined(), reason="Landlock confines signals from Linux 6.12 on")
-def test_servers_of_an_ordinary_user_are_confined_by_the_kernel() -> None:
-    """All of them have one uid; what is not isolated stands for tfb itself."""
+def test_servers_of_ordinary_users_are_confined() -> None:
+    """All servers share a UID. The process that is not isolated represents tfb."""
     same = None
-    if os.geteuid() == 0:  # whose capabilities would count
-        same = process.Account(name="ordinary", uid=60570, gid=60570, rights=(accounts.READS,))
+    if os.geteuid() == 0:  # root's capabilities would hide the restriction
+        same = process.Account(name="ordinary", uid=60570, gid=60570, rights=(accounts.READ_CAPABILITY,))
     for isolated in (True, False):
-        with running(Child(["sleep", "60"], env={"SECRET": "x"}, account=same, isolated=isolated)) as victim:
+        with running(
+            Child(["sleep", "60"], ProcessOptions(env={"SECRET": "x"}, account=same, isolated=isolated))
+        ) as victim:
             assert attack(victim.pid, same) == ["PermissionError"] * 3
             assert victim.poll() is None
 
 
-def test_an_isolated_server_may_do_as_it_likes_with_its_own(tmp_path: Path) -> None:
-    """It signals its workers, renames files between folders, and is asked to end by tfb."""
+def test_isolated_servers_control_their_own_processes(tmp_path: Path) -> None:
+    """The server signals workers and renames files between folders, and tfb can end it."""
     (tmp_path / "a").mkdir()
     (tmp_path / "b").mkdir()
     (tmp_path / "a" / "file").touch()
@@ -215,7 +221,7 @@ def test_an_isolated_server_may_do_as_it_likes_with_its_own(tmp_path: Path) -> N
         "time.sleep(60)"
     )
     with (tmp_path / "out").open("wb") as out:
-        child = Child([sys.executable, "-c", code], cwd=tmp_path, stdout=out, isolated=True)
+        child = Child([sys.executable, "-c", code], ProcessOptions(cwd=tmp_path, isolated=True), stdout=out)
     with running(child):
         until = time.monotonic() + 20
         while not (tmp_path / "out").read_text() and time.monotonic() < until:
@@ -234,7 +240,7 @@ def test_a_child_inherits_no_file_but_its_streams() -> None:
 
 
 def test_a_machine_without_room_for_processes_is_named() -> None:
-    """The guardian survives a fork that fails."""
+    """The guardian survives a failed fork."""
     code = (
         "import os, resource\nfrom harness.errors import TfbError\nfrom harness.host import process, spawn\n"
         "process.run(['true'], seconds=20)\nlimit = resource.RLIMIT_NPROC\n"
@@ -243,8 +249,8 @@ def test_a_machine_without_room_for_processes_is_named() -> None:
         "try: process.run(['true'], seconds=20)\nexcept TfbError as error: print(error)\n"
         "resource.prlimit(spawn.guardian_pid(), limit, old)\nprint(process.run(['true'], seconds=20).status)"
     )
-    someone = process.Account(name="", uid=60572, gid=60572, rights=(accounts.READS,))
-    account = someone if os.geteuid() == 0 else None  # no limit holds for root
+    someone = process.Account(name="", uid=60572, gid=60572, rights=(accounts.READ_CAPABILITY,))
+    account = someone if os.geteuid() == 0 else None  # root has no process limit
     with tempfile.TemporaryDirectory() as place:
         os.chown(place, *((60572, 60572) if account else (-1, -1)))
         env = {"PATH": "/usr/bin:/bin", "PYTHONPATH": str(REPOSITORY), "TMPDIR": place}
@@ -253,5 +259,5 @@ def test_a_machine_without_room_for_processes_is_named() -> None:
 
 
 def test_only_known_capabilities_can_be_kept() -> None:
-    assert set(guardian.CAPABILITIES) == {"dac_read_search", "net_bind_service"}
-    assert re.fullmatch(r"[a-z_]+", accounts.READS)
+    assert set(child_setup.CAPABILITIES) == {"dac_read_search", "net_bind_service"}
+    assert re.fullmatch(r"[a-z_]+", accounts.READ_CAPABILITY)

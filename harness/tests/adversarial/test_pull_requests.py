@@ -1,4 +1,4 @@
-"""A pull request that tries to pass the gate: by its tfb.toml, by its build, and by what it leaves running."""
+"""Attack: a pull request manipulates the gate by its tfb.toml, build or background processes."""
 
 import json
 import os
@@ -16,12 +16,13 @@ from harness.errors import Exit, UsageError
 from harness.extras.gate.cli import PreparedComparison, prepare
 from harness.extras.gate.declared import measured_of, settle
 from harness.extras.gate.isolation import IsolatedRuntime, Isolation, TamperedError
-from harness.extras.gate.judge import GateResult, GateVerdict, RequestVerdict
+from harness.extras.gate.judge import GateResult, RequestVerdict
 from harness.extras.gate.paired import BASE, COPY, HEAD, SIDES
 from harness.paths import REPOSITORY
 from harness.plan.profile import Processes
 from harness.records.loads import ClosedLoop
 from harness.records.run_records import RunRecords
+from harness.records.verdicts import Verdict
 from harness.tests.adversarial.repositories import git, let_others_enter, repository
 from harness.tests.doubles.runs import run_info
 
@@ -87,7 +88,7 @@ BOTH = (("slow", "/slow"), ("quick", "/quick"))
 
 @pytest.fixture
 def shop(tmp_path: Path) -> Path:
-    """A service whose base declares a slow and a quick request."""
+    """Return a service whose base declares a slow and a fast request."""
     let_others_enter(tmp_path)
     return repository(tmp_path / "shop", tfb__toml=toml(*BOTH), server__py=SERVER)
 
@@ -97,19 +98,19 @@ def session(shop: Path, place: Path) -> PreparedComparison:
     return prepare(shop, "main", None, place, seed=1)
 
 
-def result(*verdicts: tuple[str, GateVerdict]) -> GateResult:
+def result(*verdicts: tuple[str, Verdict]) -> GateResult:
     found = tuple(RequestVerdict(request=name, verdict=verdict) for name, verdict in verdicts)
     return GateResult(
-        base="main", head="head", fail_over=0.05, verdict="faster", requests=found, minutes=1.0, started_at=0.0
+        base="main", head="head", threshold=0.05, verdict="faster", requests=found, minutes=1.0, started_at=0.0
     )
 
 
 def compare(
     folder: Path, *words: str, shared_account: bool = False, seconds: int = 20
 ) -> tuple[int, dict[str, Any], str]:
-    """Run the gate as a user does; ``shared_account``: as where all sides run as one account."""
+    """Run the gate as a user would; ``shared_account`` runs all sides as one account."""
     lines = "import sys; from harness.host import accounts; from harness import cli"
-    lines += "; accounts.of_servers = lambda port: None" if shared_account else ""
+    lines += "; accounts.server_accounts = lambda port: None" if shared_account else ""
     command = [sys.executable, "-c", f"{lines}; sys.exit(cli.main(sys.argv[1:]))", "compare", *words]
     command += ["--time", f"{seconds}s", "--yes", "--quiet", "--json"]
     environment = {**os.environ, "PYTHONPATH": str(REPOSITORY)}
@@ -138,7 +139,7 @@ def test_weights_of_head_do_not_count(shop: Path, tmp_path: Path) -> None:
     assert any("declares slow, quick differently" in note for note in made.notes)
 
 
-def test_a_changed_request_is_measured_as_base_declares_it(shop: Path, tmp_path: Path) -> None:
+def test_changed_requests_are_measured_as_base_declares(shop: Path, tmp_path: Path) -> None:
     (shop / "tfb.toml").write_text(toml(("slow", "/quick"), ("quick", "/quick")))
     made = session(shop, tmp_path / "place")
     targets = {each.name: each.requests["slow"].requests[0].target for each in made.implementations}
@@ -160,7 +161,7 @@ def test_files_of_requests_are_those_of_base(tmp_path: Path) -> None:
         assert (prepared.target, prepared.body, prepared.expect.json_schema) == ("/1", b"slow", {"minimum": 1})
 
 
-def test_requests_of_head_alone_are_verified_on_head_only(shop: Path, tmp_path: Path) -> None:
+def test_requests_new_in_head_are_verified_there(shop: Path, tmp_path: Path) -> None:
     (shop / "tfb.toml").write_text(toml(*BOTH, ("new", "/new")))
     made = session(shop, tmp_path / "place")
     assert {each.name: [*each.requests] for each in made.implementations} == {
@@ -173,8 +174,8 @@ def test_requests_of_head_alone_are_verified_on_head_only(shop: Path, tmp_path: 
         info=run_info(SIDES, Processes(), loads=dict.fromkeys(("slow", "quick", "new"), (ClosedLoop(connections=4),)))
     )
     assert [*measured_of(records, made.asked).info.loads] == ["slow", "quick"]
-    settled = settle(result(("slow", "the same"), ("quick", "the same")), records, made.asked)
-    assert settled.requests[-1].verdict == "cannot tell"  # it was never verified
+    settled = settle(result(("slow", "same"), ("quick", "same")), records, made.asked)
+    assert settled.requests[-1].verdict == "cannot tell"  # the request was not verified
     assert settled.verdict == "cannot tell"
 
 
@@ -182,15 +183,13 @@ def test_requests_of_head_alone_are_verified_on_head_only(shop: Path, tmp_path: 
     ("before", "after"),
     [
         ("faster", "cannot tell"),
-        ("the same", "cannot tell"),
+        ("same", "cannot tell"),
         ("cannot tell", "cannot tell"),
         ("slower", "slower"),
         ("failed", "cannot tell"),
     ],
 )
-def test_a_removed_request_is_left_open_at_best(
-    before: GateVerdict, after: GateVerdict, shop: Path, tmp_path: Path
-) -> None:
+def test_a_removed_request_is_left_open_at_best(before: Verdict, after: Verdict, shop: Path, tmp_path: Path) -> None:
     (shop / "tfb.toml").write_text(toml(("quick", "/quick")))
     made = session(shop, tmp_path / "place")
     assert [*made.implementations[0].requests] == ["slow", "quick"]
@@ -212,7 +211,7 @@ def test_each_changed_key_of_the_service_is_reported(shop: Path, tmp_path: Path)
     assert made.asked.head.service.language == ""
 
 
-def test_a_head_that_points_to_a_running_service_is_refused(shop: Path, tmp_path: Path) -> None:
+def test_head_cannot_name_a_running_service(shop: Path, tmp_path: Path) -> None:
     text = toml(*BOTH).replace(f'start = "{START}"', 'url = "http://127.0.0.1:9"').replace('build = "true"', "")
     (shop / "tfb.toml").write_text(text)
     with pytest.raises(UsageError, match="sets url"):
@@ -223,7 +222,7 @@ def test_a_head_that_points_to_a_running_service_is_refused(shop: Path, tmp_path
     "way", ['dockerfile = "Dockerfile"', 'image = "shop:1"', 'compose = "compose.yaml"\nservice = "web"']
 )
 def test_a_head_that_leaves_its_container_is_refused(way: str, shop: Path, tmp_path: Path) -> None:
-    """A command of head would run on the machine, and base's container would not confine it."""
+    """Head's command would run on the host, outside base's container."""
     contained = toml(*BOTH).replace(f'start = "{START}"', way).replace('build = "true"', "")
     for name, text in (("tfb.toml", contained), ("Dockerfile", "FROM scratch\n"), ("compose.yaml", "services: {}\n")):
         (shop / name).write_text(text)
@@ -246,7 +245,7 @@ def test_a_first_adoption_says_that_head_decides(shop: Path, tmp_path: Path) -> 
 
 @pytest.mark.parametrize("way", ["file", "link", "folder"])
 def test_head_gives_base_no_file(way: str, shop: Path, tmp_path: Path) -> None:
-    """Base asks for a file that git lacks; head commits one that would slow base."""
+    """Base needs a file that is not in git; head commits a version that would slow base down."""
     (shop / "tfb.toml").write_text(toml(*BOTH, more='files = ["conf/.env"]'))
     git(shop, "commit", "-q", "-a", "-m", "needs a file")
     git(shop, "checkout", "-q", "-b", "head")
@@ -267,7 +266,7 @@ def test_head_gives_base_no_file(way: str, shop: Path, tmp_path: Path) -> None:
 
 
 def isolation(folder: Path, *, separate: bool) -> Isolation:
-    """The sides of a service, built."""
+    """Return the built sides of a service."""
     folder.mkdir()
     let_others_enter(folder)
     for side in SIDES:
@@ -320,7 +319,7 @@ TAMPERINGS: dict[str, Callable[[Path], object]] = {
 
 @pytest.mark.parametrize("side", [BASE, COPY])
 @pytest.mark.parametrize("how", TAMPERINGS)
-def test_a_build_of_head_that_changes_base_is_found(how: str, side: str, tmp_path: Path) -> None:
+def test_builds_of_head_that_change_base_are_found(how: str, side: str, tmp_path: Path) -> None:
     made = isolation(tmp_path / "sides", separate=False)
     with pytest.raises(TamperedError, match="build of head changed"), made.building(HEAD):
         TAMPERINGS[how](made.roots[side])
@@ -336,8 +335,8 @@ def test_a_change_of_base_under_load_is_found(how: str, tmp_path: Path) -> None:
         made.require_unchanged()
 
 
-def test_a_file_of_base_that_is_restored_is_found(tmp_path: Path) -> None:
-    """Head's server changes base's program before a start of base, and restores it."""
+def test_restored_files_of_base_are_found(tmp_path: Path) -> None:
+    """Head's server changes base's program before base starts, and restores it later."""
     made = isolation(tmp_path / "sides", separate=False)
     with made.building(HEAD):
         os.chmod(made.roots[BASE] / "server.py", 0o644)  # noqa: PTH101 - as it is: a build may touch a shared file
@@ -350,7 +349,7 @@ def test_a_file_of_base_that_is_restored_is_found(tmp_path: Path) -> None:
         made.require_unchanged()
 
 
-def test_a_huge_file_in_place_of_a_small_one_is_found_at_once(tmp_path: Path) -> None:
+def test_a_huge_replacement_file_is_found_quickly(tmp_path: Path) -> None:
     made = isolation(tmp_path / "sides", separate=False)
     with pytest.raises(TamperedError, match=r"server\.py"), made.building(HEAD):
         os.truncate(made.roots[BASE] / "server.py", 1 << 42)
@@ -367,7 +366,7 @@ def test_files_that_a_server_writes_are_no_tampering(tmp_path: Path) -> None:
     made.require_unchanged()
 
 
-def test_a_build_of_head_that_shadows_a_program_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_builds_of_head_that_shadow_programs_are_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     programs = tmp_path / "bin"
     programs.mkdir()
     (programs / "own").write_text("x")
@@ -384,15 +383,15 @@ def test_a_build_of_head_that_shadows_a_program_is_found(tmp_path: Path, monkeyp
 
 @pytest.mark.parametrize("name", ["node_modules", "package.json", ".cargo"])
 @pytest.mark.parametrize("up", [1, 2])
-def test_a_build_of_head_that_steers_base_from_above_is_found(name: str, up: int, tmp_path: Path) -> None:
+def test_files_written_above_base_are_found(name: str, up: int, tmp_path: Path) -> None:
     made = isolation(tmp_path / "sides", separate=False)
     with pytest.raises(TamperedError, match=name), made.building(HEAD):
         (made.roots[BASE].parents[up - 1] / name).mkdir()
 
 
 @pytest.mark.parametrize("way", ["folder", "file", "link", "moved"])
-def test_what_steers_base_from_above_for_a_moment_is_found(way: str, tmp_path: Path) -> None:
-    """Head's server puts a library above base while base starts, and removes it."""
+def test_short_lived_files_above_base_are_found(way: str, tmp_path: Path) -> None:
+    """Head's server places a library above base while base starts, and removes it."""
     made = isolation(tmp_path / "sides", separate=False)
     with made.building(HEAD):
         pass
@@ -406,7 +405,7 @@ def test_what_steers_base_from_above_for_a_moment_is_found(way: str, tmp_path: P
     }
     ways[way]()
     (place.rmdir if way == "folder" else place.unlink)()
-    for number in range(20_000):  # more than the kernel keeps
+    for number in range(20_000):  # more events than the kernel stores
         if number % 5_000 == 0:
             made.look()
         (tmp_path / "busy").touch()
@@ -415,7 +414,7 @@ def test_what_steers_base_from_above_for_a_moment_is_found(way: str, tmp_path: P
         made.require_unchanged()
 
 
-def test_new_libraries_in_a_shared_cache_are_no_tampering(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_new_libraries_in_shared_caches_are_allowed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     cache = tmp_path / "home" / ".m2" / "repository"
     cache.mkdir(parents=True)
@@ -425,7 +424,7 @@ def test_new_libraries_in_a_shared_cache_are_no_tampering(tmp_path: Path, monkey
 
 
 def built(folder: Path, build: str, *, separate: bool) -> tuple[PreparedComparison, dict[str, str]]:
-    """Build all sides by a command; return the session and the status of each build."""
+    """Build all sides with a command; return the session and each build's status."""
     let_others_enter(folder)
     shop = repository(folder / "shop", tfb__toml=toml(*BOTH, build=build), server__py=SERVER)
     prepared = session(shop, folder / "prepared")
@@ -450,7 +449,7 @@ def test_a_real_build_that_rewrites_base_is_found(tmp_path: Path) -> None:
 
 
 @as_root
-def test_root_builds_head_where_it_cannot_write_to_base(tmp_path: Path) -> None:
+def test_as_root_head_cannot_write_to_base(tmp_path: Path) -> None:
     made, done = built(tmp_path, f"{CHANGES_BASE}; id -u > built-as; echo $HOME > home", separate=True)
     assert done == dict.fromkeys((BASE, COPY, HEAD), "ok")
     assert (made.isolation.roots[BASE] / "server.py").read_text() == SERVER
@@ -471,8 +470,8 @@ def test_a_build_as_root_writes_nowhere_else(target: str, tmp_path: Path) -> Non
 
 
 @as_root
-def test_a_build_account_finds_programs_below_a_closed_folder(tmp_path: Path) -> None:
-    """Toolchains of root lie below its home; gcc and others ask access(2) for them."""
+def test_build_accounts_reach_programs_in_private_homes(tmp_path: Path) -> None:
+    """Root's toolchains are below its home, and gcc checks them with access(2)."""
     program = tmp_path / "closed" / "tool"
     program.parent.mkdir(mode=0o700)
     program.write_text("x")
@@ -516,8 +515,8 @@ def _sleeping(seconds: str) -> list[int]:
 @pytest.mark.needs("cargo", ">=1.85")
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("shared", [True, pytest.param(False, marks=as_root)])
-def test_a_slower_head_that_rewrites_base_does_not_pass(shop: Path, *, shared: bool) -> None:
-    """Reproduction of the finding: it passed as faster, with exit code 0."""
+def test_a_slower_head_cannot_pass_by_rewriting_base(shop: Path, *, shared: bool) -> None:
+    """Regression test: this attack once passed as "faster" with exit code 0."""
     slower = SERVER.replace("ROUNDS = 300", "ROUNDS = 900")
     (shop / "server.py").write_text(slower)
     (shop / "cheat.sh").write_text(
@@ -526,7 +525,7 @@ def test_a_slower_head_that_rewrites_base_does_not_pass(shop: Path, *, shared: b
     (shop / "tfb.toml").write_text(toml(("quick", "/quick"), build="sh cheat.sh", connections=1))
     code, found, said = compare(shop, "--base", "main", shared_account=shared)
     assert code in (Exit.FAILED, Exit.CANNOT_TELL), said
-    assert found["verdict"] not in ("faster", "the same"), said
+    assert found["verdict"] not in ("faster", "same"), said
     if shared:
         assert (code, found["verdict"]) == (Exit.FAILED, "failed")
         assert "the build of head changed base's files: server.py" in said
@@ -538,7 +537,7 @@ def test_a_slower_head_that_rewrites_base_does_not_pass(shop: Path, *, shared: b
 @pytest.mark.e2e
 @pytest.mark.needs("cargo", ">=1.85")
 @pytest.mark.timeout(300)
-def test_a_head_whose_server_rewrites_base_does_not_pass(shop: Path) -> None:
+def test_servers_of_head_cannot_rewrite_base(shop: Path) -> None:
     cheat = (
         "import pathlib\nfor side in ('base', 'base-copy'):\n    pathlib.Path('..', side, 'server.py').write_text('')\n"
     )
@@ -547,7 +546,7 @@ def test_a_head_whose_server_rewrites_base_does_not_pass(shop: Path) -> None:
     )
     code, found, said = compare(shop, "--base", "main", shared_account=True)
     assert code in (Exit.FAILED, Exit.CANNOT_TELL), said
-    assert found["verdict"] not in ("faster", "the same"), said
+    assert found["verdict"] not in ("faster", "same"), said
 
 
 @pytest.mark.e2e

@@ -1,4 +1,4 @@
-"""No module or program of the current folder is imported or run, and the caller's Python settings steer nothing."""
+"""Attack: the current folder or Python variables supply modules or programs that tfb would run."""
 
 import os
 import subprocess
@@ -28,7 +28,7 @@ PROGRAMS = ("env", "sed", "dirname", "cmp", "python3", "id", "git", "sh", "apt-g
 
 @pytest.fixture
 def hostile(tmp_path: Path) -> Path:
-    """A folder of modules and programs that note that they were used."""
+    """Create a folder of modules and programs that record their use."""
     folder = tmp_path / "hostile"
     (folder / "harness").mkdir(parents=True)
     for name in (*MODULES, "harness/__init__", "harness/__main__", "harness/errors"):
@@ -78,7 +78,7 @@ def test_the_launcher_uses_nothing_of_the_current_folder(
 
 
 @pytest.mark.parametrize("path", [".:{path}", ":{path}", "{path}:", "bin/..:{path}"])
-def test_the_launcher_runs_no_program_of_the_current_folder(path: str, hostile: Path, tmp_path: Path) -> None:
+def test_the_launcher_ignores_programs_beside_it(path: str, hostile: Path, tmp_path: Path) -> None:
     env = environment(tmp_path, PATH=path.format(path=os.environ["PATH"]))
     done = run([str(REPOSITORY / "tfb"), "list", "--json"], hostile, env)
     assert done.returncode == 0, done.stderr
@@ -86,12 +86,10 @@ def test_the_launcher_runs_no_program_of_the_current_folder(path: str, hostile: 
 
 
 @pytest.mark.parametrize("flags", [["-m", "harness"], ["-c", "from harness.__main__ import script; script()"]])
-def test_an_installed_tfb_imports_nothing_of_the_current_folder(
-    flags: list[str], hostile: Path, tmp_path: Path
-) -> None:
-    """Where tfb itself lies comes first, as in an environment that it is installed in."""
+def test_installed_tfb_ignores_the_current_folder(flags: list[str], hostile: Path, tmp_path: Path) -> None:
+    """tfb's own folder comes first on the path, as in an environment with an installed tfb."""
     (hostile / "harness" / "__init__.py").unlink()
-    for name in ("sitecustomize", "usercustomize", "runpy"):  # Python itself imports these, before tfb runs
+    for name in ("sitecustomize", "usercustomize", "runpy"):  # Python imports these before tfb runs
         (hostile / f"{name}.py").unlink()
     for path in (str(REPOSITORY), f"{REPOSITORY}:", f"{REPOSITORY}:."):
         env = environment(tmp_path, PYTHONPATH=path)
@@ -105,7 +103,7 @@ def test_an_installed_tfb_imports_nothing_of_the_current_folder(
 
 
 def test_the_guardian_imports_nothing_of_the_current_folder(hostile: Path, tmp_path: Path) -> None:
-    """Neither while it serves nor when it cleans up after a killed tfb."""
+    """This holds while it serves and when it cleans up after a killed tfb."""
     code = (
         "import os, sys\nfrom harness.host import process\n"
         "os.chdir(sys.argv[1])\nos.environ['PYTHONPATH'] = sys.argv[1]\n"
@@ -119,11 +117,11 @@ def test_the_guardian_imports_nothing_of_the_current_folder(hostile: Path, tmp_p
         subprocess.run(["sleep", "0.05"], check=True)
     assert not list(tmp_path.glob("tfb-scratch-*"))
     assert not (tmp_path / "used").exists(), (tmp_path / "used").read_text()
-    assert spawn.HOME == REPOSITORY
+    assert spawn.IMPORT_FOLDER == REPOSITORY
 
 
-def test_pip_installs_what_the_lock_says_where_tfb_says(tmp_path: Path) -> None:
-    """The caller's indexes and certificates count; nothing that changes what is installed, or where."""
+def test_pip_settings_cannot_change_the_installation(tmp_path: Path) -> None:
+    """Indexes and certificates of the caller apply; settings for packages and target folders do not."""
     seen = tmp_path / "seen"
     fake = script(
         tmp_path / "python3",
@@ -156,9 +154,9 @@ def test_pip_installs_what_the_lock_says_where_tfb_says(tmp_path: Path) -> None:
 
 
 def test_other_users_may_write_nothing_that_tfb_makes(tmp_path: Path) -> None:
-    """However the caller's umask is: the state folder holds programs that tfb runs."""
+    """The state folder contains programs that tfb runs, so this holds for every umask."""
     code = (
-        "import os; os.umask(0); from harness.host import environment; environment.secure(); "
+        "import os; os.umask(0); from harness.host import environment; environment.secure_process(); "
         "from harness.records import safe_write; from pathlib import Path; "
         "safe_write.make_folder(Path('made').absolute()); safe_write.replace(Path('made/file').absolute(), b'')"
     )
@@ -169,7 +167,7 @@ def test_other_users_may_write_nothing_that_tfb_makes(tmp_path: Path) -> None:
         assert not path.stat().st_mode & 0o002
 
 
-def test_the_launcher_s_environment_is_closed_to_other_users(tmp_path: Path) -> None:
+def test_the_launchers_environment_is_private(tmp_path: Path) -> None:
     fake = script(
         tmp_path / "python3",
         f'case "$*" in *venv*) for last; do :; done; mkdir -p "$last/bin"; cp {tmp_path}/python3 "$last/bin/python";; '

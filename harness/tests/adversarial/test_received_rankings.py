@@ -1,4 +1,4 @@
-"""The sender of a results folder: neither its ranking.json nor impossible figures mislead or end a report."""
+"""Attack: a received ranking.json or impossible figures mislead or stop a report."""
 
 import base64
 import gzip
@@ -11,7 +11,7 @@ import pytest
 from harness import cli
 from harness.dashboard import saved
 from harness.errors import Exit
-from harness.extras.site import publish
+from harness.extras.site.publishing import publish
 from harness.records import store
 from harness.stats.ranking import rank
 from harness.tests.doubles import records
@@ -19,7 +19,7 @@ from harness.tests.doubles import records
 
 @pytest.fixture
 def forged(tmp_path: Path) -> Path:
-    """A run whose ranking.json puts the slower implementation first: the two names are exchanged in it."""
+    """Return a run whose ranking.json swaps the names of two implementations."""
     written = records.write(tmp_path / "results")
     found = store.read(written.folder)
     text = rank(found.info, found.trials, found.processes, found.verdicts).recorded()
@@ -30,13 +30,13 @@ def forged(tmp_path: Path) -> Path:
 
 
 def first_of(document: object) -> str:
-    """Return the implementation of the first row of a saved page's headline table."""
+    """Return the first implementation in the headline table of a saved page."""
     rows = json.loads(json.dumps(document))["document"]["ranking"]["test_types"]["json"]["headline"]["rows"]
     return str(rows[0]["implementation"])
 
 
 def test_a_saved_page_is_ranked_from_the_trials(forged: Path) -> None:
-    found = re.search(r'id="run-data">([A-Za-z0-9+/=]+)</script>', saved.of_run(forged))
+    found = re.search(r'id="run-data">([A-Za-z0-9+/=]+)</script>', saved.render_run(forged))
     assert found
     assert first_of(json.loads(gzip.decompress(base64.b64decode(found[1])))) == "fast"
 
@@ -86,7 +86,7 @@ def test_an_impossible_figure_is_no_mistake_of_tfb(
     assert count
     file.write_text(text, encoding="utf-8")
     cli.main([words[0], "one", *words[1:], "--results", str(tmp_path)])
-    assert "a mistake of the harness" not in capsys.readouterr().err
+    assert "internal error in tfb" not in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("rate", ["0", "-1", "-0.0"])

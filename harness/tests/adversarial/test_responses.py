@@ -1,4 +1,4 @@
-"""Responses that were made to stop, crash or exhaust verification are violations, found in bounded time."""
+"""Attack: responses try to stop, crash or exhaust verification. They are reported in bounded time."""
 
 import gzip
 import json
@@ -17,19 +17,19 @@ from harness.plan.requests import Expect, PreparedRequest
 from harness.plan.testtypes.registry import TEST_TYPES
 from harness.records.outcome import Outcome
 from harness.runtime import Endpoint
-from harness.runtime.crashes import crashes
+from harness.runtime.crashes import find_crashes
 from harness.tests.verify.subjects import exchange
 from harness.verify.checks import expectations
 from harness.verify.checks.evidence import Evidence, Version
 from harness.verify.verification import PLAIN, judge, rows
 from harness.verify.wire import Connection, WireError
 
-SECONDS = 20.0  # for one answer, on a machine that others use as well; alone it is a fraction of a second
+SECONDS = 20.0  # per response on a busy machine; a fraction of a second on an idle one
 MIB = 1 << 20
 
 
 def quine() -> bytes:
-    """A gzip stream that is the compression of a compression of a compression."""
+    """Return data that is compressed with gzip three times."""
     data = b"{}"
     for _ in range(500):
         data = gzip.compress(data)
@@ -88,7 +88,7 @@ KINDS = [name for name, kind in TEST_TYPES.items() if kind.answer not in ("order
 
 
 def judged(evidence: Evidence) -> set[Outcome]:
-    """The outcomes of all checks, within the time that they may take."""
+    """Return the outcomes of all checks, and require the time limit."""
     began = time.monotonic()
     found = {result.outcome for result in judge(evidence)}
     assert time.monotonic() - began < SECONDS
@@ -185,7 +185,7 @@ STREAMS: dict[str, Callable[[], Iterator[bytes]]] = {
 
 @contextmanager
 def serving(stream: Iterator[bytes]) -> Iterator[Endpoint]:
-    """A server that sends these bytes to its first client, and then nothing."""
+    """Start a server that sends bytes to the first client, then nothing."""
     over = threading.Event()
 
     def serve(listener: socket.socket) -> None:
@@ -234,15 +234,15 @@ LINES = {
 
 
 @pytest.mark.parametrize("kind", LINES)
-def test_a_log_is_searched_for_crashes_in_bounded_time(kind: str, tmp_path: Path) -> None:
+def test_searching_a_log_takes_bounded_time(kind: str, tmp_path: Path) -> None:
     (tmp_path / "log").write_text(LINES[kind])
     began = time.monotonic()
-    crashes(tmp_path / "log")
+    find_crashes(tmp_path / "log")
     assert time.monotonic() - began < SECONDS
 
 
-def test_a_whole_page_of_fortunes_is_within_the_limits() -> None:
-    """Thousands of pages of an audit are parsed; one has 80 tags."""
+def test_a_complete_fortunes_page_passes_the_limits() -> None:
+    """Verification parses thousands of pages; a page has 80 tags."""
     table = "".join(f"<tr><td>{number}</td><td>{'&lt;' * 20}</td></tr>\n" for number in range(100))
     page = f"<!doctype html><html><head><title>Fortunes</title></head><body><table>{table}</table></body></html>"
     evidence = Evidence(test_type="fortune", thorough=True, exchanges=[exchange(page)])

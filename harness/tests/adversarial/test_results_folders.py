@@ -1,4 +1,4 @@
-"""The sender of a results folder: links, pipes and devices in it lead no write to the user's other files."""
+"""Attack: links, pipes and devices in a received results folder redirect writes to other files."""
 
 import logging
 import os
@@ -14,7 +14,7 @@ from harness.errors import StoreError
 from harness.experiment.progress import Display, ProgressTracker
 from harness.experiment.workflow import open_run
 from harness.extras.claims import measure
-from harness.extras.site import publish
+from harness.extras.site.publishing import publish
 from harness.host import process
 from harness.host.clock import SYSTEM_CLOCK
 from harness.records import safe_write, store
@@ -31,7 +31,7 @@ PRECIOUS = "the user's own"
 
 @pytest.fixture
 def mine(tmp_path: Path) -> Path:
-    """A file of the user that nothing may change."""
+    """Create a file of the user that must not change."""
     path = tmp_path / "mine"
     path.write_text(PRECIOUS, encoding="utf-8")
     return path
@@ -88,7 +88,7 @@ def test_trap_in_place_of_a_file_is_refused(written: RunStore, mine: Path, name:
     path.unlink(missing_ok=True)
     TRAPS[trap](path, mine)
     if name.endswith("claims.json") and trap != "dangling link":
-        with pytest.raises(StoreError):  # the file is read first, and is none
+        with pytest.raises(StoreError):  # the file is read first, and it is not a regular file
             WRITES[name](written)
     else:
         with pytest.raises(UnsafePathError, match=path.name.replace(".", r"\.")):
@@ -153,7 +153,7 @@ def test_link_among_the_runs_is_not_written_through(tmp_path: Path) -> None:
         RunStore(store.find(tmp_path / "results", "run"), started_at=0.0)
 
 
-def test_links_to_folders_that_the_user_named_are_followed(tmp_path: Path, written: RunStore) -> None:
+def test_links_named_by_the_user_are_followed(tmp_path: Path, written: RunStore) -> None:
     (tmp_path / "link").symlink_to(written.folder.parent)
     RunStore.new(tmp_path / "link", started_at=0.0)
     RunStore(store.find(Path("none"), f"{tmp_path}/link/{written.run_id}"), started_at=0.0)
@@ -180,7 +180,7 @@ def test_saved_page_does_not_wait_for_a_pipe(written: RunStore, capsys: pytest.C
     assert "report.html: is a named pipe" in capsys.readouterr().err
 
 
-def test_replaced_file_and_its_name_are_on_the_disk(written: RunStore, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_replaced_files_are_synced_to_disk(written: RunStore, monkeypatch: pytest.MonkeyPatch) -> None:
     synced: list[str] = []
     real = os.fsync
 
@@ -208,7 +208,7 @@ def test_what_a_killed_write_left_is_replaced(written: RunStore) -> None:
 
 
 def test_latest_run_is_the_one_that_started_last(tmp_path: Path) -> None:
-    """The clock was set back an hour at the end of summer time, and names are anybody's."""
+    """The clock was set back an hour at the end of summer time, and names are arbitrary."""
     for name, started in (("20261025-025900", 100.0), ("20261025-020100", 200.0), ("zzz", 50.0)):
         info = records.info(name).model_copy(update={"started_at": started})
         records.stored(tmp_path / name, info, ())
@@ -221,11 +221,11 @@ def test_runs_of_one_second_follow_by_number(tmp_path: Path) -> None:
     for run in made:
         run.write_info(records.info(run.run_id).model_copy(update={"started_at": 1e9}))
     assert [path.name for path in store.runs(tmp_path)] == [run.run_id for run in made]
-    assert made[0].run_id == "20010909-014640"  # UTC, wherever this runs
+    assert made[0].run_id == "20010909-014640"  # UTC, independent of the local time zone
 
 
 @pytest.mark.parametrize("text", ["", "{", '{"started_at": 1e999}', '{"started_at": "x"}', "[" * 100_000])
-def test_start_that_cannot_be_read_is_the_time_of_the_file(tmp_path: Path, text: str) -> None:
+def test_an_unreadable_start_uses_the_file_time(tmp_path: Path, text: str) -> None:
     records.write(tmp_path, "whole")
     (tmp_path / "broken").mkdir()
     (tmp_path / "broken" / "run.json").write_text(text, encoding="utf-8")

@@ -1,4 +1,4 @@
-"""The sender of a results folder: ``--resume`` executes no command that this user has not given or accepted."""
+"""Attack: a received results folder makes ``--resume`` execute commands that the user did not accept."""
 
 import io
 import json
@@ -24,7 +24,7 @@ ASKS = "was not started by this user on this machine"
 
 
 class TerminalStream(io.StringIO):
-    """A stream that calls itself a terminal."""
+    """A stream that claims to be a terminal."""
 
     def isatty(self) -> bool:
         return True
@@ -32,7 +32,7 @@ class TerminalStream(io.StringIO):
 
 @pytest.fixture(autouse=True)
 def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A state folder of the test's own."""
+    """Use a separate state folder."""
     folder = tmp_path / "state"
     monkeypatch.setenv("TFB_STATE", str(folder))
     return folder
@@ -40,7 +40,7 @@ def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def attack(tmp_path: Path) -> Path:
-    """A folder of implementations in a results folder, whose build leaves a trace."""
+    """Create implementations in a results folder. Their build leaves a trace."""
     entry = {"language": "Python", "json_url": "/json", "local": {"build": ["touch", "/nonexistent"], "run": ["true"]}}
     folder = tmp_path / "results" / "frameworks" / "Python" / "evil"
     folder.mkdir(parents=True)
@@ -50,7 +50,7 @@ def attack(tmp_path: Path) -> Path:
 
 
 def received(tmp_path: Path, *command: str, status: str = "interrupted") -> RunInfo:
-    """The record of a run that somebody has sent."""
+    """Return the record of a received run."""
     info = records.info("sent").model_copy(update={"status": status, "command": command})
     records.stored(tmp_path / "results" / "sent", info, records.trials())
     return info
@@ -61,13 +61,13 @@ def resume(tmp_path: Path, *words: str) -> int:
 
 
 def own(tmp_path: Path) -> tuple[Path, RunInfo]:
-    """A run that this test has made."""
+    """Return a run created by this test."""
     FakeRun(tmp_path, {"one": Behaviour()}).run()
     (folder,) = store.runs(tmp_path / "results")
     return folder, store.info(folder)
 
 
-# ---- runs of others --------------------------------------------------------------------------------------------------
+# ---- received runs --------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -140,7 +140,7 @@ def test_silence_at_a_terminal_means_no(
     assert ("unknown name 'absent'" in sys.stderr.getvalue()) == executed
 
 
-# ---- runs of one's own -----------------------------------------------------------------------------------------------
+# ---- own runs -----------------------------------------------------------------------------------------------
 
 
 def test_own_run_is_told_from_a_received_one(tmp_path: Path) -> None:
@@ -151,7 +151,7 @@ def test_own_run_is_told_from_a_received_one(tmp_path: Path) -> None:
 
 
 def steps(*each: Callable[[Path], object]) -> Callable[[Path], object]:
-    """Do one after the other."""
+    """Call each function in order."""
     return lambda path: [step(path) for step in each]
 
 
@@ -225,7 +225,7 @@ def test_key_of_another_user_proves_nothing(tmp_path: Path, state: Path, what: s
     assert not origin.is_own(folder, info)
 
 
-def test_next_run_makes_a_key_that_others_knew_anew(tmp_path: Path, state: Path) -> None:
+def test_readable_keys_are_replaced(tmp_path: Path, state: Path) -> None:
     own(tmp_path)
     (path,) = state.glob("own-runs-*/key")
     path.chmod(0o644)
@@ -244,19 +244,19 @@ def test_command_that_means_other_folders_now_is_refused(tmp_path: Path) -> None
         origin.require_same_places(folder, info, replace(settings, frameworks=(tmp_path / "evil",)))
 
 
-def test_places_that_were_exchanged_after_the_check_do_not_count(tmp_path: Path) -> None:
+def test_folders_replaced_after_the_check_are_rejected(tmp_path: Path) -> None:
     folder, info = own(tmp_path)
     settings = FakeRun(tmp_path, {"one": Behaviour()}).settings()
     other = replace(settings, frameworks=(tmp_path / "evil",))
     mark = json.loads((folder / origin.FILE).read_text(encoding="utf-8"))
-    for seal in (mark["seal"], "", None):  # as if another process had replaced the file since ``is_own``
+    for seal in (mark["seal"], "", None):  # another process replaces the file after ``is_own``
         exchanged = {"places": origin.list_places(other), "seal": seal}
         (folder / origin.FILE).write_text(json.dumps(exchanged), encoding="utf-8")
         with pytest.raises(UsageError, match="names other folders or machines than at the start"):
             origin.require_same_places(folder, info, other)
 
 
-def test_run_goes_on_where_the_state_folder_cannot_be_written(tmp_path: Path, state: Path) -> None:
+def test_runs_continue_without_a_writable_state_folder(tmp_path: Path, state: Path) -> None:
     state.touch()
     folder, info = own(tmp_path)
     assert info.status == "complete"

@@ -1,4 +1,4 @@
-"""A vulnerable dependency, script or workflow fails the check; an audit that cannot judge does not pass as one."""
+"""A vulnerable dependency, script or workflow fails the check. An impossible audit is reported as such."""
 
 import json
 import os
@@ -28,14 +28,14 @@ Written = Callable[..., Path]
 
 @pytest.fixture
 def skipped(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
-    """The file in which a scan tells what it has not judged."""
+    """Return the file in which a scan reports skipped parts."""
     monkeypatch.setenv(scans.SKIPPED_VARIABLE, str(tmp_path / "skipped.jsonl"))
     return tmp_path / "skipped.jsonl"
 
 
 @pytest.fixture
 def repository(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Written:
-    """A repository of its own that the scans look at; called with a name and a text, it holds that file."""
+    """Return a function that adds a file to a repository, which the scans read."""
     root = tmp_path / "repository"
     root.mkdir()
     process.run(["git", "init", "--quiet", str(root)], seconds=20.0)
@@ -50,7 +50,7 @@ def repository(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Written:
 
 
 def program(path: Path, *, prints: object = "", status: int = 0) -> Path:
-    """Write a program that prints this document and ends with this status."""
+    """Create a program that prints a document and exits with a status."""
     path.parent.mkdir(parents=True, exist_ok=True)
     text = prints if isinstance(prints, str) else json.dumps(prints)
     path.write_text(f"#!/bin/sh\ncat <<'END'\n{text}\nEND\nexit {status}\n", encoding="utf-8")
@@ -68,7 +68,7 @@ def program(path: Path, *, prints: object = "", status: int = 0) -> Path:
         ("{broken", 0, "{broken"),
     ],
 )
-def test_a_python_audit_fails_passes_or_is_not_judged(
+def test_python_audits_fail_pass_or_stay_open(
     printed: object,
     status: int,
     reason: str | None,
@@ -90,12 +90,12 @@ def test_a_python_audit_fails_passes_or_is_not_judged(
 
 
 class Registry(BaseHTTPRequestHandler):
-    """A package registry that answers audits alone."""
+    """A package registry that serves audits only."""
 
-    advisories: dict[str, Any] | None = None  # None: it refuses audits
+    advisories: dict[str, Any] | None = None  # None: audits are refused
 
     def do_POST(self) -> None:
-        """Answer an audit in the form of npm's bulk endpoint."""
+        """Respond as npm's bulk endpoint does."""
         self.rfile.read(int(self.headers["Content-Length"]))
         body = json.dumps(self.advisories or {}).encode()
         self.send_response(405 if self.advisories is None else 200)
@@ -110,7 +110,7 @@ class Registry(BaseHTTPRequestHandler):
 
 @pytest.fixture
 def registry(monkeypatch: pytest.MonkeyPatch) -> Iterator[type[Registry]]:
-    """The registry that npm asks."""
+    """Start the registry that npm uses."""
     handler = type("OneRegistry", (Registry,), {})
     with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
         thread = threading.Thread(target=server.serve_forever)
@@ -123,7 +123,7 @@ def registry(monkeypatch: pytest.MonkeyPatch) -> Iterator[type[Registry]]:
 
 @pytest.mark.needs("npm", ">=7")
 @pytest.mark.parametrize(("advisories", "status"), [({"a": [ADVISORY]}, 1), ({}, 0), (None, 0)])
-def test_an_npm_audit_fails_passes_or_is_not_judged(
+def test_npm_audits_fail_pass_or_stay_open(
     advisories: dict[str, Any] | None,
     status: int,
     registry: type[Registry],
@@ -146,7 +146,7 @@ def test_an_npm_audit_fails_passes_or_is_not_judged(
 
 @pytest.fixture
 def cargo_audit(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
-    """The place of a cargo-audit that was built before."""
+    """Return the path of an installed cargo-audit."""
     monkeypatch.setenv("TFB_STATE", str(tmp_path / "state"))
     return tmp_path / "state" / "tools" / f"cargo-audit-{scans.CARGO_AUDIT}" / "bin" / "cargo-audit"
 

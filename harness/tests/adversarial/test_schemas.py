@@ -1,4 +1,4 @@
-"""JSON Schemas of a tfb.toml: bad ones are refused when they are read, expensive ones cannot stop the harness."""
+"""Attack: JSON Schemas in a tfb.toml are invalid or expensive."""
 
 import json
 import time
@@ -13,11 +13,11 @@ from harness.errors import ConfigError, Exit
 from harness.plan.requests import Request, prepare
 from harness.verify.response_schemas import SchemaJudge
 
-SECONDS = 40.0  # on a machine that others use as well; the CPU time is bounded to two
+SECONDS = 40.0  # on a busy machine; the CPU time is limited to two seconds
 
 
 def nested(levels: int, keyword: str = "properties") -> dict[str, Any]:
-    """A schema of so many levels."""
+    """Return a schema of a given depth."""
     schema: dict[str, Any] = {}
     for _ in range(levels):
         schema = {keyword: {"a": schema} if keyword == "properties" else schema}
@@ -59,14 +59,14 @@ REFUSED: dict[str, tuple[Any, str]] = {
 
 
 def read(folder: Path, schema: Any) -> None:
-    """Read a request whose answer has to fit the schema of a file."""
+    """Read a request whose response must match the schema in a file."""
     (folder / "schema.json").write_text(json.dumps(schema))
     request = Request.model_validate({"name": "item", "path": "/", "expect": {"json_schema": "schema.json"}})
     prepare(request, folder, 1, 1)
 
 
 @pytest.mark.parametrize("kind", REFUSED)
-def test_a_bad_schema_is_named_when_it_is_read(kind: str, tmp_path: Path) -> None:
+def test_bad_schemas_are_named_when_read(kind: str, tmp_path: Path) -> None:
     schema, words = REFUSED[kind]
     with pytest.raises(ConfigError) as raised:
         read(tmp_path, schema)
@@ -123,7 +123,7 @@ def test_an_expensive_schema_is_given_up(kind: str, judge: SchemaJudge) -> None:
     assert told == {"the comparison with the schema takes more than 2 s of CPU time"}
 
 
-def test_other_schemas_are_compared_after_one_was_given_up(judge: SchemaJudge) -> None:
+def test_other_schemas_still_work_after_a_timeout(judge: SchemaJudge) -> None:
     assert judge.misfit(b'{"pattern": "^(a+)+$"}', b'"' + b"a" * 60 + b'!"') is not None
     assert judge.misfit(b'{"type": "integer"}', b"1") is None
     found = judge.misfit(b'{"type": "integer"}', b'"x"')
@@ -139,9 +139,9 @@ def test_memory_of_a_comparison_is_bounded(judge: SchemaJudge) -> None:
 
 
 @pytest.mark.parametrize("document", ["[" * 5_000 + "]" * 5_000, "1" * 5_000, '{"a": NaN}', '"\\ud800"', "{", ""])
-def test_a_document_that_python_refuses_is_a_misfit_or_fits(document: str, judge: SchemaJudge) -> None:
+def test_documents_that_python_rejects_get_a_result(document: str, judge: SchemaJudge) -> None:
     judge.misfit(b'{"type": "object"}', document.encode())
-    assert judge.misfit(b'{"type": "integer"}', b"1") is None  # the child still answers
+    assert judge.misfit(b'{"type": "integer"}', b"1") is None  # the child process still responds
 
 
 def test_many_answers_share_one_child(judge: SchemaJudge) -> None:
@@ -149,4 +149,4 @@ def test_many_answers_share_one_child(judge: SchemaJudge) -> None:
     judge.misfit(schema, b"{}")
     began = time.monotonic()
     assert all(judge.misfit(schema, b'{"id": %d}' % number) is None for number in range(2_000))
-    assert time.monotonic() - began < 20  # a process an answer would take minutes
+    assert time.monotonic() - began < 20  # one process per response would take minutes

@@ -1,4 +1,4 @@
-"""Another account of the machine reads nothing that tfb keeps for a while."""
+"""Attack: another account reads tfb's temporary files."""
 
 import os
 import tempfile
@@ -11,7 +11,9 @@ from harness.host.process import Account
 from harness.paths import state_folder
 
 OTHER = Account(name="other", uid=60571, gid=60571)
-pytestmark = pytest.mark.skipif(os.geteuid() != 0 or bool(accounts.obstacle()), reason="other accounts need root")
+pytestmark = pytest.mark.skipif(
+    os.geteuid() != 0 or bool(accounts.account_obstacle()), reason="other accounts need root"
+)
 
 
 @pytest.fixture(autouse=True)
@@ -30,16 +32,16 @@ def lists(path: Path, account: Account) -> bool:
 
 @pytest.mark.parametrize("kind", ["gate", "base", "output", "home", "postgres", "tfb-load-"])
 def test_a_scratch_folder_is_closed_to_other_accounts(kind: str) -> None:
-    with ownership.scratch(kind) as folder:
+    with ownership.make_scratch_folder(kind) as folder:
         (folder / ".env").write_text("SECRET=1")
         assert not lists(folder, OTHER)
         assert not reads(folder / ".env", OTHER)
 
 
 def test_a_shared_folder_is_open_to_servers_alone() -> None:
-    """What the sides of a comparison lie in: without a right of root's, a server enters it by its group."""
-    with ownership.scratch("gate") as folder, accounts.of_servers(None).account("one") as server:
-        accounts.share(folder)
+    """The folder contains the sides of a comparison. A server without root's rights enters it by its group."""
+    with ownership.make_scratch_folder("gate") as folder, accounts.server_accounts(None).account("one") as server:
+        accounts.share_folder(folder)
         (folder / "base").mkdir()
         (folder / "base" / ".env").write_text("SECRET=1")
         plain = Account(name="", uid=server.uid, gid=server.gid)
@@ -49,9 +51,9 @@ def test_a_shared_folder_is_open_to_servers_alone() -> None:
         assert not lists(folder, OTHER)
 
 
-def test_a_server_s_home_is_closed_to_others_and_to_other_servers() -> None:
-    pool = accounts.of_servers(None)
-    with pool.account("one") as one, pool.account("two") as two, accounts.home(one) as variables:
+def test_server_homes_are_private() -> None:
+    pool = accounts.server_accounts(None)
+    with pool.account("one") as one, pool.account("two") as two, accounts.server_home(one) as variables:
         home = Path(variables["HOME"])
         (home / "note").write_text("x")
         assert reads(home / "note", Account(name="", uid=one.uid, gid=one.gid))
@@ -69,7 +71,7 @@ def test_logs_are_closed_to_other_accounts() -> None:
 
 
 def test_the_folder_of_uids_is_root_s_alone() -> None:
-    uid = accounts.claim()
+    uid = accounts.allocate_uid()
     (folder,) = (folder for folder in (accounts.LOCKS, state_folder() / "uids") if (folder / str(uid)).exists())
     assert not lists(folder, OTHER)
-    assert (folder / str(uid)).read_text() == ownership.me()
+    assert (folder / str(uid)).read_text() == ownership.own_identity()

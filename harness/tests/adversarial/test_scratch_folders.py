@@ -1,4 +1,4 @@
-"""Another local user: what lies in /tmp under tfb's names stops no command, and nothing of others is removed."""
+"""Attack: another user places files in /tmp under tfb's names. They stop no command and are not removed."""
 
 import os
 import shutil
@@ -18,20 +18,20 @@ from harness.records.remove_tree import remove_tree
 
 pytestmark = pytest.mark.timeout(300)
 ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="giving files away needs root")
-GONE = "999999999.1.1.earlier"  # the mark of a process of an earlier boot
+GONE = "999999999.1.1.earlier"  # the mark of a process from before the last boot
 SHM = Path("/dev/shm")  # noqa: S108 - removing 50,000 folders takes minutes on a disk
 
 
 @pytest.fixture
 def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder for temporary files of the test's own."""
+    """Use a separate folder for temporary files."""
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     return tmp_path
 
 
 @pytest.fixture
 def quick() -> Iterator[Path]:
-    """A folder in memory where there is one."""
+    """Return a folder in memory if one exists."""
     place = SHM if os.access(SHM, os.W_OK) else None
     folder = Path(tempfile.mkdtemp(prefix="tfb-test-", dir=place))
     yield folder
@@ -40,16 +40,16 @@ def quick() -> Iterator[Path]:
 
 
 def scratch(below: Path, mark: str | None = GONE, name: str = "x") -> Path:
-    folder = below / f"{ownership.PREFIX}{name}"
+    folder = below / f"{ownership.SCRATCH_PREFIX}{name}"
     folder.mkdir()
     if mark is not None:
-        (folder / ownership.FILE).write_text(mark)
+        (folder / ownership.OWNER_FILE).write_text(mark)
     os.utime(folder, (time.time() - 600,) * 2)
     return folder
 
 
 def nested(folder: Path, depth: int) -> None:
-    """Folders in folders, deeper than a path can be long."""
+    """Create nested folders whose path exceeds the maximum length."""
     descriptor = os.open(folder, os.O_RDONLY)
     for _ in range(depth):
         os.mkdir("nested", dir_fd=descriptor)
@@ -62,7 +62,7 @@ def nested(folder: Path, depth: int) -> None:
 
 def bind(path: Path) -> None:
     before = Path.cwd()
-    os.chdir(path.parent)  # the path of a socket has 107 bytes at most
+    os.chdir(path.parent)  # the path of a socket has at most 107 bytes
     try:
         with socket.socket(socket.AF_UNIX) as made:
             made.bind(path.name)
@@ -71,7 +71,7 @@ def bind(path: Path) -> None:
 
 
 def steps(*each: Callable[[Path], object]) -> Callable[[Path], object]:
-    """Do one after the other."""
+    """Call each function in order."""
     return lambda path: [step(path) for step in each]
 
 
@@ -94,20 +94,20 @@ TRAPS: dict[str, Callable[[Path], object]] = {
 @pytest.mark.parametrize("trap", TRAPS)
 def test_trap_in_place_of_the_mark_stops_nobody(temporary: Path, trap: str) -> None:
     folder = scratch(temporary, None)
-    TRAPS[trap](folder / ownership.FILE)
+    TRAPS[trap](folder / ownership.OWNER_FILE)
     os.utime(folder, (time.time() - 600,) * 2)
     began = time.monotonic()
     found = list(leftovers.folders())
     assert leftovers.remove(found) == ()
     assert time.monotonic() - began < 30
-    if trap not in ("huge", "binary"):  # those are marks, of nobody who can be known
+    if trap not in ("huge", "binary"):  # marks whose owner cannot be determined
         assert not folder.exists()
     assert Path("/etc/hostname").exists()
 
 
 @pytest.mark.parametrize("kind", ["file", "link", "pipe"])
 def test_what_is_no_folder_is_passed_over(temporary: Path, kind: str) -> None:
-    path, elsewhere = temporary / f"{ownership.PREFIX}x", temporary / "elsewhere"
+    path, elsewhere = temporary / f"{ownership.SCRATCH_PREFIX}x", temporary / "elsewhere"
     elsewhere.mkdir()
     (elsewhere / "kept").touch()
     make: dict[str, Callable[[], object]] = {
@@ -131,7 +131,7 @@ def test_deep_folders_are_removed(quick: Path, monkeypatch: pytest.MonkeyPatch, 
 
 def test_own_scratch_folder_is_removed_however_deep(quick: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(quick))
-    with ownership.scratch("test") as folder:
+    with ownership.make_scratch_folder("test") as folder:
         assert folder.stat().st_mode & 0o777 == 0o700
         nested(folder, 1_200)
     assert list(quick.iterdir()) == []
@@ -153,7 +153,7 @@ def test_removal_follows_no_link_and_restores_rights(tmp_path: Path) -> None:
     assert (elsewhere / "kept").exists()
 
 
-def test_folder_that_took_the_place_of_a_leftover_stays(temporary: Path) -> None:
+def test_a_folder_that_replaced_a_leftover_stays(temporary: Path) -> None:
     folder = scratch(temporary)
     (found,) = leftovers.folders()
     folder.rename(temporary / "moved")
@@ -163,17 +163,17 @@ def test_folder_that_took_the_place_of_a_leftover_stays(temporary: Path) -> None
     assert (folder / "kept").exists()
 
 
-def test_link_that_took_the_place_of_a_leftover_is_not_followed(temporary: Path) -> None:
+def test_a_link_that_replaced_a_leftover_is_kept(temporary: Path) -> None:
     folder = scratch(temporary)
     (found,) = leftovers.folders()
     elsewhere = folder.rename(temporary / "elsewhere")
     folder.symlink_to(elsewhere)
     assert leftovers.remove([found]) != ()
-    assert (elsewhere / ownership.FILE).exists()
+    assert (elsewhere / ownership.OWNER_FILE).exists()
 
 
-def test_folder_moved_out_while_it_is_removed_ends_the_removal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """``..`` of a folder that was moved leads elsewhere."""
+def test_moving_a_folder_stops_the_removal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """After a move, ``..`` of the folder is another folder."""
     tree, elsewhere = tmp_path / "tree", tmp_path / "elsewhere"
     (tree / "inner" / "deep").mkdir(parents=True)
     (elsewhere / "deep").mkdir(parents=True)
@@ -219,7 +219,7 @@ def test_root_leaves_the_folders_of_others(temporary: Path, mark: str | None) ->
 
 @ROOT
 def test_root_removes_what_its_servers_owned(temporary: Path) -> None:
-    """PostgreSQL's folder belongs to PostgreSQL's account; the mark in it is root's."""
+    """PostgreSQL's account owns the folder; root owns the mark in it."""
     folder = scratch(temporary)
     os.chown(folder, 65534, 65534)
     folder.chmod(0o700)
@@ -231,7 +231,7 @@ def test_root_removes_what_its_servers_owned(temporary: Path) -> None:
 def test_device_is_not_opened(temporary: Path) -> None:
     folder = scratch(temporary, None)
     try:
-        os.mknod(folder / ownership.FILE, stat.S_IFCHR | 0o600, os.makedev(10, 130))  # a watchdog's
+        os.mknod(folder / ownership.OWNER_FILE, stat.S_IFCHR | 0o600, os.makedev(10, 130))  # the mark of a watchdog
     except OSError:
         pytest.skip("this user may make no devices")
     os.utime(folder, (time.time() - 600,) * 2)
@@ -240,7 +240,7 @@ def test_device_is_not_opened(temporary: Path) -> None:
 
 def test_thousands_of_foreign_names_do_not_matter(temporary: Path) -> None:
     for number in range(3000):
-        (temporary / f"{ownership.PREFIX}{number}").symlink_to("/")
+        (temporary / f"{ownership.SCRATCH_PREFIX}{number}").symlink_to("/")
     began = time.monotonic()
     assert [each for each in find_leftovers() if each.kind == "folder"] == []
     assert time.monotonic() - began < 30

@@ -1,4 +1,4 @@
-"""Secrets of a service, and of whoever runs tfb, stay where they belong."""
+"""Secrets of a service and of the user do not reach records, logs or other programs."""
 
 import json
 import logging
@@ -28,14 +28,14 @@ NAMES = ("GITHUB_TOKEN", "AWS_SECRET_ACCESS_KEY", "CI_JOB_TOKEN", "TFB_STATE")
 
 @pytest.fixture(autouse=True)
 def nothing_declared() -> Iterator[None]:
-    """Forget the values that a test has declared."""
+    """Reset the declared secrets."""
     yield
     redaction.forget()
 
 
 @pytest.fixture
 def callers(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Tokens in the environment of whoever runs tfb."""
+    """Set tokens in the environment of tfb."""
     for name in NAMES[:-1]:
         monkeypatch.setenv(name, CALLERS)
     monkeypatch.setenv("HTTPS_PROXY", f"http://user:{CALLERS}@proxy:3128")
@@ -93,7 +93,7 @@ def test_records_and_the_log_are_redacted(tmp_path: Path) -> None:
     assert (tmp_path / "log").read_text() == "start: docker run --env [TOKEN]\n"
 
 
-def test_a_kept_log_is_redacted_with_bytes_that_are_no_text(tmp_path: Path) -> None:
+def test_logs_with_invalid_utf8_are_redacted(tmp_path: Path) -> None:
     redaction.declare({"TOKEN": VALUE})
     (tmp_path / "log").write_bytes(b"\xff\xfe " + VALUE.encode() + b" \x00")
     redaction.redact_file(tmp_path / "log")
@@ -166,7 +166,7 @@ def test_no_token_of_the_caller_reaches_a_container(tmp_path: Path, callers: Non
 
 
 @pytest.mark.docker
-def test_values_stand_on_no_command_line_and_in_private_files(
+def test_secrets_are_passed_in_private_files_only(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, callers: None
 ) -> None:
     caplog.set_level(logging.INFO)
@@ -242,8 +242,8 @@ expect = { json = { ok = true } }
 @pytest.mark.docker
 @pytest.mark.e2e
 @pytest.mark.timeout(900)
-def test_a_comparison_records_no_secret_and_keeps_the_user_volume(tmp_path: Path, callers: None) -> None:
-    """The service prints all that it knows, and answers with its token."""
+def test_a_comparison_hides_secrets_and_keeps_volumes(tmp_path: Path, callers: None) -> None:
+    """The service prints its environment and sends its token in responses."""
     volume, folder = unique("acme-data"), tmp_path / "shop"
     folder.mkdir()
     text = f"""
@@ -283,7 +283,7 @@ volumes: {{data: {{name: {volume}}}}}
 
 @pytest.mark.docker
 def test_a_service_cannot_replace_the_client(tmp_path: Path) -> None:
-    """Its variables reach neither the docker client's search path nor its loader."""
+    """Variables of the service change neither the search path nor the loader of the docker client."""
     marker = tmp_path / "ran"
     (tmp_path / "bin").mkdir()
     fake = tmp_path / "bin" / "docker"

@@ -1,4 +1,4 @@
-"""Files that a tfb.toml names: none is read or written outside the service's repository, on either side."""
+"""Attack: a tfb.toml names files outside the service's repository."""
 
 import os
 import stat
@@ -15,7 +15,7 @@ from harness.records import confined
 from harness.tests.adversarial.repositories import git, repository
 
 SERVICE = '[service]\n{service}\n[[request]]\nname = "a"\nmethod = "POST"\npath = "/"\n{request}\n'
-KEYS = {  # key -> lines of [service], lines of [[request]]
+KEYS = {  # key -> lines of [service] and of [[request]]
     "files": ('start = "x"\nfiles = ["{name}"]', ""),
     "dockerfile": ('dockerfile = "{name}"', ""),
     "compose": ('compose = "{name}"\nservice = "web"', ""),
@@ -32,7 +32,7 @@ def toml(key: str, name: str) -> str:
 
 @pytest.fixture
 def outside(tmp_path: Path) -> Path:
-    """A file that is nobody's business."""
+    """Create a file outside the repository."""
     (tmp_path / "secret").write_text("key\n1\n")
     return tmp_path / "secret"
 
@@ -67,7 +67,7 @@ def test_no_key_reads_outside_the_repository(
     assert "key\n1" not in said
     if said:
         return
-    # A link of the repository is copied as a link; its target is not.
+    # A link in the repository is copied as a link, without its target.
     copied = [path for path in place.rglob("*") if path.is_file() and not path.is_symlink()]
     assert not [path for path in copied if path.read_text(errors="replace") == "key\n1\n" and path.name != "tfb.toml"]
     assert key == "files"
@@ -76,7 +76,7 @@ def test_no_key_reads_outside_the_repository(
 
 @pytest.mark.parametrize("link", ["conf", "conf/env"])
 def test_nothing_is_written_through_a_link_of_base(link: str, tmp_path: Path) -> None:
-    """Base holds a link where a file of the working tree is to be copied."""
+    """Base contains a link at the path of a file that is copied from the working tree."""
     victim = tmp_path / "victim"
     victim.mkdir()
     shop = repository(tmp_path / "shop", tfb__toml=toml("files", "conf/env"), __gitignore="env\n")
@@ -115,7 +115,7 @@ def test_only_regular_files_are_read(key: str, kind: str, tmp_path: Path) -> Non
         prepare(shop, "HEAD", None, place, seed=1)
 
 
-def test_a_tfb_toml_that_links_elsewhere_is_not_read(outside: Path, tmp_path: Path) -> None:
+def test_a_linked_tfb_toml_is_not_read(outside: Path, tmp_path: Path) -> None:
     outside.write_text('password = "hunter2"\n')
     shop = repository(tmp_path / "shop")
     (shop / "tfb.toml").unlink()
@@ -129,7 +129,7 @@ def test_a_tfb_toml_that_links_elsewhere_is_not_read(outside: Path, tmp_path: Pa
         assert "leads out" in str(caught.value)
 
 
-def test_files_above_the_service_but_in_the_repository_are_read(tmp_path: Path) -> None:
+def test_files_elsewhere_in_the_repository_are_read(tmp_path: Path) -> None:
     text = toml("body_file", "../shared/body").replace("\n[[request]]", '\nfiles = ["../.env"]\n[[request]]')
     top = repository(tmp_path / "all", **{"shop/tfb.toml": text, "shared/body": "hello", ".gitignore": ".env\n"})
     (top / ".env").write_text("KEY=1")
@@ -200,7 +200,7 @@ def test_a_copied_file_keeps_its_mode(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", [".git/config", "sub/../.git/config", "link/config", "one", ".git/hooks/../config"])
 def test_credentials_of_git_are_not_copied(name: str, tmp_path: Path) -> None:
-    """Checkouts of CI services keep a token in .git/config, and a Dockerfile of head may send it away."""
+    """CI checkouts store a token in .git/config, which head's Dockerfile could send away."""
     shop = repository(tmp_path / "shop", tfb__toml=SERVICE.format(service='start = "x"', request=""), **{"sub/b": ""})
     (shop / "link").symlink_to(".git")
     git(shop, "add", "-A")

@@ -1,4 +1,4 @@
-"""Nothing that a server starts survives tfb, whatever the server makes of its processes."""
+"""Attack: processes of a server try to outlive tfb."""
 
 import os
 import shutil
@@ -18,24 +18,25 @@ from harness.host import leftovers, ownership, spawn
 from harness.paths import REPOSITORY
 from harness.tests.host.test_leftovers import dead
 
-ORDINARY = 60570  # a uid that no account has
+ORDINARY = 60570  # a UID without an account
 GONE_SECONDS = 15.0
 LISTED_SECONDS = 4.0  # the guardian lists the descendants every three seconds
-# A small tfb: it starts a server as a run does, and waits.
+# A minimal tfb: starts a server as a run does, and waits.
 HARNESS = """
 import sys, time
 from contextlib import ExitStack
 from pathlib import Path
 from harness.host import accounts, process
 with ExitStack() as stack:
-    pool = accounts.of_servers(None)
+    pool = accounts.server_accounts(None)
     account = stack.enter_context(pool.account("server")) if pool else None
-    process.Child(sys.argv[1:], env={"PATH": "/usr/bin:/bin"}, account=account, isolated=True)
+    options = process.ProcessOptions(env={"PATH": "/usr/bin:/bin"}, account=account, isolated=True)
+    process.Child(sys.argv[1:], options)
     print("started", flush=True)
     sys.stdin.readline()
     process.stop_all()
 """
-NOTE = "open(sys.argv[1] + '/' + str(os.getpid()), 'w').close()"  # each process leaves its number
+NOTE = "open(sys.argv[1] + '/' + str(os.getpid()), 'w').close()"  # each process records its PID
 SLEEPER = f"import os, sys, time; {NOTE}; time.sleep(600)"
 WITHOUT_ENVIRONMENT = f"os.execve(sys.executable, [sys.executable, '-c', {SLEEPER!r}, sys.argv[1]], {{}})"
 DAEMON = f"""
@@ -70,7 +71,7 @@ while time.monotonic() < until:
     open(sys.argv[1] + '/last', 'w').write(str(os.getpid()))
     time.sleep(0.02)
 """
-# Perl writes the new title over the arguments and the environment.
+# Perl overwrites the arguments and the environment with the title.
 TITLE = """
 open(my $f, '>', "$ARGV[0]/$$"); close $f; $0 = 'x' x 20000; sleep 600
 """
@@ -85,14 +86,14 @@ SERVERS = {
 
 @dataclass(kw_only=True)
 class SurvivorScene:
-    """A folder for temporary files, and one where servers write down which processes they are."""
+    """A folder for temporary files, and a folder in which servers record their PIDs."""
 
     temporary: Path
     noted: Path
-    user: tuple[str, ...]  # what starts a program as the user of tfb
+    user: tuple[str, ...]  # command prefix that starts a program as tfb's user
 
     def start(self, name: str) -> "subprocess.Popen[bytes]":
-        """Start a small tfb with a server, and wait until the server has settled."""
+        """Start a minimal tfb with a server, and wait until the server has started."""
         harness = subprocess.Popen(
             [*self.user, sys.executable, "-c", HARNESS, *SERVERS[name], str(self.noted)],
             env=self.environment(),
@@ -107,11 +108,11 @@ class SurvivorScene:
         return harness
 
     def lives(self) -> bool:
-        """Return whether a process of the server lives; one that hands on its pid is seen at a second look."""
+        """Return whether a process of the server is alive. A repeated check finds replaced processes."""
         return wait_until(lambda: bool(self.processes()), 2.0)
 
     def ends(self) -> bool:
-        """Return whether all processes of the server end, and none appears afterwards."""
+        """Return whether all processes of the server end, without new ones."""
         return wait_until(lambda: not self.processes()) and not self.lives()
 
     def environment(self) -> dict[str, str]:
@@ -119,7 +120,7 @@ class SurvivorScene:
         return {**os.environ, "PYTHONPATH": str(REPOSITORY), "TMPDIR": str(self.temporary), "TFB_STATE": state}
 
     def processes(self) -> set[int]:
-        """Return the living processes that the server has written down."""
+        """Return the recorded processes that are still alive."""
         pids = {int(path.name) for path in self.noted.iterdir() if path.name.isdecimal()}
         last = self.noted / "last"
         if last.exists() and (text := last.read_text()):
@@ -127,7 +128,7 @@ class SurvivorScene:
         return {pid for pid in pids if alive(pid)}
 
     def clean(self) -> None:
-        """Run tfb clean as the user."""
+        """Run ./tfb clean as the user."""
         command = [*self.user, sys.executable, "-m", "harness", "clean", "--leftovers", "--yes"]
         subprocess.run(command, env=self.environment(), check=True, capture_output=True, timeout=120)
 
@@ -162,7 +163,7 @@ def world(request: pytest.FixtureRequest) -> Iterator[SurvivorScene]:
     place.chmod(0o755)
     user: tuple[str, ...] = ()
     if os.geteuid() == 0 and ordinary:
-        rights = "+dac_read_search"  # this Python may lie in a folder of root's
+        rights = "+dac_read_search"  # this Python may be in a private folder of root
         user = ("setpriv", f"--reuid={ORDINARY}", f"--regid={ORDINARY}", "--clear-groups", f"--inh-caps={rights}")
         user = (*user, f"--ambient-caps={rights}", "--")
     found = SurvivorScene(temporary=place / "tmp", noted=place / "noted", user=user)
@@ -176,7 +177,7 @@ def world(request: pytest.FixtureRequest) -> Iterator[SurvivorScene]:
 
 
 def kill_both(harness: "subprocess.Popen[bytes]") -> None:
-    """Kill tfb and its guardian; stopped first, so that neither sees the other's end."""
+    """Kill tfb and its guardian. Both are stopped first, so that neither notices the other's end."""
     pids = (guardian_of(harness), harness.pid)
     for number in (signal.SIGSTOP, signal.SIGKILL):
         for pid in pids:
@@ -185,7 +186,7 @@ def kill_both(harness: "subprocess.Popen[bytes]") -> None:
 
 
 @pytest.mark.parametrize("name", SERVERS)
-def test_kill_of_tfb_ends_every_process_of_a_server(name: str, world: SurvivorScene) -> None:
+def test_killing_tfb_ends_all_server_processes(name: str, world: SurvivorScene) -> None:
     harness = world.start(name)
     harness.kill()
     harness.wait()
@@ -196,7 +197,7 @@ def test_kill_of_tfb_ends_every_process_of_a_server(name: str, world: SurvivorSc
 @pytest.mark.parametrize("name", sorted(SERVERS))
 def test_clean_ends_what_outlived_tfb_and_guardian(name: str, world: SurvivorScene) -> None:
     if world.user and name == "hands-on":
-        pytest.skip("without a uid of its own, a process that forks without end is not found by a list")
+        pytest.skip("without a separate UID, a list cannot catch a process that forks endlessly")
     harness = world.start(name)
     time.sleep(LISTED_SECONDS)
     kill_both(harness)
@@ -207,7 +208,7 @@ def test_clean_ends_what_outlived_tfb_and_guardian(name: str, world: SurvivorSce
 
 
 @pytest.mark.parametrize("name", sorted(SERVERS))
-def test_tfb_ends_its_servers_after_the_guardian_was_killed(name: str, world: SurvivorScene) -> None:
+def test_killing_the_guardian_leaves_no_servers(name: str, world: SurvivorScene) -> None:
     harness = world.start(name)
     os.kill(guardian_of(harness), signal.SIGKILL)
     time.sleep(0.2)
@@ -219,14 +220,14 @@ def test_tfb_ends_its_servers_after_the_guardian_was_killed(name: str, world: Su
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="giving a folder away needs root")
 def test_another_user_s_list_names_only_own_processes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A folder of an attacker says that a process of root's is a leftover: it stays."""
+    """An attacker's folder lists a process of root as a leftover. The process survives."""
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     with subprocess.Popen(["sleep", "60"], start_new_session=True) as victim:
-        forged = tmp_path / f"{ownership.PREFIX}guardian-forged"
+        forged = tmp_path / f"{ownership.SCRATCH_PREFIX}guardian-forged"
         forged.mkdir()
-        (forged / ownership.FILE).write_text(dead())
-        (forged / spawn.LEDGER).write_text(f"{victim.pid} {ownership.start_of(victim.pid)}\n")
+        (forged / ownership.OWNER_FILE).write_text(dead())
+        (forged / spawn.LEDGER_FILE).write_text(f"{victim.pid} {ownership.process_start(victim.pid)}\n")
         for path in (forged, *forged.iterdir()):
             os.chown(path, ORDINARY, ORDINARY)
-        assert f"pid {victim.pid}" not in " ".join(map(str, leftovers.on_this_machine()))
+        assert f"pid {victim.pid}" not in " ".join(map(str, leftovers.local_leftovers()))
         victim.kill()

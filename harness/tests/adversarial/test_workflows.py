@@ -1,4 +1,4 @@
-"""The workflow for pull requests and the action: what they run is pinned, and names from a pull request are names."""
+"""Attack: a pull request controls the workflow or the action by names, links or unpinned programs."""
 
 import os
 import re
@@ -20,7 +20,7 @@ CONFIG = "frameworks/{}/benchmark_config.json"
 
 
 def scripts(file: Path) -> dict[str, str]:
-    """Return the shell of each step by its name."""
+    """Return the shell script of each step by name."""
     text = file.read_text(encoding="utf-8")
     found = re.findall(r"- name: (.+)\n(?:(?! *- ).*\n)*?( +)run: \|\n((?:\2  .*\n|\n)+)", text)
     return {name: textwrap.dedent(script) for name, _, script in found}
@@ -61,7 +61,7 @@ def test_jobs_have_the_least_permissions() -> None:
     assert "./tfb" not in commenting
 
 
-def test_the_action_installs_only_what_a_lock_file_names() -> None:
+def test_the_action_installs_only_locked_packages() -> None:
     install = scripts(ACTION)["install"]
     assert install.count('pip" install') == 2
     assert "--require-hashes" in install
@@ -79,7 +79,7 @@ def test_the_action_installs_only_what_a_lock_file_names() -> None:
 
 @pytest.fixture
 def repository(tmp_path: Path) -> Path:
-    """A repository with an implementation, whose branch ``head`` is the pull request's."""
+    """Create a repository with an implementation and a branch ``head`` for the pull request."""
     folder = tmp_path / "repository"
     for name in ("harness/judge.py", "tfb", CONFIG.format("Rust/axum"), CONFIG.format("Java/old")):
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
@@ -101,7 +101,7 @@ def commit(folder: Path, *names: str) -> None:
 
 
 def step(folder: Path, name: str, **variables: str) -> subprocess.CompletedProcess[str]:
-    """Run a step of the workflow as a runner does."""
+    """Run a step of the workflow as a runner would."""
     temp = folder.parent / "temp"
     environment = {
         **{key: os.environ[key] for key in ("PATH", "HOME")},
@@ -121,7 +121,7 @@ def step(folder: Path, name: str, **variables: str) -> subprocess.CompletedProce
 
 
 def chosen(folder: Path) -> tuple[list[str], list[str]]:
-    """Run the steps that choose; return the folders to verify, and those that the base has, too."""
+    """Run the selecting steps; return the folders to verify, and those that base also has."""
     first = step(folder, TAKE)
     assert first.returncode == 0, first.stderr
     parted = (folder.parent / "temp" / "env").read_text().strip().partition("=")[2]
@@ -134,7 +134,7 @@ def chosen(folder: Path) -> tuple[list[str], list[str]]:
     return changed, known
 
 
-def test_a_pull_request_is_not_judged_by_its_own_harness(repository: Path) -> None:
+def test_pull_requests_do_not_supply_the_harness(repository: Path) -> None:
     commit(repository, "harness/judge.py", "tfb", "harness/sitecustomize.py", CONFIG.format("Rust/axum"))
     assert chosen(repository) == (["Rust/axum"], ["Rust/axum"])
     assert (repository / "harness" / "judge.py").read_text() == "base"
@@ -209,7 +209,7 @@ def test_the_comment_takes_the_verdict_for_text(text: str, tmp_path: Path) -> No
     assert "\x1b" not in "".join(lines)
 
 
-def test_a_verdict_that_is_a_link_is_not_posted(tmp_path: Path) -> None:
+def test_linked_verdict_files_are_not_posted(tmp_path: Path) -> None:
     (tmp_path / "verdict").mkdir()
     (tmp_path / "verdict" / "verdict").symlink_to("/etc/passwd")
     script = next(script for script in re.split(r"- name: Comment\n", WORKFLOW.read_text())[1:])
@@ -220,7 +220,7 @@ def test_a_verdict_that_is_a_link_is_not_posted(tmp_path: Path) -> None:
 
 
 def test_the_action_writes_its_verdict_through_no_link(tmp_path: Path) -> None:
-    """The pull request holds links where a verdict would have been written; servers print commands."""
+    """The pull request contains links at the paths of verdicts, and servers print commands."""
     victim, shop, temp = tmp_path / "victim", tmp_path / "shop", tmp_path / "temp"
     for folder in (shop, temp / "tfb" / "bin"):
         folder.mkdir(parents=True)
@@ -230,7 +230,7 @@ def test_the_action_writes_its_verdict_through_no_link(tmp_path: Path) -> None:
     program = temp / "tfb" / "bin" / "tfb"
     program.write_text('#!/bin/sh\necho "::error::x" >&2\nenv > "$RUNNER_TEMP/seen"\nprintf "%s\\n" "$@"\nexit 4\n')
     program.chmod(0o755)
-    inputs = {"BASE": "--output=F", "SERVICE": "-x", "FAIL_OVER": "5", "TIME": "5m", "STRICT": "false"}
+    inputs = {"BASE": "--output=F", "SERVICE": "-x", "THRESHOLD": "5", "TIME": "5m", "STRICT": "false"}
     secrets = {"GITHUB_TOKEN": "s3cret", "GITHUB_ENV": str(temp / "env"), "ACTIONS_RUNTIME_TOKEN": "s3cret"}
     environment = {"PATH": os.environ["PATH"], "RUNNER_TEMP": str(temp), **inputs, **secrets}
     environment["GITHUB_OUTPUT"] = str(temp / "output")

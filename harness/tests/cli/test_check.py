@@ -15,11 +15,11 @@ from harness.cli import check
 from harness.cli.check import ENGINE, Stage, stages
 from harness.cli.scans import NOT_JUDGED
 from harness.errors import Exit
-from harness.host import provision
-from harness.host.provision import Need
 from harness.paths import REPOSITORY
+from harness.provisioning import requirements
+from harness.provisioning.requirements import ToolRequirement
 
-ABSENT = Need(kind="no-such-tool", condition=">=1", wanted_by=(), tool=None)
+ABSENT = ToolRequirement(kind="no-such-tool", condition=">=1", required_by=(), tool=None)
 Checked = Callable[..., tuple[Exit, str]]
 
 
@@ -31,9 +31,9 @@ def python(name: str, code: str, *needs: str) -> Stage:
 def checked(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> Checked:
     """Runs stages on a machine with a state of its own and an engine; the exit code, and all that was said."""
     monkeypatch.setenv("TFB_STATE", str(tmp_path / "state"))
-    monkeypatch.setattr(provision, "engine_answers", lambda: True)
+    monkeypatch.setattr(requirements, "engine_responds", lambda: True)
 
-    def run(found: Sequence[Stage], needs: Sequence[Need] = (), **more: object) -> tuple[Exit, str]:
+    def run(found: Sequence[Stage], needs: Sequence[ToolRequirement] = (), **more: object) -> tuple[Exit, str]:
         options: dict[str, object] = {"consent": "no", "bring_engine": False, **more}
         code = check.check(found, needs, **options)  # type: ignore[arg-type]
         streams = capfd.readouterr()
@@ -54,7 +54,7 @@ def test_all_stages_run_even_when_one_fails_and_it_is_named(checked: Checked) ->
 def test_a_stage_that_lacks_something_is_left_out_and_named_with_what_brings_it(
     checked: Checked, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(provision, "engine_answers", lambda: False)
+    monkeypatch.setattr(requirements, "engine_responds", lambda: False)
     found = [python("tool's", "print(1)", "no-such-tool"), python("image", "print(1)", ENGINE)]
     code, said = checked([*found, python("fine", "print('ran')")], [ABSENT])
     assert (code, "ran" in said) == (Exit.ENVIRONMENT, True)
@@ -68,16 +68,16 @@ def test_packages_and_an_engine_come_first_and_the_engine_goes_last_where_there_
 ) -> None:
     installed: list[str] = []
 
-    def install(needs: Sequence[Need], *_: object) -> tuple[str, ...]:
+    def install(needs: Sequence[ToolRequirement], *_: object) -> tuple[str, ...]:
         installed.extend(need.kind for need in needs)
         return ()
 
-    monkeypatch.setattr(provision, "engine_answers", lambda: False)
-    monkeypatch.setattr(provision, "engine_can_be_brought", lambda: True)
-    monkeypatch.setattr(provision, "packages", lambda _: ("no-such-tool",))
-    monkeypatch.setattr(provision, "install_missing", install)
+    monkeypatch.setattr(requirements, "engine_responds", lambda: False)
+    monkeypatch.setattr(requirements, "can_install_engine", lambda: True)
+    monkeypatch.setattr(requirements, "missing_packages", lambda _: ("no-such-tool",))
+    monkeypatch.setattr(requirements, "install_missing", install)
     for name in ("INSTALL", "START", "STOP"):
-        monkeypatch.setattr(provision, f"ENGINE_{name}", ("echo", "engine", name))
+        monkeypatch.setattr(requirements, f"ENGINE_{name}", ("echo", "engine", name))
     _, said = checked([python("fine", "print('ran')")], [ABSENT], consent=consent, bring_engine=True)
     assert installed == (["no-such-tool"] if consent == "yes" else [])
     order = re.findall(r"^(engine (?:INSTALL|START|STOP)|ran)$", said, re.MULTILINE)
@@ -126,7 +126,7 @@ def test_an_interruption_ends_what_runs_and_what_runs_beside_it(tmp_path: Path) 
     code = (
         "import sys\nfrom harness import cli\nfrom harness.cli import check\nfrom harness.cli.check import Stage\n"
         "from harness.host import interruption, process\n"
-        "interruption.install(process.ask_all, process.kill_all)\n"
+        "interruption.install_handlers(process.terminate_all, process.kill_all)\n"
         f"one, beside = ((sys.executable, '-c', {slow!r}, folder) for folder in ({str(one)!r}, {str(beside)!r}))\n"
         "found = [Stage(name='slow', command=one, beside=beside)]\n"
         "sys.exit(cli.guarded(lambda: check.check(found, (), 'no', bring_engine=False)))\n"

@@ -5,20 +5,18 @@ import pytest
 from harness.cli import doctor
 from harness.errors import EnvironmentLacksError, Exit
 from harness.host.leftovers import Leftover
-from harness.host.provision import Need
+from harness.provisioning.requirements import ToolRequirement
 from harness.runtime import compose, images
 
 LONG = tuple(f"an-implementation-with-a-long-name-{number}" for number in range(5))
 
 
-@pytest.mark.parametrize(
-    ("names", "shown"), [((), "the harness"), (tuple("abcdefg"), "7 implement"), (LONG, ", ".join(LONG))]
-)
+@pytest.mark.parametrize(("names", "shown"), [((), "tfb"), (tuple("abcdefg"), "7 implement"), (LONG, ", ".join(LONG))])
 def test_those_that_want_a_tool_are_named_or_counted_and_no_line_of_a_pipe_is_cut(
     names: tuple[str, ...], shown: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("COLUMNS", raising=False)
-    doctor.show_tools([Need(kind="java", condition=">=25", wanted_by=names, tool=None)])
+    doctor.show_tools([ToolRequirement(kind="java", condition=">=25", required_by=names, tool=None)])
     assert shown in next(line for line in capsys.readouterr().out.splitlines() if "java" in line)
 
 
@@ -37,9 +35,9 @@ def test_clean_names_what_stays_and_that_it_saw_no_images(
             raise OSError("busy")
 
     left = Leftover(kind="folder", name="tfb-x", certain=True, remove=remove)
-    monkeypatch.setattr(compose, "engine", engine)
-    monkeypatch.setattr(images, "own", list)
+    monkeypatch.setattr(compose, "engine_version", engine)
+    monkeypatch.setattr(images, "own_images", list)
     monkeypatch.setattr(doctor, "find_leftovers", lambda: (left,))
     assert doctor.clean(yes=True) == code
     said = capsys.readouterr().out
-    assert ("images were not looked at" in said, "stays: folder tfb-x: busy" in said) == (not answers, stays)
+    assert ("images were not checked" in said, "not removed: folder tfb-x: busy" in said) == (not answers, stays)

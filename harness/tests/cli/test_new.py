@@ -50,8 +50,8 @@ def test_a_copy_has_the_new_name_and_a_dockerfile_that_is_there(
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ("mine --from express --language Go", "nothing in 'Go' to begin from; allowed are JavaScript"),
-        ("mine --language No-such-language", "nothing in 'No-such-language' to begin from"),
+        ("mine --from express --language Go", "there is no implementation in 'Go' to copy; allowed are JavaScript"),
+        ("mine --language No-such-language", "there is no implementation in 'No-such-language' to copy"),
         ("mine --language Pyton", "did you mean Python"),
         ("mine --from expres", "did you mean express"),
         ("Mine --from express", "'Mine' is not a valid name"),

@@ -6,6 +6,8 @@ from pathlib import Path
 import pytest
 
 from harness.cli import guarded, run
+from harness.cli.resume import find_interrupted
+from harness.cli.settings import resolve_settings
 from harness.cli.verbs import parse_recorded
 from harness.errors import Exit
 from harness.experiment import workflow
@@ -47,15 +49,15 @@ def test_an_interrupted_run_says_how_to_go_on_with_it_if_it_ever_became_one(
         raise KeyboardInterrupt
 
     monkeypatch.setattr(workflow, "benchmark", interrupted)
-    chosen = replace(run.resolve_settings(parse_recorded(["run"]), words.split()), results=tmp_path)
+    chosen = replace(resolve_settings(parse_recorded(["run"])), command=tuple(words.split()), results=tmp_path)
     assert guarded(lambda: run.run_benchmark(chosen).exit_code) == Exit.INTERRUPTED
     kept = [
-        "tfb: interrupted; everything started is stopped, what was measured is kept",
-        f"tfb: Go on: ./tfb run --resume 20260103-1 --results {tmp_path}",
-        f"tfb: What it has so far: ./tfb report 20260103-1 --results {tmp_path}",
+        "tfb: interrupted; all started processes have been stopped, and the measurements are kept",
+        f"tfb: Continue: ./tfb run --resume 20260103-1 --results {tmp_path}",
+        f"tfb: Show the results so far: ./tfb report 20260103-1 --results {tmp_path}",
     ]
     said = capsys.readouterr().err.splitlines()
-    assert said == (kept if resumable else ["tfb: interrupted; everything started is stopped"])
+    assert said == (kept if resumable else ["tfb: interrupted; all started processes have been stopped"])
 
 
 def test_only_runs_that_go_on_are_named_as_company(tmp_path: Path) -> None:
@@ -72,7 +74,7 @@ def test_a_bare_resume_passes_over_a_run_that_cannot_be_read(tmp_path: Path) -> 
     folder = begun(tmp_path, "20260101-1")
     RunStore(folder, started_at=0.0).write_info(info.model_copy(update={"status": "interrupted", "command": ()}))
     begun(tmp_path, "20260102-1")
-    assert run.find_interrupted(tmp_path) == folder
+    assert find_interrupted(tmp_path) == folder
 
 
 @pytest.mark.parametrize("seconds", [12.0, 120.0])
@@ -98,7 +100,7 @@ def test_a_run_prints_a_verdict_on_every_implementation(
     chosen = fake.settings()
     fake._write()
     outcome = run.run_benchmark(replace(chosen, quiet=True), fake.dependencies())
-    run._show(chosen, outcome)
+    run._print_outcome(chosen, outcome)
     printed = capsys.readouterr().out
     assert "\na: verified\nb: verified\n" in printed
     assert ("c: build failed: make failed (exit status 2)\n" in printed) is (seconds > 60.0)

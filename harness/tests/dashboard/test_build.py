@@ -10,7 +10,7 @@ import pytest
 
 from harness.dashboard import build
 from harness.errors import BuildError, EnvironmentLacksError
-from harness.host.process import Completed
+from harness.host.process import CompletedCommand
 from harness.paths import DOCKER
 
 
@@ -28,13 +28,13 @@ def test_the_page_is_built_when_a_source_has_changed_and_installed_when_the_lock
 ) -> None:
     ran: list[str] = []
 
-    def run(command: list[str], **_: object) -> Completed:
+    def run(command: list[str], **_: object) -> CompletedCommand:
         ran.append(" ".join(command))
         (web / "dist").mkdir(exist_ok=True)
         (web / "node_modules").mkdir(exist_ok=True)
         if "npm ci" in ran[-1]:
             (web / "node_modules" / ".package-lock.json").touch()
-        return Completed(status=0, stdout="v22.1.0\n")
+        return CompletedCommand(status=0, stdout="v22.1.0\n")
 
     monkeypatch.setattr(build, "run", run)
     monkeypatch.setattr(shutil, "which", lambda name: f"/usr/bin/{name}")
@@ -55,8 +55,8 @@ def test_the_page_is_built_when_a_source_has_changed_and_installed_when_the_lock
 
 
 def test_a_failed_build_leaves_no_stamp_and_tells_the_output(web: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(build, "commands", lambda _: [["npm", "run", "build"]])
-    monkeypatch.setattr(build, "run", lambda *_, **__: Completed(status=2, stdout="TS2322: no"))
+    monkeypatch.setattr(build, "build_commands", lambda _: [["npm", "run", "build"]])
+    monkeypatch.setattr(build, "run", lambda *_, **__: CompletedCommand(status=2, stdout="TS2322: no"))
     with pytest.raises(BuildError, match="TS2322: no"):
         build.ensure_built(web)
     assert not (web / "dist" / build.STAMP).exists()
@@ -66,12 +66,12 @@ def test_without_node_docker_builds_or_the_message_says_what_to_install(
     web: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(shutil, "which", lambda name: "/usr/bin/docker" if name == "docker" else None)
-    base, command = build.commands(web)
+    base, command = build.build_commands(web)
     assert base == [str(DOCKER / "bootstrap-base")]
     assert (command[:2], command[-2:]) == (["docker", "build"], [str(web / "dist"), str(web)])
     monkeypatch.setattr(shutil, "which", lambda _: None)
     with pytest.raises(EnvironmentLacksError, match=r"Node\.js 20\.19 or newer .*, or Docker: n(ode|pm)"):
-        build.commands(web)
+        build.build_commands(web)
 
 
 def test_a_remote_has_a_web_address_without_credentials_or_none() -> None:
@@ -88,13 +88,13 @@ def test_a_remote_has_a_web_address_without_credentials_or_none() -> None:
 def test_a_build_of_the_page_says_how_long_it_takes_and_what_it_does(
     web: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def run(command: list[str], **_: object) -> Completed:
+    def run(command: list[str], **_: object) -> CompletedCommand:
         (web / "dist").mkdir(exist_ok=True)
-        return Completed(status=0, stdout="")
+        return CompletedCommand(status=0, stdout="")
 
-    monkeypatch.setattr(build, "commands", lambda _: [["npm", "ci"], ["npm", "run", "build"]])
+    monkeypatch.setattr(build, "build_commands", lambda _: [["npm", "ci"], ["npm", "run", "build"]])
     monkeypatch.setattr(build, "run", run)
-    monkeypatch.setattr(build, "beats", lambda tell, every: nullcontext(tell(every)))
+    monkeypatch.setattr(build, "heartbeat", lambda tell, every: nullcontext(tell(every)))
     assert not build.is_built(web)
     build.ensure_built(web)
     assert build.is_built(web)

@@ -7,24 +7,24 @@ from pathlib import Path
 import pytest
 
 from harness.dashboard import example
-from harness.dashboard.run_documents import PUBLISHED, Run, Runs
+from harness.dashboard.run_documents import PUBLISHED, DashboardRun, ResultsFolder
 from harness.paths import REPOSITORY, RESULTS
 from harness.records.outcome import Outcome
-from harness.report.sentence import answer
-from harness.report.tables import ratio
+from harness.report.summary import summarize_run
+from harness.report.tables import format_ratio
 
 MOST_BYTES = 3_000_000
 NAME = "20250615-small"
 
 
 @pytest.fixture(scope="module")
-def run(sample_results: Path) -> Run:
-    return Run(sample_results / NAME)
+def run(sample_results: Path) -> DashboardRun:
+    return DashboardRun(sample_results / NAME)
 
 
-def test_an_example_ranks_as_its_run_without_logs_and_what_is_derived(run: Run, tmp_path: Path) -> None:
-    example.write(run, tmp_path / PUBLISHED / NAME)
-    made = Run(tmp_path / PUBLISHED / NAME)
+def test_an_example_ranks_as_its_run_without_logs_and_what_is_derived(run: DashboardRun, tmp_path: Path) -> None:
+    example.write_example(run, tmp_path / PUBLISHED / NAME)
+    made = DashboardRun(tmp_path / PUBLISHED / NAME)
     assert made.example
     assert made.info.left_out == example.LEFT_OUT
     assert len(made.trials()) == len(run.trials())
@@ -36,7 +36,7 @@ def test_an_example_ranks_as_its_run_without_logs_and_what_is_derived(run: Run, 
     assert not made.problems
     shutil.copytree(run.folder, tmp_path / "whole")
     (tmp_path / "whole" / "ranking.json").unlink()
-    assert made.ranking().test_types == Run(tmp_path / "whole").ranking().test_types
+    assert made.ranking().test_types == DashboardRun(tmp_path / "whole").ranking().test_types
 
 
 def test_paths_of_the_machine_are_cut_to_names_and_another_host_is_refused() -> None:
@@ -48,29 +48,29 @@ def test_paths_of_the_machine_are_cut_to_names_and_another_host_is_refused() -> 
     }
     kept = ["http://127.0.0.1:8080/queries/a?n=1", "Accept: application/json,text/html,*/*", "GET /json"]
     kept.append("frameworks/Java/resteasy")
-    assert example.public({"command": [*cut, *kept]}) == {"command": [*cut.values(), *kept]}
+    assert example.remove_paths({"command": [*cut, *kept]}) == {"command": [*cut.values(), *kept]}
     with pytest.raises(ValueError, match=r"reason: names mirror\.example\.org"):
-        example.public({"build": {"reason": "https://mirror.example.org/a: 404"}})
-    assert example.public({"notes": "see https://example.org"}) == {"notes": "see https://example.org"}
+        example.remove_paths({"build": {"reason": "https://mirror.example.org/a: 404"}})
+    assert example.remove_paths({"notes": "see https://example.org"}) == {"notes": "see https://example.org"}
 
 
 def test_the_example_that_ships_is_whole_small_and_names_its_machine() -> None:
-    (shipped,) = Runs(RESULTS / PUBLISHED).listed().runs
+    (shipped,) = ResultsFolder(RESULTS / PUBLISHED).listed().runs
     folder = RESULTS / PUBLISHED / shipped.run_id
     assert sum(path.stat().st_size for path in folder.rglob("*")) <= MOST_BYTES
     assert (shipped.example, shipped.status, bool(shipped.problems)) == (True, "complete", False)
     assert "CPU" in shipped.machine
     for path in folder.rglob("*.json*"):
         for line in path.read_text(encoding="utf-8").splitlines():
-            assert example.public(json.loads(line)) == json.loads(line)
+            assert example.remove_paths(json.loads(line)) == json.loads(line)
 
 
 def test_the_readme_says_what_the_published_round_says() -> None:
-    (shipped,) = Runs(RESULTS / PUBLISHED).listed().runs
-    run = Run(RESULTS / PUBLISHED / shipped.run_id)
+    (shipped,) = ResultsFolder(RESULTS / PUBLISHED).listed().runs
+    run = DashboardRun(RESULTS / PUBLISHED / shipped.run_id)
     said = " ".join((REPOSITORY / "README.md").read_text(encoding="utf-8").split())
     ranking = run.ranking()
-    assert answer(run.info, ranking).lead in said
+    assert summarize_run(run.info, ranking).lead in said
     scores = {score.implementation: score.cpu for score in ranking.overall if score.cpu}
-    vertx, es4x = (ratio(scores[name].to_reference) for name in ("vertx-web", "es4x"))
+    vertx, es4x = (format_ratio(scores[name].to_reference) for name in ("vertx-web", "es4x"))
     assert f"takes {vertx} the CPU per request of vertx-web and {es4x} that of es4x" in said

@@ -10,16 +10,16 @@ from pathlib import Path
 import pytest
 
 from harness.dashboard import run_documents
-from harness.dashboard.run_documents import PUBLISHED, SILENT_SECONDS, Run, Runs
+from harness.dashboard.run_documents import PUBLISHED, SILENT_SECONDS, DashboardRun, ResultsFolder
 from harness.errors import StoreError
 from harness.records.loads import ClosedLoop
-from harness.report.sentence import title_of
+from harness.report.summary import run_title
 
 SMALL = "20250615-small"
 
 
 def test_runs_are_listed_newest_first_and_broken_folders_are_named(sample_results: Path) -> None:
-    listed = Runs(sample_results).listed()
+    listed = ResultsFolder(sample_results).listed()
     assert [run.run_id for run in listed.runs] == ["20250622-second", "20250617-hostile", SMALL]
     broken = {item.run_id: (item.file, item.message) for item in listed.broken}
     assert {name: file for name, (file, _) in broken.items()} == dict.fromkeys(("corrupt", "empty", "list"), "run.json")
@@ -28,26 +28,26 @@ def test_runs_are_listed_newest_first_and_broken_folders_are_named(sample_result
 
 def test_the_published_round_is_shown_where_there_is_no_run_of_ones_own(results: Path, tmp_path: Path) -> None:
     shutil.copytree(results / "run", tmp_path / PUBLISHED / "shipped")
-    found = Runs(tmp_path / "none", published=tmp_path / PUBLISHED)
+    found = ResultsFolder(tmp_path / "none", published=tmp_path / PUBLISHED)
     assert [(run.run_id, run.example) for run in found.listed().runs] == [("shipped", True)]
-    assert Run(found.folder("shipped")).example
-    own = Runs(results, published=tmp_path / PUBLISHED)
+    assert DashboardRun(found.folder("shipped")).example
+    own = ResultsFolder(results, published=tmp_path / PUBLISHED)
     assert [run.run_id for run in own.listed().runs] == ["run"]
-    assert [folder.run_id for folder in Runs(tmp_path).listed().broken] == ["results"]  # and not rounds/
+    assert [folder.run_id for folder in ResultsFolder(tmp_path).listed().broken] == ["results"]  # and not rounds/
 
 
 def test_a_link_out_of_results_is_no_run(results: Path, tmp_path: Path) -> None:
     shutil.move(results / "run", tmp_path / "elsewhere")
     (results / "link").symlink_to(tmp_path / "elsewhere")
     with pytest.raises(StoreError, match="no such run"):
-        Runs(results).folder("link")
-    assert Runs(results).listed().runs == ()
+        ResultsFolder(results).folder("link")
+    assert ResultsFolder(results).listed().runs == ()
 
 
 def test_a_run_that_is_still_being_prepared_says_at_what(results: Path) -> None:
     (results / "next").mkdir()
     (results / "next" / "progress.json").write_text('{"status": "running", "stage": "building"}')
-    (broken,) = Runs(results).listed().broken
+    (broken,) = ResultsFolder(results).listed().broken
     assert broken.message == "not there; the run was last seen running, at: building"
 
 
@@ -68,7 +68,7 @@ def test_without_a_ranking_that_counts_the_trials_are_ranked(
     (results / "run" / "ranking.json").unlink()
     if text:
         (results / "run" / "ranking.json").write_text(text)
-    document = Run(results / "run").document()
+    document = DashboardRun(results / "run").document()
     rows = document.ranking.test_types["json"].headline.rows
     assert {row.implementation for row in rows[:2]} == {"vertx-web", "resteasy"}
     assert all(row.ranked for row in rows)
@@ -77,7 +77,7 @@ def test_without_a_ranking_that_counts_the_trials_are_ranked(
 
 
 def test_a_cell_holds_its_own_trials_and_verdicts_only(sample_results: Path) -> None:
-    run = Run(sample_results / SMALL)
+    run = DashboardRun(sample_results / SMALL)
     cell = run.cell("es4x", "db")
     assert {(trial.implementation, trial.test_type) for trial in cell.trials} == {("es4x", "db")}
     assert {(trial.process, trial.round) for trial in cell.trials} == {(p, r) for p in range(3) for r in range(2)}
@@ -89,7 +89,7 @@ def test_a_cell_holds_its_own_trials_and_verdicts_only(sample_results: Path) -> 
 
 
 def test_latency_is_that_of_the_ranking_over_the_processes_of_the_trials_that_count(sample_results: Path) -> None:
-    run = Run(sample_results / SMALL)
+    run = DashboardRun(sample_results / SMALL)
     load, trials = ClosedLoop(connections=64), run.cell("es4x", "db").trials
     cell = next(c for c in run.latency("db").cells if (c.implementation, c.load) == ("es4x", load))
     own = [(t.process, t.latency.percentiles["99"]) for t in trials if t.load == load and t.latency]
@@ -104,19 +104,19 @@ def test_latency_is_that_of_the_ranking_over_the_processes_of_the_trials_that_co
 
 
 def test_a_long_log_is_cut_at_its_start(results: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(run_documents, "LOG_BYTES", 10)
+    monkeypatch.setattr(run_documents, "MAX_LOG_BYTES", 10)
     (results / "run" / "logs" / "long.log").write_text("0123456789abcdefghij")
-    log = Run(results / "run").log("logs/long.log")
+    log = DashboardRun(results / "run").log("logs/long.log")
     assert (log.text, log.skipped) == ("abcdefghij", 10)
 
 
 def test_a_name_that_only_repeats_the_time_is_replaced_by_what_the_run_is(sample_results: Path) -> None:
-    info = Run(sample_results / SMALL).info
+    info = DashboardRun(sample_results / SMALL).info
     timed = info.model_copy(update={"name": "2025-06-15 15:06:40"})
-    assert title_of(info) == "Synthetic run 20250615-small"
-    assert title_of(timed) == "4 implementations, 6 test types"
+    assert run_title(info) == "Synthetic run 20250615-small"
+    assert run_title(timed) == "4 implementations, 6 test types"
     few = timed.model_copy(update={"implementations": info.implementations[:2], "loads": {"db": ()}})
-    assert title_of(few) == "vertx-web and resteasy, db"
+    assert run_title(few) == "vertx-web and resteasy, db"
 
 
 @pytest.fixture
@@ -132,13 +132,13 @@ def running(results: Path) -> Path:
 
 
 def test_new_trials_are_the_first_of_the_last_ones_and_without_their_windows(running: Path) -> None:
-    before = Run(running).live()
+    before = DashboardRun(running).live()
     assert (before.status, before.silent_for) == ("running", None)
-    assert Run(running).live() == before
+    assert DashboardRun(running).live() == before
     rest = (running / "rest.jsonl").read_text()
     with (running / "trials.jsonl").open("a") as file:
         file.write(rest + '{"half')
-    told = Run(running).live()
+    told = DashboardRun(running).live()
     assert told.version != before.version
     newest = [json.loads(line)["id"] for line in rest.splitlines()[:-9:-1]]
     assert [trial.id for trial in told.trials] == newest
@@ -149,6 +149,6 @@ def test_a_run_that_writes_nothing_for_long_is_called_silent(running: Path) -> N
     long_ago = time.time() - SILENT_SECONDS - 30
     for path in running.iterdir():
         os.utime(path, (long_ago, long_ago))
-    silent_for = Run(running).live().silent_for
+    silent_for = DashboardRun(running).live().silent_for
     assert silent_for is not None
     assert silent_for >= SILENT_SECONDS

@@ -10,7 +10,7 @@ import pytest
 
 from harness.dashboard import saved
 from harness.dashboard.documents import Embedded
-from harness.dashboard.run_documents import Run
+from harness.dashboard.run_documents import DashboardRun
 from harness.tests.doubles import invented
 
 
@@ -26,7 +26,7 @@ def web(tmp_path: Path) -> Path:
 @pytest.fixture(scope="module")
 def collected(sample_results: Path) -> Embedded:
     """What goes into the file of a good run; collecting ranks it once more for each baseline."""
-    return saved.collect(Run(sample_results / "20250615-small"))
+    return saved.collect_documents(DashboardRun(sample_results / "20250615-small"))
 
 
 def unpacked(text: str) -> Embedded:
@@ -42,8 +42,8 @@ def plain(text: str) -> bytes:
 
 
 def test_the_run_is_in_the_file(sample_results: Path, web: Path, collected: Embedded) -> None:
-    run = Run(sample_results / "20250615-small")
-    embedded = unpacked(saved.page(web, collected))
+    run = DashboardRun(sample_results / "20250615-small")
+    embedded = unpacked(saved.render_page(web, collected))
     assert embedded.document.run == run.info
     assert set(embedded.tests) == {"json", "plaintext", "db", "query", "fortune", "update"}
     assert len(embedded.cells) == 24
@@ -53,7 +53,7 @@ def test_the_run_is_in_the_file(sample_results: Path, web: Path, collected: Embe
 
 
 def test_nothing_of_a_hostile_run_is_markup(sample_results: Path, web: Path) -> None:
-    text = saved.page(web, saved.collect(Run(sample_results / "20250617-hostile")))
+    text = saved.render_page(web, saved.collect_documents(DashboardRun(sample_results / "20250617-hostile")))
     assert text.count("<script") == 2
     assert text.count("</script>") == 2
     assert "<img" not in text
@@ -63,13 +63,13 @@ def test_nothing_of_a_hostile_run_is_markup(sample_results: Path, web: Path) -> 
 
 
 def test_the_policy_allows_exactly_the_two_assets(web: Path, collected: Embedded) -> None:
-    text = saved.page(web, collected)
+    text = saved.render_page(web, collected)
     script = re.findall(r'<script type="module">(.*?)</script>', text, re.DOTALL)
     policy = re.search(r'Content-Security-Policy" content="([^"]+)"', text)
     assert policy
     assert script == ["const a = '<\\/script><\\!--';"]
-    assert f"script-src '{saved.digest(script[0])}'" in policy[1]
-    assert f"style-src '{saved.digest('p { color: red }')}'" in policy[1]
+    assert f"script-src '{saved.csp_hash(script[0])}'" in policy[1]
+    assert f"style-src '{saved.csp_hash('p { color: red }')}'" in policy[1]
     assert "unsafe" not in policy[1]
     assert "connect-src" not in policy[1]  # default-src 'none' holds
 
@@ -77,22 +77,22 @@ def test_the_policy_allows_exactly_the_two_assets(web: Path, collected: Embedded
 def test_what_does_not_fit_is_left_out_in_order_and_said(
     web: Path, collected: Embedded, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    full = len(saved.packed(collected))
-    monkeypatch.setattr(saved, "MOST_BYTES", 4200 + full // 2)
-    reduced = unpacked(saved.page(web, collected))
+    full = len(saved.compress(collected))
+    monkeypatch.setattr(saved, "MAX_PAGE_BYTES", 4200 + full // 2)
+    reduced = unpacked(saved.render_page(web, collected))
     assert any("second-by-second" in said for said in reduced.left_out)
     assert all(trial.windows == () for cell in reduced.cells for trial in cell.trials)
     tables = [{name: len(test.tables) for name, test in each.tests.items()} for each in (reduced, collected)]
     assert tables[0] == tables[1]
-    monkeypatch.setattr(saved, "MOST_BYTES", 0)
-    assert unpacked(saved.page(web, collected)).tests == {}
+    monkeypatch.setattr(saved, "MAX_PAGE_BYTES", 0)
+    assert unpacked(saved.render_page(web, collected)).tests == {}
 
 
 def test_a_log_that_leads_out_of_the_folder_is_left_out(results: Path) -> None:
-    logs = Run(results / "run").logs()
+    logs = DashboardRun(results / "run").logs()
     (results / "run" / "logs" / "out.log").symlink_to(results / "run" / "run.json")
-    assert Run(results / "run").logs() == logs
+    assert DashboardRun(results / "run").logs() == logs
 
 
 def test_numbers_keep_six_digits_and_times_of_day_all() -> None:
-    assert [saved.shorter(text) for text in ("12345.6789", "1750000000.25")] == [12345.7, 1750000000.25]
+    assert [saved.round_number(text) for text in ("12345.6789", "1750000000.25")] == [12345.7, 1750000000.25]

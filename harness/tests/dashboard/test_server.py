@@ -12,7 +12,7 @@ from starlette.testclient import TestClient
 
 from harness.dashboard import documents
 from harness.dashboard.api import Api
-from harness.dashboard.run_documents import Run, Runs
+from harness.dashboard.run_documents import DashboardRun, ResultsFolder
 from harness.dashboard.server import create_app
 from harness.records.record import Record
 
@@ -20,7 +20,7 @@ RUN = "/api/runs/20250615-small"
 
 
 def app(results: Path, web: Path) -> Starlette:
-    return create_app(Api(Runs(results)), web)
+    return create_app(Api(ResultsFolder(results)), web)
 
 
 @pytest.fixture(scope="module")
@@ -128,13 +128,13 @@ def test_a_document_is_made_once_for_all_and_again_when_a_file_has_changed(
     results: Path, web: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     read: list[str] = []
-    made = Run.document
+    made = DashboardRun.document
 
-    def counted(run: Run) -> documents.RunDocument:
+    def counted(run: DashboardRun) -> documents.RunDocument:
         read.append(run.id)
         return made(run)
 
-    monkeypatch.setattr(Run, "document", counted)
+    monkeypatch.setattr(DashboardRun, "document", counted)
     with TestClient(app(results, web), base_url="http://127.0.0.1") as client:
         with ThreadPoolExecutor() as viewers:
             told = set(viewers.map(lambda _: client.get("/api/runs/run").text, range(20)))
@@ -150,12 +150,12 @@ def test_a_document_that_takes_long_holds_up_no_other_one(
 ) -> None:
     begun, over = threading.Event(), threading.Event()
 
-    def slow(_: Run, test_type: str) -> documents.LatencyDocument:
+    def slow(_: DashboardRun, test_type: str) -> documents.LatencyDocument:
         begun.set()
         over.wait(20)
         return documents.LatencyDocument(test_type=test_type, cells=())
 
-    monkeypatch.setattr(Run, "latency", slow)
+    monkeypatch.setattr(DashboardRun, "latency", slow)
     with TestClient(app(sample_results, web), base_url="http://127.0.0.1") as client, ThreadPoolExecutor(2) as pool:
         waiting = pool.submit(client.get, f"{RUN}/latency/db")
         try:

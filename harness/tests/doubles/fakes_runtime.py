@@ -21,7 +21,7 @@ from harness.records.outcome import Outcome
 from harness.records.run_info import BuildRecord, RunInfo
 from harness.records.trial_record import TrialEvidence
 from harness.records.verification_record import CheckResult, VerificationRecord
-from harness.runtime import Begun, Database, DatabaseAddress, Endpoint, Server
+from harness.runtime import Database, DatabaseAddress, Endpoint, GeneratorStart, Server
 from harness.tests.doubles.fakes_world import RESPONSE_BYTES, FakeProcess, FakeWorld
 from harness.verify.checks.evidence import RequestAccount, Sampling
 from harness.verify.trial import TrialAudit
@@ -134,8 +134,8 @@ class FakeRunning:
 class FakeSeveral(FakeRunning):
     """One by two clients, the second of which does not tell when it began."""
 
-    def begun(self) -> Sequence[Begun]:
-        first = Begun(client="c1", connections=40, threads=1, word_at=self._begun, seen_at=self._begun + 0.02)
+    def begun(self) -> Sequence[GeneratorStart]:
+        first = GeneratorStart(client="c1", connections=40, threads=1, word_at=self._begun, seen_at=self._begun + 0.02)
         return first, replace(first, client="c2", connections=24, word_at=self._begun + 0.25, seen_at=None)
 
 
@@ -312,7 +312,7 @@ class FakeTrial(TrialAudit):
                 f"{self.asked}: {good} good, {failed} failed, {account.sent if account else 'nothing'} sent, {answers}"
             )
             objections += (CheckResult(check="asked", rule="fake.3", outcome=Outcome.PASS, message=said),)
-        return TrialEvidence(answers=0, of=good + failed, objections=objections)
+        return TrialEvidence(judged=0, received=good + failed, objections=objections)
 
 
 @dataclass

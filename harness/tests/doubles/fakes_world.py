@@ -10,7 +10,7 @@ from pathlib import Path
 from harness.errors import MachineLostError, ServerDiedError
 from harness.host.clock import Clock
 from harness.host.metering import Reading
-from harness.host.sockets import Sockets
+from harness.host.sockets import SocketCounters
 from harness.records.verification_record import CheckResult
 
 RESPONSE_BYTES = 150.0
@@ -185,11 +185,11 @@ class FakeConnections:
 
     process: FakeProcess
 
-    def read(self) -> Sockets | None:
+    def read(self) -> SocketCounters | None:
         behaviour, requests = self.process.behaviour, self.process.requests
         if not behaviour.sockets:
             return None
-        return Sockets(
+        return SocketCounters(
             connections=self.process.connected + behaviour.other_connections,
             bytes_received=round(requests * behaviour.response_bytes),
             bytes_sent=round(requests * behaviour.request_bytes),

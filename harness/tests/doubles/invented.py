@@ -87,7 +87,7 @@ def copied(found: RunRecords, speeds: Mapping[str, float]) -> RunRecords:
                 "cpu_per_request": trial.cpu_per_request and trial.cpu_per_request / speed,
                 "windows": trial.windows[:2],
                 "warm_up": None,
-                "gates": tuple(gate for gate in trial.gates if gate.outcome is not Outcome.PASS),
+                "validity": tuple(check for check in trial.validity if check.outcome is not Outcome.PASS),
             }
         )
         for name, speed in speeds.items()

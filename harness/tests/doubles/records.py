@@ -19,7 +19,7 @@ JSON = ClosedLoop(connections=64)
 QUERIES = (ClosedLoop(connections=64, queries=1), ClosedLoop(connections=64, queries=20))
 LOADS: dict[str, tuple[Load, ...]] = {"json": (JSON,), "query": QUERIES}
 PROCESSES = 2
-BROKEN = ValidityCheck(name="errors", outcome=Outcome.FAIL, value=3.0, threshold=0.0, word="errors")
+BROKEN = ValidityCheck(name="errors", outcome=Outcome.FAIL, value=3.0, threshold=0.0, flag="errors")
 
 
 def info(run_id: str = "20260101-000000") -> RunInfo:
@@ -43,7 +43,7 @@ def trials() -> list[Trial]:
                 for process, wobble in enumerate((1.0, 1.02)):
                     one = trial(implementation, process, 1000 * factor * wobble, test_type=test_type, load=load)
                     broken = (implementation, load) == ("slow", QUERIES[1])
-                    update = {"errors": ErrorCounts(read=1, status=2), "gates": (BROKEN,)}
+                    update = {"errors": ErrorCounts(read=1, status=2), "validity": (BROKEN,)}
                     found.append(one.model_copy(update=update) if broken else one)
     return found
 

@@ -10,7 +10,7 @@ from harness.records.machine_record import Machine
 from harness.records.measurements import ErrorCounts, ServerUsage
 from harness.records.run_info import ImplementationInfo, RunInfo
 from harness.records.trial_record import Trial, TrialEvidence, ValidityCheck
-from harness.studies.worlds import Logs
+from harness.studies.simulated_runs import Logs
 
 LOAD = ClosedLoop(connections=64)
 MACHINE = Machine(
@@ -20,7 +20,7 @@ MACHINE = Machine(
 
 def trial(
     implementation: str, throughput: float, process: int = 0, round_: int = 0, *, test_type: str = "json",
-    load: Load = LOAD, cpu: float | None = None, gates: tuple[ValidityCheck, ...] = (),
+    load: Load = LOAD, cpu: float | None = None, validity: tuple[ValidityCheck, ...] = (),
 ) -> Trial:  # fmt: skip
     """One second at this throughput; CPU per request is that of a saturated core unless given."""
     return Trial(
@@ -31,7 +31,7 @@ def trial(
         throughput=throughput, cpu_per_request=1 / throughput if cpu is None and throughput else cpu, latency=None,
         server=ServerUsage(cpu_seconds=1.0, rss_peak=5e7, wait_share=0.01, throttled_seconds=0.0),
         generator_cpu_seconds=0.3, generator_threads=1,
-        evidence=TrialEvidence(answers=10, of=round(throughput)), gates=gates,
+        evidence=TrialEvidence(judged=10, received=round(throughput)), validity=validity,
     )  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""Real runs for the end-to-end tests: one smoke run a runtime, shared by all assertions on it."""
+"""Real runs for the end-to-end tests: a smoke run for each runtime, shared by all its tests."""
 
 import json
 import os
@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from harness.host import provision
 from harness.paths import REPOSITORY
 from harness.plan.discovery import Selection, scan, select
+from harness.provisioning import requirements
 from harness.records import store
 from harness.records.run_records import RunRecords
 from harness.stats.ranking_model import Ranking
@@ -31,7 +31,7 @@ class Finished:
 
 
 def tfb(*arguments: str, seconds: float = RUN_SECONDS, cwd: Path = REPOSITORY) -> subprocess.CompletedProcess[str]:
-    """Run the harness as a user does, in a process of its own."""
+    """Run the harness in a separate process, as a user would."""
     command = [sys.executable, "-m", "harness", *arguments]
     environment = {**os.environ, "PYTHONPATH": str(REPOSITORY)}
     return subprocess.run(
@@ -40,14 +40,14 @@ def tfb(*arguments: str, seconds: float = RUN_SECONDS, cwd: Path = REPOSITORY) -
 
 
 def require_tools(*names: str) -> None:
-    """Skip where implementations lack a tool."""
-    needs = provision.needs(select(scan(), Selection(test=names)), own_database=True)
-    if missing := [need.missing for need in needs if need.tool is None]:
+    """Skip the test if an implementation needs a missing tool."""
+    needs = requirements.tool_requirements(select(scan(), Selection(test=names)), own_database=True)
+    if missing := [need.description for need in needs if need.tool is None]:
         pytest.skip(f"{', '.join(missing)} is missing: ./tfb doctor")
 
 
 def smoke(runtime: str) -> Finished:
-    """All tests of the core implementations, of all of them in Docker where ``./tfb check --all`` asks for it."""
+    """Measure the core implementations; with ``./tfb check --all`` in Docker, all implementations."""
     if runtime == "local":
         require_tools("run")
     every = runtime == "docker" and os.environ.get("TFB_CHECK") == "all"
@@ -61,5 +61,5 @@ def smoke(runtime: str) -> Finished:
 
 @pytest.fixture(scope="session", params=["local", pytest.param("docker", marks=pytest.mark.docker)])
 def run(request: pytest.FixtureRequest) -> Finished:
-    """The smoke run of each runtime: every test that takes it holds on both."""
+    """Return the smoke run of each runtime. Every test that uses it holds on both."""
     return smoke(request.param)

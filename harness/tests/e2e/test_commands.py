@@ -1,4 +1,4 @@
-"""Runs of small real servers by each profile, and from nothing but a clone."""
+"""Runs of small real servers with each profile, and from a fresh clone."""
 
 import json
 import os
@@ -21,7 +21,7 @@ def trials(scene: Scene, purpose: str = "measure") -> list[Trial]:
     return [trial for trial in scene.records().trials if trial.purpose == purpose]
 
 
-def test_a_run_measures_every_cell_in_every_process_and_in_the_first_by_the_other_generator_too(scene: Scene) -> None:
+def test_a_run_measures_every_cell_and_adds_witnesses(scene: Scene) -> None:
     more = PROFILE.replace("witness = false", "").replace("maximum = 1", "maximum = 2").replace("m = 1\n", "m = 2\n")
     scene.profile.write_text(more)
     for name in ("one", "two"):
@@ -35,7 +35,7 @@ def test_a_run_measures_every_cell_in_every_process_and_in_the_first_by_the_othe
 
 
 def short(name: str, **values: str) -> str:
-    """A profile of config/ with shorter times."""
+    """Write a profile of config/ with shorter times."""
     text = (PROFILES / f"{name}.toml").read_text(encoding="utf-8")
     for key, value in values.items():
         text, times = re.subn(rf"^{key} = .*$", f"{key} = {value}", text, flags=re.MULTILINE)
@@ -43,7 +43,7 @@ def short(name: str, **values: str) -> str:
     return text
 
 
-def test_techempower_s_profile_runs_its_levels_in_their_order_by_wrk(scene: Scene) -> None:
+def test_the_techempower_profile_runs_wrk_in_order(scene: Scene) -> None:
     scene.add("one")
     levels = {"concurrency": "[4, 16]", "pipeline_concurrency": "[4]"}
     scene.profile.write_text(short("techempower", duration_seconds="1.0", **levels))
@@ -54,7 +54,7 @@ def test_techempower_s_profile_runs_its_levels_in_their_order_by_wrk(scene: Scen
     assert len(document["rawData"]["json"]["one"]) == 2
 
 
-def test_the_latency_profile_searches_the_capacity_at_a_goal(scene: Scene) -> None:
+def test_the_latency_profile_searches_the_capacity(scene: Scene) -> None:
     scene.add("one")
     scene.profile.write_text(short("latency", concurrency="[8]", minimum="1", maximum="1"))
     scene.measure("--test", "one", "--type", "json", "--time", "40s").ends(0, 1).says("p99")
@@ -68,7 +68,7 @@ def test_the_latency_profile_searches_the_capacity_at_a_goal(scene: Scene) -> No
 
 
 def test_the_first_command_of_a_fresh_clone_measures(scene: Scene) -> None:
-    """./tfb run, with nothing but the checkout and an environment for its lock; of one server, to take no minutes."""
+    """./tfb run needs only the checkout and the locked packages; one server keeps the test short."""
     if shutil.which("cargo") is None:
         pytest.skip("cargo is missing: ./tfb doctor")
     clone = scene.root / "clone"

@@ -1,4 +1,4 @@
-"""One contract, four servers: what each answers while the database is away, and when a query or the upstream fails."""
+"""The core implementations' responses while the database is down, and when a query or the upstream fails."""
 
 import contextlib
 import http.client
@@ -8,11 +8,11 @@ from collections.abc import Iterator, Mapping
 
 import pytest
 
-from harness.host import toolchain
 from harness.plan.discovery import scan
+from harness.provisioning import toolchain
 from harness.runtime import Server, readiness
 from harness.runtime.database import connect
-from harness.runtime.database.embedded import EmbeddedDatabase, embedded
+from harness.runtime.database.embedded import EmbeddedDatabase, embedded_database
 from harness.runtime.local import LocalRuntime
 from harness.tests.doubles.upstream import FakeUpstream
 
@@ -22,12 +22,12 @@ NAMES = ("es4x", "express", "resteasy", "vertx-web")
 WITHOUT_DATABASE = ("/json", "/plaintext", "/delay")
 WORLD = ("/db", "/queries?queries=2", "/updates?queries=2")
 WITH_DATABASE = (*WORLD, "/fortunes")
-PATIENCE_SECONDS = 30.0  # for a recovery: one takes a second or two where a CPU is free
-READY_SECONDS = 240.0  # four servers start on a machine that builds other things too
+PATIENCE_SECONDS = 30.0  # time limit of a recovery, which takes one or two seconds on an idle CPU
+READY_SECONDS = 240.0  # four servers start on a busy machine
 
 
 class StartedServers:
-    """The four servers, their database and upstream, and what they answered when they were started without it."""
+    """The core servers with database and upstream, and their responses without a database."""
 
     def __init__(self, database: EmbeddedDatabase, upstream: FakeUpstream, servers: Mapping[str, Server]) -> None:
         self.database = database
@@ -36,12 +36,12 @@ class StartedServers:
         self.at_start = {name: self.statuses(name) for name in servers}
 
     def administer(self, statement: str) -> None:
-        """Run a statement as the administrator."""
+        """Run an SQL statement as the administrator."""
         with connect(self.database.address, admin=True) as admin:
             admin.execute(statement.encode())
 
     def status(self, name: str, path: str) -> int:
-        """What a GET is answered with."""
+        """Return the status of a GET request."""
         endpoint = self.servers[name].endpoint
         connection = http.client.HTTPConnection(endpoint.host, endpoint.port, timeout=PATIENCE_SECONDS)
         with contextlib.closing(connection):
@@ -49,7 +49,7 @@ class StartedServers:
             return connection.getresponse().status
 
     def recovers(self, *names: str) -> None:
-        """Each answers on every route before long."""
+        """Require that every server recovers on every route."""
         for name in names:
             until = time.monotonic() + PATIENCE_SECONDS
             while (found := self.statuses(name)) != HEALTHY:
@@ -57,7 +57,7 @@ class StartedServers:
                 time.sleep(0.1)
 
     def statuses(self, name: str) -> dict[str, int]:
-        """Of the routes that need no database, and of those that do."""
+        """Return the statuses of routes without and with the database."""
         return {path: self.status(name, path) for path in (*WITHOUT_DATABASE, *WITH_DATABASE)}
 
 
@@ -67,9 +67,9 @@ AWAY = {**HEALTHY, **dict.fromkeys(WITH_DATABASE, 503)}
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StartedServers]:
-    """The four, built, and started while the database is away; it is back when the first test begins."""
+    """Build and start the servers while the database is down. It is up when the first test begins."""
     work = tmp_path_factory.mktemp("contract")
-    postgres = toolchain.find("postgres")
+    postgres = toolchain.find_tool("postgres")
     if postgres is None:
         pytest.skip("no PostgreSQL server on this machine")
     runtime = LocalRuntime(work=work)
@@ -84,9 +84,9 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StartedServers]:
         for name in NAMES:
             build = runtime.build(implementations[name], work / f"{name}.build.log")
             assert build.status == "ok", build.reason
-        database = stack.enter_context(embedded(postgres, work / "database.log"))
+        database = stack.enter_context(embedded_database(postgres, work / "database.log"))
         database.close()
-        with socket.create_server((database.address.host, database.address.port)):  # takes connections, says nothing
+        with socket.create_server((database.address.host, database.address.port)):  # accepts connections, sends nothing
             servers = {
                 name: stack.enter_context(
                     runtime.start(
@@ -101,17 +101,17 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StartedServers]:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_starts_without_a_database_and_answers_what_needs_none(place: StartedServers, name: str) -> None:
+def test_starts_and_serves_without_a_database(place: StartedServers, name: str) -> None:
     assert place.at_start[name] == AWAY
 
 
-def test_recovers_when_the_database_comes_and_answers_503_while_it_is_away_again(place: StartedServers) -> None:
+def test_recovers_with_the_database_and_sends_503_without(place: StartedServers) -> None:
     place.recovers(*NAMES)
     place.database.close()
     try:
         during = {name: place.statuses(name) for name in NAMES}
     finally:
-        place.database.start()  # on the same data
+        place.database.start()  # with the same data
     assert during == dict.fromkeys(NAMES, AWAY)
     place.recovers(*NAMES)
 
@@ -122,10 +122,10 @@ def test_recovers_when_the_database_comes_and_answers_503_while_it_is_away_again
     [
         ("ALTER TABLE world RENAME TO elsewhere", "ALTER TABLE elsewhere RENAME TO world"),
         ("REVOKE SELECT ON world FROM benchmarkdbuser", "GRANT SELECT ON world TO benchmarkdbuser"),
-        ("UPDATE world SET id = id + 100000", "UPDATE world SET id = id - 100000"),  # no row is there
+        ("UPDATE world SET id = id + 100000", "UPDATE world SET id = id - 100000"),  # the row is missing
     ],
 )
-def test_a_query_that_fails_is_503_and_no_other_is(place: StartedServers, name: str, broken: str, mended: str) -> None:
+def test_only_failed_queries_send_503(place: StartedServers, name: str, broken: str, mended: str) -> None:
     place.recovers(name)
     place.administer(broken)
     try:

@@ -1,4 +1,4 @@
-"""Where there is no Node, the dashboard's page is built in a container."""
+"""The dashboard's page is built in a container if Node is missing."""
 
 import re
 import shutil
@@ -11,9 +11,7 @@ from harness.dashboard import build as page
 pytestmark = [pytest.mark.e2e, pytest.mark.docker, pytest.mark.timeout(600)]
 
 
-def test_without_node_the_dashboards_page_is_built_in_a_container(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_node_a_container_builds_the_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     web = tmp_path / "web"
     shutil.copytree(page.WEB, web, ignore=shutil.ignore_patterns("node_modules", "dist", "tests"))
     monkeypatch.setattr(page, "npm_is_new_enough", lambda: False)

@@ -1,4 +1,4 @@
-"""What is Docker's own: images, networks, CPUs; what does not build, start or live; and what killed runs leave."""
+"""Runs with Docker: images, networks, CPUs, broken images, and leftovers of killed runs."""
 
 import json
 import signal
@@ -25,7 +25,7 @@ QUICK_BUILDS = f"import harness.runtime.docker as docker\ndocker.BUILD_SECONDS =
 
 @pytest.fixture(scope="module", autouse=True)
 def images(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """The images that a fresh machine does not build within BUILD_SECONDS; those of the tests go at the end."""
+    """Build the images that take longer than BUILD_SECONDS; remove the tests' images afterwards."""
     words = ("--type", "json", "--profile", "smoke", "--duration", "1", "--runtime", "docker")
     done = tfb("run", "express", *words, "--results", str(tmp_path_factory.mktemp("results")))
     assert done.returncode == 0, done.stderr
@@ -36,7 +36,7 @@ def images(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 
 @pytest.fixture(scope="module")
 def gallery() -> Iterator[Scene]:
-    """One run of every misbehaving image beside a good one."""
+    """Run every misbehaving image together with a good one."""
     with new_scene() as scene:
         for name in ("good", "exits-at-once", "never-listens", "out-of-memory", "dies-under-load"):
             scene.image(f"e2e-{name}", name)
@@ -50,7 +50,7 @@ def gallery() -> Iterator[Scene]:
         yield scene
 
 
-def test_what_works_is_measured_beside_what_does_not_and_nothing_is_left(gallery: Scene) -> None:
+def test_broken_images_do_not_stop_the_others(gallery: Scene) -> None:
     assert gallery.why_failed("e2e-good") == "ok: "
     (trial,) = [trial for trial in gallery.records().trials if trial.implementation == "e2e-good"]
     assert trial.rankable
@@ -82,14 +82,14 @@ def test_the_image_of_a_good_build_is_recorded(gallery: Scene) -> None:
 
 
 def struck(scene: Scene, strike: Callable[["subprocess.Popen[bytes]"], object]) -> CommandResult:
-    """A run in which something happens under load; no container of it is left."""
+    """Start a run and disturb it under load; require that no container remains."""
     scene.image("e2e-one")
     answer = scene.struck(("--test", "e2e-one", "--type", "json"), scene.at("measure"), strike)
     assert scene.containers() == []
     return answer
 
 
-def test_what_the_end_of_postgres_s_container_took_is_measured_again(scene: Scene) -> None:
+def test_a_lost_database_container_is_replaced(scene: Scene) -> None:
     database = "label=com.docker.compose.service=tfb-database"
     answer = struck(scene, lambda _: docker("kill", *scene.containers("--filter", database)))
     answer.ends(0).says("PostgreSQL", "measured again")
@@ -101,13 +101,13 @@ def test_an_interrupted_run_leaves_no_container(scene: Scene, number: signal.Sig
     struck(scene, lambda run: run.send_signal(number)).ends(130)
 
 
-def test_containers_of_a_killed_run_are_named_by_doctor_and_removed_by_clean(scene: Scene) -> None:
-    """A killed harness cannot remove them itself; those of one that lives, as this one, stay."""
+def test_clean_removes_containers_of_killed_runs(scene: Scene) -> None:
+    """A killed harness leaves containers. Those of a running harness, such as this one, stay."""
     scene.image("e2e-one")
-    labels = ("--label", f"{RUN_LABEL}=alive", "--label", f"{OWNER_LABEL}={ownership.me()}")
+    labels = ("--label", f"{RUN_LABEL}=alive", "--label", f"{OWNER_LABEL}={ownership.own_identity()}")
     scene.struck(("--test", "e2e-one", "--type", "json"), scene.at("measure"), lambda run: run.kill())
     alive = docker("run", "--detach", *labels, "debian:trixie-slim", "sleep", "600").split()[-1]
-    scene.tfb("doctor").says("left by a run that was killed: container")
+    scene.tfb("doctor").says("left by a killed run: container")
     scene.tfb("clean", "--leftovers", "--yes").ends(0)
     assert scene.containers() == []
     assert docker("rm", "--force", alive).strip() == alive
@@ -128,7 +128,7 @@ def test_debug_mode_shows_the_log_as_it_comes(scene: Scene) -> None:
     answer.ends(130).says("/json")
 
 
-def test_an_image_keeps_its_id_until_its_source_changes_and_force_rm_removes_it(scene: Scene) -> None:
+def test_images_are_rebuilt_only_when_sources_change(scene: Scene) -> None:
     scene.image("e2e-own")
     server = scene.frameworks / "Python" / "e2e-own" / "server.pl"
     server.write_text(f"{server.read_text()}# an image that nobody else has: {uuid4()}\n")
@@ -141,14 +141,14 @@ def test_an_image_keeps_its_id_until_its_source_changes_and_force_rm_removes_it(
     assert verified() == first
     server.write_text(server.read_text() + "# another line\n")
     assert verified() not in ("", first)
-    docker("image", "rm", first)  # ./tfb clean would remove it with those of others
+    docker("image", "rm", first)  # ./tfb clean would also remove images of other runs
     dry = tfb("clean", "--dry-run", seconds=60)
     assert (dry.returncode, "tfb/e2e-own:latest" in dry.stdout) == (0, True)
     assert verified("--force-rm") == ""
 
 
-def test_verify_fails_a_container_of_root_that_ignores_sigterm(scene: Scene) -> None:
-    """Beside a container that does neither."""
+def test_verify_rejects_root_and_ignored_sigterm(scene: Scene) -> None:
+    """A second container is unprivileged and stops on SIGTERM."""
     scene.image("e2e-good")
     stubborn = json.dumps(["sh", "-c", "trap '' TERM; perl /server.pl; true"])
     scene.image("e2e-root", dockerfile=f"FROM debian:trixie-slim\nCOPY server.pl /\nCMD {stubborn}\n")
@@ -166,8 +166,8 @@ def test_verify_fails_a_container_of_root_that_ignores_sigterm(scene: Scene) -> 
     assert "SIGTERM" not in answer.stdout + answer.stderr
 
 
-def test_an_upstream_folder_finds_the_database_by_its_name_on_a_network_of_the_run_s(scene: Scene) -> None:
-    """It has a port of its own choice and knows nothing of this harness: no local block."""
+def test_upstream_folders_reach_the_database_by_name(scene: Scene) -> None:
+    """The folder has its own port and no local block, as in TechEmpower's repository."""
     name, entry = "e2e-upstream", {"language": "Perl", "json_url": "/json", "port": 3000, "database": "postgres"}
     starts = "getent hosts tfb-database && exec perl /server.pl"
     scene.image(name, dockerfile=f"{UPSTREAM}CMD {json.dumps(['sh', '-c', starts])}\n")
@@ -178,12 +178,12 @@ def test_an_upstream_folder_finds_the_database_by_its_name_on_a_network_of_the_r
     assert scene.folder().name not in docker("network", "ls", "--format", "{{.Labels}}")
 
 
-def test_on_a_bridge_and_one_cpu_express_has_one_worker_and_all_is_measured(scene: Scene) -> None:
+def test_express_runs_on_one_cpu_and_a_bridge(scene: Scene) -> None:
     scene.runtime, scene.frameworks = "docker", REPOSITORY / "frameworks"
     words = ("--test", "express", "--type", "json", "db", "--network-mode", "bridge", "--cpuset-cpus", "0")
     scene.measure(*words, seconds=400).ends(0)
     trials = scene.records().trials
     assert sorted((t.test_type, t.rankable, t.errors.total) for t in trials) == [("db", True, 0), ("json", True, 0)]
     for trial in trials:
-        assert len(trial.server.pids) == 3  # tini, the primary and one worker
+        assert len(trial.server.pids) == 3  # tini, the primary process and a worker
         assert trial.requests > 100

@@ -1,4 +1,4 @@
-"""ES4X runs on the optimising compiler or not at all."""
+"""ES4X refuses to run without the optimising compiler."""
 
 from pathlib import Path
 
@@ -13,13 +13,13 @@ pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
 
 
 def test_it_refuses_to_start_on_the_interpreter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every other start has compiled a function in the second tier before it listened."""
+    """Normal starts compile a function with the second-tier compiler before they listen."""
     implementation = next(i for i in scan().implementations if i.name == "es4x")
     runtime = LocalRuntime(work=tmp_path)
     build = runtime.build(implementation, tmp_path / "build.log")
     assert build.status == "ok", build.reason
     monkeypatch.setenv("TFB_PASS_ENV", "_JAVA_OPTIONS")
-    monkeypatch.setenv("_JAVA_OPTIONS", "-XX:-EnableJVMCI")  # stands behind those of java.args
+    monkeypatch.setenv("_JAVA_OPTIONS", "-XX:-EnableJVMCI")  # comes after the options in java.args
     start = runtime.start(implementation, NO_DATABASE, tmp_path / "log", ready_path="/json")
     with pytest.raises((StartError, ServerDiedError), match="would only be interpreted"), start:
         pass

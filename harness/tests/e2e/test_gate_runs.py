@@ -1,4 +1,4 @@
-"""./tfb compare for a service of one's own: real git, real processes, a server of the standard library."""
+"""./tfb compare on a service: real git, real processes, and a server from the standard library."""
 
 import json
 import os
@@ -69,7 +69,7 @@ def git(folder: Path, *words: str) -> None:
 
 @pytest.fixture
 def shop(tmp_path: Path) -> Path:
-    """A folder of a repository with one commit; its build needs what lies above it."""
+    """Create a service folder in a repository. Its build needs files of the parent folder."""
     folder = tmp_path / "all" / "shop"
     folder.mkdir(parents=True)
     tmp_path.chmod(0o755)
@@ -88,8 +88,8 @@ def compare(folder: Path, *words: str, seconds: int = 25) -> subprocess.Complete
 
 
 @pytest.mark.needs("postgres", ">=12")
-def test_a_change_that_triples_the_work_is_found_and_named_and_leaves_nothing_behind(shop: Path) -> None:
-    """Of a service that makes its table when it starts."""
+def test_a_threefold_slowdown_is_found_and_named(shop: Path) -> None:
+    """The service creates its table when it starts."""
     text = (shop / "server.py").read_text(encoding="utf-8").replace("\nROUNDS", f"{TABLE}\nROUNDS")
     (shop / "server.py").write_text(text, encoding="utf-8")
     file = shop / "tfb.toml"
@@ -109,7 +109,7 @@ def test_a_change_that_triples_the_work_is_found_and_named_and_leaves_nothing_be
 
 
 WORK = "        text = b"
-# Verification asks 200 times.
+# Verification sends 200 requests.
 COUNTED = "        global ASKED\n        ASKED += 1\n        if ASKED > 250: os._exit(3)\n"
 
 
@@ -124,9 +124,7 @@ COUNTED = "        global ASKED\n        ASKED += 1\n        if ASKED > 250: os.
         pytest.param('int(os.environ["PORT"])', "TAKEN", "already in use", id="port in use"),
     ],
 )
-def test_a_head_that_does_not_work_says_what_and_leaves_nothing_behind(
-    shop: Path, old: str, new: str, said: str
-) -> None:
+def test_a_broken_head_is_explained_and_cleaned_up(shop: Path, old: str, new: str, said: str) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         text = (shop / "server.py").read_text(encoding="utf-8")
         changed = text.replace(old, new.replace("TAKEN", str(taken.getsockname()[1])))
@@ -139,14 +137,14 @@ def test_a_head_that_does_not_work_says_what_and_leaves_nothing_behind(
 
 
 def _of(process: psutil.Process) -> str | None:
-    """Whose side a process is."""
+    """Return the side that a process belongs to."""
     try:
         return process.environ().get("SHOP")
     except psutil.Error:
         return None
 
 
-def test_a_base_that_no_longer_builds_leaves_it_open(shop: Path) -> None:
+def test_a_base_that_fails_to_build_cannot_tell(shop: Path) -> None:
     broken = TOML.replace("test -f ../needed", "exit 3")
     (shop / "tfb.toml").write_text(broken, encoding="utf-8")
     git(shop, "commit", "-q", "-am", "broken")
@@ -175,7 +173,7 @@ services:
 
 
 def of_engine() -> list[str]:
-    """Containers, and images of sides."""
+    """Return containers and images of sides."""
     listings = (["ps", "--all"], ["image", "ls", "--filter", "reference=tfb-*-base*"])
     return [subprocess.check_output(["docker", *each, "--quiet"], text=True) for each in listings]
 
@@ -194,7 +192,7 @@ def test_containers_are_metered_and_removed(tmp_path: Path, way: str) -> None:
     assert of_engine() == before
 
 
-def test_services_that_run_already_are_compared_by_response_time_and_left_alone(shop: Path) -> None:
+def test_running_services_are_compared_by_response_time(shop: Path) -> None:
     sides, running = [], []
     for _ in range(2):
         with socket.create_server(("127.0.0.1", 0)) as probe:
@@ -216,7 +214,7 @@ def test_services_that_run_already_are_compared_by_response_time_and_left_alone(
     assert (done.returncode, "yours" in done.stderr or "no such host" in done.stderr) == (Exit.USAGE, True)
 
 
-def test_what_git_lacks_is_said_with_what_brings_it(shop: Path, tmp_path: Path) -> None:
+def test_a_missing_revision_is_explained(shop: Path, tmp_path: Path) -> None:
     git(shop, "commit", "-q", "--allow-empty", "-m", "second")
     git(tmp_path, "clone", "-q", "--depth", "1", f"file://{shop.parent}", "shallow")
     (tmp_path / "none").mkdir()

@@ -1,8 +1,8 @@
-"""Every implementation beside the core ones verifies on the local runtime, as far as the check's time goes.
+"""Every other implementation passes verification on the local runtime, within the time of the check.
 
-Those of the core are measured by the smoke run, and all of them in Docker there (test_smoke), where
-``./tfb check --all`` asks for it. Verification measures nothing, so folders go side by side, the variants of one
-after each other, since they share what is built; those with most variants begin.
+The smoke run (test_smoke) measures the core implementations, and with ``./tfb check --all`` all of them in Docker.
+Verification measures nothing, so folders are verified in parallel. Variants share a build, so the variants of a folder
+are verified in sequence. Folders with most variants come first.
 """
 
 import json
@@ -22,13 +22,13 @@ from harness.tests.e2e.conftest import require_tools, tfb
 pytestmark = [pytest.mark.e2e, pytest.mark.every, pytest.mark.timeout(1200)]
 
 KNOWN = scan().implementations
-LONGEST = 1200.0  # seconds: a build from nothing and all checks
-LAST = 180.0  # seconds for what began just before the check's time was over
+LONGEST = 1200.0  # seconds: a complete build and all checks
+LAST = 180.0  # seconds for tests that began just before the end of the check's time
 LATE = f"{NOT_JUDGED}the check's time for other implementations was over: pytest -m every has no limit"
 
 
 def by_folder(implementations: Sequence[Implementation]) -> list[Implementation]:
-    """Folder by folder, those with most of them first: what takes longest is not left for the end."""
+    """Return implementations by folder, the folders with most variants first."""
     variants = Counter(one.folder for one in implementations)
     return sorted(implementations, key=lambda one: (-variants[one.folder], one.folder))
 
@@ -40,7 +40,7 @@ OTHERS = [
 
 
 def left() -> float:
-    """Seconds in which a test may still begin."""
+    """Return the seconds during which a test may still begin."""
     return float(os.environ.get(DEADLINE_VARIABLE) or "inf") - time.time()
 
 

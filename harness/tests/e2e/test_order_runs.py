@@ -1,11 +1,11 @@
-"""The order service for real: verified, loaded with arrivals at factors, every answer held against the rows."""
+"""A real run of the order service: verification, arrivals at several factors, and responses compared with rows."""
 
 import json
 from pathlib import Path
 
 import pytest
 
-from harness.plan.orders import USE_CASES
+from harness.extras.orders.test_type import USE_CASES
 from harness.records import store
 from harness.records.loads import Scenario
 from harness.records.outcome import Outcome
@@ -14,7 +14,7 @@ from harness.tests.e2e.conftest import require_tools, tfb
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
 
 
-def test_an_order_service_is_ranked_by_what_its_customers_waited_for(tmp_path: Path) -> None:
+def test_order_services_are_ranked_by_response_time(tmp_path: Path) -> None:
     require_tools("express-orders")
     where = ("--runtime", "local", "--results", str(tmp_path), "--yes")
     run = tfb("run", "express-orders", "--type", "order", "--profile", "smoke", *where)

@@ -1,4 +1,4 @@
-"""The main job on real input: the same assertions on the files of a smoke run, on every runtime."""
+"""Assertions on the records of a smoke run, for each runtime."""
 
 import pytest
 
@@ -12,7 +12,7 @@ IMPLEMENTATIONS = {"es4x", "express", "resteasy", "vertx-web"}
 TEST_TYPES = {"json", "plaintext", "db", "query", "fortune", "update"}
 
 
-def test_exits_0_is_complete_and_every_process_ended_well(run: Finished) -> None:
+def test_the_run_is_complete_without_failures(run: Finished) -> None:
     assert run.records.info.problems == ()
     assert (run.status, run.records.info.status) == (0, "complete"), run.stderr
     assert run.records.problems == ()
@@ -23,7 +23,7 @@ def test_exits_0_is_complete_and_every_process_ended_well(run: Finished) -> None
         assert (run.folder / process.log).exists()
 
 
-def test_the_four_are_verified_thoroughly_against_a_real_database(run: Finished) -> None:
+def test_core_implementations_pass_thorough_verification(run: Finished) -> None:
     verified = {(v.implementation, v.test_type) for v in run.records.verdicts if v.thorough}
     assert verified >= {(name, kind) for name in IMPLEMENTATIONS for kind in (*TEST_TYPES, "http")}
     results = [(v.implementation, v.test_type, r) for v in run.records.verdicts for r in v.results]
@@ -33,14 +33,14 @@ def test_the_four_are_verified_thoroughly_against_a_real_database(run: Finished)
     assert set(counted.values()) == {Outcome.PASS}
 
 
-def test_no_errors_and_some_throughput_in_every_trial_which_has_audited_itself(run: Finished) -> None:
+def test_every_trial_is_valid_and_verified(run: Finished) -> None:
     for trial in run.records.trials:
         assert trial.generator == "loadgen"
         assert trial.errors.total == 0, trial.id
         assert trial.requests > 100, trial.id
-        assert trial.rankable, (trial.id, trial.gates)
+        assert trial.rankable, (trial.id, trial.validity)
         assert trial.evidence is not None
-        assert 0 < trial.evidence.answers <= trial.evidence.of
+        assert 0 < trial.evidence.judged <= trial.evidence.received
         assert trial.evidence.objections == ()
         assert 0 < trial.server.cpu_seconds <= trial.duration * len(run.records.info.machine.cpus_usable) * 1.2
         assert (trial.server.rss_peak or 0) > 20e6
@@ -55,11 +55,11 @@ def test_windows_add_up_to_the_trial(run: Finished) -> None:
         if not responses:
             without.append(trial.id)
             continue
-        under_way = trial.load.connections * trial.load.depth  # at the end: on the sockets, not in the count
+        under_way = trial.load.connections * trial.load.depth  # responses in flight at the end are not counted
         assert sum(responses) <= trial.requests * 1.02 + under_way, trial.id
         whole = sum(window.duration for window in trial.windows) / trial.duration
         assert sum(responses) >= trial.requests * whole * 0.5, trial.id
-    # A machine that stalls can leave two seconds of load without one whole window; it must stay the exception.
+    # On a stalled machine two seconds of load can lack a complete window; this must be rare.
     assert len(without) <= len(run.records.trials) // 10, without
 
 

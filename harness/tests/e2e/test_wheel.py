@@ -1,4 +1,4 @@
-"""The wheel: made, installed into an empty environment, and used outside of the clone by the action's own steps."""
+"""The wheel: built, installed into an empty environment, and used outside the clone by the action's steps."""
 
 import os
 import re
@@ -23,7 +23,7 @@ __all__ = ["shop"]
 
 
 def steps(path: Path) -> list[str]:
-    """The ``run`` of each step of a composite action."""
+    """Return the ``run`` of each step of a composite action."""
     found = re.findall(r"^ +run: (?:\|\n((?: {8}.*\n)+)|(.+)\n)", path.read_text(encoding="utf-8"), re.MULTILINE)
     return [textwrap.dedent(block) or line for block, line in found]
 
@@ -34,10 +34,10 @@ def sh(text: str, folder: Path, environment: Mapping[str, str]) -> subprocess.Co
     )
 
 
-def test_the_steps_of_the_action_give_a_verdict_outside_of_the_clone(shop: Path, tmp_path: Path) -> None:
+def test_the_action_gives_a_verdict_outside_the_clone(shop: Path, tmp_path: Path) -> None:
     git(shop, "commit", "-q", "--allow-empty", "-m", "a change")
     install, _, compare = steps(REPOSITORY / "action.yml")
-    inputs = {"BASE": "HEAD~1", "SERVICE": ".", "FAIL_OVER": "5", "TIME": "25s", "STRICT": "false"}
+    inputs = {"BASE": "HEAD~1", "SERVICE": ".", "THRESHOLD": "5", "TIME": "25s", "STRICT": "false"}
     environment = {
         **{name: value for name, value in os.environ.items() if name.startswith(("PIP_", "SSL_", "npm_", "CARGO"))},
         **inputs,

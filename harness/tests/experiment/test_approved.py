@@ -148,9 +148,9 @@ def whose_database_ends(folder: Path) -> FakeRun:
 
 def brief(trial: Trial) -> str:
     """A trial in few words."""
-    words = " ".join(gate.word for gate in trial.gates if gate.word)
+    words = " ".join(check.flag for check in trial.validity if check.flag)
     asked = trial.evidence.objections[-1].message if trial.evidence else ""
-    return f"{trial.id} by {trial.generator} [{words}] {len(trial.gates)} gates, {trial.throughput:.6g}/s, {asked}"
+    return f"{trial.id} by {trial.generator} [{words}] {len(trial.validity)} validity checks, {trial.throughput:.6g}/s, {asked}"
 
 
 def whole(trial: Trial) -> list[str]:

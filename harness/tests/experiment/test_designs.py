@@ -255,7 +255,7 @@ def test_a_rate_that_more_than_one_side_of_a_gate_falls_short_of_is_lowered_for_
     def told(step: Measure) -> dict[str, object]:
         load = step.cell.load
         if isinstance(load, OpenLoop) and load.rate > 700 and step.cell.process.implementation in late:
-            return {"throughput": 700.0, "gates": (missed,)}
+            return {"throughput": 700.0, "validity": (missed,)}
         return {"throughput": 2000.0}
 
     seen = [
@@ -270,7 +270,7 @@ def test_a_rate_that_more_than_one_side_of_a_gate_falls_short_of_is_lowered_for_
 def test_a_gate_without_a_rate_ends() -> None:
     """A closed loop that failed gives none."""
     failed = ValidityCheck(name="errors", outcome=Outcome.FAIL, value=1.0, threshold=0.0)
-    found = measured(steps_of(gate(), told=lambda _: {"gates": (failed,)}))
+    found = measured(steps_of(gate(), told=lambda _: {"validity": (failed,)}))
     assert found
     assert all(isinstance(step.cell.load, ClosedLoop) for step in found)
 

@@ -17,7 +17,7 @@ from harness.plan.discovery import Implementation
 from harness.plan.profile import Profile
 from harness.records.outcome import Outcome
 from harness.records.run_info import BuildRecord
-from harness.report.tables import shown
+from harness.report.tables import ranking_tables
 from harness.stats.unranked import NOT_REACHED
 from harness.tests.doubles.fakes_run import FakeRun
 from harness.tests.doubles.fakes_world import Behaviour, FakeClock
@@ -70,7 +70,7 @@ def test_every_report_tells_an_incomplete_run_from_a_failed_one(tmp_path: Path) 
     assert NOT_REACHED in reasons
     assert any(
         LATE in remark
-        for table in shown(fake.records().info, outcome.ranking, every_load=True)
+        for table in ranking_tables(fake.records().info, outcome.ranking, every_load=True)
         for remark in table.remarks
     )
     (folder,) = (tmp_path / "results").iterdir()
@@ -121,7 +121,9 @@ def test_an_incomplete_run_has_nothing_to_resume(tmp_path: Path) -> None:
     fake = short(tmp_path)
     fake.run()
     before = fake.records().info
-    with pytest.raises(UsageError, match="used all of its time, so it cannot be resumed. Start a new run with more --time"):
+    with pytest.raises(
+        UsageError, match="used all of its time, so it cannot be resumed. Start a new run with more --time"
+    ):
         replace(fake, resume="latest").run()
     assert fake.records().info == before
 

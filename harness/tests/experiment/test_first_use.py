@@ -12,12 +12,12 @@ from harness.errors import BuildError, EnvironmentLacksError
 from harness.experiment import first_use
 from harness.experiment.first_use import Chore, describe_builds, describe_chores, find_chores, past_build_seconds
 from harness.experiment.selection import make_plan
-from harness.host import crates, provision
-from harness.host.provision import Need
-from harness.host.toolchain import Tool
 from harness.plan.config import Settings
 from harness.plan.hosts import of_flags
 from harness.plan.plan import Plan
+from harness.provisioning import crates, requirements
+from harness.provisioning.requirements import ToolRequirement
+from harness.provisioning.toolchain import Tool
 from harness.records import store
 from harness.records.run_info import BuildRecord
 from harness.records.store import RunStore
@@ -33,10 +33,10 @@ UPSTREAM = Chore(what="build the upstream service", seconds=30.0, in_runtime=Fal
 def bare(monkeypatch: pytest.MonkeyPatch) -> set[str]:
     """A machine without a container engine; the programs of the toolset that it has, none to begin with."""
     have: set[str] = set()
-    monkeypatch.setattr(first_use, "is_local", lambda _: True)
-    monkeypatch.setattr(crates, "built", lambda crate, _: Path(crate) if crate in have else None)
+    monkeypatch.setattr(first_use, "uses_local_runtime", lambda _: True)
+    monkeypatch.setattr(crates, "find_built", lambda crate, _: Path(crate) if crate in have else None)
     monkeypatch.setattr(upstream, "available", lambda: True)
-    monkeypatch.setattr(provision, "needs", lambda *_, **__: ())
+    monkeypatch.setattr(requirements, "tool_requirements", lambda *_, **__: ())
     return have
 
 
@@ -70,9 +70,9 @@ def test_packages_are_foreseen_where_they_may_be_installed(
     bare: set[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, consent: Any
 ) -> None:
     bare.add("loadgen")
-    missing = Need(kind="wrk", condition=">=4.1", wanted_by=(), tool=None)
+    missing = ToolRequirement(kind="wrk", condition=">=4.1", required_by=(), tool=None)
     monkeypatch.setattr(shutil, "which", lambda name: f"/usr/bin/{name}")
-    monkeypatch.setattr(provision, "needs", lambda *_, **__: (missing,))
+    monkeypatch.setattr(requirements, "tool_requirements", lambda *_, **__: (missing,))
     chosen, plan = planned(tmp_path)
     found = find_chores(replace(chosen, consent=consent), plan)
     assert [chore.what for chore in found] == ([] if consent == "no" else ["install wrk (apt-get)"])
@@ -82,16 +82,16 @@ def test_packages_are_foreseen_where_they_may_be_installed(
 def test_tools_that_are_here_are_no_chore(bare: set[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     bare.add("loadgen")
     tool = Tool(kind="wrk", version=(4, 2), program=Path("/usr/bin/wrk"))
-    there = Need(kind="wrk", condition=">=4.1", wanted_by=(), tool=tool)
-    monkeypatch.setattr(provision, "needs", lambda *_, **__: (there,))
+    there = ToolRequirement(kind="wrk", condition=">=4.1", required_by=(), tool=tool)
+    monkeypatch.setattr(requirements, "tool_requirements", lambda *_, **__: (there,))
     chosen, plan = planned(tmp_path)
     assert find_chores(replace(chosen, consent="yes"), plan) == ()
 
 
 @pytest.mark.parametrize("mode", ["benchmark", "verify"])
 def test_missing_images_are_foreseen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mode: Any) -> None:
-    monkeypatch.setattr(first_use, "is_local", lambda _: False)
-    monkeypatch.setattr(first_use, "engine", lambda: "28.0")
+    monkeypatch.setattr(first_use, "uses_local_runtime", lambda _: False)
+    monkeypatch.setattr(first_use, "engine_version", lambda: "28.0")
     there = ("debian:trixie-slim", "tfb/wrk")
     monkeypatch.setattr(first_use, "inspect", lambda _, name: {} if name in there else None)
     chosen, plan = planned(tmp_path)
@@ -104,8 +104,8 @@ def test_a_dry_run_needs_no_container_engine(tmp_path: Path, monkeypatch: pytest
     def lacking() -> str:
         raise EnvironmentLacksError("no container engine answers")
 
-    monkeypatch.setattr(first_use, "is_local", lambda _: False)
-    monkeypatch.setattr(first_use, "engine", lacking)
+    monkeypatch.setattr(first_use, "uses_local_runtime", lambda _: False)
+    monkeypatch.setattr(first_use, "engine_version", lacking)
     chosen, plan = planned(tmp_path)
     assert find_chores(replace(chosen, runtime="docker"), plan) == ()
 
@@ -136,7 +136,7 @@ def test_a_run_announces_its_first_use(tmp_path: Path, monkeypatch: pytest.Monke
 def test_the_upstream_is_built_before_the_first_start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     started_before: list[int] = []
     fake = run_with(tmp_path, [UPSTREAM], monkeypatch)
-    monkeypatch.setattr(crates, "upstream", lambda: started_before.append(sum(fake.world.started.values())))
+    monkeypatch.setattr(crates, "upstream_program", lambda: started_before.append(sum(fake.world.started.values())))
     fake.run()
     assert started_before == [0]
     FakeRun(tmp_path / "usual", {"a": Behaviour()}).run()
@@ -148,7 +148,7 @@ def test_an_upstream_that_cannot_be_built_does_not_end_the_run(tmp_path: Path, m
         raise BuildError("toolset/upstream: cargo build failed")
 
     fake = run_with(tmp_path, [UPSTREAM], monkeypatch)
-    monkeypatch.setattr(crates, "upstream", fails)
+    monkeypatch.setattr(crates, "upstream_program", fails)
     assert fake.run().records.trials
     assert "! toolset/upstream: cargo build failed" in fake.display.lines
 

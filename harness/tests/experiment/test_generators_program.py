@@ -18,8 +18,8 @@ from harness.experiment.generators import RESPONSES_FILE, LoadRun
 from harness.experiment.generators.loadgen import Loadgen
 from harness.experiment.generators.loadgen_output import parse_totals
 from harness.experiment.generators.wrk import Wrk
-from harness.host import crates
 from harness.paths import REPOSITORY, TOOLSET
+from harness.provisioning import crates
 from harness.records.loads import ClosedLoop
 from harness.tests.doubles.reference import ClientSession
 from harness.tests.experiment.generator_servers import OK, ScriptedServer, tool
@@ -29,7 +29,7 @@ pytestmark = [pytest.mark.e2e, pytest.mark.skipif(shutil.which("cargo") is None,
 
 @pytest.fixture(scope="module")
 def binary() -> str:
-    return str(crates.loadgen())
+    return str(crates.loadgen_program())
 
 
 def run(binary: str, url: str, *options: str) -> dict[str, Any]:
@@ -228,7 +228,7 @@ def test_there_is_no_load_where(binary: str, listening: bool, options: Sequence[
 
 
 def test_the_upstream_counts_every_call_and_answers_none_too_early(binary: str) -> None:
-    with tool(crates.upstream(), "--delay-ms", "20") as (port, say):
+    with tool(crates.upstream_program(), "--delay-ms", "20") as (port, say):
         total = run(binary, f"http://127.0.0.1:{port}/value", "--connections", "200", "--duration", "1")
         stats = say("stats")
     assert stats is not None

@@ -30,8 +30,9 @@ from harness.cli.scans import NOT_JUDGED
 from harness.experiment.generators import RESPONSES_FILE, LoadRun
 from harness.experiment.generators.loadgen import PLAN_FILE, Loadgen
 from harness.experiment.generators.loadgen_output import Times, Total, parse_totals
-from harness.host import crates
-from harness.plan.orders import plan
+from harness.extras.orders.test_type import USE_CASES
+from harness.plan.scenarios import plan
+from harness.provisioning import crates
 from harness.records.loads import Scenario
 from harness.records.measurements import Arrivals
 from harness.tests.experiment.generator_servers import OK, ScriptedServer, tool
@@ -82,10 +83,10 @@ CASES = {
 
 def take(case: DelayCase, log: Path) -> tuple[Total, int, Sequence[float]]:
     """One load against one server, the most requests that waited for a connection, and true latencies, ascending."""
-    with tool(crates.reference_server(), *case.server, "--log", str(log)) as (port, _):
+    with tool(crates.reference_server_program(), *case.server, "--log", str(log)) as (port, _):
         words = ["--start-at-once", "--connections", "64", "--rate", str(RATE), "--arrivals", "uniform"]
         url = f"http://127.0.0.1:{port}/"
-        command = [str(crates.loadgen()), *words, "--duration", str(case.seconds), url]
+        command = [str(crates.loadgen_program()), *words, "--duration", str(case.seconds), url]
         output = subprocess.run(command, capture_output=True, text=True, timeout=90, check=True).stdout
     (total,) = parse_totals(output, url)
     last = json.loads(output.splitlines()[-1])
@@ -124,8 +125,8 @@ def judge(name: str, total: Total, backlog_peak: int, truth: Sequence[float]) ->
 @pytest.mark.parametrize("name", CASES)
 def test_latency_is_what_the_server_s_record_says(name: str, tmp_path: Path) -> None:
     """One of some loads agrees; where none does, the quietest of them counts, if the machine was quiet."""
-    crates.loadgen()
-    crates.reference_server()
+    crates.loadgen_program()
+    crates.reference_server_program()
     failed: dict[float, AssertionError] = {}  # by the share of the time that the machine was busy with something else
     for attempt in range(ATTEMPTS):
         stolen = stolen_seconds()
@@ -146,7 +147,7 @@ def test_latency_is_what_the_server_s_record_says(name: str, tmp_path: Path) -> 
 
 
 def shopping(rate: float) -> dict[str, Any]:
-    return {**plan(1)["use_cases"][0], "rate": rate}  # type: ignore[index]
+    return {**plan(USE_CASES, 1)["use_cases"][0], "rate": rate}  # type: ignore[index]
 
 
 class Shop(ScriptedServer):
@@ -201,7 +202,7 @@ def play(folder: Path, use_case: Mapping[str, Any], server: ScriptedServer, *wor
     (folder / PLAN_FILE).write_text(json.dumps({"use_cases": [use_case]}))
     with server:
         url = server.endpoint.url("")
-        command = [str(crates.loadgen()), "--scenario", PLAN_FILE, "--answers", RESPONSES_FILE]
+        command = [str(crates.loadgen_program()), "--scenario", PLAN_FILE, "--answers", RESPONSES_FILE]
         command += ["--start-at-once", "--connections", "16", *words, url]
         output = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=60, check=True).stdout
     load = Scenario(factor=1, connections=16)

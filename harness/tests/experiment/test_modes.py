@@ -68,7 +68,7 @@ def scene(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> VerifyScene:
             found.databases.append(FakeDatabase(world))
             yield found.databases[-1]
 
-    monkeypatch.setattr(modes, "choose", lambda *_, **__: Runtime(world))
+    monkeypatch.setattr(modes, "choose_runtime", lambda *_, **__: Runtime(world))
     monkeypatch.setattr(verifying, "Verifier", lambda: verifier)
     monkeypatch.setattr(first_use, "find_chores", lambda *_: ())
     return found

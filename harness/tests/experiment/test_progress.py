@@ -15,7 +15,7 @@ from harness.errors import StoreError
 from harness.experiment import progress
 from harness.experiment.progress import Display, ProgressTracker
 from harness.experiment.steps import Cell, Process
-from harness.host.clock import beats
+from harness.host.clock import heartbeat
 from harness.records.loads import ClosedLoop
 from harness.records.measurements import Window
 from harness.records.run_records import RunProgress as State
@@ -56,7 +56,7 @@ def test_progress_json_has_every_key_that_the_dashboard_reads_and_the_seconds_of
         "round": 0,
         "implementation": "vertx",
         "test_type": "query",
-        "level": "c64 q20",
+        "load": "c64 q20",
         "windows": [],
     }
     assert elapsed + remaining == pytest.approx(100, abs=0.1)
@@ -128,6 +128,6 @@ def test_beats_come_until_the_work_is_done_even_where_they_cannot_be_written() -
         told.put(seconds)
         raise StoreError("the disk is full")
 
-    with beats(tell, every=0.001):
+    with heartbeat(tell, every=0.001):
         assert [told.get(timeout=10), told.get(timeout=10)] == [0.001, 0.002]
     assert "heartbeat" not in [thread.name for thread in threading.enumerate()]

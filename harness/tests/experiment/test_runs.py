@@ -17,7 +17,7 @@ from harness.experiment.observe import cpus_used
 from harness.experiment.running_process import RunningProcess
 from harness.experiment.steps import Process
 from harness.host import interruption
-from harness.host.clock import JUMPS
+from harness.host.clock import MAX_CLOCK_JUMPS
 from harness.host.metering import Reading
 from harness.plan import profile as profiles
 from harness.plan.profile import Profile
@@ -26,7 +26,7 @@ from harness.records.loads import ClosedLoop, OpenLoop
 from harness.records.outcome import Outcome
 from harness.records.trial_record import Trial
 from harness.records.verification_record import CheckResult, VerificationRecord
-from harness.report.causes import sentence
+from harness.report.causes import format_result
 from harness.tests.doubles.fakes_run import FakeRun
 from harness.tests.doubles.fakes_runtime import (
     GOAL_SECONDS,
@@ -130,7 +130,7 @@ def test_answers_after_the_end_share_the_cpu_and_count_for_no_rate(tmp_path: Pat
 def test_what_is_objected_to_in_a_trials_own_answers_fails_its_test_type(tmp_path: Path) -> None:
     outcome = FakeRun(tmp_path, {"a": Behaviour()}, world=FakeWorld(objections=(WRONG,))).run()
     (trial,) = outcome.records.trials
-    assert {g.name for g in trial.gates if g.outcome is Outcome.FAIL} == {"wrong-answers"}
+    assert {check.name for check in trial.validity if check.outcome is Outcome.FAIL} == {"wrong-answers"}
     assert [v.outcome for v in outcome.records.verdicts if v.test_type == "json"] == [Outcome.FAIL]
     assert "a json: verification failed" in outcome.failures
     assert outcome.ranking.test_types["json"].headline.rows[0].reason == "verification failed: row"
@@ -208,9 +208,9 @@ def test_cpus_are_told_where_both_readings_are_and_time_has_passed() -> None:
 
 
 def test_a_failed_check_is_a_sentence() -> None:
-    assert sentence(WRONG) == "row (db.1): not in the database"
+    assert format_result(WRONG) == "row (db.1): not in the database"
     told = WRONG.model_copy(update={"expected": "1", "actual": "2"})
-    assert sentence(told) == "row (db.1): not in the database expected 1, got 2"
+    assert format_result(told) == "row (db.1): not in the database expected 1, got 2"
 
 
 def test_one_that_works_while_idle_leaves_the_others(tmp_path: Path) -> None:
@@ -218,7 +218,7 @@ def test_one_that_works_while_idle_leaves_the_others(tmp_path: Path) -> None:
     trials = fake.run().records.trials
     late = [trial for trial in trials if trial.process == 1 and trial.implementation != "b"]
     assert late
-    assert not any(g.name == "idle-servers" and g.word for t in late for g in t.gates)
+    assert not any(check.name == "idle-servers" and check.flag for t in late for check in t.validity)
     assert of(trials, "b")[-1].process == 1
 
 
@@ -242,9 +242,9 @@ def test_a_load_in_which_the_clock_is_set_is_measured_again(tmp_path: Path) -> N
     again, earlier = FakeRun(tmp_path / "drifts", {"a": Behaviour()}), len(RUNS)
     again.world.clock.drift = 0.5
     (_,) = again.run().records.trials  # taken as it comes after so many that were no better
-    assert [run.sampling is not None for run in RUNS[earlier:]].count(True) == 1 + JUMPS
+    assert [run.sampling is not None for run in RUNS[earlier:]].count(True) == 1 + MAX_CLOCK_JUMPS
     ends = [line.rpartition(": ")[2] for line in again.display.lines if "clock was set" in line]
-    assert ends == ["measured again"] * JUMPS + ["the result is kept as it is"]
+    assert ends == ["measured again"] * MAX_CLOCK_JUMPS + ["the result is kept as it is"]
 
 
 def test_a_database_that_ends_during_verification_is_no_fault_of_the_server(tmp_path: Path) -> None:
@@ -322,7 +322,7 @@ def test_what_verification_says_of_a_server_that_an_interruption_stopped_is_not_
 
     def check(*arguments: Any, **named: Any) -> VerificationRecord:
         verdict = real(*arguments, **named)
-        monkeypatch.setattr(interruption, "check", raised)  # it came while the server was asked
+        monkeypatch.setattr(interruption, "raise_if_pending", raised)  # it came while the server was asked
         return verdict
 
     fake.verifier.check = check  # type: ignore[method-assign]
@@ -376,5 +376,8 @@ def test_a_server_that_dies_never_answers_or_restarts_fails_alone(tmp_path: Path
     }
     assert "dies process 1: the server ended (killed by SIGKILL)" in outcome.failures
     assert "absent process 1: no valid response within 60 s" in outcome.failures
-    gates = {name: {g.name for t in of(outcome.records.trials, name) for g in t.gates if g.word} for name in servers}
+    gates = {
+        name: {check.name for t in of(outcome.records.trials, name) for check in t.validity if check.flag}
+        for name in servers
+    }
     assert gates == {"good": set(), "dies": set(), "absent": set(), "restarts": {"restarted"}}

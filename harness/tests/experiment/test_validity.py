@@ -21,7 +21,7 @@ PROFILE = profiles.load("quick")
 USE = ServerUsage(cpu_seconds=18.0, rss_peak=1e8, wait_share=0.0, throttled_seconds=0.0)
 BAD = CheckResult(check="row", rule="db.1", outcome=Outcome.FAIL)
 ODD = CheckResult(check="date", rule="http.4", outcome=Outcome.WARN)
-WARNED, WRONG = (TrialEvidence(answers=1, of=2, objections=found) for found in ((ODD,), (ODD, BAD)))
+WARNED, WRONG = (TrialEvidence(judged=1, received=2, objections=found) for found in ((ODD,), (ODD, BAD)))
 
 
 def latency(mean: float) -> Latency:
@@ -34,7 +34,7 @@ SOUND = runs.trial("a", 64_000.0, cpu=28e-6).model_copy(
     update={
         "duration": 10.0, "asked_duration": 10.0, "requests": 640_000, "bytes": 640_000 * 150,
         "latency": latency(1e-3), "server": USE, "generator_cpu_seconds": 10.0, "generator_threads": 2,
-        "evidence": TrialEvidence(answers=400, of=640_000), "connections": 64, "steal_share": 0.0,
+        "evidence": TrialEvidence(judged=400, received=640_000), "connections": 64, "steal_share": 0.0,
         "responses_per_request": 1.0, "idle_cpu_share": 0.0,
     }
 )  # fmt: skip
@@ -173,15 +173,15 @@ def told(trial: Trial, changes: Changes) -> dict[str, str]:
     known = {"open_loop": PROFILE.open_loop, "server_cpus": 2, "response_bytes": (149.0, 151.0), **beside}
     found = check_validity(trial.model_copy(update=own), ValidityContext(**known))
     return {
-        gate.name: f"{gate.outcome}: {'unknown' if gate.value is None else format(gate.value, '.4g')} against "
-        f"{gate.threshold:.4g} {gate.word}".rstrip()
-        for gate in found
+        check.name: f"{check.outcome}: {'unknown' if check.value is None else format(check.value, '.4g')} against "
+        f"{check.threshold:.4g} {check.flag}".rstrip()
+        for check in found
     }
 
 
 def test_each_gate_says_what_is_approved_on_both_sides_of_its_limit_and_of_what_is_unknown() -> None:
     approve(
-        "experiment-gates",
+        "experiment-validity",
         {
             "sound": told(SOUND, {}),
             "sound at a rate": " ".join(told(AT_RATE, {})),

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.dashboard.run_documents import Runs
+from harness.dashboard.run_documents import ResultsFolder
 from harness.tests.scene import Scene
 
 pytestmark = pytest.mark.fault
@@ -64,7 +64,7 @@ NOT_READ: Mapping[str, Damage] = {  # nothing can be shown
 def lists_others(scene: Scene, original: Scene) -> None:
     """The dashboard's list has the whole run beside the damaged one."""
     shutil.copytree(original.folder(), scene.results / "20200101-000000")
-    assert "20200101-000000" in [run.run_id for run in Runs(scene.results).listed().runs]
+    assert "20200101-000000" in [run.run_id for run in ResultsFolder(scene.results).listed().runs]
 
 
 @pytest.mark.parametrize("damage", NOT_READ)

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from harness.host import ownership
-from harness.host.process import MARK
+from harness.host.process import MARK_VARIABLE
 from harness.paths import REPOSITORY
 from harness.tests.host.test_leftovers import dead
 from harness.tests.scene import Scene
@@ -94,10 +94,12 @@ def test_the_launcher_says_what_to_do_about_a_broken_environment(scene: Scene, w
 def leftovers(scene: Scene) -> Iterator[Callable[[], tuple[bool, bool]]]:
     """A process and a scratch folder of a harness that is dead; which of them are gone."""
     owner = dead()
-    process = subprocess.Popen(["sleep", "600"], env={**os.environ, MARK: f"{owner}.1"}, start_new_session=True)
+    process = subprocess.Popen(
+        ["sleep", "600"], env={**os.environ, MARK_VARIABLE: f"{owner}.1"}, start_new_session=True
+    )
     folder = scene.scratch / "tfb-scratch-postgres-left"
     (folder / "data").mkdir(parents=True)
-    (folder / ownership.FILE).write_text(owner, encoding="ascii")
+    (folder / ownership.OWNER_FILE).write_text(owner, encoding="ascii")
 
     def gone() -> tuple[bool, bool]:
         time.sleep(0.2)
@@ -115,7 +117,7 @@ FOUND = ("sleep (pid", "tfb-scratch-postgres-left")
 
 def test_doctor_names_and_clean_removes_what_a_killed_run_has_left(scene: Scene) -> None:
     with leftovers(scene) as gone:
-        scene.tfb("doctor").says("left by a run that was killed", *FOUND)
+        scene.tfb("doctor").says("left by a killed run", *FOUND)
         scene.tfb("clean", "--leftovers", "--dry-run").ends(0).says(*FOUND)
         assert gone() == (False, False)
         scene.tfb("clean", "--leftovers", "--yes").ends(0).says(*FOUND)
@@ -133,7 +135,9 @@ def test_the_next_run_names_what_a_killed_one_has_left(scene: Scene, *, consent:
 
 
 def test_what_a_living_harness_uses_is_nobody_s_leftover(scene: Scene) -> None:
-    with subprocess.Popen(["sleep", "600"], env={**os.environ, MARK: f"{ownership.me()}.1"}) as process:
+    with subprocess.Popen(
+        ["sleep", "600"], env={**os.environ, MARK_VARIABLE: f"{ownership.own_identity()}.1"}
+    ) as process:
         try:
             scene.tfb("clean", "--leftovers", "--yes").ends(0)
             assert process.poll() is None

@@ -9,7 +9,7 @@ from harness.errors import EnvironmentLacksError
 from harness.host import accounts, process
 
 as_root = pytest.mark.skipif(
-    os.geteuid() != 0 or bool(accounts.obstacle()), reason="becoming another account needs root"
+    os.geteuid() != 0 or bool(accounts.account_obstacle()), reason="becoming another account needs root"
 )
 
 
@@ -26,13 +26,13 @@ def test_root_s_servers_have_a_number_that_no_account_has_and_may_read_and_bind_
     user: int, port: int | None, rights: tuple[str, ...] | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: user)
-    pool = accounts.of_servers(port)
+    pool = accounts.server_accounts(port)
     assert (pool and pool.rights) == rights
 
 
 @as_root
 def test_a_server_s_uid_belongs_to_no_account() -> None:
-    with accounts.of_servers(None).account("one") as account:
+    with accounts.server_accounts(None).account("one") as account:
         assert account.uid in accounts.UIDS
         assert account.rights == ("dac_read_search",)
 
@@ -43,7 +43,7 @@ def test_such_a_server_reads_what_root_may_and_writes_nothing(tmp_path: Path) ->
     (tmp_path / "secret").write_text("read")
     (tmp_path / "secret").chmod(0o600)
     command = ["sh", "-c", "id -u; cat secret; echo x > secret || echo refused"]
-    with accounts.of_servers(None).account("one") as account:
+    with accounts.server_accounts(None).account("one") as account:
         done = process.run(command, seconds=20, cwd=tmp_path, account=account)
     assert [line for line in done.stdout.split("\n") if line][:1] == [str(account.uid)]
     assert "read" in done.stdout
@@ -54,7 +54,9 @@ def test_such_a_server_reads_what_root_may_and_writes_nothing(tmp_path: Path) ->
 @as_root
 def test_a_program_that_is_not_there_is_named_under_any_account(tmp_path: Path) -> None:
     (tmp_path / "text").touch()
-    account = process.Account(name="no one", uid=accounts.UIDS[0], gid=accounts.UIDS[0], rights=(accounts.READS,))
+    account = process.Account(
+        name="no one", uid=accounts.UIDS[0], gid=accounts.UIDS[0], rights=(accounts.READ_CAPABILITY,)
+    )
     for program, said in (("target/server", "not found"), ("./text", "cannot be run: Permission")):
         with pytest.raises(EnvironmentLacksError, match=said):
             process.run([program], seconds=20, cwd=tmp_path, account=account)
@@ -67,8 +69,8 @@ def test_an_account_of_no_one_has_a_home_of_its_own_that_shows_root_s(
     (tmp_path / ".cache").mkdir()
     (tmp_path / ".cache" / "of root").touch()
     monkeypatch.setenv("HOME", str(tmp_path))
-    account = process.Account(name="no one", uid=os.getuid(), gid=os.getgid(), rights=(accounts.READS,))
-    with accounts.home(account) as environment:
+    account = process.Account(name="no one", uid=os.getuid(), gid=os.getgid(), rights=(accounts.READ_CAPABILITY,))
+    with accounts.server_home(account) as environment:
         home = Path(environment["HOME"])
         assert (home.stat().st_uid, home.stat().st_mode & 0o777) == (os.getuid(), 0o700)
         assert (home / ".m2").readlink() == tmp_path / ".m2"

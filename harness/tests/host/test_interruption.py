@@ -113,12 +113,14 @@ def interrupted(child: "subprocess.Popen[bytes]", number: signal.Signals = signa
     child.send_signal(number)
     out, errors = child.communicate(timeout=60)
     assert time.monotonic() - began < 2
-    assert (child.returncode, errors) == (130, b"tfb: interrupted; everything started is stopped\n")
+    assert (child.returncode, errors) == (130, b"tfb: interrupted; all started processes have been stopped\n")
     return out
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-@pytest.mark.parametrize(("step", "moment"), [("interruption.check()", 0.02), ("interruption.sleep(5)", 0.07)])
+@pytest.mark.parametrize(
+    ("step", "moment"), [("interruption.raise_if_pending()", 0.02), ("interruption.sleep(5)", 0.07)]
+)
 def test_a_library_sees_no_interruption_which_comes_between_two_steps(
     number: signal.Signals, step: str, moment: float
 ) -> None:
@@ -135,5 +137,5 @@ def test_an_interrupt_that_passes_the_exec_of_a_text_ends_with_our_status(tmp_pa
 
 
 def test_a_step_that_never_ends_is_interrupted_all_the_same() -> None:
-    patience = "from harness.host import interruption\ninterruption.PATIENCE_SECONDS = 0.2\n"
+    patience = "from harness.host import interruption\ninterruption.KILL_DELAY_SECONDS = 0.2\n"
     interrupted(changed(patience + STEPS.replace("STEP", "time.sleep(60)")))

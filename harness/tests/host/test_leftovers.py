@@ -14,24 +14,24 @@ from harness.host import leftovers, ownership
 def dead() -> str:
     """A process that has ended."""
     with subprocess.Popen(["sleep", "60"]) as child:
-        start = ownership.start_of(child.pid)
+        start = ownership.process_start(child.pid)
         child.kill()
-    return f"{child.pid}.{start}.{ownership.me().split('.', 2)[2]}"
+    return f"{child.pid}.{start}.{ownership.own_identity().split('.', 2)[2]}"
 
 
 def test_an_owner_is_alive_dead_or_not_known_here() -> None:
-    pid, start, namespace, boot = ownership.me().split(".")
-    assert (int(pid), ownership.state(ownership.me())) == (os.getpid(), "alive")
-    assert ownership.state(dead()) == "dead"
+    pid, start, namespace, boot = ownership.own_identity().split(".")
+    assert (int(pid), ownership.owner_state(ownership.own_identity())) == (os.getpid(), "alive")
+    assert ownership.owner_state(dead()) == "dead"
     for owner in ("", "1", "a.b.c.d", f"a.{start}.{namespace}.{boot}", f"{pid}.{start}.{namespace}.other"):
-        assert ownership.state(owner) == "unknown"
+        assert ownership.owner_state(owner) == "unknown"
 
 
 def folder(below: Path, name: str, owner: str = "", *, age: float = 0.0) -> None:
-    made = below / f"{ownership.PREFIX}{name}"
+    made = below / f"{ownership.SCRATCH_PREFIX}{name}"
     (made / "data").mkdir(parents=True)
     if owner:
-        (made / ownership.FILE).write_text(owner)
+        (made / ownership.OWNER_FILE).write_text(owner)
     os.utime(made, (time.time() - age,) * 2)
 
 
@@ -40,21 +40,21 @@ def test_folders_that_nobody_owns_any_more_are_named_and_removed_and_others_stay
 ) -> None:
     """Nobody's: their maker is dead, was of an earlier boot, or was killed before it wrote its name."""
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    pid, start, namespace, boot = ownership.me().split(".")
+    pid, start, namespace, boot = ownership.own_identity().split(".")
     folder(tmp_path, "dead", dead())
     folder(tmp_path, "earlier-boot", f"{pid}.{start}.{namespace}.earlier")
     folder(tmp_path, "nameless", age=600)
     folder(tmp_path, "being-made")
-    folder(tmp_path, "alive", ownership.me())
+    folder(tmp_path, "alive", ownership.own_identity())
     folder(tmp_path, "other-container", f"{pid}.{start}.1.{boot}")
     (tmp_path / "tfb-of-somebody").mkdir()
     found = list(leftovers.folders())
     assert [Path(leftover.name).name for leftover in found] == [
-        f"{ownership.PREFIX}{name}" for name in ("dead", "earlier-boot", "nameless")
+        f"{ownership.SCRATCH_PREFIX}{name}" for name in ("dead", "earlier-boot", "nameless")
     ]
     assert all(leftover.certain for leftover in found)
     assert leftovers.remove(found) == ()
     assert sorted(path.name for path in tmp_path.iterdir()) == [
         "tfb-of-somebody",
-        *(f"{ownership.PREFIX}{name}" for name in ("alive", "being-made", "other-container")),
+        *(f"{ownership.SCRATCH_PREFIX}{name}" for name in ("alive", "being-made", "other-container")),
     ]

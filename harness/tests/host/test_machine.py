@@ -24,12 +24,12 @@ QUIET = Machine(
 
 
 def graded(**facts: object) -> tuple[str, tuple[str, ...]]:
-    known = machine.graded(QUIET.model_copy(update=facts))
+    known = machine.with_grade(QUIET.model_copy(update=facts))
     return known.grade, known.concerns
 
 
 def test_facts_are_those_of_this_machine() -> None:
-    known = machine.facts()
+    known = machine.read_machine()
     assert known.cpus_usable == tuple(sorted(os.sched_getaffinity(0)))
     assert known.memory_bytes == os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     assert known.kernel == os.uname().release
@@ -40,7 +40,7 @@ def test_facts_are_those_of_this_machine() -> None:
 def test_another_system_than_linux_is_told_what_measuring_needs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delattr(os, "sched_getaffinity")
     with pytest.raises(EnvironmentLacksError, match="needs Linux"):
-        machine.facts()
+        machine.read_machine()
 
 
 def test_a_quiet_machine_with_a_fixed_clock_has_grade_a() -> None:

@@ -16,7 +16,7 @@ import pytest
 
 from harness.errors import EnvironmentLacksError
 from harness.host import process
-from harness.host.process import Child, CommandTimeoutError, running
+from harness.host.process import Child, CommandTimeoutError, ProcessOptions, running
 from harness.paths import REPOSITORY
 
 IGNORE = "import os, signal, sys, time; signal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
@@ -136,7 +136,7 @@ def test_what_cannot_be_run_says_why(tmp_path: Path) -> None:
     with pytest.raises(EnvironmentLacksError, match="cannot be run: Exec format error"):
         Child([str(text)])
     with pytest.raises(EnvironmentLacksError, match="working directory /no/such does not exist"):
-        Child(["true"], cwd=Path("/no/such"))
+        Child(["true"], ProcessOptions(cwd=Path("/no/such")))
 
 
 @pytest.mark.parametrize(
@@ -157,8 +157,8 @@ def test_the_tail_of_a_long_log_is_its_last_lines(tmp_path: Path) -> None:
 def test_an_interrupt_is_held_back_until_the_block_has_ended() -> None:
     code = (
         "import os, signal\nfrom harness.host import interruption\n"
-        "interruption.PATIENCE_SECONDS = 1.0\n"
-        "interruption.install(lambda: print('ask', flush=True), lambda: print('kill', flush=True))\n"
+        "interruption.KILL_DELAY_SECONDS = 1.0\n"
+        "interruption.install_handlers(lambda: print('ask', flush=True), lambda: print('kill', flush=True))\n"
         "try:\n  with interruption.held():\n    os.kill(os.getpid(), signal.SIGTERM)\n    print('held', flush=True)\n"
         "except KeyboardInterrupt:\n  os.kill(os.getpid(), signal.SIGINT)\n  print('then', flush=True)\n"
         "  import time\n  time.sleep(1.5)\n"

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from harness.host.sockets import SocketMeter, Sockets
+from harness.host.sockets import SocketCounters, SocketMeter
 
 
 def listening() -> socket.socket:
@@ -28,7 +28,7 @@ def transfer(sender: socket.socket, receiver: socket.socket, count: int) -> None
         count -= len(receiver.recv(1 << 16))
 
 
-def read(meter: SocketMeter) -> Sockets:
+def read(meter: SocketMeter) -> SocketCounters:
     reading = meter.read()
     if reading is None:
         pytest.skip("this kernel does not answer sock_diag")
@@ -44,12 +44,12 @@ def test_bytes_received_by_the_clients_of_a_port_and_no_other_are_counted() -> N
         connected(other) as (stranger, elsewhere),
     ):
         meter = SocketMeter(server.getsockname()[1])
-        assert read(meter) == Sockets(connections=2, bytes_received=0)
+        assert read(meter) == SocketCounters(connections=2, bytes_received=0)
         transfer(here, client, 50_000)
         transfer(there, second, 1_000)
         transfer(elsewhere, stranger, 1_000)
         transfer(client, here, 7_777)
-        assert read(meter) == Sockets(connections=2, bytes_received=51_000, bytes_sent=7_777)
+        assert read(meter) == SocketCounters(connections=2, bytes_received=51_000, bytes_sent=7_777)
         meter.close()
 
 
@@ -59,7 +59,7 @@ def test_a_port_that_is_served_here_shows_the_same_of_its_clients() -> None:
         transfer(here, client, 1_000)
         transfer(client, here, 77)
         time.sleep(0.1)  # an acknowledgement may come later
-        assert read(meter) == Sockets(connections=1, bytes_received=1_000, bytes_sent=77)
+        assert read(meter) == SocketCounters(connections=1, bytes_received=1_000, bytes_sent=77)
         meter.close()
 
 
@@ -69,7 +69,7 @@ def test_a_connection_that_closes_keeps_what_it_had_received() -> None:
         with connected(server) as (client, here):
             transfer(here, client, 1_000)
             assert read(meter).bytes_received == 1_000
-        assert read(meter) == Sockets(connections=0, bytes_received=1_000)
+        assert read(meter) == SocketCounters(connections=0, bytes_received=1_000)
         meter.close()
 
 

@@ -46,7 +46,9 @@ def document() -> dict[str, Any]:
             trials.append(made.trial(name, number, speed, latency=SERVICE))
             trials.append(made.trial(name, number, speed, ONE, "query"))
             bad = (
-                {"gates": [made.gate("errors", Outcome.FAIL)], "errors": ErrorCounts(read=1)} if name == "slow" else {}
+                {"validity": [made.validity_check("errors", Outcome.FAIL)], "errors": ErrorCounts(read=1)}
+                if name == "slow"
+                else {}
             )
             trials.append(made.trial(name, number, speed, TWENTY, "query", **bad))
     trials.append(made.trial("fast", 0, 9e9, purpose="witness"))

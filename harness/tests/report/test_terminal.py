@@ -28,7 +28,7 @@ LONG = "quarkus-hibernate-reactive"
 
 def shown(info: RunInfo, ranking: Ranking, width: int = 200, *, every_load: bool = False) -> str:
     out = io.StringIO()
-    terminal.show(info, ranking, SafeConsole(width=width, file=out), every_load=every_load)
+    terminal.print_ranking(info, ranking, SafeConsole(width=width, file=out), every_load=every_load)
     return out.getvalue()
 
 
@@ -56,7 +56,7 @@ def test_on_a_shared_machine_rows_are_in_the_order_of_cpu_and_it_stands_first() 
 )
 def test_a_ratio_has_the_digits_that_the_page_gives_it(ends: tuple[float, float, float], text: str) -> None:
     value, low, high = ends
-    assert tables.ratio(Ratio(value=value, low=low, high=high)) == text
+    assert tables.format_ratio(Ratio(value=value, low=low, high=high)) == text
 
 
 def test_a_profile_that_ranks_nothing_shows_figures_and_no_ranks() -> None:
@@ -147,7 +147,7 @@ def test_more_room_shows_more_columns() -> None:
 def test_a_pipe_is_as_wide_as_columns_says(columns: str, most: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", columns)
     out = io.StringIO()
-    terminal.show(made.info(), made.ranking(), terminal.console(out))
+    terminal.print_ranking(made.info(), made.ranking(), terminal.make_console(out))
     longest = max(map(len, out.getvalue().splitlines()))
     assert longest <= most
     assert (longest > 100) == (most > 100)  # nothing is folded that need not be

@@ -11,12 +11,12 @@ from harness.records.run_info import BuildRecord
 from harness.records.verification_record import CheckResult, VerificationRecord
 from harness.report.verification_results import (
     FORMATS,
-    Judged,
-    Verified,
-    judged_build,
-    lines_of_rules,
-    place,
-    violations,
+    ImplementationVerdict,
+    VerificationReport,
+    build_verdict,
+    count_violations,
+    rule_lines,
+    rule_location,
 )
 from harness.tests.doubles import records
 from harness.verify.checks.registry import CHECKS
@@ -25,7 +25,7 @@ HOSTILE = "got ]]> </testcase> \x00\x1b[31m\n::error::owned % 100"
 
 
 @pytest.fixture
-def found() -> Verified:
+def found() -> VerificationReport:
     """One that passed, one that failed with a hostile answer, one that could not be built."""
     passed = records.verdict("fast", "json")
     failure = {"message": "500", "expected": "200", "actual": HOSTILE}
@@ -35,20 +35,20 @@ def found() -> Verified:
         CheckResult(check="answered", rule="http.1", outcome=Outcome.PASS),
     )
     failed = records.verdict("slow", "db", Outcome.FAIL).model_copy(update={"results": results})
-    return Verified(
+    return VerificationReport(
         verdicts=(passed, failed),
         problems=("broken failed: exit 1:\nmain.go:3: syntax error",),
         folders={"slow": "frameworks/Go/slow"},
     )
 
 
-def test_json_is_the_records_themselves(found: Verified) -> None:
+def test_json_is_the_records_themselves(found: VerificationReport) -> None:
     document = json.loads(FORMATS["json"](found))
     assert [VerificationRecord.model_validate(verdict) for verdict in document["verdicts"]] == list(found.verdicts)
     assert document["problems"] == list(found.problems)
 
 
-def test_junit_has_a_case_a_check_with_failures_and_errors_apart(found: Verified) -> None:
+def test_junit_has_a_case_a_check_with_failures_and_errors_apart(found: VerificationReport) -> None:
     root = ElementTree.fromstring(FORMATS["junit"](found))  # noqa: S314 - written a moment ago
     (suite,) = [suite for suite in root if suite.get("name") == "slow.db"]
     assert (suite.get("tests"), suite.get("failures")) == ("3", "1")
@@ -60,7 +60,7 @@ def test_junit_has_a_case_a_check_with_failures_and_errors_apart(found: Verified
     assert error.get("message") == "broken failed: exit 1:"
 
 
-def test_github_s_annotations_stand_at_the_implementation_and_are_a_line_each(found: Verified) -> None:
+def test_github_s_annotations_stand_at_the_implementation_and_are_a_line_each(found: VerificationReport) -> None:
     lines = FORMATS["github"](found).splitlines()
     assert lines[0] == "::error title=tfb::broken failed: exit 1:%0Amain.go:3: syntax error"
     assert lines[1].startswith(
@@ -68,15 +68,15 @@ def test_github_s_annotations_stand_at_the_implementation_and_are_a_line_each(fo
     )
     assert lines[2].startswith("::warning file=")
     assert lines[3:] == ["1 problem, 1 of 2 test types passed"]
-    nothing = FORMATS["github"](Verified(verdicts=(), problems=("a", "b"), folders={}))
+    nothing = FORMATS["github"](VerificationReport(verdicts=(), problems=("a", "b"), folders={}))
     assert nothing.splitlines()[-1] == "2 problems, nothing was verified"
 
 
 def test_every_rule_of_a_check_leads_to_its_paragraph() -> None:
     page = (REPOSITORY / "docs" / "requirements.md").read_text(encoding="utf-8").splitlines()
     for rule in {check.rule for check in CHECKS.values()}:
-        assert page[lines_of_rules()[rule] - 1].startswith(f"- **{rule}**")
-        assert place(rule) == f"docs/requirements.md:{lines_of_rules()[rule]}"
+        assert page[rule_lines()[rule] - 1].startswith(f"- **{rule}**")
+        assert rule_location(rule) == f"docs/requirements.md:{rule_lines()[rule]}"
 
 
 def test_a_check_of_the_whole_server_counts_once() -> None:
@@ -85,9 +85,9 @@ def test_a_check_of_the_whole_server_counts_once() -> None:
         return records.verdict("a", test_type, Outcome.FAIL).model_copy(update={"results": results})
 
     found = [failed("http", "server-header"), failed("json", "server-header", "date"), failed("db", "server-header")]
-    assert violations(found) == 2
-    assert violations([*found, *found]) == 2  # of a second process
-    assert violations([records.verdict("a", "json")]) == 0
+    assert count_violations(found) == 2
+    assert count_violations([*found, *found]) == 2  # of a second process
+    assert count_violations([records.verdict("a", "json")]) == 0
 
 
 @pytest.mark.parametrize(
@@ -102,15 +102,17 @@ def test_a_check_of_the_whole_server_counts_once() -> None:
     ],
 )
 def test_what_was_not_built_is_judged_by_its_build(build: BuildRecord, line: str) -> None:
-    judged = judged_build("a", build)
+    judged = build_verdict("a", build)
     assert judged
     assert judged.line == line
-    assert judged_build("a", BuildRecord(status="ok")) is None
+    assert build_verdict("a", BuildRecord(status="ok")) is None
 
 
 def test_a_hostile_reason_breaks_no_format() -> None:
-    judged = Judged(implementation="a", verdict="not started", reason=HOSTILE, problems=(HOSTILE,))
-    found = Verified(verdicts=(), problems=(HOSTILE,), folders={"a": "frameworks/C/a"}, implementations=(judged,))
+    judged = ImplementationVerdict(implementation="a", verdict="not started", reason=HOSTILE, problems=(HOSTILE,))
+    found = VerificationReport(
+        verdicts=(), problems=(HOSTILE,), folders={"a": "frameworks/C/a"}, implementations=(judged,)
+    )
     assert json.loads(FORMATS["json"](found))["implementations"][0]["reason"] == HOSTILE
     root = ElementTree.fromstring(FORMATS["junit"](found))  # noqa: S314 - written a moment ago
     assert len(list(root.iter("error"))) == 1

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.runtime.crashes import complaints, crash_reason
+from harness.runtime.crashes import crash_reason, find_errors
 
 BEFORE = 'listening\nException in thread "main" java.lang.Error: of the start\n'
 
@@ -37,7 +37,7 @@ BEFORE = 'listening\nException in thread "main" java.lang.Error: of the start\n'
 def test_what_was_logged_since_is_quoted(log: str, quoted: str, tmp_path: Path) -> None:
     path = tmp_path / "log"
     path.write_text(f"{BEFORE}{log}\n")
-    found = complaints(path, len(BEFORE))
+    found = find_errors(path, len(BEFORE))
     assert any(quoted in line for line in found), found
     assert not any("of the start" in line for line in found)
     assert all(line.isprintable() and len(line) <= 500 for line in found)
@@ -46,15 +46,15 @@ def test_what_was_logged_since_is_quoted(log: str, quoted: str, tmp_path: Path) 
 def test_an_ordinary_log_has_no_complaint(tmp_path: Path) -> None:
     path = tmp_path / "log"
     path.write_text(f"{BEFORE}GET /errors 200\n0 errors\nERRORS: none\nno exception here\n")
-    assert complaints(path, len(BEFORE)) == []
-    assert complaints(tmp_path / "none", 0) == []
+    assert find_errors(path, len(BEFORE)) == []
+    assert find_errors(tmp_path / "none", 0) == []
 
 
 def test_the_same_panic_is_quoted_once(tmp_path: Path) -> None:
     path = tmp_path / "log"
     panic = "2026/11/28 15:00:{:02d} http: panic serving 127.0.0.1:{}: boom\n"
     path.write_text("".join(panic.format(n % 60, 4000 + n) for n in range(500)))
-    assert len(complaints(path, 0)) == 1
+    assert len(find_errors(path, 0)) == 1
 
 
 @pytest.mark.parametrize("part", ["Error ", "a.", "Error: ", "Error\n", "^\n", "** (", "panicked at ", "x" * 999])
@@ -62,7 +62,7 @@ def test_a_hostile_log_takes_no_time(part: str, tmp_path: Path) -> None:
     path = tmp_path / "log"
     path.write_text(part * ((1 << 20) // len(part)))
     began = time.monotonic()
-    complaints(path, 0)
+    find_errors(path, 0)
     assert time.monotonic() - began < 10
 
 

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from harness.errors import EngineFullError, Exit, StartError, UsageError
-from harness.host import provision
 from harness.plan import profile
 from harness.plan.config import Settings
 from harness.plan.hosts import of_flags
+from harness.provisioning import requirements
 from harness.runtime import choice, compose
 from harness.runtime.compose import Project
 from harness.runtime.docker import DockerRuntime, image_tag
@@ -59,23 +59,23 @@ THREE = of_flags("app", "db", ("c1", "c2"))
 def test_what_containers_cannot_do_is_refused_before_anything_is_built(
     values: dict[str, Any], message: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(compose, "engine", lambda: "26.1")
+    monkeypatch.setattr(compose, "engine_version", lambda: "26.1")
     with pytest.raises(UsageError, match=message):
-        choice.choose(settings(**{"runtime": "docker", **values}), (), tmp_path, run_id="x")
+        choice.choose_runtime(settings(**{"runtime": "docker", **values}), (), tmp_path, run_id="x")
 
 
 def test_without_an_engine_auto_means_local(docker: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     docker.write_text("echo 'Cannot connect to the Docker daemon'; exit 1")
-    monkeypatch.setattr(provision, "needs", lambda *_, **__: ())
+    monkeypatch.setattr(requirements, "tool_requirements", lambda *_, **__: ())
     wanted = settings(runtime="auto", consent="yes")
-    assert choice.choose(wanted, (), tmp_path, run_id="x").name == "local"
+    assert choice.choose_runtime(wanted, (), tmp_path, run_id="x").name == "local"
 
 
 def test_ids_are_picked_out_of_warnings_and_a_failed_listing_is_not_an_empty_one(docker: Path) -> None:
     docker.write_text(f"printf 'WARNING: a\\n{'4f' * 32}\\n{'a0' * 32}\\n'")
-    assert compose.labelled(compose.THINGS[0], {"a": "b"}) == ["4f" * 32, "a0" * 32]
+    assert compose.find_labelled(compose.RESOURCE_KINDS[0], {"a": "b"}) == ["4f" * 32, "a0" * 32]
     docker.write_text("exit 1")
-    assert compose.labelled(compose.THINGS[0], {"a": "b"}) is None
+    assert compose.find_labelled(compose.RESOURCE_KINDS[0], {"a": "b"}) is None
 
 
 def test_a_full_disk_of_the_engine_ends_the_run_and_says_what_to_do(docker: Path, tmp_path: Path) -> None:
@@ -86,7 +86,7 @@ def test_a_full_disk_of_the_engine_ends_the_run_and_says_what_to_do(docker: Path
     with pytest.raises(EngineFullError, match=r"make room there \(docker builder prune") as error:
         runtime.build(implementation(tmp_path), tmp_path / "log")
     assert error.value.exit_code is Exit.ENVIRONMENT
-    assert isinstance(compose.not_started("no space left on device"), EngineFullError)
+    assert isinstance(compose.start_error("no space left on device"), EngineFullError)
     docker.write_text('case "$*" in *build*) echo no such package; exit 1;; *inspect*) exit 1;; *) echo 26.1;; esac')
     assert runtime.build(implementation(tmp_path), tmp_path / "other.log").status == "failed"
-    assert isinstance(compose.not_started("exit status 1"), StartError)
+    assert isinstance(compose.start_error("exit status 1"), StartError)

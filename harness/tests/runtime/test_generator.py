@@ -3,12 +3,12 @@
 import pytest
 
 from harness.errors import LoadError
-from harness.runtime.generator import started
+from harness.runtime.generator import run_generator
 
 
 def test_one_that_ends_before_it_is_ready_is_an_error_with_what_it_said() -> None:
     with (
-        started(["sh", "-c", "printf 'no such option'; exit 2"], waits_for_go=True) as running,
+        run_generator(["sh", "-c", "printf 'no such option'; exit 2"], waits_for_go=True) as running,
         pytest.raises(LoadError, match="did not say that it is ready: no such option"),
     ):
         running.begin()
@@ -16,7 +16,7 @@ def test_one_that_ends_before_it_is_ready_is_an_error_with_what_it_said() -> Non
 
 def test_an_interrupt_ends_it_with_what_it_has() -> None:
     script = "trap 'echo half; exit 0' INT; echo ready; while :; do sleep 0.05; done"
-    with started(["bash", "-c", script], waits_for_go=True) as running:
+    with run_generator(["bash", "-c", script], waits_for_go=True) as running:
         running.begin()
         running.interrupt()
         assert running.wait(10) == 0

@@ -13,9 +13,9 @@ import pytest
 from harness.errors import ServerDiedError, StartError
 from harness.host.metering import Reading
 from harness.runtime import Endpoint, readiness
-from harness.runtime.crashes import crashes
+from harness.runtime.crashes import find_crashes
 from harness.runtime.local import LocalRuntime
-from harness.runtime.readiness import startup_time
+from harness.runtime.readiness import wait_until_ready
 from harness.tests.doubles.implementations import implementation
 from harness.tests.doubles.reference import ClientSession, ReceivedRequest, ReferenceServer, Reply
 from harness.tests.runtime.test_local import DATABASE, running
@@ -51,7 +51,7 @@ def test_it_is_the_time_from_the_start_to_the_first_200(monkeypatch: pytest.Monk
     monkeypatch.setattr(readiness, "HOPELESS_SECONDS", 0.01)  # of 404 alone
     with Grumpy() as server:
         began = time.monotonic() - 1
-        seconds = startup_time(up(server.endpoint, cpus=0.0), "/json", began)
+        seconds = wait_until_ready(up(server.endpoint, cpus=0.0), "/json", began)
         assert server.asked == 3
         assert 1 < seconds <= time.monotonic() - began
 
@@ -60,7 +60,7 @@ def test_a_service_that_has_no_plain_get_is_up_at_an_answer_that_is_no_error_of_
     with Grumpy() as server:
         found = up(server.endpoint)
         found.implementation = replace(found.implementation, ready_at_200=False)
-        assert startup_time(found, "/nothing", time.monotonic()) < 30
+        assert wait_until_ready(found, "/nothing", time.monotonic()) < 30
         assert server.asked == 3  # 503 came first
 
 
@@ -68,7 +68,7 @@ def test_a_route_that_an_idle_server_does_not_have_is_named_at_once(monkeypatch:
     monkeypatch.setattr(readiness, "HOPELESS_SECONDS", 0.2)
     began = time.monotonic()
     with ReferenceServer() as server, pytest.raises(StartError, match=r"/nothing is answered with 404.*name a path"):
-        startup_time(up(server.endpoint, cpus=0.0), "/nothing", began)
+        wait_until_ready(up(server.endpoint, cpus=0.0), "/nothing", began)
     assert time.monotonic() - began < 20
 
 
@@ -79,7 +79,7 @@ def test_one_that_still_has_work_to_do_is_waited_for(
     monkeypatch.setattr(readiness, "READY_SECONDS", 0.5)
     monkeypatch.setattr(readiness, "HOPELESS_SECONDS", 0.1)
     with ReferenceServer() as server, pytest.raises(StartError, match="no valid response within"):
-        startup_time(up(server.endpoint, cpus=cpus, waited=waited), "/nothing", time.monotonic())
+        wait_until_ready(up(server.endpoint, cpus=cpus, waited=waited), "/nothing", time.monotonic())
 
 
 WORKER = "import sys\ntry:\n  import no_such_module\nfinally:\n  sys.stderr.flush()\n"
@@ -139,7 +139,7 @@ def test_a_server_that_logs_an_exception_and_goes_on_is_waited_for(tmp_path: Pat
     known = running(sys.executable, "-c", RECOVERS)
     with LocalRuntime(work=tmp_path).start(known, DATABASE, tmp_path / "log", ready_path="/json") as server:
         assert server.startup_time > 0
-    assert crashes(tmp_path / "log") == ["ModuleNotFoundError: No module named 'no_such_module'"]
+    assert find_crashes(tmp_path / "log") == ["ModuleNotFoundError: No module named 'no_such_module'"]
 
 
 CRASHES: Mapping[str, str | None] = {  # what a program logs -> what is told of it
@@ -179,5 +179,5 @@ CRASHES: Mapping[str, str | None] = {  # what a program logs -> what is told of 
 @pytest.mark.parametrize(("text", "headline"), CRASHES.items())
 def test_crashes_are_told_from_what_programs_log(text: str, headline: str | None, tmp_path: Path) -> None:
     (tmp_path / "log").write_text(text)
-    found = crashes(tmp_path / "log")
+    found = find_crashes(tmp_path / "log")
     assert found[0].startswith(headline) if headline else found == []

@@ -5,26 +5,27 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
-from harness.plan.orders import CREATE
+from harness.extras.orders.test_type import CREATE
 from harness.plan.profile import OpenLoopSettings, OrderLoads, Processes
 from harness.records.loads import Load, OpenLoop, Scenario
 from harness.records.measurements import Arrivals, ErrorCounts, Latency, LatencyGoal, OperationTimes, UseCaseTimes
 from harness.records.outcome import Outcome
 from harness.records.run_info import RunInfo
 from harness.records.trial_record import Purpose, Trial, ValidityCheck
-from harness.stats.capacity import ORDER, bracket, next_load
+from harness.stats.capacity import bracket, next_load
 from harness.stats.ranking import rank
-from harness.stats.value_tables import percentiles
+from harness.stats.value_tables import estimate_percentiles
 from harness.tests.approve import approve
 from harness.tests.doubles.invented import verdict
 from harness.tests.doubles.runs import LOAD, run_info, trial
 from harness.tests.stats.dense import dense, luck
 
+ORDER_TEST_TYPE = "order"
 GOAL, SLOW = LatencyGoal(percentile=99, seconds=0.01), LatencyGoal(percentile=99, seconds=0.1)
-LAG = ValidityCheck(name="generator-lag", outcome=Outcome.FAIL, value=1.0, threshold=0.2, word="generator lag")
-SHORT = ValidityCheck(name="achieved-rate", outcome=Outcome.FAIL, value=0.5, threshold=0.01, word="rate not achieved")
-SIZE = ValidityCheck(name="response-size", outcome=Outcome.FAIL, value=0.5, threshold=0.01, word="size")
-CLOSE = ValidityCheck(name="generator-lag", outcome=Outcome.WARN, value=0.19, threshold=0.2, word="lag")
+LAG = ValidityCheck(name="generator-lag", outcome=Outcome.FAIL, value=1.0, threshold=0.2, flag="generator lag")
+SHORT = ValidityCheck(name="achieved-rate", outcome=Outcome.FAIL, value=0.5, threshold=0.01, flag="rate not achieved")
+SIZE = ValidityCheck(name="response-size", outcome=Outcome.FAIL, value=0.5, threshold=0.01, flag="size")
+CLOSE = ValidityCheck(name="generator-lag", outcome=Outcome.WARN, value=0.19, threshold=0.2, flag="lag")
 CALM = ValidityCheck(name="generator-lag", outcome=Outcome.PASS, value=0.0, threshold=0.2)
 SERVICE = Scenario(factor=8.0, connections=64)
 
@@ -37,10 +38,10 @@ def times(seconds: float, histogram: tuple[tuple[float, int], ...] = ()) -> Late
 
 
 def at(
-    rate: float, late: float, *, name: str = "a", process: int = 0, due: int = 5000, gates: tuple[ValidityCheck, ...] = (),
+    rate: float, late: float, *, name: str = "a", process: int = 0, due: int = 5000, validity: tuple[ValidityCheck, ...] = (),
     purpose: Purpose = "search", share: float | None = None,
 ) -> Trial:  # fmt: skip
-    made = trial(name, rate, process, load=OpenLoop(rate=rate, connections=64), gates=gates)
+    made = trial(name, rate, process, load=OpenLoop(rate=rate, connections=64), validity=validity)
     counted = {"due": due, "answered": due, "late": round(late * due), "purpose": purpose, "share": share}
     return made.model_copy(update={**counted, "latency": times(0.002)})
 
@@ -57,7 +58,9 @@ def arrivals(
         latency=times(0.02, histogram),
     )  # fmt: skip
     whole = UseCaseTimes(use_case="bulk", due=1000, done=990, latency=times(0.1))
-    made = trial(name, 7.4 * factor, process, test_type=ORDER, load=Scenario(factor=factor, connections=64), cpu=0.01)
+    made = trial(
+        name, 7.4 * factor, process, test_type=ORDER_TEST_TYPE, load=Scenario(factor=factor, connections=64), cpu=0.01
+    )
     told = Arrivals(due=due, done=990, failed=10, unfinished=0, operations=(create,), use_cases=(whole,))
     return made.model_copy(update={"arrivals": told, "purpose": purpose, "database_cpu_seconds": 5.0})
 
@@ -67,7 +70,7 @@ def changed(one: Trial, **update: object) -> Trial:
 
 
 def info_of(names: str, count: int, load: Load, reference: str, **profile: OpenLoopSettings | OrderLoads) -> RunInfo:
-    loads = {ORDER if load == SERVICE else "json": (load,)}
+    loads = {ORDER_TEST_TYPE if load == SERVICE else "json": (load,)}
     info = run_info([*names], Processes(minimum=count, maximum=count), reference=reference, loads=loads)
     settings = {"profile": {name: part.model_dump() for name, part in profile.items()}}
     return info.model_copy(update={"settings": settings})
@@ -136,10 +139,10 @@ def test_capacities_that_differ_by_less_than_processes_do_are_not_told_apart() -
 
 def test_a_percentile_is_that_of_all_loads_of_each_process() -> None:
     loads = [(0, {"50": 0.01}, 1000), (0, {"50": 0.04}, 1000), (1, {"50": 0.02, "99": 0.1}, 1000)]
-    found = percentiles(loads)
+    found = estimate_percentiles(loads)
     assert found.keys() == {"50"}  # no load of process 0 has a p99
     assert found["50"].values == pytest.approx((0.02, 0.02))
-    assert percentiles([(0, {"99": 0.1}, 100)]) == {}  # one slower request is no percentile
+    assert estimate_percentiles([(0, {"99": 0.1}, 100)]) == {}  # one slower request is no percentile
 
 
 @pytest.mark.parametrize(("looks", "groups"), [((), [1, 2]), ((3, 15), [1, 1])])
@@ -148,7 +151,7 @@ def test_response_times_are_decided_with_their_look_s_share_of_the_error(
 ) -> None:
     """Paired t: p = 0.011, enough at 5 % and too much for a first look at three of fifteen processes."""
     rules = Processes(minimum=3, maximum=max(looks, default=3), looks=looks)
-    info = run_info(["a", "b"], rules, loads={ORDER: (SERVICE,)})
+    info = run_info(["a", "b"], rules, loads={ORDER_TEST_TYPE: (SERVICE,)})
     made = [
         arrivals(8.0, 0.0, name=name, process=process, purpose="measure", seconds=0.02 * slower)
         for process, gap in enumerate((1.041, 1.05, 1.059))
@@ -176,8 +179,12 @@ TRIED: dict[str, list[Trial]] = {
     "one stall": [at(100, 0.5), at(200, 0.0), at(400, 0.0), at(800, 0.0), at(1600, 0.5)],
     "contradicting": [at(100, 0.5), at(200, 0.0), at(400, 0.5), at(800, 0.0), at(1600, 0.5), at(3200, 0.0)],
     "no rates": [changed(trial("a", 9.0), due=5000, late=0), changed(at(1000, 0.0), **UNKNOWN)],
-    "restarted": [changed(at(1000, 0.0), restarted=True), at(500, 0.002, gates=(LAG,)), at(2000, 0.5, gates=(CALM,))],
-    "lagged": [at(1000, 0.5, gates=(CLOSE,)), at(2000, 0.5, gates=(SHORT, LAG)), at(3000, 0.0, gates=(SIZE,))],
+    "restarted": [
+        changed(at(1000, 0.0), restarted=True),
+        at(500, 0.002, validity=(LAG,)),
+        at(2000, 0.5, validity=(CALM,)),
+    ],
+    "lagged": [at(1000, 0.5, validity=(CLOSE,)), at(2000, 0.5, validity=(SHORT, LAG)), at(3000, 0.0, validity=(SIZE,))],
     "arrivals": [arrivals(8.0, 0.0), arrivals(8.0, 0.012), arrivals(16.0, 0.03, seconds=0.1)],
     "arrivals met": [changed(arrivals(8.0, 0.0), late=900), arrivals(4.0, 0.0, seconds=0.1001)],
     "arrivals lost": [arrivals(8.0, 0.5, due=600)],
@@ -212,7 +219,7 @@ def latency_run() -> tuple[RunInfo, list[Trial]]:
     """Points of one process and of three, with lost rates, lag and a witness; capacities of all kinds."""
     alone = changed(at(77.0, 0.0, process=2, purpose="share", share=0.1), latency=times(0.001))
     made = [alone, changed(alone, load=OpenLoop(rate=88.0, connections=64), share=0.2, latency=None)]
-    made += [changed(trial("b", 1e6), purpose="witness"), trial("a", 1e6, gates=(SIZE,))]
+    made += [changed(trial("b", 1e6), purpose="witness"), trial("a", 1e6, validity=(SIZE,))]
     for (place, name), process in itertools.product(enumerate("abcd", 1), range(5)):
         if process >= {"a": 5, "c": 1}.get(name, 3):
             continue
@@ -221,7 +228,7 @@ def latency_run() -> tuple[RunInfo, list[Trial]]:
         for purpose, share, part, late in LOADS:
             one = at(part * top if part < 2 else part, late, name=name, process=process, purpose=purpose, share=share)
             seconds = 0.002 * place * (1 + 0.1 * luck(name, purpose, part, process))
-            own = {"gates": SPOILED.get((name, share or 0.0, process), ()), "latency": times(seconds)}
+            own = {"validity": SPOILED.get((name, share or 0.0, process), ()), "latency": times(seconds)}
             if (name, purpose) != ("d", "search") or process == 2:
                 made.append(changed(one, **own, answered=None if (name, purpose) == ("d", "common") else 1000))
     info = info_of("abcde", 3, LOAD, "b", open_loop=OpenLoopSettings(goal=GOAL))
@@ -248,16 +255,16 @@ def orders_run() -> tuple[RunInfo, list[Trial]]:
         own: dict[str, object] = {
             "arrivals": one.arrivals.model_copy(update={"operations": (create, other, sick)}),
             "database_cpu_seconds": None if (name, process) == ("a", 1) else 5.0 + place + process,
-            "gates": (LAG,) if (name, process, factor) == ("b", 2, 8.0) else (), "requests": 3000,
+            "validity": (LAG,) if (name, process, factor) == ("b", 2, 8.0) else (), "requests": 3000,
         }  # fmt: skip
         made.append(changed(one, **own))
-    planned = {ORDER: (Scenario(factor=16.0, connections=64), SERVICE)}
-    others = [changed(made[0], arrivals=None, process=3), trial("a", 5.0, test_type=ORDER)]
+    planned = {ORDER_TEST_TYPE: (Scenario(factor=16.0, connections=64), SERVICE)}
+    others = [changed(made[0], arrivals=None, process=3), trial("a", 5.0, test_type=ORDER_TEST_TYPE)]
     return info.model_copy(update={"loads": planned}), [*made, *others]
 
 
 def test_the_order_service_is_ranked_as_approved() -> None:
-    orders = rank(*orders_run(), [], [verdict("c", ORDER, failed=True)]).orders
+    orders = rank(*orders_run(), [], [verdict("c", ORDER_TEST_TYPE, failed=True)]).orders
     assert orders
     points = {
         (name, each.factor, each.use_case, each.operation): [*each.percentiles.values(), each.answered, each.failed]
@@ -275,11 +282,11 @@ def ends(trials: list[Trial]) -> tuple[float | None, float | None]:
 
 
 def test_a_miss_while_the_generator_was_late_itself_counts_for_nothing() -> None:
-    missed = at(1000, 0.5, gates=(LAG,))
+    missed = at(1000, 0.5, validity=(LAG,))
     assert next_load([missed], GOAL, start=2000, seconds=2.0) == 1000
     assert ends([missed, at(1000, 0.0)]) == (1000, None)
     for held_no_rate in (SHORT, SIZE):
-        assert ends([at(1000, 0.0, gates=(held_no_rate,)), at(500, 0.0)]) == (500, 1000)
+        assert ends([at(1000, 0.0, validity=(held_no_rate,)), at(500, 0.0)]) == (500, 1000)
 
 
 def test_one_stall_at_a_low_rate_is_not_the_capacity() -> None:

@@ -11,9 +11,9 @@ from scipy import special
 from harness.stats import moderation, pairs
 from harness.stats.moderation import RowMeans, estimate_prior, pool_tables
 from harness.stats.table_fit import fit_logs
-from harness.stats.value_tables import ONLY, ValueTables
+from harness.stats.value_tables import SINGLE_TABLE, ValueTables
 from harness.studies import coverage
-from harness.studies.worlds import SimulatedRun, draw
+from harness.studies.simulated_runs import SimulatedRun, draw_run
 from harness.tests.approve import approve
 from harness.tests.stats.dense import dense, luck
 
@@ -21,7 +21,7 @@ SimulatedValues = dict[str, dict[tuple[int, int], float]]
 
 
 def compared(values: dict[str, dict[tuple[int, int], float]]) -> RowMeans:
-    return ValueTables({ONLY: values}).means()
+    return ValueTables({SINGLE_TABLE: values}).means()
 
 
 def difference(table: RowMeans, one: str, other: str) -> pairs.Differences:
@@ -63,7 +63,7 @@ def test_one_that_scatters_beyond_the_others_is_told_from_one_four_times_as_fast
         name: {(p, 0): speed * math.exp(deviation * luck("x", name, p)) for p in range(3)}
         for name, (speed, deviation) in scatter.items()
     }
-    run = ValueTables({ONLY: drawn})
+    run = ValueTables({SINGLE_TABLE: drawn})
     place = run.standings(None, higher=False)["fastify"]
     assert run.prior.variance_outliers.keys() == {"fastify"}
     assert 5 <= place.rank.low <= place.position <= place.rank.high <= 13
@@ -133,7 +133,7 @@ def test_what_processes_of_one_number_share_leaves_ratios_certain_and_figures_no
         name: {(p, r): v * math.exp(generator.normal() * 0.003) for p, v in enumerate(DRIFTING) for r in range(3)}
         for name in "abcd"
     }
-    for standing in ValueTables({ONLY: values}).standings("a", higher=True).values():
+    for standing in ValueTables({SINGLE_TABLE: values}).standings("a", higher=True).values():
         low, high = standing.estimate.low or 0.0, standing.estimate.high or 0.0
         logs = np.log(DRIFTING)
         half = special.stdtrit(4, 0.975) * logs.std(ddof=1) / math.sqrt(len(logs))
@@ -152,7 +152,7 @@ def test_figures_of_two_processes_hold_the_truth_and_do_not_explode(drift: float
                      for p in range(2) for r in range(5)}
             for i in range(4)
         }  # fmt: skip
-        for each in ValueTables({ONLY: values}).standings(None, higher=True).values():
+        for each in ValueTables({SINGLE_TABLE: values}).standings(None, higher=True).values():
             low, high = each.estimate.low or 0.0, each.estimate.high or math.inf
             held.append(low <= 1 <= high)
             widths.append(math.log(high / low) / 2)
@@ -184,7 +184,7 @@ def test_intervals_hold_equal_servers_are_rarely_told_apart_and_others_are(
     name: str, most_false: float, found: tuple[float, float]
 ) -> None:
     """150 runs show a share to ±3.5 %: ``harness.studies.coverage`` has the exact table. Found: of 10 % and of 20 %."""
-    shown = coverage.judge(coverage.WORLDS[name], 150, seed=3)
+    shown = coverage.simulate(coverage.WORLDS[name], 150, seed=3)
     assert 0.92 <= shown.held <= 0.99
     assert shown.false <= most_false
     assert shown.false_of_equal <= most_false
@@ -200,7 +200,7 @@ def test_the_mean_of_several_tables_knows_that_they_share_processes() -> None:
         world = SimulatedRun(truth=(0.0,) * 4, processes=5, shared=shared, window=0.01, correlation=0.0, drift=0.0)
         generator, held = np.random.default_rng(6), []
         for _ in range(60):
-            run = draw(world, generator)
+            run = draw_run(world, generator)
             fits = [fit_logs(list("abcd"), logs, range(5)) for logs in run]
             joint = pool_tables(fits, list("abcd"), estimate_prior(fits))
             found = difference(joint, "a", "b")
@@ -211,7 +211,7 @@ def test_the_mean_of_several_tables_knows_that_they_share_processes() -> None:
 
 
 def test_five_hundred_servers_take_no_more_than_seconds() -> None:
-    found = coverage.judge(coverage.WORLDS["500 servers, 3 x 1"], 1, seed=1)
+    found = coverage.simulate(coverage.WORLDS["500 servers, 3 x 1"], 1, seed=1)
     assert 0.93 <= found.held <= 1
     assert found.false_of_equal == 0
 

@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 from harness.errors import UsageError
-from harness.stats.published import hold, read_round
+from harness.stats.published import compare_with_round, read_round
 from harness.stats.ranking_model import Quantity, Ranking, Row
 from harness.tests.approve import approve
 from harness.tests.report import made
@@ -67,7 +67,7 @@ def test_a_round_and_what_it_shares_with_a_run_are_as_approved(tmp_path: Path) -
     for name, run in RUNS.items():
         ours = run.test_types["json"]
         types = {"fortune": ours, "json": ours, "update": RUNS["against"].test_types["json"]}
-        held = hold(read_round(path), run.model_copy(update={"test_types": types}))
+        held = compare_with_round(read_round(path), run.model_copy(update={"test_types": types}))
         shares = {f"{row.test_type} {row.implementation}": [*vars(row).values()][2:] for row in held.rows}
         found[name] = {**vars(held), "rows": shares, "agreements": [vars(each) for each in held.agreements]}
     approve("stats-published", dense(found))

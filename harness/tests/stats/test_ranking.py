@@ -21,7 +21,7 @@ from harness.stats.cell_comparison import noise_floor
 from harness.stats.ranking import rank
 from harness.stats.ranking_model import Ranking
 from harness.stats.unranked import caveats
-from harness.studies.worlds import Logs, SimulatedRun, draw
+from harness.studies.simulated_runs import Logs, SimulatedRun, draw_run
 from harness.tests.approve import approve
 from harness.tests.doubles.records import process, verdict
 from harness.tests.doubles.runs import LOAD, MACHINE, run_info, trial, trials
@@ -38,7 +38,7 @@ X4, X8 = (Scenario(factor=factor, connections=64) for factor in (4.0, 8.0))
 def played(truth: tuple[float, ...] = (1.5, 0.7, 0.0, 0.0)) -> tuple[RunInfo, list[Trial]]:
     world = SimulatedRun(truth=truth, processes=2, rounds=5, tables=3, window=0.05)
     tables: dict[tuple[str, Load], Logs] = {
-        (kind, LOAD): logs for kind, logs in zip(LOADS, draw(world, np.random.default_rng(1)), strict=True)
+        (kind, LOAD): logs for kind, logs in zip(LOADS, draw_run(world, np.random.default_rng(1)), strict=True)
     }
     return run_info(NAMES, TWO, reference="resteasy", loads=LOADS), trials(tables, NAMES)
 
@@ -166,26 +166,30 @@ def test_the_noise_floor_holds_what_two_copies_seem_to_differ_by() -> None:
         noise_floor(copies({"json": [0.0]}), ("a", "a~twin"), profile="quick", measured_at=1.0)
 
 
-def gate(name: str, outcome: Outcome = Outcome.FAIL, word: str = "") -> ValidityCheck:
-    return ValidityCheck(name=name, outcome=outcome, value=1.0, threshold=0.0, word=word)
+def validity_check(name: str, outcome: Outcome = Outcome.FAIL, flag: str = "") -> ValidityCheck:
+    return ValidityCheck(name=name, outcome=outcome, value=1.0, threshold=0.0, flag=flag)
 
 
 PLAN: dict[str, tuple[Load, ...]] = {"json": (LOAD,), "query": (Q1, Q20), "plaintext": (C16, C256), "update": (LOAD,)}
 ABSENT = {("ref", "update"), ("edge", "query")}
 SPEED = {"ref": 1.0, "quick": 1.6, "floor": 2.5, "edge": 2.2, "loose": 0.7, "gated": 1.3}
-ERRORS, STEAL, CALM = gate("errors", word="few errors"), gate("steal", Outcome.WARN, "steal"), gate("c", Outcome.PASS)
-GATES: dict[
+ERRORS, STEAL, CALM = (
+    validity_check("errors", flag="few errors"),
+    validity_check("steal", Outcome.WARN, "steal"),
+    validity_check("c", Outcome.PASS),
+)
+VALIDITY_CHECKS: dict[
     tuple[str, str, Load, int, int], tuple[ValidityCheck, ...]
 ] = {  # implementation, test type, load, process, round
-    ("gated", "query", Q20, 0, 0): (ERRORS, gate("contended", Outcome.WARN, "contended")),
-    ("gated", "query", Q20, 1, 0): (ERRORS, gate("overrun"), CALM),
-    ("gated", "query", Q20, 2, 0): (gate("overrun"), gate("bound")),
+    ("gated", "query", Q20, 0, 0): (ERRORS, validity_check("contended", Outcome.WARN, "contended")),
+    ("gated", "query", Q20, 1, 0): (ERRORS, validity_check("overrun"), CALM),
+    ("gated", "query", Q20, 2, 0): (validity_check("overrun"), validity_check("bound")),
     ("gated", "json", LOAD, 1, 1): (ERRORS, STEAL),
     ("quick", "json", LOAD, 0, 0): (STEAL, CALM),
-    ("quick", "json", LOAD, 0, 1): (gate("contended", Outcome.WARN, "contended"), STEAL),
+    ("quick", "json", LOAD, 0, 1): (validity_check("contended", Outcome.WARN, "contended"), STEAL),
 }
 WAIVED = CheckResult(check="w", rule="w.1", outcome=Outcome.WARN, waived=True)
-LIE = TrialEvidence(answers=9, of=9, objections=(WAIVED.model_copy(update={"outcome": Outcome.FAIL}),))
+LIE = TrialEvidence(judged=9, received=9, objections=(WAIVED.model_copy(update={"outcome": Outcome.FAIL}),))
 OWN: dict[str, dict[str, object]] = {
     "ref": {"test_types": ("json", "query", "plaintext")},
     "floor": {"tags": ("LIMIT", "other")},
@@ -210,7 +214,7 @@ OTHERS: dict[str, dict[str, object]] = {
 
 
 def everything() -> tuple[RunInfo, list[Trial], list[ProcessRecord], list[VerificationRecord]]:
-    """Floors, other rules, failed builds and starts, gates, loads beyond the plan, and cells that lack figures."""
+    """Floors, other rules, failed builds and starts, validity checks, loads beyond the plan, and cells that lack figures."""
     cells = [(kind, load) for kind, own in {**PLAN, "plaintext": (C16, C256, C32, C8)}.items() for load in own]
     made = []
     for (name, speed), (kind, load), p, r in itertools.product(SPEED.items(), cells, range(3), range(2)):
@@ -223,8 +227,8 @@ def everything() -> tuple[RunInfo, list[Trial], list[ProcessRecord], list[Verifi
             percentiles={"50": 1 / rate, "90": 2 / rate, "99": 4 / rate, "99.9": 5 / rate},
         )  # fmt: skip
         good, cpu = (name, kind, p, r) != ("gated", "json", 2, 0), 4e-4 * cheap * math.exp(noise)
-        gates = GATES.get((name, kind, load, p, r), ())
-        one = trial(name, rate * good, p, r, test_type=kind, load=load, cpu=cpu, gates=gates)
+        validity = VALIDITY_CHECKS.get((name, kind, load, p, r), ())
+        one = trial(name, rate * good, p, r, test_type=kind, load=load, cpu=cpu, validity=validity)
         use = {"rss_peak": 5e7 * speed + p if name != "edge" else None, "threads_peak": 8 + p if r else None}
         own = {
             "errors": ErrorCounts(read=p, status=r),
@@ -233,7 +237,7 @@ def everything() -> tuple[RunInfo, list[Trial], list[ProcessRecord], list[Verifi
             "server": one.server.model_copy(update=use),
         }  # fmt: skip
         made.append(one.model_copy(update=own))
-    seen = TrialEvidence(answers=9, of=9, objections=(WAIVED, WAIVED.model_copy(update={"check": "v"})))
+    seen = TrialEvidence(judged=9, received=9, objections=(WAIVED, WAIVED.model_copy(update={"check": "v"})))
     made.append(made[-1].model_copy(update={"implementation": "loose", "evidence": seen, "purpose": "witness"}))
     failed, half = ("failed", "failed", "failed"), ("failed", "ok", "failed")
     states = {"dead": failed, "mute": failed, "quick": failed, "half": half, "ref": ("ok", "ok", "interrupted")}
@@ -290,7 +294,7 @@ def test_a_score_is_the_geometric_mean_of_ratios_to_the_reference() -> None:
 def test_what_failed_verification_or_answered_wrongly_under_load_has_no_rank() -> None:
     info, made = played()
     objection = CheckResult(check="rows", rule="db.1", outcome=Outcome.FAIL)
-    lie = TrialEvidence(answers=10, of=100, objections=(objection,))
+    lie = TrialEvidence(judged=10, received=100, objections=(objection,))
     made = [
         t.model_copy(update={"evidence": lie}) if (t.implementation, t.test_type) == ("es4x", "db") else t for t in made
     ]
@@ -310,13 +314,13 @@ def test_what_failed_verification_or_answered_wrongly_under_load_has_no_rank() -
 
 def test_gates_keep_trials_out_and_flag_what_they_warn_of() -> None:
     info, made = played()
-    fail = ValidityCheck(name="errors", outcome=Outcome.FAIL, value=1.0, threshold=0.0, word="errors")
-    warn = ValidityCheck(name="contended", outcome=Outcome.WARN, value=0.1, threshold=0.05, word="contended")
+    fail = ValidityCheck(name="errors", outcome=Outcome.FAIL, value=1.0, threshold=0.0, flag="errors")
+    warn = ValidityCheck(name="contended", outcome=Outcome.WARN, value=0.1, threshold=0.05, flag="contended")
     spoiled = []
     for t in made:
         failed = t.test_type == "db" and (t.implementation == "express" or (t.implementation, t.round) == ("es4x", 0))
-        gates = (fail,) if failed else (warn,) if t.implementation == "vertx" else ()
-        spoiled.append(t.model_copy(update={"gates": gates, "throughput": t.throughput * (9 if failed else 1)}))
+        validity = (fail,) if failed else (warn,) if t.implementation == "vertx" else ()
+        spoiled.append(t.model_copy(update={"validity": validity, "throughput": t.throughput * (9 if failed else 1)}))
     rows = {row.implementation: row for row in ranked(info, spoiled).test_types["db"].headline.rows}
     assert rows["express"].reason == "kept out by its gates: errors"
     assert (rows["es4x"].dropped, rows["es4x"].trials, rows["es4x"].ranked) == (2, 10, True)

@@ -8,8 +8,8 @@ import pytest
 from harness.plan.profile import Processes
 from harness.records.loads import ClosedLoop
 from harness.records.trial_record import Trial
-from harness.stats.stopping import alpha_at, looks, section, undecided
-from harness.studies.worlds import SimulatedRun, draw
+from harness.stats.stopping import alpha_at, planned_looks, profile_section, undecided
+from harness.studies.simulated_runs import SimulatedRun, draw_run
 from harness.tests.approve import approve
 from harness.tests.doubles.runs import LOAD, run_info, trial, trials
 from harness.tests.stats.dense import luck
@@ -43,7 +43,7 @@ def stepwise(noise: float, lost: tuple[str, ...] = ()) -> list[Trial]:
 
 def test_what_waits_after_each_process_and_the_error_of_each_look_are_as_approved() -> None:
     found: dict[str, object] = {
-        name: {"looks": looks(each), "alpha": [alpha_at(each, count) for count in range(1, 12)]}
+        name: {"looks": planned_looks(each), "alpha": [alpha_at(each, count) for count in range(1, 12)]}
         for name, each in RULES.items()
     }
     for name, rules in RULES.items():
@@ -53,7 +53,10 @@ def test_what_waits_after_each_process_and_the_error_of_each_look_are_as_approve
         found[f"waiting {name}"] = [" ".join(f"{kind[0]}{each}" for each, kind in own) or "none" for own in waiting]
     info = run_info(["a"], RULES["wide"])
     others = [{}, {"profile": 3}, {"profile": {}}, {"profile": {"processes": {"least": 1}}}, info.settings]
-    read = [section(info.model_copy(update={"settings": each}), "processes", Processes).half_width for each in others]
+    read = [
+        profile_section(info.model_copy(update={"settings": each}), "processes", Processes).half_width
+        for each in others
+    ]
     approve("stats-stopping", {**found, "half-widths": read})
 
 
@@ -65,7 +68,7 @@ def measured(truth: tuple[float, ...], processes: int, noise: float = 0.02) -> l
     world = SimulatedRun(
         truth=truth, processes=processes, tables=1, process=noise, window=noise, correlation=0.0, drift=0.0
     )
-    return trials({("json", LOAD): draw(world, np.random.default_rng(2))[0]}, NAMES)
+    return trials({("json", LOAD): draw_run(world, np.random.default_rng(2))[0]}, NAMES)
 
 
 def test_the_looks_share_out_the_error() -> None:

@@ -181,7 +181,7 @@ class TestUnderLoad:
         with ServiceDouble() as service:
             seen = {name: trial(service, name, load) for name in service.test_types}
         assert {name: evidence.objections for name, evidence in seen.items()} == dict.fromkeys(seen, ())
-        assert min(evidence.answers for evidence in seen.values()) > 100
+        assert min(evidence.judged for evidence in seen.values()) > 100
 
     @pytest.mark.parametrize(("wrong", "name", "check"), WRONG)
     def test_what_is_wrong_only_when_it_is_busy_is_seen_in_the_trial(self, wrong: Wrong, name: str, check: str) -> None:

@@ -9,7 +9,7 @@ from harness.extras.orders.database import order_tables
 from harness.records.verification_record import CheckResult
 from harness.runtime import DatabaseAddress
 from harness.runtime.database import connect
-from harness.runtime.database.state import read_state
+from harness.runtime.database.state import read_server_state
 from harness.tests.doubles.order_server import OrderServer
 from harness.tests.doubles.rogues.gallery import ROGUES
 from harness.tests.verify.subjects import objections, verified
@@ -25,10 +25,10 @@ def objected(server: OrderServer, database: DatabaseAddress | None, *, thorough:
 @pytest.mark.parametrize("thorough", [True, False])
 def test_an_honest_service_passes_and_nothing_is_left_behind(thorough: bool, database: DatabaseAddress) -> None:
     with OrderServer(database) as server, connect(database, admin=True) as admin:
-        before = read_state(admin, "benchmarkdbuser")
+        before = read_server_state(admin, "benchmarkdbuser")
         assert objections(verified(server, "http")) == {}
         assert objected(server, database, thorough=thorough) == {}
-        assert read_state(admin, "benchmarkdbuser") == before
+        assert read_server_state(admin, "benchmarkdbuser") == before
 
 
 @pytest.mark.gallery

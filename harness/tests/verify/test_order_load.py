@@ -16,7 +16,7 @@ from harness.extras.orders.load import OrderLoad, OrdersSnapshot
 from harness.records.outcome import Outcome
 from harness.runtime import DatabaseAddress
 from harness.runtime.database import connect
-from harness.runtime.database.state import read_state
+from harness.runtime.database.state import read_server_state
 from harness.verify import verification
 from harness.verify.checks import LOAD
 from harness.verify.checks.evidence import Evidence
@@ -187,8 +187,8 @@ def test_prices_rise_before_each_load_so_that_kept_ones_are_seen_and_nothing_is_
     database: DatabaseAddress,
 ) -> None:
     with connect(database, admin=True) as admin, order_tables(database) as view:
-        state, prices = read_state(admin, database.user), view.prices()
+        state, prices = read_server_state(admin, database.user), view.prices()
         with order_load.watched(database):
             pass
         assert view.prices() == {item: price + Decimal("0.01") for item, price in prices.items()}
-        assert read_state(admin, database.user) == state
+        assert read_server_state(admin, database.user) == state

@@ -118,7 +118,7 @@ class TestWithGenerator:
         with trials(OrderServer if name == "order" else ReferenceServer, seeded) as running:
             seen = [running.trial(name, load) for _ in range(2)]
         assert [evidence.objections for evidence in seen] == [(), ()]
-        assert seen[1].answers >= (seen[1].of if load else min(50, seen[1].of)) > 0
+        assert seen[1].judged >= (seen[1].received if load else min(50, seen[1].received)) > 0
         assert running.left == set()
 
     @pytest.mark.parametrize("rogue", UNDER_LOAD.values(), ids=lambda rogue: rogue.name)
@@ -138,7 +138,7 @@ class TestWithGenerator:
         with trials(UNDER_LOAD["serves-memory-when-busy"], seeded) as running:
             evidence = running.trial("db", written=False)
         assert "rows-read" in named(evidence)
-        assert evidence.answers == 0
+        assert evidence.judged == 0
 
 
 def audit(
@@ -227,10 +227,10 @@ def test_an_honest_server_passes_and_what_a_dishonest_one_does_is_seen(
     with FakeUpstream() as upstream, (rogue.server if rogue else ReferenceServer)(seeded, upstream.url) as server:
         trial = audit(server, kind.name, seeded, load, upstream, verifier)
         found = loaded(trial, file, requests, **how)
-    assert (found.answers, found.of) == (judged, requests - how.get("lost", 0))
+    assert (found.judged, found.received) == (judged, requests - how.get("lost", 0))
     assert rogue.caught_by in named(found) if rogue else found.objections == ()
     nothing = trial.judge(good=0, failed=4, account=None, answers=file)
-    assert (nothing.answers, nothing.of, nothing.objections) == (0, 4, ())
+    assert (nothing.judged, nothing.received, nothing.objections) == (0, 4, ())
     left = verifier.end(seeded)
     counted = {"rows-read"} if kind.counts_statements else set()
     written = {"no-deadlocks", "rows-written"} if kind.writes_database else set()
@@ -252,7 +252,7 @@ def test_how_many_answers_are_judged_and_written_out_is_as_approved() -> None:
 def test_a_service_s_answers_are_held_against_the_requests_that_they_are_of(tmp_path: Path) -> None:
     with ServiceDouble() as service:
         found = loaded(audit(service, "item", NO_DATABASE), tmp_path / "answers.jsonl", 500)
-    assert (found.objections, found.answers) == ((), 401)
+    assert (found.objections, found.judged) == ((), 401)
 
 
 def test_rows_change_behind_a_server_and_a_cache_may_hold_what_they_held_then_or_an_update_wrote(
@@ -335,4 +335,4 @@ def test_a_load_of_orders_begins_on_empty_tables_and_is_held_against_them(
     with OrderServer(seeded) as server:
         with audit(server, "order", seeded, Scenario(factor=1.0, connections=8)) as trial:
             pass
-        assert trial.judge(good=0, failed=0, account=None, answers=file).answers == 1
+        assert trial.judge(good=0, failed=0, account=None, answers=file).judged == 1

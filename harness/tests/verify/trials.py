@@ -9,8 +9,8 @@ import pytest
 
 from harness.experiment.generators import RESPONSES_FILE, LoadRun
 from harness.experiment.generators.loadgen import Loadgen
-from harness.host import crates
 from harness.plan.testtypes import TestType
+from harness.provisioning import crates
 from harness.records.loads import Load
 from harness.records.trial_record import TrialEvidence
 from harness.runtime import Server
@@ -34,7 +34,7 @@ def audited(
     written: bool = True,
 ) -> tuple[TrialEvidence, float]:
     """What is objected to in one trial of the real generator, and its requests per second."""
-    generator = Loadgen(binary=str(crates.loadgen()), chrt=None)
+    generator = Loadgen(binary=str(crates.loadgen_program()), chrt=None)
     with tempfile.TemporaryDirectory() as folder:
         with looking:
             run = LoadRun(
@@ -46,6 +46,7 @@ def audited(
                 threads=1,
                 seed=seed,
                 sampling=looking.sampling,
+                use_cases=kind.use_cases,
                 requests=kind.requests,
             )
             command = [generator.program, *generator.arguments(run, Path(folder))]

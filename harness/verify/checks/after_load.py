@@ -14,7 +14,7 @@ from harness.plan.testtypes import DECLARED
 from harness.records.outcome import Outcome
 from harness.runtime import DatabaseAddress
 from harness.runtime.database import connect
-from harness.runtime.database.state import read_state
+from harness.runtime.database.state import read_server_state
 from harness.verify.checks import ALL_TYPES, LOAD, Finding, check
 from harness.verify.checks.evidence import Evidence, TableUse
 
@@ -118,7 +118,7 @@ def read_counters(database: DatabaseAddress) -> DatabaseCounters:
         ).fetchone()
         return DatabaseCounters(
             counted=(row[0], row[1], row[2]) if row and ended else None,
-            state=read_state(connection, database.user) if admin else {},
+            state=read_server_state(connection, database.user) if admin else {},
         )
 
 

@@ -1,7 +1,7 @@
 // Generated from the Python models by scripts/types.mjs: `npm run types`. Do not edit.
 
 /**
- * How a check or a gate came out.
+ * Outcome of a check.
  */
 export type Outcome = "pass" | "warn" | "fail";
 
@@ -557,7 +557,7 @@ export interface ComparisonDocument {
 export interface Comparison {
   run_a: string;
   run_b: string;
-  fail_over: number;
+  threshold: number;
   interleaved: boolean;
   confidence: number;
   cells: CellComparison[];
@@ -580,7 +580,7 @@ export interface CellComparison {
  */
 export interface Effect {
   ratio: Ratio | null;
-  verdict: "faster" | "slower" | "tie" | "missing";
+  verdict: "failed" | "slower" | "cannot tell" | "faster" | "same" | "not in base";
 }
 /**
  * Everything behind one implementation x test type; trials without histograms and the operations of arrivals.
@@ -638,7 +638,7 @@ export interface Trial {
   warm_up: WarmUp | null;
   steady: boolean | null;
   evidence: TrialEvidence | null;
-  gates: ValidityCheck[];
+  validity: ValidityCheck[];
   link_share: number | null;
 }
 /**
@@ -747,22 +747,22 @@ export interface WarmUp {
   windows: Window[];
 }
 /**
- * What was looked at of the trial's own answers.
+ * Result of the checks on responses of the trial itself.
  */
 export interface TrialEvidence {
-  answers: number;
-  of: number;
+  judged: number;
+  received: number;
   objections: CheckResult[];
 }
 /**
- * One validity gate of a sample: ``fail`` keeps the sample out of the ranking, ``warn`` is a word in the table.
+ * A validity check of a trial: ``fail`` excludes the trial from the ranking, ``warn`` shows a flag in tables.
  */
 export interface ValidityCheck {
   name: string;
   outcome: Outcome;
   value: number | null;
   threshold: number | null;
-  word: string;
+  flag: string;
 }
 /**
  * All check results of one implementation x test type in one process; the last one written counts.
@@ -892,7 +892,7 @@ export interface RunProgress {
   round: number;
   implementation: string;
   test_type: string;
-  level: string;
+  load: string;
   elapsed: number;
   remaining: number | null;
   windows: Window[];

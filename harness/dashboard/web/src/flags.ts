@@ -1,4 +1,4 @@
-// What the flags beside a figure mean: the gates of harness/experiment/validity.py and the ranking's own.
+// What the flags beside a figure mean: the validity checks in harness/experiment/validity.py and the ranking's own.
 
 const MEANINGS: Record<string, string> = {
   "cpu contention": "The server's threads waited for a CPU longer than the profile allows: something else was running.",

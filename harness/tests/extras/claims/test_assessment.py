@@ -3,10 +3,10 @@
 import pytest
 
 from harness.extras.claims import assessment, show
-from harness.records.claims import VerdictWord
 from harness.records.measurements import ErrorCounts
 from harness.records.outcome import Outcome
 from harness.records.process_record import ProcessRecord
+from harness.records.verdicts import ClaimConclusion
 from harness.stats.ranking_model import Ratio
 from harness.tests.doubles.records import verdict
 from harness.tests.extras.claims.claim_records import STEADY, claim, claim_of, judged, run_of, side, trials
@@ -26,7 +26,9 @@ def test_context_is_judged_and_never_pulls_a_supported_claim_down() -> None:
 
 def test_a_rate_that_takes_more_cpus_than_there_are_needs_a_larger_machine() -> None:
     """By the CPU time of server, generator and database: 2500 requests/s took a CPU second a second and more here."""
-    dear = trials({"b": [1.0] * 9}, gates=[made.gate("errors", Outcome.FAIL)])  # kept out: nobody asks what it took
+    dear = trials(
+        {"b": [1.0] * 9}, validity=[made.validity_check("errors", Outcome.FAIL)]
+    )  # kept out: nobody asks what it took
     measured = run_of([*dear, *trials(STEADY)])
     one = measured.trials[-1]  # of b, the dearer of the two
     cost = (one.server.cpu_seconds + one.generator_cpu_seconds) / one.requests
@@ -49,7 +51,10 @@ def test_what_theory_predicts_depends_on_the_cpus_of_the_machine() -> None:
 def test_what_was_not_measured_or_kept_out_or_refused_is_undecided_and_says_so() -> None:
     alone = judged(claim(ratio=2.5), run_of({"a": STEADY["a"]}))
     assert (alone.verdict, alone.statements[0].reason) == ("undecided", "b json c64: not measured")
-    bad = [*trials({"a": STEADY["a"]}), *trials({"b": STEADY["b"]}, gates=[made.gate("errors", Outcome.FAIL)])]
+    bad = [
+        *trials({"a": STEADY["a"]}),
+        *trials({"b": STEADY["b"]}, validity=[made.validity_check("errors", Outcome.FAIL)]),
+    ]
     kept_out = judged(claim(ratio=2.5), run_of(bad)).statements[0]
     assert (kept_out.verdict, kept_out.reason) == ("undecided", "b json c64: kept out by its gates: errors")
     failed = verdict("b", "json", Outcome.FAIL)
@@ -81,7 +86,7 @@ def test_errors_are_counted_over_all_trials_whatever_their_gates_said() -> None:
     errors = claim_of({"name": "n", "metric": "errors", "of": side("a"), "order": "none"})
     clean = trials(STEADY)
     assert judged(errors, run_of(clean)).statements[0].verdict == "supported"
-    bad = made.trial("a", 0, 1000.0, errors=ErrorCounts(read=2), gates=[made.gate("errors", Outcome.FAIL)])
+    bad = made.trial("a", 0, 1000.0, errors=ErrorCounts(read=2), validity=[made.validity_check("errors", Outcome.FAIL)])
     found = judged(errors, run_of([bad])).statements[0]
     assert (found.verdict, found.value) == ("refuted", 2.0)
     assert found.remarks == ("errors",)
@@ -131,7 +136,7 @@ def between(low: float, high: float) -> Ratio:
     ],
 )
 def test_an_interval_is_held_against_the_tolerance_and_against_1(
-    expected: float, low: float, high: float, word: VerdictWord
+    expected: float, low: float, high: float, word: ClaimConclusion
 ) -> None:
     found = assessment.of_ratio(expected, 0.15, between(low, high), processes=5)
     assert found.word == word
@@ -154,7 +159,7 @@ def test_an_interval_is_held_against_the_tolerance_and_against_1(
     ],
 )
 def test_an_order_is_decided_by_the_side_on_which_the_interval_lies(
-    order: str, low: float, high: float, word: VerdictWord
+    order: str, low: float, high: float, word: ClaimConclusion
 ) -> None:
     found = assessment.of_order(order, 0.05, between(low, high), processes=5)
     assert found.word == word
@@ -165,7 +170,7 @@ def test_an_order_is_decided_by_the_side_on_which_the_interval_lies(
     ("low", "high", "word"), [(0.7, 0.9, "supported"), (0.8, 0.95, "undecided"), (0.92, 0.98, "refuted")]
 )
 def test_a_substantial_difference_is_one_of_at_least_what_the_file_says(
-    low: float, high: float, word: VerdictWord
+    low: float, high: float, word: ClaimConclusion
 ) -> None:
     assert assessment.of_order("lower", 0.10, between(low, high), processes=5, substantial=True).word == word
 
@@ -192,5 +197,5 @@ def test_what_it_takes_grows_with_the_square_of_the_width_over_the_distance_to_t
         ((), "undecided"),
     ],
 )
-def test_a_claim_is_as_good_as_its_worst_statement(words: tuple[VerdictWord, ...], word: VerdictWord) -> None:
+def test_a_claim_is_as_good_as_its_worst_statement(words: tuple[ClaimConclusion, ...], word: ClaimConclusion) -> None:
     assert assessment.of_claim(words) == word

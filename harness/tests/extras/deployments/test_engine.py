@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from harness.errors import EnvironmentLacksError, Exit, MachineLostError, ServerDiedError, StartError
-from harness.extras.deployments import clean, doctor
 from harness.extras.deployments import remote_container as containers
 from harness.extras.deployments.connected_machine import ConnectedMachine, reached
 from harness.extras.deployments.remote_container import RemoteContainer
+from harness.extras.deployments.survey import clean, doctor
 from harness.host import ownership, process
 from harness.paths import REPOSITORY, TOOLSET
 from harness.plan.hosts import of_flags, parse
@@ -118,7 +118,7 @@ def test_doctor_shows_each_machine_with_its_roles_and_the_links(
     assert doctor(hosts, as_json=True) == Exit.OK
     (link,) = json.loads(capsys.readouterr().out)["links"]
     assert link["throughput"] > 1e6
-    pid, _, rest = ownership.me().split(".", 2)
+    pid, _, rest = ownership.own_identity().split(".", 2)
     (place / "kept").write_text("\t".join(("a" * 64, f"{pid}.1.{rest}", "run", "of-a-dead-run")))
     unnamed = of_flags("context:one", "context:one", ("context:two",))
     assert clean(unnamed, dry_run=True) == Exit.OK

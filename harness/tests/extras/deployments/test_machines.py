@@ -56,7 +56,7 @@ def test_a_smoke_run_of_two_implementations_measures_every_cell_and_leaves_nothi
         assert (trial.database_cpu_seconds or 0) > 0 or trial.test_type == "json"
         assert [client.client for client in trial.clients] == ["c1", "c2"]
         assert sum(client.requests for client in trial.clients) == trial.requests
-        assert {"clients-apart", "link"} <= {gate.name for gate in trial.gates}
+        assert {"clients-apart", "link"} <= {check.name for check in trial.validity}
         assert 0 < (trial.link_share or 0) < 1
     info = records.info
     assert info.machine.hostname == "app"

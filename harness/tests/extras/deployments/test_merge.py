@@ -35,7 +35,7 @@ def test_runs_of_several_deployments_become_one_which_says_what_was_measured_whe
     prepared(tmp_path / "far", processes=2, status="interrupted")
     assert cli.main(["report", str(near), "far", "--deployments", "--results", str(tmp_path)]) == Exit.OK
     (folder,) = tmp_path.glob("*-merged")
-    assert f"2 deployments are one run: {folder}" in capsys.readouterr().err
+    assert f"merged the runs of 2 deployments into {folder}" in capsys.readouterr().err
     found = store.read(folder)
     assert [(each.name, each.processes) for each in found.info.sets] == [(str(near), (0, 1)), ("far", (2, 3))]
     every = {(name, number) for name in ("ref", "a") for number in range(4)}

@@ -6,7 +6,7 @@ import pytest
 from harness.errors import StartError
 from harness.runtime.database import connect, restore
 from harness.runtime.database.embedded import EmbeddedDatabase
-from harness.runtime.database.state import read_state
+from harness.runtime.database.state import read_server_state
 from harness.verify.checks.statement_counts import MOST_STATEMENTS
 
 LOOKS = (
@@ -63,12 +63,12 @@ def test_a_service_has_an_empty_database_in_which_it_may_make_what_it_likes(post
 def test_what_a_server_changes_of_its_role_is_held_against_nobody_else(postgres: EmbeddedDatabase) -> None:
     with postgres.own("one") as one, postgres.own("two") as two:
         with connect(one.address, admin=True) as admin, connect(two.address, admin=True) as beside:
-            before = read_state(admin, one.address.user), read_state(beside, two.address.user)
+            before = read_server_state(admin, one.address.user), read_server_state(beside, two.address.user)
             with connect(one.address) as measured:
                 measured.execute("ALTER ROLE CURRENT_USER SET enable_indexscan = off")
                 measured.execute("ALTER ROLE CURRENT_USER PASSWORD 'mine'")
                 measured.execute("SELECT pg_advisory_lock(1)")
-                after = read_state(admin, one.address.user), read_state(beside, two.address.user)
+                after = read_server_state(admin, one.address.user), read_server_state(beside, two.address.user)
         assert [name for name in before[0] if before[0][name] != after[0][name]] == [
             "settings of roles or databases (ALTER ROLE … SET)",
             "a role's password or rights",
@@ -99,7 +99,9 @@ def test_what_a_measured_role_can_change_is_undone(postgres: EmbeddedDatabase) -
         measured.execute("ALTER ROLE benchmarkdbuser PASSWORD 'mine'")
     postgres.restore()
     with connect(postgres.address, admin=True) as admin:
-        assert read_state(admin, "benchmarkdbuser")["settings of roles or databases (ALTER ROLE … SET)"] == "none"
+        assert (
+            read_server_state(admin, "benchmarkdbuser")["settings of roles or databases (ALTER ROLE … SET)"] == "none"
+        )
     with connect(postgres.address) as measured:
         assert measured.execute("SELECT count(*) FROM world").fetchone() == (10_000,)
 

@@ -5,7 +5,7 @@ import pytest
 
 from harness.runtime.database import connect
 from harness.runtime.database.embedded import EmbeddedDatabase
-from harness.runtime.database.external import external
+from harness.runtime.database.external import external_database
 
 MADE = "INSERT INTO orders (customer_id, card, total) VALUES (1, '4111111111111111', 1) RETURNING id"
 WITH_ITEM = "INSERT INTO order_item (order_id, item_id, quantity, price) SELECT id, 3, 1, 1 FROM orders"
@@ -45,7 +45,7 @@ def test_somebody_else_s_database_is_emptied_with_the_rights_of_the_role(postgre
     with connect(postgres.address) as connection:
         connection.execute(MADE)
         connection.execute(WITH_ITEM)
-        with external("127.0.0.1", postgres.address.port):
+        with external_database("127.0.0.1", postgres.address.port):
             assert ask(connection, LEFT) == (0, 0)
 
 
@@ -54,6 +54,6 @@ def test_one_with_other_tables_of_these_names_keeps_them(postgres: EmbeddedDatab
     with connect(postgres.address, admin=True) as admin:
         admin.execute("ALTER TABLE orders RENAME card TO number")
         admin.execute("INSERT INTO orders (customer_id, number, total) VALUES (1, '4', 1)")
-        with external("127.0.0.1", postgres.address.port):
+        with external_database("127.0.0.1", postgres.address.port):
             assert ask(admin, LEFT) == (1, 0)
     postgres.restore()

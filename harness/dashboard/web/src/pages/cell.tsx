@@ -1,4 +1,4 @@
-// The drill-down of one implementation x test type: every trial, its gates and seconds, verification, build, logs.
+// The drill-down of one implementation x test type: every trial, its validity checks and seconds, verification, build, logs.
 import { useEffect } from "preact/hooks";
 import type { CellDocument, RunDocument } from "../documents";
 import { isNumber, micros, rate, seconds } from "../format";
@@ -90,7 +90,7 @@ export function CellPage({ doc, version }: { doc: RunDocument; version: number }
             {row.dropped > 0 && (
               <>
                 {" "}
-                · {row.dropped} of {row.trials} trials kept out by gates
+                · {row.dropped} of {row.trials} trials excluded by validity checks
               </>
             )}
           </p>

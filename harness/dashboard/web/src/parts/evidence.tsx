@@ -1,11 +1,11 @@
-// What speaks for and against a cell: the gates of its trials, and what verification found.
+// What speaks for and against a cell: the validity checks of its trials, and what verification found.
 import type { Trial, VerificationRecord } from "../documents";
 import { count, isNumber, significant } from "../format";
 import { label, trialName } from "../load";
 import { number, PlainTable } from "./plain-table";
 
 export function Gates({ trials }: { trials: Trial[] }) {
-  const names = [...new Set(trials.flatMap((trial) => trial.gates.map((gate) => gate.name)))];
+  const names = [...new Set(trials.flatMap((trial) => trial.validity.map((check) => check.name)))];
   if (names.length === 0) return null;
   return (
     <details>
@@ -20,13 +20,13 @@ export function Gates({ trials }: { trials: Trial[] }) {
           key: name,
           cells: [
             name,
-            value(trials.flatMap((trial) => trial.gates).find((gate) => gate.name === name)?.threshold),
+            value(trials.flatMap((trial) => trial.validity).find((check) => check.name === name)?.threshold),
             ...trials.map((trial) => {
-              const gate = trial.gates.find((item) => item.name === name);
-              const passed = gate?.outcome === "pass";
+              const check = trial.validity.find((item) => item.name === name);
+              const passed = check?.outcome === "pass";
               return {
-                show: gate ? `${value(gate.value)}${passed ? "" : ` ${gate.outcome}`}` : "–",
-                class: `outcome-${gate?.outcome ?? "pass"}`,
+                show: check ? `${value(check.value)}${passed ? "" : ` ${check.outcome}`}` : "–",
+                class: `outcome-${check?.outcome ?? "pass"}`,
               };
             }),
           ],

@@ -26,7 +26,7 @@ function Line({ told, connected, ended }: { told: LiveDocument; connected: boole
     progress?.stage,
     progress?.implementation,
     progress?.test_type && testName(progress.test_type),
-    progress?.level,
+    progress?.load,
   ]
     .filter(Boolean)
     .join(" · ");
@@ -103,10 +103,10 @@ function LastTrials({ trials }: { trials: Trial[] }) {
           cells: [
             ...[trial.implementation, testName(trial.test_type), loadName(trial.load)],
             ...[rate(trial.throughput), micros(trial.cpu_per_request)],
-            trial.gates
-              .filter((gate) => gate.word)
-              .map((gate) => (
-                <Word key={gate.name} word={gate.word} tone={gate.outcome === "fail" ? "fail" : "warn"} />
+            trial.validity
+              .filter((check) => check.flag)
+              .map((check) => (
+                <Word key={check.name} word={check.flag} tone={check.outcome === "fail" ? "fail" : "warn"} />
               )),
           ],
         }))}

@@ -30,10 +30,10 @@ export function Trials({ trials }: { trials: Trial[] }) {
             isNumber(trial.database_cpu_seconds) ? percent(trial.database_cpu_seconds / trial.duration) : "–",
             <>
               {keptOut(trial) && <span class="reason">kept out </span>}
-              {trial.gates
-                .filter((gate) => gate.word)
-                .map((gate) => (
-                  <Word key={gate.name} word={gate.word} tone={gate.outcome === "fail" ? "fail" : "warn"} />
+              {trial.validity
+                .filter((check) => check.flag)
+                .map((check) => (
+                  <Word key={check.name} word={check.flag} tone={check.outcome === "fail" ? "fail" : "warn"} />
                 ))}
               {trial.steady === false && <Word word="warm-up unsettled" />}
             </>,
@@ -50,8 +50,8 @@ export function Trials({ trials }: { trials: Trial[] }) {
   );
 }
 
-function keptOut({ gates }: Trial): boolean {
-  return gates.some((gate) => gate.outcome === "fail");
+function keptOut({ validity }: Trial): boolean {
+  return validity.some((check) => check.outcome === "fail");
 }
 
 function errorTotal({ errors }: Trial): number {

@@ -1,4 +1,4 @@
-// The answer of a TechEmpower file in sentences, as harness/report/sentence.py gives that of a run: who leads, by what,
+// The answer of a TechEmpower file in sentences, as harness/report/summary.py gives that of a run: who leads, by what,
 // and how sure that is, which is not at all with one measurement a cell. Pure.
 import type { ImplementationInfo, Ranking } from "../documents";
 import { count, percent, times } from "../format";

@@ -49,7 +49,7 @@ export function LatencyAtRates({ table, few, list, looks, pinned, where }: Props
       />
       <LineChart
         title={`${where}: 99th percentile over load`}
-        note="Only loads that passed their gates: beyond the last point a rate was not achieved, or the generator was late."
+        note="Only loads whose validity checks passed: beyond the last point a rate was not achieved, or the generator was late."
         series={drawn.map((row) => ({
           name: row.implementation,
           look: looks(row.implementation),

@@ -1,0 +1,96 @@
+"""Builds the Rust programs of the toolset in the state folder, once for each version of their sources."""
+
+import fcntl
+import hashlib
+import os
+import shutil
+import tempfile
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+
+from harness.errors import BuildError, EnvironmentLacksError
+from harness.host import process
+from harness.paths import PREBUILT, TOOLSET, state_folder
+from harness.provisioning import advice
+
+SOURCES = ("Cargo.toml", "Cargo.lock", "src/**/*.rs")
+
+
+def ensure_built(crate: str, binary: str) -> Path:
+    """Return a program of ``toolset/<crate>``; build it with cargo if the sources have changed.
+
+    Raises:
+        EnvironmentLacksError: cargo is not installed.
+        BuildError: The build failed. The message has the path and the end of the log.
+    """
+    if existing := find_built(crate, binary):
+        return existing
+    source = TOOLSET / crate
+    folder = state_folder() / "cargo" / crate
+    target = folder / source_digest(source)
+    if shutil.which("cargo") is None:
+        raise EnvironmentLacksError(
+            f"toolset/{crate}: {advice.describe_missing('cargo', '>=1.85')}; "
+            f"then `cargo build --release --locked --manifest-path toolset/{crate}/Cargo.toml` must pass"
+        )
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / "lock").open("w") as lock:  # other tfb processes could build the same crate
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not (target / binary).is_file():
+            _build(source, folder, target)
+    return target / binary
+
+
+def find_built(crate: str, binary: str) -> Path | None:
+    """Return the program if it was built from the current sources, here or in a wheel; otherwise None."""
+    name = source_digest(TOOLSET / crate)
+    places = (state_folder() / "cargo" / crate / name, TOOLSET / PREBUILT / crate / name)
+    return next((place / binary for place in places if (place / binary).is_file()), None)
+
+
+def can_provide(crate: str, binary: str) -> bool:
+    """Return whether the program is built or cargo is installed."""
+    return find_built(crate, binary) is not None or shutil.which("cargo") is not None
+
+
+def source_digest(source: Path, patterns: Sequence[str] = SOURCES) -> str:
+    """Return a digest (16 hexadecimal digits) of the names and contents of a crate's sources or of other files."""
+    sums = hashlib.sha256()
+    for pattern in patterns:
+        for file in sorted(path for path in source.glob(pattern) if path.is_file()):
+            sums.update(f"{file.relative_to(source)}\0{file.stat().st_size}\0".encode())
+            sums.update(file.read_bytes())
+    return sums.hexdigest()[:16]
+
+
+def _build(source: Path, folder: Path, target: Path) -> None:
+    """Build a crate in ``folder`` and copy its programs to ``target``."""
+    log = folder / "build.log"
+    log.unlink(missing_ok=True)
+    cargo_target = folder / "target"  # remains, so that the next build reuses the dependencies
+    done = process.run(
+        ["cargo", "build", "--release", "--locked", "--manifest-path", str(source / "Cargo.toml")],
+        seconds=900,
+        env={**os.environ, "CARGO_TARGET_DIR": str(cargo_target)},
+        log=log,
+    )
+    if done.status:
+        raise BuildError(
+            f"toolset/{source.name}: cargo build failed ({process.describe_status(done.status)}), "
+            f"log: {log}\n{process.tail(log)}"
+        )
+    with tempfile.TemporaryDirectory(dir=folder) as temporary:
+        programs = Path(temporary) / target.name
+        programs.mkdir()
+        for file in (cargo_target / "release").iterdir():
+            if file.is_file() and os.access(file, os.X_OK):
+                shutil.copy2(file, programs)
+        programs.rename(target)
+
+
+loadgen_program = partial(ensure_built, "loadgen", "loadgen")
+upstream_program = partial(ensure_built, "upstream", "upstream")  # the slow upstream of the fan-out test
+reference_server_program = partial(
+    ensure_built, "upstream", "reference-server"
+)  # a server with known delays, for tests

@@ -1,0 +1,149 @@
+"""Lists the tools that a run requires, and installs the missing ones with apt.
+
+The script toolset/provision/docker-engine installs a container engine.
+"""
+
+import os
+import shutil
+import subprocess
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from harness.host import process
+from harness.paths import TOOLSET
+from harness.plan.config import Consent
+from harness.plan.discovery import Implementation
+from harness.provisioning import advice, crates, toolchain
+from harness.provisioning.toolchain import Tool
+
+INSTALL_SECONDS = 900.0
+ENGINE_SCRIPT = TOOLSET / "provision" / "docker-engine"
+ENGINE_INSTALL = (str(ENGINE_SCRIPT), "install")
+ENGINE_START = (str(ENGINE_SCRIPT), "start")
+ENGINE_STOP = (str(ENGINE_SCRIPT), "stop")
+ENGINE_REMEDY = (
+    "as root on Debian or Ubuntu: toolset/provision/docker-engine install, then start; else Docker with compose v2"
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ToolRequirement:
+    """A tool that tfb or implementations require, and the installed tool that meets the condition."""
+
+    kind: str
+    condition: str
+    required_by: tuple[str, ...]  # names of implementations; empty if tfb itself requires the tool
+    tool: Tool | None  # None: no suitable tool is installed
+
+    @property
+    def description(self) -> str:
+        """The tool and the condition as messages show them, for example ``java >=25``."""
+        return self.kind if self.condition == ">=0" else f"{self.kind} {self.condition}"
+
+
+def tool_requirements(
+    implementations: Iterable[Implementation], *, own_database: bool, wrk: bool = True, loads: bool = True
+) -> tuple[ToolRequirement, ...]:
+    """Return the tools that the local runtime requires.
+
+    Args:
+        implementations: The implementations of the run.
+        own_database: Whether tfb starts PostgreSQL.
+        wrk: Whether the run uses wrk.
+        loads: Whether the run uses tfb's load generator.
+    """
+    wanted: dict[tuple[str, str], list[str]] = {("wrk", ">=4.1"): []} if wrk else {}
+    if loads and crates.find_built("loadgen", "loadgen") is None:
+        wanted["cargo", ">=1.85"] = []
+    if own_database:
+        wanted["postgres", ">=12"] = []
+    for implementation in implementations:
+        if implementation.local:
+            for kind, condition in implementation.local.requires.items():
+                wanted.setdefault((kind, condition), []).append(implementation.name)
+    return tuple(
+        ToolRequirement(
+            kind=kind, condition=condition, required_by=tuple(names), tool=toolchain.find_tool(kind, condition)
+        )
+        for (kind, condition), names in wanted.items()
+    )
+
+
+def missing_packages(wanted: Sequence[ToolRequirement]) -> tuple[str, ...]:
+    """Return the Debian packages of the missing tools, if apt has a suitable version."""
+    missing = (each for each in wanted if each.tool is None and advice.available_from_apt(each.kind, each.condition))
+    return tuple(sorted({name for each in missing for name in toolchain.debian_packages(each.kind, each.condition)}))
+
+
+def manual_steps(wanted: Sequence[ToolRequirement]) -> tuple[str, ...]:
+    """Return instructions for the missing tools of which apt has no suitable version."""
+    missing = (each for each in wanted if each.tool is None)
+    return tuple(
+        advice.describe_missing(each.kind, each.condition)
+        for each in missing
+        if not advice.available_from_apt(each.kind, each.condition)
+    )
+
+
+def install_missing(wanted: Sequence[ToolRequirement], consent: Consent, log: Path) -> tuple[str, ...]:
+    """Install the packages of the missing tools with apt if the user consents.
+
+    A failed installation is not an error: afterwards, the caller checks the requirements again.
+
+    Returns:
+        Notes on installed packages, failed installations and steps that the user has to take.
+    """
+    missing = [each for each in wanted if each.tool is None]
+    if not missing:
+        return ()
+    apt = shutil.which("apt-get")
+    if apt is None:
+        return tuple(advice.describe_missing(each.kind, each.condition) for each in missing)
+    root = () if os.geteuid() == 0 or not (sudo := shutil.which("sudo")) else (sudo, "-n")
+    if consent != "yes":
+        to_install = f"To install: {'sudo ' if root else ''}apt-get install {' '.join(missing_packages(missing))}"
+        return (*([to_install] if missing_packages(missing) else []), *manual_steps(missing))
+    environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
+    process.run([*root, apt, "update"], seconds=INSTALL_SECONDS, env=environment, log=log)
+    advice.apt_version.cache_clear()
+    _prevent_default_cluster()
+    notes = [*manual_steps(missing)]
+    for package in missing_packages(missing):
+        # Each package has its own command, so that one failure does not prevent the other installations.
+        command = [*root, apt, "install", "-y", "--no-install-recommends", "--no-remove", "--", package]
+        status = process.run(command, seconds=INSTALL_SECONDS, env=environment, log=log).status
+        notes.append(f"installed {package}" if status == 0 else f"apt-get install {package} failed; see {log}")
+    toolchain.forget_tools()
+    return tuple(notes)
+
+
+def _prevent_default_cluster() -> None:
+    """Configure Debian's PostgreSQL package not to start a server; tfb starts its own."""
+    folder = Path("/etc/postgresql-common/createcluster.d")
+    if os.geteuid() == 0 and not Path("/usr/share/postgresql-common").exists():
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "tfb.conf").write_text("create_main_cluster = false\n", encoding="utf-8")
+
+
+def select_tools(implementation: Implementation) -> Mapping[str, Tool]:
+    """Return the tools that an implementation requires, by kind and without missing ones.
+
+    This function runs the tools to find their versions. Call it only if the user has consented to the build.
+    """
+    requires = implementation.local.requires if implementation.local else {}
+    chosen = {kind: toolchain.find_tool(kind, condition, consented=True) for kind, condition in requires.items()}
+    return {kind: tool for kind, tool in chosen.items() if tool}
+
+
+def engine_responds() -> bool:
+    """Return whether a Docker engine responds to this user."""
+    if shutil.which("docker") is None:
+        return False
+    command = ("docker", "version", "--format", "{{.Server.Version}}")
+    return subprocess.run(command, check=False, capture_output=True, timeout=60).returncode == 0
+
+
+def can_install_engine() -> bool:
+    """Return whether ``docker-engine install`` can work: it requires apt and root."""
+    return shutil.which("apt-get") is not None and os.geteuid() == 0

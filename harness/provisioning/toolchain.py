@@ -1,0 +1,227 @@
+"""Finds installed tools and their versions, and the Debian packages that contain them."""
+
+import os
+import re
+import shutil
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import cache
+from glob import glob
+from pathlib import Path
+
+from harness.errors import TfbError
+from harness.host import accounts, process
+from harness.host import environment as environments
+
+JVM_FOLDERS = ("/usr/lib/jvm", "/opt/java", "/opt/jdk", "/usr/java")
+POSTGRES_FOLDERS = ("/usr/lib/postgresql", "/usr/pgsql")
+VERSION_FORMS = ("--version", "version", "-V", "-version")  # arguments that print the version, most common first
+PROGRAM_NAMES = {"maven": "mvn"}  # tools whose program has a different name
+# Debian packages of tools, if their names differ. A distribution may lack some of them.
+DEBIAN_PACKAGES = {
+    "java": ("openjdk-{}-jdk-headless",),
+    "node": ("nodejs", "npm"),
+    "go": ("golang-go",),
+    "python3": ("python3", "python3-venv"),
+    "postgres": ("postgresql",),
+    "php": ("php-cli",),
+    "sshd": ("openssh-server",),
+    "ip": ("iproute2",),
+    "g++": ("g++",),
+    "clang++": ("clang",),
+}
+# Debian's syntax of package names. apt interprets other arguments: ``curl-`` removes a package, ``curl+`` installs one,
+# and an unknown name with a dot is a regular expression.
+DEBIAN_PACKAGE_NAME = re.compile(r"[a-z0-9][a-z0-9+.-]*[a-z0-9]")
+# Programs that tfb may run to find their version. Other programs that a configuration names need the user's consent.
+WELL_KNOWN_PROGRAMS = frozenset(
+    (
+        *("bun", "bundle", "bundler", "c++", "cabal", "cargo", "cc", "clang", "clang++", "clojure", "cmake"),
+        *("composer", "crystal", "curl", "dart", "deno", "dmd", "docker", "dotnet", "dub", "dune", "elixir"),
+        *("erl", "fpc", "g++", "gcc", "gem", "gfortran", "ghc", "git", "gleam", "go", "gradle", "groovy"),
+        *("ip", "java", "javac", "julia", "kotlin", "kotlinc", "ldc2", "lein", "lua", "luajit", "luarocks"),
+        *("make", "meson", "mix", "mono", "mvn", "nasm", "nginx", "nim", "nimble", "ninja", "node", "npm"),
+        *("npx", "ocaml", "opam", "openresty", "perf", "perl", "php", "pip", "pip3", "pnpm", "postgres"),
+        *("psql", "python", "python3", "racket", "rebar3", "ruby", "rustc", "sbcl", "sbt", "scala", "sshd"),
+        *("stack", "swift", "unzip", "uv", "wget", "wrk", "yarn", "zig"),
+    )
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tool:
+    """An installed tool with its version and main program."""
+
+    kind: str
+    version: tuple[int, ...]  # empty: unknown, since the program was not run
+    program: Path
+    env: Mapping[str, str] = field(default_factory=dict)  # variables that select this tool, for example JAVA_HOME
+
+    @property
+    def bin(self) -> Path:
+        """The folder of the tool's programs."""
+        return self.program.parent
+
+    def __str__(self) -> str:
+        return f"{'.'.join(map(str, self.version)) or 'unknown version'} ({self.program})"
+
+
+def satisfies(version: tuple[int, ...], condition: str) -> bool:
+    """Return whether a version meets a condition such as ``>=21`` or ``==17``.
+
+    Only as many parts as in the condition are compared. An unknown version meets every condition: the build checks the
+    condition again after the user's consent.
+    """
+    if not version:
+        return True
+    operator, required = condition[:2], tuple(int(part) for part in condition[2:].split("."))
+    installed = (version + (0,) * len(required))[: len(required)]
+    return installed >= required if operator == ">=" else installed == required
+
+
+def find_tool(kind: str, condition: str = ">=0", *, consented: bool = False) -> Tool | None:
+    """Return the newest installed tool that meets the condition, or None.
+
+    ``consented`` says whether the user has consented to run any program that a configuration names.
+    """
+    tools = installed_tools(kind, consented=consented or PROGRAM_NAMES.get(kind, kind) in WELL_KNOWN_PROGRAMS)
+    fits = (tool for tool in tools if satisfies(tool.version, condition))
+    return max(fits, key=lambda tool: tool.version, default=None)
+
+
+@cache
+def installed_tools(kind: str, *, consented: bool) -> tuple[Tool, ...]:
+    """Return all installed tools of a kind. Their versions are unknown if tfb may not run the program."""
+    if kind in FINDERS:
+        return tuple(FINDERS[kind]())
+    return tuple(_on_path(kind) if consented else _not_run(kind))
+
+
+def forget_tools() -> None:
+    """Clear the cache after an installation."""
+    installed_tools.cache_clear()
+
+
+def tool_environment(tools: Iterable[Tool], base: Mapping[str, str]) -> dict[str, str]:
+    """Return ``base`` with the tools' variables and their folders first on PATH."""
+    tools = list(tools)
+    path = os.pathsep.join([*(str(tool.bin) for tool in tools), base.get("PATH", os.defpath)])
+    extra = {key: value for tool in tools for key, value in tool.env.items()}
+    return {**base, **extra, "PATH": path}
+
+
+def debian_packages(kind: str, condition: str) -> tuple[str, ...]:
+    """Return the Debian packages of a tool; empty if its name is not a valid package name."""
+    major_version = condition[2:].split(".")[0]
+    if kind in DEBIAN_PACKAGES:
+        return tuple(name.format(major_version) for name in DEBIAN_PACKAGES[kind])
+    return (kind,) if DEBIAN_PACKAGE_NAME.fullmatch(kind) else ()
+
+
+def parse_version(text: str, name: str = "") -> tuple[int, ...] | None:
+    """Return the version in a program's output, or None.
+
+    The version is the first dotted number after the tool's name, or the first dotted number, or the first number:
+    1.18.2 in ``Erlang/OTP 27 Elixir 1.18.2`` (elixir), 5.36.0 in ``perl 5, version 36 (v5.36.0)`` (perl).
+    """
+    named = rf"(?<![\w.]){re.escape(name)}(?![a-z]).*?(\d+(?:\.\d+)+)"
+    dotted = r"(\d+(?:\.\d+)+)"
+    match = (name and re.search(named, text, re.IGNORECASE)) or re.search(dotted, text) or re.search(r"(\d+)", text)
+    return tuple(int(part[:9]) for part in match[1].split(".")) if match else None  # int() refuses very long numbers
+
+
+def _run_for_version(program: Path | str, form: str) -> process.CompletedCommand | None:
+    """Run a program with an argument that prints its version; return None if it cannot be run or does not exit.
+
+    The program gets no secrets. The current folder is /, since rustup and pyenv run programs that files there name.
+    """
+    try:
+        return process.run(  # a program that starts a JVM takes seconds on a busy machine
+            [str(program), form],
+            seconds=20.0,
+            cwd=Path("/"),
+            env=environments.build_environment(),
+            account=_account(program),
+        )
+    except TfbError:
+        return None
+
+
+def _account(program: Path | str) -> process.Account | None:
+    """Return the account to run a program; an unprivileged one if tfb is root and the program is not well known."""
+    if os.geteuid() != 0 or Path(program).name in WELL_KNOWN_PROGRAMS or accounts.account_obstacle():
+        return None
+    uid = accounts.server_group()
+    return process.Account(name="unprivileged", uid=uid, gid=uid, rights=(accounts.READ_CAPABILITY,))
+
+
+def _version_of(program: Path | str) -> tuple[int, ...] | None:
+    completed = _run_for_version(program, "--version")
+    return parse_version(completed.stdout) if completed else None
+
+
+def _not_run(kind: str) -> Iterator[Tool]:
+    """Yield the program on PATH, without running it."""
+    if path := shutil.which(PROGRAM_NAMES.get(kind, kind)):
+        yield Tool(kind=kind, version=(), program=Path(path))
+
+
+def _on_path(kind: str) -> Iterator[Tool]:
+    """Yield the program on PATH with the version that it prints."""
+    program = PROGRAM_NAMES.get(kind, kind)
+    path = shutil.which(program)
+    for form in VERSION_FORMS if path else ():
+        completed = _run_for_version(str(path), form)
+        if completed is None:
+            return  # the argument has another meaning, so further attempts would take as long
+        version = parse_version(completed.stdout, program)
+        if version and (completed.status == 0 or kind == "wrk"):  # wrk exits with status 1 and prints version and usage
+            yield Tool(kind=kind, version=version, program=Path(str(path)))
+            return
+
+
+def _jdks() -> Iterator[Tool]:
+    """Yield the JDKs in JAVA_HOME, PATH and the usual folders."""
+    homes = [Path(os.environ["JAVA_HOME"])] if os.environ.get("JAVA_HOME") else []
+    if javac := shutil.which("javac"):
+        homes.append(Path(javac).resolve().parent.parent)
+    homes += [home for folder in JVM_FOLDERS for home in sorted(Path(folder).glob("*"))]
+    homes += map(Path, sorted(glob(os.path.expanduser("~/.sdkman/candidates/java/*"))))  # noqa: PTH111, PTH207
+    jdks = {home.resolve(): home for home in reversed(homes) if os.access(home / "bin/javac", os.X_OK)}
+    for home in jdks.values():
+        with suppress(OSError):  # the file ``release`` contains the version
+            text = (home / "release").read_text(encoding="utf-8", errors="replace")
+            match = re.search(r'^JAVA_VERSION="([^"]+)"', text, re.MULTILINE)
+            if version := parse_version(match[1] if match else ""):
+                yield Tool(kind="java", version=version, program=home / "bin/java", env={"JAVA_HOME": str(home)})
+
+
+def _postgres() -> Iterator[Tool]:
+    """Yield the PostgreSQL installations that contain ``initdb`` and ``postgres``."""
+    folders = [Path(p) for p in os.environ.get("PATH", "").split(os.pathsep) if p]
+    for base in POSTGRES_FOLDERS:
+        folders += sorted(Path(base).glob("*/bin"))
+    programs = [folder / "postgres" for folder in folders if os.access(folder / "initdb", os.X_OK)]
+    for program in dict.fromkeys(path.resolve() for path in programs if os.access(path, os.X_OK)):
+        if version := _version_of(program):
+            yield Tool(kind="postgres", version=version, program=program)
+
+
+def _chromium() -> Iterator[Tool]:
+    """Yield Chromium or Chrome: from TFB_CHROMIUM, PATH or Playwright's downloads, in this order."""
+    configured = os.environ.get("TFB_CHROMIUM", "")
+    downloaded = glob(os.path.expanduser("~/.cache/ms-playwright/chromium-*/chrome-linux*/chrome"))  # noqa: PTH111, PTH207
+    for name in (configured, "chromium", "chromium-browser", "google-chrome", *downloaded):
+        path = shutil.which(name)
+        version = _version_of(path) if path else None
+        if path and version:  # without its snap, Ubuntu's chromium-browser prints no version
+            yield Tool(kind="chromium", version=version, program=Path(path), env={"TFB_CHROMIUM": path})
+            return
+
+
+FINDERS: dict[str, Callable[[], Iterator[Tool]]] = {
+    "chromium": _chromium,
+    "java": _jdks,
+    "postgres": _postgres,
+}

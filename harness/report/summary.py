@@ -1,0 +1,204 @@
+"""The title of a run, and its answer in a few sentences: who is settled before whom, who ties, where, what would help.
+
+Pure: the command line and the page show the same words. Everything is read from the ranking; nothing is estimated here.
+"""
+
+import re
+from collections.abc import Callable, Sequence
+from itertools import groupby
+from typing import NamedTuple
+
+from harness.plan.testtypes.registry import ranked_operation
+from harness.records.run_info import RunInfo
+from harness.report.tables import format_count, format_ratio, row_standing, sort_by_position
+from harness.stats.ranking_model import Quantity, Ranking, Standing
+from harness.stats.unranked import is_ranked
+from harness.units import format_micros, format_rate
+
+QUANTITIES: tuple[Quantity, ...] = ("cpu", "throughput")
+OVERALL = "overall"
+SCENARIO = "scenario"
+MeasureTexts = tuple[str, Callable[[float], str], str]  # compared quantity, its format, its unit
+MEASURES: dict[tuple[str, Quantity], MeasureTexts] = {
+    (OVERALL, "cpu"): ("CPU per request", "{:.2f}".format, "times as good as the reference"),
+    (OVERALL, "throughput"): ("throughput", "{:.2f}".format, "times as good as the reference"),
+    (SCENARIO, "cpu"): ("CPU per arrival", format_micros, "µs of CPU an arrival"),
+    (SCENARIO, "throughput"): ("response time", lambda seconds: f"{seconds * 1e3:,.2f}", "ms for {operation}"),
+    ("", "cpu"): ("CPU per request", format_micros, "µs of CPU a request"),
+    ("", "throughput"): ("throughput", format_rate, "requests/s"),
+}
+ENOUGH_PROCESSES = 5  # with fewer an interval is honest but wide
+MAX_NAMES = 4
+MAX_GROUPS = 5
+MAX_IN_TITLE = 3
+TIME_LIKE_NAME = re.compile(r"[\d\s:._TZ-]+")  # a name of digits and separators alone says when, not what
+TEST_NAMES = {
+    "json": "JSON",
+    "plaintext": "Plaintext",
+    "db": "Single query",
+    "query": "Multiple queries",
+    "fortune": "Fortunes",
+    "update": "Updates",
+    "cached-query": "Cached queries",
+    "hello": "Hello",
+    "delay": "Delay",
+    "fan-out": "Fan-out",
+    "order": "Order service",
+}
+ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth")
+
+RankedRows = list[tuple[str, Standing]]  # implementations with their standings, best first
+
+
+def run_title(info: RunInfo) -> str:
+    """``es4x, express and vertx-web, 7 test types``, or the name that somebody gave it."""
+    name = info.name.strip()
+    if name and name != info.run_id and not TIME_LIKE_NAME.fullmatch(name):
+        return name
+    names = [item.name for item in info.implementations]
+    if not names:
+        return name or info.run_id
+    kinds = list(info.loads)
+    who = f"{len(names)} implementations" if len(names) > MAX_IN_TITLE else _join_names(names)
+    what = ", ".join(kinds) if len(kinds) <= MAX_IN_TITLE else f"{len(kinds)} test types"
+    return f"{who}, {what}" if kinds else who
+
+
+class Summary(NamedTuple):
+    """An answer in four parts; an empty one has nothing to say."""
+
+    lead: str = ""  # what is settled
+    figures: str = ""  # of the first, and its advantage
+    place: str = ""  # on which machine, with which profile
+    surer: str = ""  # what would make it surer
+
+    def __str__(self) -> str:
+        return " ".join(part for part in self if part)
+
+
+def summarize_run(info: RunInfo, ranking: Ranking) -> Summary:
+    """Of the whole run, by the figure that leads on its machine, with the other one beside it."""
+    kind = OVERALL if ranking.overall else next(iter(ranking.test_types), "")
+    if not kind:
+        return Summary()
+    found = summarize(info, ranking, kind, ranking.leading)
+    other: Quantity = "throughput" if ranking.leading == "cpu" else "cpu"
+    if not is_ranked(info) or not _ranked_rows(ranking, kind, other):
+        return found
+    beside = summarize(info, ranking, kind, other).lead
+    return found._replace(figures=f"{found.figures} {beside}".strip())
+
+
+def summarize(info: RunInfo, ranking: Ranking, kind: str, quantity: Quantity) -> Summary:
+    """The answer of one test type, or of ``overall``, by one of the two figures."""
+    if not is_ranked(info):
+        text = f"Profile {info.profile} checks that things run: its figures rank nothing."
+        return Summary(lead=text, place=_describe_machine(info))
+    placed = _ranked_rows(ranking, kind, quantity)
+    by = _measure(ranking, kind, quantity)[0]
+    subject = f"{'Overall' if kind == OVERALL else TEST_NAMES.get(kind, kind)}, by {by}"
+    if not placed:
+        nothing = f"{subject}: nothing has been measured that can be ranked."
+        return Summary(lead=nothing, place=_describe_machine(info))
+    groups = [list(group) for _, group in groupby(placed, lambda item: item[1].tie_group)]  # of those that tie
+    lead = (
+        f"{subject}: {placed[0][0]} alone was measured."
+        if len(placed) == 1
+        else f"{subject}: {_describe_order(groups)}."
+    )
+    if info.status == "running":
+        lead = f"So far: {lead}"
+    figures = _describe_figures(groups, _measure(ranking, kind, quantity))
+    return Summary(lead, figures, _describe_machine(info), _suggest_improvements(info, placed))
+
+
+def _measure(ranking: Ranking, kind: str, quantity: Quantity) -> MeasureTexts:
+    """Return what is compared, how it is written, and its unit."""
+    scenario = kind in ranking.test_types and ranking.test_types[kind].is_scenario
+    compared, format_figure, unit = MEASURES[OVERALL if kind == OVERALL else SCENARIO if scenario else "", quantity]
+    return compared, format_figure, unit.format(operation=ranked_operation(kind))
+
+
+def summarize_all(info: RunInfo, ranking: Ranking) -> dict[str, dict[str, tuple[str, ...]]]:
+    """Every answer of a run as its parts: by test type (``overall`` among them), then by figure."""
+    kinds = [*([OVERALL] if ranking.overall else []), *ranking.test_types]
+    return {kind: {each: tuple(summarize(info, ranking, kind, each)) for each in QUANTITIES} for kind in kinds}
+
+
+def _ranked_rows(ranking: Ranking, kind: str, quantity: Quantity) -> RankedRows:
+    found: list[tuple[str, Standing | None]]
+    if kind == OVERALL:
+        found = [(s.implementation, s.cpu if quantity == "cpu" else s.throughput) for s in ranking.overall]
+    elif ranking.test_types[kind].is_scenario and ranking.orders and ranking.orders.tables:
+        rows = ranking.orders.tables[0].rows
+        found = [(r.implementation, row_standing(r, "cpu") if quantity == "cpu" else r.response) for r in rows]
+    else:
+        headline = ranking.test_types[kind].headline
+        found = [(row.implementation, row_standing(row, quantity)) for row in headline.rows]
+    return sort_by_position([(name, each) for name, each in found if each is not None], lambda item: item[1])
+
+
+# ---- who, how much, where, what would help ---------------------------------------------------------------------------
+
+
+def _describe_order(groups: Sequence[RankedRows]) -> str:
+    """``vertx-web first; es4x in place 2–3; resteasy and express tie``: no ordinal where the rank is open."""
+    if len(groups) == 1:
+        return f"{_join_group(groups[0])} tie, and nobody is known to lead"
+    found, place = [], 0
+    for group in groups:
+        ordinal = (
+            ORDINALS[place] if place < len(ORDINALS) else "last" if group is groups[-1] else f"in place {place + 1}"
+        )
+        rank = group[0][1].rank
+        alone = ordinal if rank.low == rank.high else f"in place {rank.label}"
+        found.append(f"{_join_group(group)} {'tie' if len(group) > 1 else alone}")
+        place += len(group)
+    if len(found) > MAX_GROUPS:
+        between = sum(map(len, groups[MAX_GROUPS - 1 : -1]))
+        found = [*found[: MAX_GROUPS - 1], f"{between} more between", found[-1]]
+    return "; ".join(found)
+
+
+def _join_group(group: RankedRows) -> str:
+    names = [name for name, _ in group]
+    if len(names) > MAX_NAMES:
+        names = [*names[: MAX_NAMES - 1], f"{len(names) - MAX_NAMES + 1} more"]
+    return _join_names(names)
+
+
+def _join_names(names: Sequence[str]) -> str:
+    return f"{', '.join(names[:-1])} and {names[-1]}" if len(names) > 1 else names[0]
+
+
+def _describe_figures(groups: Sequence[RankedRows], measure: MeasureTexts) -> str:
+    """What those in front have, and what the next and the last have of the best one's."""
+    front = groups[0]
+    _, show, unit = measure
+    figures = [each.estimate.median for _, each in front]
+    between = f"{show(min(figures))} to " if len(front) > 1 else ""
+    told = [f"{_join_group(front)}: {between}{show(max(figures))} {unit}"]
+    behind = {name: each.to_best for name, each in (*groups[1:2][0][:1], *groups[-1][-1:])} if groups[1:] else {}
+    told += [f"{name} {format_ratio(to_best)} of the best" for name, to_best in behind.items() if to_best]
+    counts = [each.estimate.processes for group in groups for _, each in group]
+    fewest = f"{min(counts)} to " if min(counts) < max(counts) else ""
+    return f"{', '.join(told)} ({fewest}{format_count(max(counts), 'process')} of each)."
+
+
+def _describe_machine(info: RunInfo) -> str:
+    machine = info.machine
+    if not machine.cpus_online:
+        return ""
+    grade = f", machine grade {machine.grade}" if machine.grade else ""
+    virtual = f", virtualised ({machine.virtualised})" if machine.virtualised else ""
+    model = " ".join(machine.cpu_model.split())
+    return f"Measured on {model}, {format_count(machine.cpus_online, 'CPU')}{virtual}{grade}, profile {info.profile}."
+
+
+def _suggest_improvements(info: RunInfo, placed: Sequence[tuple[str, Standing]]) -> str:
+    helps = []
+    if min(each.estimate.processes for _, each in placed) < ENOUGH_PROCESSES:
+        helps.append("more processes (--profile standard)")
+    if info.machine.concerns:
+        helps.append(f"a quieter machine ({info.machine.concerns[0]})")
+    return f"What would make it surer: {'; '.join(helps)}." if helps else ""

@@ -1,0 +1,114 @@
+"""Install scripts of npm packages in local builds: disabled, except for packages in ``local.install_scripts``."""
+
+import json
+import re
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+from harness.errors import BuildError
+from harness.host import process
+from harness.paths import CONFIG_FILE
+from harness.plain_text import printable
+from harness.plan.benchmark_config import Local
+from harness.records import safe_read
+
+# Disables install scripts, unless the build command enables them: npm ci --ignore-scripts=false.
+SCRIPTS_OFF = {"npm_config_ignore_scripts": "true"}
+SCRIPTS_ON = {"npm_config_ignore_scripts": "false"}
+SCRIPTS = ("preinstall", "install", "postinstall")  # in the order in which npm runs them
+HINT = (
+    "Install scripts of npm packages are off in local builds. If a package needs a script, name the package in "
+    f'{CONFIG_FILE}: "local": {{"install_scripts": ["PACKAGE"]}}; for Bun, trustedDependencies in package.json'
+)
+_INSTALLERS = re.compile(r"(?<![\w-])(?:npm|npx|pnpm|yarn|bun|bunx)(?![\w-])")
+# Messages about a missing native part that an install script would have built or fetched.
+_MISSING = re.compile(
+    r"could not locate the bindings file|cannot find native binding|no native build was found"
+    r"|failed to load native binding|native module not found|compiled against a different node"
+    r"|cannot find module ['\"][^'\"\n]*(?:\.node|build/Release|prebuild|linux-(?:x64|arm64))"
+    r"|node-gyp-build|could not load the [\"'].{1,80}[\"'] module|needs? to be installed|install script|postinstall"
+    r"|the package [\"']@esbuild/|(?:executable|binary|engine) .{0,80}(?:not found|does not exist)",
+    re.IGNORECASE,
+)
+
+
+def script_hint(folder: Path, said: str, *, command: Sequence[str] = ()) -> str:
+    """Return a hint if a disabled install script may have caused a failure, otherwise an empty text.
+
+    Args:
+        folder: The implementation's folder.
+        said: Output of the build command or of the server.
+        command: The build command that failed.
+    """
+    installs = bool(_INSTALLERS.search(" ".join(command)))
+    packaged = (folder / "package.json").exists() or any(folder.glob("*/package.json"))
+    return f"\n{HINT}" if installs or (packaged and _MISSING.search(said)) else ""
+
+
+class InstallScriptPolicy:
+    """The packages of a build that may run install scripts."""
+
+    def __init__(self, local: Local, folder: Path, environment: Mapping[str, str], log: Path, seconds: float) -> None:
+        self._left = list(local.install_scripts)
+        self._folder, self._log, self._seconds = folder, log, seconds
+        self._environment = {**environment, **SCRIPTS_ON}
+
+    def run(self) -> None:
+        """Run the scripts of allowed packages that are installed by now. Raises BuildError if a script fails."""
+        for name in list(self._left):
+            for home in self._homes():
+                if (home / "node_modules" / name / "package.json").is_file():
+                    self._left.remove(name)
+                    self._run(name, home)
+                    break
+
+    def require_all(self) -> None:
+        """Raise BuildError for a named package that no build command has installed."""
+        if self._left:
+            raise BuildError(
+                f"{self._folder / CONFIG_FILE}: local.install_scripts names {', '.join(self._left)}, which no build "
+                "command has put into node_modules. Correct the name, or remove it"
+            )
+
+    def _homes(self) -> Iterator[Path]:
+        """Yield the implementation's folder and the subfolders with a node_modules folder."""
+        yield self._folder
+        yield from sorted(path.parent for path in self._folder.glob("*/node_modules"))
+
+    def _run(self, name: str, home: Path) -> None:
+        for command, place in self._commands(name, home):
+            done = process.run(command, seconds=self._seconds, cwd=place, env=self._environment, log=self._log)
+            if done.status:
+                how = process.describe_status(done.status)
+                raise BuildError(
+                    f"the install script of {name} (local.install_scripts) failed ({how}):\n"
+                    f"{process.tail(self._log)}\nlog: {self._log}"
+                )
+
+    def _commands(self, name: str, home: Path) -> list[tuple[list[str], Path]]:
+        """Return the commands, with their folders, that run a package's scripts with the right package manager."""
+        path = self._environment.get("PATH")
+        if (home / "pnpm-lock.yaml").exists() and shutil.which("pnpm", path=path):
+            return [(["pnpm", "rebuild", name], home)]
+        if not _of_bun(home) and shutil.which("npm", path=path):
+            return [(["npm", "rebuild", "--ignore-scripts=false", "--foreground-scripts", name], home)]
+        package = home / "node_modules" / name
+        run = ["bun", "run", "--bun"] if shutil.which("bun", path=path) else ["npm", "run", "--ignore-scripts=false"]
+        return [([*run, script], package) for script in _scripts(package)]
+
+
+def _of_bun(home: Path) -> bool:
+    """Return whether Bun installs the dependencies of a folder."""
+    return (home / "bun.lock").exists() or (home / "bun.lockb").exists()
+
+
+def _scripts(package: Path) -> list[str]:
+    """Return the install scripts of a package. Raises BuildError if package.json cannot be read."""
+    path = package / "package.json"
+    try:
+        document = json.loads(safe_read.read(path, safe_read.TEXT_BYTES))
+        known = document.get("scripts") or {}
+        return [script for script in SCRIPTS if known.get(script)]
+    except (OSError, ValueError, AttributeError) as error:
+        raise BuildError(f"{path}: cannot be read: {printable(str(error))}") from error

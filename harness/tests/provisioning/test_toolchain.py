@@ -1,0 +1,108 @@
+"""Finding tools: versions as programs print them, conditions, and the newest that fits."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from harness.provisioning import toolchain
+from harness.provisioning.toolchain import Tool
+from harness.tests.scene import script
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A PATH with nothing but this folder."""
+    for name in ("JVM_FOLDERS", "POSTGRES_FOLDERS"):
+        monkeypatch.setattr(toolchain, name, ())
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    toolchain.forget_tools()
+    yield tmp_path
+    toolchain.forget_tools()
+
+
+def program(path: Path, prints: str, *, body: str | None = None) -> None:
+    script(path, body or f"echo '{prints}'")
+
+
+@pytest.mark.parametrize(
+    ("version", "condition", "met"),
+    [
+        ((21, 0, 2), ">=21", True),
+        ((17,), ">=21", False),
+        ((21,), ">=21.0.1", False),
+        ((17, 0, 9), "==17", True),
+        ((18,), "==17", False),
+        ((4, 10), ">=4.9", True),
+    ],
+)
+def test_a_condition_compares_as_many_parts_as_it_names(version: tuple[int, ...], condition: str, met: bool) -> None:
+    assert toolchain.satisfies(version, condition) is met
+
+
+def test_a_tool_of_the_path_is_found_with_its_version_and_one_that_is_not_there_is_none(folder: Path) -> None:
+    program(folder / "node", "v22.3.0")
+    assert toolchain.find_tool("node") == Tool(kind="node", version=(22, 3, 0), program=folder / "node")
+    assert toolchain.find_tool("node", ">=24") is None
+    assert toolchain.find_tool("wrk") is None
+    assert toolchain.find_tool("never-heard-of-it") is None
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "version"),
+    [
+        ("mvn", "\x1b[1mApache Maven 3.8.7\x1b[m", (3, 8, 7)),
+        ("postgres", "postgres (PostgreSQL) 15.14 (Debian 15.14-0+deb12u1)", (15, 14)),
+        ("java", 'openjdk version "25.0.1" 2025-10-21', (25, 0, 1)),
+        ("odd", "unknown", None),
+        ("go", "go version go1.26.8 linux/amd64", (1, 26, 8)),
+        ("cargo", "cargo 1.95.0 (f2d3ce0bd 2026-03-21)", (1, 95, 0)),
+        ("ruby", "ruby 3.3.8 (2025-04-09 revision b200bad6cd) [x86_64-linux-gnu]", (3, 3, 8)),
+        ("php", "PHP 8.4.11 (cli) (built: Aug  3 2025)\nZend Engine v4.4.11", (8, 4, 11)),
+        ("elixir", "Erlang/OTP 27 [erts-15.2.7] [64-bit]\n\nElixir 1.18.3 (compiled with Erlang/OTP 27)", (1, 18, 3)),
+        ("g++", "g++ (Debian 12.2.0-14+deb12u1) 12.2.0", (12, 2, 0)),
+        ("perl", "This is perl 5, version 36, subversion 0 (v5.36.0) built for x86_64", (5, 36, 0)),
+        ("node", "v24", (24,)),
+    ],
+)
+def test_the_version_is_the_number_after_the_name_of_the_tool_or_the_first(
+    name: str, text: str, version: tuple[int, ...] | None
+) -> None:
+    assert toolchain.parse_version(text, name) == version
+
+
+@pytest.mark.parametrize("form", ["--version", "version", "-V", "-version"])
+def test_a_tool_is_asked_in_the_usual_forms(folder: Path, form: str) -> None:
+    body = f'[ "$1" = {form} ] && echo go version go1.26.8 && exit 0; echo "unknown word, see section 9.9"; exit 2'
+    program(folder / "go", "", body=body)
+    assert toolchain.find_tool("go", ">=1.24") == Tool(kind="go", version=(1, 26, 8), program=folder / "go")
+
+
+def test_the_newest_jdk_that_satisfies_is_chosen_and_a_jre_is_none(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(toolchain, "JVM_FOLDERS", (str(folder / "jvm"),))
+    for name, version in (("old", "17.0.9"), ("new", "25"), ("jre", "26")):
+        home = folder / "jvm" / name
+        program(home / "bin/java", "x")
+        (home / "release").write_text(f'IMPLEMENTOR="x"\nJAVA_VERSION="{version}"\n')
+        if name != "jre":
+            program(home / "bin/javac", "x")
+    newest, seventeen = toolchain.find_tool("java"), toolchain.find_tool("java", "==17")
+    assert seventeen is not None
+    assert (newest.version, seventeen.version) == ((25,), (17, 0, 9))
+    environment = toolchain.tool_environment([seventeen], os.environ)
+    assert environment["JAVA_HOME"] == str(folder / "jvm" / "old")
+    assert environment["PATH"] == f"{folder}/jvm/old/bin{os.pathsep}{folder}"
+
+
+def test_a_postgres_without_initdb_is_none(folder: Path) -> None:
+    program(folder / "postgres", "postgres (PostgreSQL) 15.1")
+    assert toolchain.find_tool("postgres") is None
+    toolchain.forget_tools()
+    program(folder / "initdb", "")
+    found = toolchain.find_tool("postgres")
+    assert found.version == (15, 1)

@@ -1,0 +1,136 @@
+"""Install scripts of npm packages: off in local builds, run for named packages, and suspected where they are missed."""
+
+import json
+import tarfile
+from pathlib import Path
+
+import pytest
+from pydantic import ValidationError
+
+from harness.errors import ServerDiedError, StartError
+from harness.plan.benchmark_config import Local
+from harness.runtime.install_scripts import HINT, script_hint
+from harness.runtime.local import LocalRuntime
+from harness.tests.doubles.implementations import implementation
+from harness.tests.runtime.test_local import DATABASE
+from harness.tests.scene import script
+
+INSTALL = ["npm", "install", "--no-audit", "--no-fund", "--no-package-lock", "--offline"]
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    """A folder that depends on a package with an install script, packed as registries have it."""
+    package, folder = tmp_path / "package", tmp_path / "mine"
+    package.mkdir()
+    folder.mkdir()
+    made = {"name": "native", "version": "1.0.0", "scripts": {"postinstall": "echo built > binding.node"}}
+    (package / "package.json").write_text(json.dumps(made))
+    with tarfile.open(folder / "native.tgz", "w:gz") as archive:
+        archive.add(package, "package")
+    (folder / "package.json").write_text(json.dumps({"dependencies": {"native": "file:native.tgz"}}))
+    return folder
+
+
+@pytest.mark.needs("npm", ">=8")
+@pytest.mark.parametrize("named", [[], ["native"]])
+def test_the_script_of_a_named_package_alone_runs(project: Path, named: list[str]) -> None:
+    use = ["sh", "-c", "test -e node_modules/native/package.json && touch second"]
+    local = {"run": ["true"], "build": [INSTALL, use], "install_scripts": named}
+    build = LocalRuntime(work=project).build(implementation(project, local=local), project / "log")
+    assert (build.status, build.reason) == ("ok", "")
+    assert (project / "node_modules/native/binding.node").exists() == bool(named)
+    assert (project / "second").exists()
+
+
+@pytest.mark.needs("npm", ">=8")
+def test_a_named_package_that_is_not_there_fails_the_build(project: Path) -> None:
+    local = {"run": ["true"], "build": [INSTALL], "install_scripts": ["native", "other"]}
+    build = LocalRuntime(work=project).build(implementation(project, local=local), project / "log")
+    assert build.status == "failed"
+    assert "local.install_scripts names other, which no build command has put into node_modules" in build.reason
+
+
+def test_packages_of_bun_run_their_scripts_by_bun(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    said = tmp_path / "said"
+    script(tmp_path / "bin" / "bun", f'echo "$PWD $* $npm_config_ignore_scripts" >> {said}')
+    monkeypatch.setenv("PATH", f"{tmp_path}/bin:/usr/bin:/bin")
+    folder = tmp_path / "mine"
+    package = folder / "node_modules" / "native"
+    package.mkdir(parents=True)
+    (folder / "bun.lock").touch()
+    scripts = {"postinstall": "x", "preinstall": "y", "test": "z"}
+    (package / "package.json").write_text(json.dumps({"scripts": scripts}))
+    local = {"run": ["true"], "build": [["true"]], "install_scripts": ["native"]}
+    build = LocalRuntime(work=tmp_path).build(implementation(folder, local=local), tmp_path / "log")
+    assert build.reason == ""
+    expected = [f"{package} run --bun {name} false" for name in ("preinstall", "postinstall")]
+    assert said.read_text().splitlines() == expected
+
+
+@pytest.mark.parametrize("name", ["../x", "-x", "@a/../b", "a b", "a/b", "", "@/x"])
+def test_what_is_no_package_name_is_refused(name: str) -> None:
+    with pytest.raises(ValidationError, match="install_scripts"):
+        Local.model_validate({"run": ["x"], "install_scripts": [name]})
+
+
+@pytest.mark.parametrize(
+    ("command", "said", "hinted"),
+    [
+        (["npm", "ci"], "", True),
+        (["sh", "-c", "cd web && bun install --frozen-lockfile"], "", True),
+        (["pnpm", "build"], "", True),
+        (["cargo", "build"], "npm", False),
+        ([], "Error: Could not locate the bindings file. Tried:", True),
+        ([], "Error: Cannot find module '../build/Release/uws_linux_x64_115.node'", True),
+        ([], 'Error: The package "@esbuild/linux-x64" could not be found', True),
+        ([], 'Could not load the "sharp" module using the linux-x64 runtime', True),
+        ([], "Error: Cannot find module './app'", False),
+    ],
+)
+def test_a_failure_that_a_script_would_have_prevented_says_so(
+    command: list[str], said: str, hinted: bool, tmp_path: Path
+) -> None:
+    (tmp_path / "package.json").write_text("{}")
+    assert script_hint(tmp_path, said, command=command) == (f"\n{HINT}" if hinted else "")
+    (tmp_path / "package.json").unlink()
+    if not command:
+        assert script_hint(tmp_path, said) == ""
+
+
+def test_failing_builds_and_servers_carry_the_hint(tmp_path: Path) -> None:
+    (tmp_path / "package.json").write_text("{}")
+    failing = implementation(tmp_path, local={"run": ["x"], "build": [["sh", "-c", "exit 3 # npm run build"]]})
+    assert HINT in LocalRuntime(work=tmp_path).build(failing, tmp_path / "log").reason
+    words = "echo Error: Cannot find native binding; exit 1"
+    server = implementation(tmp_path, local={"run": ["sh", "-c", words]})
+    with pytest.raises(ServerDiedError, match="install_scripts") as error:
+        LocalRuntime(work=tmp_path).start(server, DATABASE, tmp_path / "server.log", ready_path="/").__enter__()
+    assert f"local.run of {tmp_path}/benchmark_config.json" in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("run", "said"),
+    [
+        (["no-such-program"], "no-such-program: not found on PATH"),
+        (["./absent"], "absent does not exist"),
+        (["./plain"], "./plain: cannot be run: Permission denied: chmod +x"),
+        (["./folder"], "./folder: cannot be run: it is a folder"),
+        (["./interpreter"], "the interpreter in its first line does not exist"),
+        (["./binary"], "Exec format error"),
+    ],
+)
+def test_a_wrong_run_names_framework_and_key(run: list[str], said: str, tmp_path: Path) -> None:
+    (tmp_path / "plain").write_text("x")
+    (tmp_path / "folder").mkdir()
+    script(tmp_path / "interpreter", "").write_text("#!/no/such/shell\n")
+    script(tmp_path / "binary", "").write_bytes(b"\x00\x01")
+    one = implementation(tmp_path, local={"run": run})
+    with pytest.raises(StartError, match=r"local\.run of .*benchmark_config\.json") as error:
+        LocalRuntime(work=tmp_path).start(one, DATABASE, tmp_path / "log", ready_path="/").__enter__()
+    assert said in str(error.value)
+    assert str(error.value).startswith(f"{one.name}: ")
+    other = implementation(tmp_path, local={"run": ["x"], "build": [run]})
+    build = LocalRuntime(work=tmp_path).build(other, tmp_path / "build.log")
+    assert "local.build of " in build.reason
+    assert said in build.reason

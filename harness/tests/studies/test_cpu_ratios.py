@@ -1,0 +1,25 @@
+"""The ratio of one implementation to another that was measured as several tests."""
+
+import pytest
+
+from harness.plan.profile import Processes
+from harness.records.run_records import RunRecords
+from harness.studies.cpu_ratios import cpu_ratios
+from harness.tests.doubles.runs import run_info, trial
+
+COSTS = {("ours", "json"): 2e-5, ("ours", "db"): 6e-5, ("theirs", "json"): 1e-5, ("theirs-db", "db"): 4e-5}
+
+
+def test_tests_of_one_framework_are_taken_together_and_the_geometric_mean_has_an_interval() -> None:
+    made = [
+        trial(name, 1000.0, process, test_type=kind, cpu=cost * (1 + 0.01 * ((process * 7 + len(kind)) % 3)))
+        for (name, kind), cost in COSTS.items()
+        for process in range(4)
+    ]
+    info = run_info(["ours", "theirs", "theirs-db"], Processes(minimum=4, maximum=4))
+    records = RunRecords(info=info, trials=tuple(made), processes=(), verdicts=())
+    found = cpu_ratios(records, "ours", ("theirs", "theirs-db"))
+    assert list(found) == ["json", "db", "geometric mean"]
+    assert [found[name].value for name in found] == pytest.approx([2.0, 1.5, 3.0**0.5], rel=0.02)
+    assert (found["geometric mean"].low or 9) < 3.0**0.5 < (found["geometric mean"].high or 0)
+    assert cpu_ratios(records, "ours", ("nobody",)) == {}
