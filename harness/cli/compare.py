@@ -22,11 +22,12 @@ from harness.host import accounts, ownership
 from harness.host.git import Repository
 from harness.paths import INSTALLED, PROGRAM, REPOSITORY
 from harness.plain_text import json_text, printable
-from harness.plan.config import Settings, Twins
+from harness.plan.run_settings import ControlCopy, Settings
 from harness.plan.service import FILE
 from harness.plugins import Hook
 from harness.records import store
 from harness.records.record import Record
+from harness.records.run_folders import find_run
 from harness.records.run_records import RunRecords
 from harness.report import comparison as report
 from harness.report import terminal
@@ -131,9 +132,9 @@ def command(
     if comparison.base or comparison.copy:
         a, b = _measure_sides(comparison, flags)
     elif run[0].endswith(".json") and Path(run[0]).is_file():  # a run is a folder
-        return compare_with_round(Path(run[0]), store.find(results, run[1]), as_json=flags.json)
+        return compare_with_round(Path(run[0]), find_run(results, run[1]), as_json=flags.json)
     else:
-        a, b = (store.read(store.find(results, name)) for name in run)
+        a, b = (store.read_run(find_run(results, name)) for name in run)
     incomplete = print_problems(dict.fromkeys((*a.problems, *b.problems)))
     result = compare(a, b, comparison.threshold / 100)
     code = _print_comparison(result, as_json=flags.json, every=comparison.every)
@@ -194,15 +195,15 @@ def _measure_commits(settings: Settings, revision: str) -> tuple[RunRecords, Run
         if not (scratch / "frameworks").is_dir():
             raise UsageError(f"--base: commit {revision!r} has no folder frameworks/: name a commit that has it")
         accounts.share_folder(scratch)  # servers run under accounts of their own
-        twins = Twins(suffix=BASE, frameworks=(scratch / "frameworks",))
-        return split(run_benchmark(replace(settings, twins=twins)).records, BASE)
+        copy = ControlCopy(suffix=BASE, frameworks=(scratch / "frameworks",))
+        return split(run_benchmark(replace(settings, control_copy=copy)).records, BASE)
 
 
 def _measure_copies(settings: Settings) -> tuple[RunRecords, RunRecords]:
     """Measure an implementation and its copy; save the noise floor for later runs with this profile."""
     (name,) = settings.selection.test
-    twins = Twins(suffix=COPY, frameworks=settings.frameworks)
-    records = run_benchmark(replace(settings, twins=twins)).records
+    copy = ControlCopy(suffix=COPY, frameworks=settings.frameworks)
+    records = run_benchmark(replace(settings, control_copy=copy)).records
     try:
         floor = noise_floor(
             records.trials,
@@ -212,7 +213,7 @@ def _measure_copies(settings: Settings) -> tuple[RunRecords, RunRecords]:
         )
     except ValueError as error:
         raise UsageError(f"{error}: give --processes 5 or more") from error
-    store.keep_noise_floor(settings.results, records.info.machine, floor)
+    store.write_noise_floor(settings.results, records.info.machine, floor)
     return split(records, COPY)
 
 
@@ -265,7 +266,7 @@ def _print_comparison(comparison: Comparison, *, as_json: bool, every: bool) -> 
 
 def compare_with_round(round_file: Path, run: Path, *, as_json: bool) -> int:
     """Print the ranks of a run and of a published round of TechEmpower; the exit code is 0 if they share rows."""
-    published_round, records = read_round(round_file), store.read(run)
+    published_round, records = read_round(round_file), store.read_run(run)
     print_problems(records.problems)
     info = records.info
     result = published.compare_with_round(

@@ -13,8 +13,8 @@ from harness.errors import EnvironmentLacksError
 from harness.host import leftovers
 from harness.host.leftovers import Leftover
 from harness.paths import state_folder
-from harness.plan.config import Consent, Settings
-from harness.plan.discovery import scan, select
+from harness.plan.discovery import scan_folders, select_implementations
+from harness.plan.run_settings import Consent, Settings
 from harness.provisioning import requirements
 from harness.records import safe_write
 from harness.runtime import compose
@@ -94,8 +94,8 @@ def _at_a_terminal() -> bool:
 def _planned_changes(settings: Settings, *, local: bool) -> Iterator[str]:
     """Yield what the run would change on this machine, as far as it has the rights."""
     if local:
-        selected = settings.services or select(scan(*settings.frameworks), settings.selection)
-        needs = requirements.tool_requirements(selected, **settings.needed)
+        selected = settings.services or select_implementations(scan_folders(*settings.frameworks), settings.selection)
+        needs = requirements.tool_requirements(selected, **settings.requirements)
         if (packages := requirements.missing_packages(needs)) and _may_install():
             yield f"run `apt-get install {' '.join(packages)}`"
     found_leftovers = leftovers.local_leftovers() if local else find_leftovers()

@@ -15,8 +15,8 @@ from harness.errors import EnvironmentLacksError, Exit
 from harness.host import leftovers as host_leftovers
 from harness.host import machine
 from harness.plain_text import json_text, printable
-from harness.plan.config import Consent
-from harness.plan.discovery import scan
+from harness.plan.discovery import scan_folders
+from harness.plan.run_settings import Consent
 from harness.plugins import Hook
 from harness.provisioning import advice, requirements
 from harness.provisioning.requirements import ToolRequirement
@@ -40,9 +40,9 @@ def doctor(
 
     The exit code is 3 if something is missing.
     """
-    if (hosts := resolve_hosts(machines)).elsewhere:
+    if (hosts := resolve_hosts(machines)).uses_remote_machines:
         return DOCTOR_MACHINES.load()(hosts, as_json=as_json)
-    facts, known = machine.read_machine(), scan()
+    facts, known = machine.read_machine(), scan_folders()
     needs = requirements.tool_requirements(known.implementations, own_database=True)
     try:
         docker = f"engine {compose.engine_version()}"
@@ -122,7 +122,7 @@ def clean(
     flags, clean removes leftovers of ended runs from those machines. The exit code is 1 if something could not be
     removed.
     """
-    if (hosts := resolve_hosts(machines)).elsewhere:
+    if (hosts := resolve_hosts(machines)).uses_remote_machines:
         return CLEAN_MACHINES.load()(hosts, dry_run=dry_run)
     failed = _remove_leftovers(dry_run=dry_run, consent="yes" if yes else "ask")
     if not leftovers:
@@ -165,7 +165,7 @@ def _remove_leftovers(*, dry_run: bool, consent: Consent) -> bool:
     if not ask_consent(consent, f"Remove {len(removable)} leftovers of killed runs?"):
         print("nothing was removed; ./tfb clean --yes removes leftovers without asking")
         return True
-    kept = host_leftovers.remove(removable)
+    kept = host_leftovers.remove_leftovers(removable)
     for reason in kept:
         print(f"not removed: {printable(reason)}")
     print(f"removed {len(removable) - len(kept)} of {len(removable)} leftovers")

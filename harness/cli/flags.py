@@ -38,7 +38,7 @@ def complete_names(*_: object) -> list[str]:
     names = ["all", "run"]
     for path in sorted(FRAMEWORKS.glob(f"*/*/{CONFIG_FILE}")):
         with contextlib.suppress(OSError, ValueError, AttributeError, KeyError, TypeError):
-            document: Any = safe_read.parse(safe_read.read(path, CONFIG_BYTES))
+            document: Any = safe_read.parse_json(safe_read.read(path, CONFIG_BYTES))
             variants = [variant for tests in document["tests"] for variant in tests]
             names += [document["framework"] + ("" if each == "default" else f"-{each}") for each in variants]
     return names

@@ -12,7 +12,7 @@ from harness.cli.flags import Strings, frameworks_folders
 from harness.cli.verbs import ImplementationNames
 from harness.errors import Exit
 from harness.plain_text import json_text, printable
-from harness.plan.discovery import Implementation, Scan, Selection, scan, select
+from harness.plan.discovery import Implementation, ScanResult, Selection, scan_folders, select_implementations
 
 
 def command(
@@ -29,9 +29,9 @@ def command(
 
     The exit code is 1 if a configuration is broken.
     """
-    known = scan(*frameworks_folders(frameworks))
+    known = scan_folders(*frameworks_folders(frameworks))
     selection = Selection(test=names or (() if test_lang or tag else ("all",)), test_lang=test_lang, tag=tag)
-    selected = select(known, selection)
+    selected = select_implementations(known, selection)
     if as_json:
         print(_as_json(selected))
     else:
@@ -41,7 +41,7 @@ def command(
 
 def _remarks(implementation: Implementation) -> Sequence[str]:
     """Return what restricts an implementation, in parentheses."""
-    if implementation.lacking:
+    if implementation.unsupported_reason:
         return (f"(needs {implementation.entry.database}, which tfb does not run)",)
     return () if implementation.local else ("(Docker)",)
 
@@ -59,8 +59,8 @@ def _print_table(rows: Sequence[tuple[str, str, str]]) -> None:
 
 def list_tests(parsed_flags: flags.CommonFlags, tag: str | None) -> int:
     """Print the names of implementations, optionally with one tag, or their configurations with ``--json``."""
-    known = scan(*frameworks_folders(parsed_flags.frameworks))
-    sound = [i for i in known.implementations if not i.broken]
+    known = scan_folders(*frameworks_folders(parsed_flags.frameworks))
+    sound = [i for i in known.implementations if not i.is_broken]
     selected = [i for i in sound if tag is None or tag.lower() in map(str.lower, i.entry.tags)]
     for line in [_as_json(selected)] if parsed_flags.json else [i.name for i in selected]:
         print(line)
@@ -71,7 +71,7 @@ def _as_json(implementations: Sequence[Implementation]) -> str:
     return json_text(json.dumps([i.info().model_dump(mode="json") for i in implementations]))
 
 
-def _print_problems(known: Scan, *, warnings: bool = True) -> Exit:
+def _print_problems(known: ScanResult, *, warnings: bool = True) -> Exit:
     """Print the problems of the folders to stderr; return the exit code of a listing."""
     for line in (*known.problems, *(f"warning: {warning}" for warning in known.warnings if warnings)):
         print(f"tfb: {printable(line)}", file=sys.stderr)

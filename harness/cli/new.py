@@ -16,7 +16,7 @@ from harness.cli import flags
 from harness.errors import Exit, UsageError
 from harness.paths import CONFIG_FILE, FRAMEWORKS, PROGRAM
 from harness.plan import trees
-from harness.plan.discovery import RESERVED, Implementation, Selection, require_sound, scan
+from harness.plan.discovery import RESERVED_NAMES, Implementation, Selection, require_selected_valid, scan_folders
 from harness.plan.suggestions import suggest
 
 DEFAULT = "express"
@@ -112,16 +112,16 @@ def create(frameworks: Path, name: str, options: NewFlags) -> tuple[Path, str]:
         UsageError: The name is invalid or exists, or nothing can be copied; no folder is created.
     """
     _require_valid(name)
-    frameworks = trees.find(frameworks).root
-    local, project = scan(frameworks), scan(FRAMEWORKS)
+    frameworks = trees.find_tree(frameworks).root
+    local, project = scan_folders(frameworks), scan_folders(FRAMEWORKS)
     known = {i.name: i for i in (*local.implementations, *project.implementations)}
     if name in known:
         raise UsageError(f"{name!r} exists already: {known[name].folder}; choose another name")
-    if broken := [trouble for trouble in local.troubles if trouble.kind == "problem" and name in trouble.names]:
+    if broken := [trouble for trouble in local.folder_problems if trouble.kind == "problem" and name in trouble.names]:
         raise UsageError(f"{name!r} exists already, and its configuration is broken: {broken[0]}")
     if options.source and not options.blank:
         for tree in (local, project):
-            require_sound(tree, Selection(test=(options.source,)))
+            require_selected_valid(tree, Selection(test=(options.source,)))
     source = None if options.blank else _choose_source(known, options.source, options.language)
     target = frameworks / _choose_language(known, source, options) / name
     if target.exists():
@@ -133,10 +133,10 @@ def create(frameworks: Path, name: str, options: NewFlags) -> tuple[Path, str]:
 
 def _require_valid(name: str) -> None:
     """Raise UsageError unless a name can be the name of an implementation."""
-    if not re.fullmatch(r"[a-z0-9][a-z0-9.-]*", name) or name in RESERVED:
+    if not re.fullmatch(r"[a-z0-9][a-z0-9.-]*", name) or name in RESERVED_NAMES:
         raise UsageError(
             f"{name!r} is not a valid name: use lower-case letters, digits, dots and dashes, begin with a letter or "
-            f"digit, and avoid {', '.join(RESERVED)}"
+            f"digit, and avoid {', '.join(RESERVED_NAMES)}"
         )
 
 
@@ -169,7 +169,7 @@ def _choose_source(known: Mapping[str, Implementation], source: str | None, lang
             f"--language: there is no implementation in {language!r} to copy; {suggest(str(language), languages)}\n"
             "For a new language, add --blank"
         )
-    return min(candidates, key=lambda i: (i.name != DEFAULT, not i.core, bool(i.entry.tags), -len(i.urls), i.name))
+    return min(candidates, key=lambda i: (i.name != DEFAULT, not i.is_core, bool(i.entry.tags), -len(i.urls), i.name))
 
 
 def _copy(source: Implementation, target: Path) -> dict[str, object]:

@@ -81,9 +81,9 @@ def report(
 def _find_runs(names: tuple[str, ...], results: Path, *, merge: bool) -> list[Path]:
     """Return the folders of runs; if ``merge``, the folder of one run that is made of them."""
     with interruption.held_while_loading():
-        from harness.records import store
+        from harness.records.run_folders import find_run
 
-    folders = [store.find(results, name) for name in names or (None,)]
+    folders = [find_run(results, name) for name in names or (None,)]
     if not merge:
         return folders
     merged = MERGE_DEPLOYMENTS.load()(dict(zip(names, folders, strict=False)), results)
@@ -111,7 +111,7 @@ def _write_report(folder: Path, formatting: FormatFlags) -> int:
 
     if formatting.format not in EXPORTERS:
         raise UsageError(f"--format: unknown format {formatting.format!r}; {suggest(formatting.format, EXPORTERS)}")
-    records, output = store.read(folder), formatting.output
+    records, output = store.read_run(folder), formatting.output
     if formatting.html:
         text = saved.render_run(folder)
         if output:

@@ -11,9 +11,10 @@ from harness.errors import StoreError, UsageError
 from harness.experiment import origin
 from harness.paths import PROGRAM
 from harness.plain_text import printable
-from harness.plan.config import Settings
+from harness.plan.run_settings import Settings
 from harness.records import store
 from harness.records.reader import RunReader
+from harness.records.run_folders import find_run, list_runs
 from harness.records.run_info import RunInfo
 
 # Flags that may accompany --resume.
@@ -33,8 +34,8 @@ def resume_settings(settings: Settings, invocation: Invocation) -> Settings:
     Raises:
         UsageError: There is no such run, it cannot be resumed, or its command was not accepted.
     """
-    folder = store.find(settings.results, settings.resume) if settings.resume else find_interrupted(settings.results)
-    info = store.info(folder)
+    folder = find_run(settings.results, settings.resume) if settings.resume else find_interrupted(settings.results)
+    info = store.read_info(folder)
     is_own = origin.is_own(folder, info)
     if not is_own:
         _require_accepted(info, accepted=getattr(invocation.flags, "accept_command", False))
@@ -46,7 +47,7 @@ def resume_settings(settings: Settings, invocation: Invocation) -> Settings:
 
 def find_interrupted(results: Path) -> Path:
     """Return the newest run that was interrupted or killed, or that lost a machine or its disk. Raises UsageError."""
-    for folder in reversed(store.runs(results)):
+    for folder in reversed(list_runs(results)):
         try:
             info = RunReader(folder).info
         except StoreError:  # try the next run

@@ -16,12 +16,13 @@ from harness.errors import Exit
 from harness.host import interruption
 from harness.paths import PROGRAM, RESULTS
 from harness.plain_text import json_text, printable
-from harness.plan.config import Settings
-from harness.plan.discovery import scan, select
+from harness.plan.discovery import scan_folders, select_implementations
+from harness.plan.run_settings import Settings
 from harness.plan.testtypes.registry import TEST_TYPES
 from harness.plugins import Hook
 from harness.provisioning import advice
 from harness.records import store
+from harness.records.run_folders import list_runs
 from harness.runtime import upstream
 
 if TYPE_CHECKING:
@@ -93,7 +94,7 @@ def run_benchmark(settings: Settings, dependencies: "Dependencies | None" = None
         with interruption.deferred():
             return workflow.benchmark(settings, tracker, dependencies)
     except KeyboardInterrupt:
-        if not (is_run(settings.command) and tracker.store and tracker.store.begun):
+        if not (is_run(settings.command) and tracker.store and tracker.store.has_run_info):
             raise
         arguments = f"{tracker.store.run_id}{_results_flag(settings.results)}"
         raise KeyboardInterrupt(
@@ -104,7 +105,7 @@ def run_benchmark(settings: Settings, dependencies: "Dependencies | None" = None
 
 def active_runs(results: Path) -> tuple[str, ...]:
     """Return the ids of the newest runs that other processes are carrying out."""
-    return tuple(folder.name for folder in store.runs(results)[-NEWEST_RUNS:] if store.is_locked(folder))
+    return tuple(folder.name for folder in list_runs(results)[-NEWEST_RUNS:] if store.is_locked(folder))
 
 
 def _results_flag(results: Path) -> str:
@@ -118,7 +119,7 @@ def _print_outcome(settings: Settings, outcome: "RunOutcome") -> None:
     from harness.report import terminal
 
     if settings.json:
-        print(json_text(outcome.ranking.recorded()))
+        print(json_text(outcome.ranking.to_json()))
         return
     console = terminal.make_console()
     terminal.print_ranking(outcome.records.info, outcome.ranking, console)
@@ -136,8 +137,8 @@ def _notes(settings: Settings) -> Iterator[str]:
     """Yield warnings about selected folders, and notes about implementations and test types that are left out."""
     from harness.experiment.selection import can_reach_upstream
 
-    known = scan(*settings.frameworks)
-    selected = select(known, settings.selection)
+    known = scan_folders(*settings.frameworks)
+    selected = select_implementations(known, settings.selection)
     folders = tuple(f"{i.folder}/" for i in selected)
     yield from (f"warning: {warning}" for warning in known.warnings if warning.startswith(folders))
     containers = ", ".join(i.name for i in selected if not i.local)

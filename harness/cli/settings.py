@@ -10,10 +10,10 @@ from harness.errors import UsageError
 from harness.host import machine
 from harness.plan import hosts
 from harness.plan import profile as profiles
-from harness.plan.config import DEFAULT_PROFILE, Settings, parse_cpus, parse_goal
 from harness.plan.discovery import Selection
 from harness.plan.hosts import Hosts
 from harness.plan.profile import Profile
+from harness.plan.run_settings import DEFAULT_PROFILE, Settings, parse_cpus, parse_latency_goal
 from harness.plan.suggestions import suggest
 from harness.plan.testtypes.registry import TEST_TYPES
 from harness.runtime.techempower_container import parse_allow
@@ -72,7 +72,7 @@ def resolve_hosts(flags: MachineFlags) -> Hosts:
     named = (flags.server_host, flags.database_host, flags.client_host)
     if flags.hosts and any(named):
         raise UsageError("--hosts names all machines: remove --server-host, --database-host and --client-host")
-    return hosts.layout(flags.hosts) if flags.hosts else hosts.of_flags(*named)
+    return hosts.read_layout(flags.hosts) if flags.hosts else hosts.hosts_from_flags(*named)
 
 
 def _resolve_test_types(names: Sequence[str], profile: Profile, *, every: bool) -> tuple[str, ...]:
@@ -96,7 +96,7 @@ def _resolve_test_types(names: Sequence[str], profile: Profile, *, every: bool) 
 
 def _resolve_profile(flags: RunFlags) -> Profile:
     """Return the profile with the values of the flags."""
-    profile = profiles.load(flags.profile or DEFAULT_PROFILE)
+    profile = profiles.load_profile(flags.profile or DEFAULT_PROFILE)
     sweeps = {
         name: parse_levels(f"--{name.replace('_', '-')}-levels", texts)
         for name in LEVEL_FLAGS
@@ -116,7 +116,7 @@ def _resolve_profile(flags: RunFlags) -> Profile:
         count = {"minimum": flags.processes, "maximum": flags.processes, "looks": ()}
         values["processes"] = profile.processes.model_copy(update=count)
     if flags.latency_goal:
-        goal = parse_goal(flags.latency_goal)
+        goal = parse_latency_goal(flags.latency_goal)
         if any(name in TEST_TYPES and TEST_TYPES[name].open_loop for name in flags.type):
             orders["goal"] = goal
         elif profile.design == "search":

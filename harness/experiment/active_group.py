@@ -19,7 +19,7 @@ from harness.experiment.steps import (
     TrialResult,
 )
 from harness.experiment.warm_up import WarmUpTracker, warm_up_all
-from harness.plan.plan import Candidate, Plan, headline
+from harness.plan.plan import Candidate, Plan, headline_load
 from harness.records.trial_record import Purpose, Trial
 
 MAX_FAILED_LOADS = 2  # failed loads of a test type on a process, after which the test type gets no more loads
@@ -79,12 +79,12 @@ class ActiveGroup:
             if process not in self.late
             for kind, loads in candidate.test_types.items()
             if kind in self.test_types[process]
-            for load in (loads if every_load else (headline(loads),))
+            for load in (loads if every_load else (headline_load(loads),))
         ]
 
     def is_headline(self, cell: Cell) -> bool:
         """Return whether a cell has the load of its test type that gets most of the time."""
-        return cell.load == headline(self.members[cell.process].test_types[cell.test_type])
+        return cell.load == headline_load(self.members[cell.process].test_types[cell.test_type])
 
     def common_test_types(self, group: Sequence[Candidate]) -> set[str]:
         """Return the test types that can be loaded on every process of a group."""

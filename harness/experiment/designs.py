@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from harness.experiment.active_group import ActiveGroup
 from harness.experiment.steps import Cell, Design, Failed, OutOfTime, Process, Rest, Warm
-from harness.plan.plan import Candidate, Plan, groups
+from harness.plan.plan import Candidate, Plan, concurrent_groups
 from harness.plugins import Extensions
 from harness.records.loads import ClosedLoop, Load, OpenLoop, Scenario
 from harness.records.outcome import Outcome
@@ -51,7 +51,7 @@ def regression_gate(plan: Plan, seed: int) -> Design:
 def techempower(plan: Plan, seed: int) -> Design:
     """Measure in TechEmpower's order: one server at a time, each test type with ascending levels and pauses."""
     for number in range(plan.profile.processes.maximum):
-        for (candidate,) in groups(replace(plan, side_by_side=False), seed + number):
+        for (candidate,) in concurrent_groups(replace(plan, side_by_side=False), seed + number):
             group = ActiveGroup(plan=plan, number=number, begin=0.0, until=1.0, seed=seed)
             yield from group.start([candidate])
             for process in list(group.members):
@@ -92,7 +92,9 @@ def _run_processes(plan: Plan, seed: int, visits: Visits, *, compare_group: bool
     failed: set[str] = set()  # implementations that did not start
     share = 1 / rules.maximum  # share of the run's time for each number
     for number in range(rules.maximum):
-        pending = [_select(group, waiting, failed) for group in groups(plan, seed + number, frozenset(alone))]
+        pending = [
+            _select(group, waiting, failed) for group in concurrent_groups(plan, seed + number, frozenset(alone))
+        ]
         done, count = 0, sum(map(len, pending))
         if not count:
             return

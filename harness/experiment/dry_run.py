@@ -10,9 +10,10 @@ from harness.experiment.first_use import Chore
 from harness.experiment.predicted import Prediction, predict
 from harness.experiment.selection import limit_memory, make_plan, remaining_share
 from harness.host import machine
-from harness.plan.config import Settings
-from harness.plan.plan import Plan, groups
+from harness.plan.plan import Plan, concurrent_groups
+from harness.plan.run_settings import Settings
 from harness.records import store
+from harness.records.run_folders import find_run
 from harness.report.tables import format_count
 from harness.units import format_elapsed
 
@@ -25,7 +26,7 @@ def dry_run(
     predicted, chores = predict(plan, settings.seed), find_chores(settings, plan)
     finished: frozenset[tuple[str, int]] = frozenset()
     if settings.resume:
-        finished = store.finished(store.read(store.find(settings.results, settings.resume)))
+        finished = store.finished_processes(store.read_run(find_run(settings.results, settings.resume)))
     share = remaining_share(plan, finished)
     builds = first_use.past_build_seconds(plan, settings.results)
     for problem in filter(None, (*plan.problems, predicted.shortage)):
@@ -33,7 +34,7 @@ def dry_run(
     if settings.json:
         _print_json(plan, predicted, share, chores, builds)
         return Exit.OK
-    for number, group in enumerate(groups(plan, settings.seed), 1):
+    for number, group in enumerate(concurrent_groups(plan, settings.seed), 1):
         print(f"group {number}: {', '.join(candidate.implementation for candidate in group)}")
     for candidate in plan.candidates:
         for kind, loads in candidate.test_types.items():

@@ -127,7 +127,7 @@ class LoadExecutor:
         load, endpoint, profile = cell.load, running.server.endpoint, self.profile
         scenario = isinstance(load, Scenario)
         return LoadRun(
-            url=endpoint.url("/" if scenario else kind.path(url, load)),
+            url=endpoint.url("/" if scenario else kind.request_target(url, load)),
             host=endpoint.host,
             accept=kind.accept,
             load=load,

@@ -47,7 +47,7 @@ class LoadWindows:
                 break
         began, tick = clock.monotonic(), 1
         self._moments = [self._read()]  # the start of the generator does not count
-        # A load of one second ends with its first window, so connections are format_count while the load runs.
+        # A load of one second ends with its first window, so connections are counted while the load runs.
         if running.wait(WINDOW_SECONDS / 2) is None:
             self._middle_of_first = self._sockets.read()
         while running.wait(began + tick * WINDOW_SECONDS - clock.monotonic()) is None:

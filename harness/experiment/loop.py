@@ -31,7 +31,7 @@ class RecordedProcesses:
     """Recorded results of finished processes, whose steps are not executed again."""
 
     def __init__(self, records: RunRecords) -> None:
-        self.processes = store.finished(records)
+        self.processes = store.finished_processes(records)
         self._trials = {
             ((t.implementation, t.process), t.test_type, t.load, t.round, t.purpose): t for t in records.trials
         }

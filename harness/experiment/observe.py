@@ -69,7 +69,7 @@ def observe(runtime: Runtime, clock: Clock, load: ObservedLoad, on_window: Calla
             status = _follow(windows, running, clock, load, on_window)
             database_after = database_meter.read() if database_meter else None
             output = running.output()
-            begun = running.begun() if isinstance(running, GeneratorGroup) else ()
+            begun = running.starts() if isinstance(running, GeneratorGroup) else ()
             command = tuple(argument.removeprefix(f"{REPOSITORY}/") for argument in running.command)
     if status:
         name, how = Path(load.generator.program).name, process.describe_status(status)
@@ -129,10 +129,10 @@ def _clients(begun: Sequence[GeneratorStart], result: LoadResult) -> tuple[Clien
     """Return the part of each client, or nothing if the results cannot be attributed to clients."""
     if len(begun) < 2 or len(begun) != len(result.parts):
         return ()
-    first = min(each.word_at for each in begun)
+    first = min(each.go_sent_at for each in begun)
     clients = []
     for each, part in zip(begun, result.parts, strict=True):
-        seen_at = each.seen_at or each.word_at
+        seen_at = each.start_seen_at or each.go_sent_at
         clients.append(
             ClientUsage(
                 client=each.client,
@@ -143,8 +143,8 @@ def _clients(begun: Sequence[GeneratorStart], result: LoadResult) -> tuple[Clien
                 duration=part.duration,
                 cpu_seconds=part.cpu_seconds,
                 wait_seconds=part.wait_seconds,
-                begun=(each.word_at + seen_at) / 2 - first,
-                begun_within=(seen_at - each.word_at) / 2,
+                begun=(each.go_sent_at + seen_at) / 2 - first,
+                begun_within=(seen_at - each.go_sent_at) / 2,
             )
         )
     return tuple(clients)

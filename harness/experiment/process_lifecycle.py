@@ -49,8 +49,10 @@ class ProcessLifecycle:
         """Start and verify a process; the result names the test types that may be measured."""
         process, implementation = running.process, running.implementation
         self.progress.process(implementation.name, process.number)
-        if self.database.divisible:
-            own = self.database.own(f"{implementation.name}-{process.number}", empty=implementation.is_service)
+        if self.database.supports_copies:
+            own = self.database.private_database(
+                f"{implementation.name}-{process.number}", empty=implementation.is_service
+            )
             running.database = running.stack.enter_context(own)
         else:
             self.database.restore()

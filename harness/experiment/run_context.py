@@ -13,8 +13,8 @@ from harness.experiment.run_setup import Revision, read_revision
 from harness.host import machine as host
 from harness.host.clock import SYSTEM_CLOCK, Clock
 from harness.host.leftovers import Leftover, local_leftovers
-from harness.plan.config import Settings
 from harness.plan.plan import Plan
+from harness.plan.run_settings import Settings
 from harness.records.machine_record import Machine
 from harness.records.run_info import RunInfo
 from harness.records.store import RunStore

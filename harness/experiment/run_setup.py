@@ -6,8 +6,8 @@ from collections.abc import Collection
 from harness.errors import EnvironmentLacksError, UsageError
 from harness.host.git import Repository
 from harness.paths import INSTALLED, REPOSITORY
-from harness.plan.config import Settings
 from harness.plan.plan import Plan
+from harness.plan.run_settings import Settings
 from harness.records import store
 from harness.records.loads import Load
 from harness.records.machine_record import Machine
@@ -67,7 +67,7 @@ def make_run_info(
         else {candidate.implementation: dict(candidate.test_types) for candidate in plan.candidates},
         processes_expected=settings.profile.processes.minimum,
         processes_maximum=settings.profile.processes.maximum,
-        noise_floor=store.noise_floor(settings.results, settings.profile.name, machine),
+        noise_floor=store.read_noise_floor(settings.results, settings.profile.name, machine),
         problems=plan.problems,
     )
 

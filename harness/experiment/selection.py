@@ -8,12 +8,13 @@ from pathlib import Path
 
 from harness.errors import ConfigError, StoreError, UsageError
 from harness.paths import CONFIG_FILE
-from harness.plan.config import Settings, Twins
-from harness.plan.discovery import RESERVED, Implementation, Scan, scan, select
+from harness.plan.discovery import RESERVED_NAMES, Implementation, ScanResult, scan_folders, select_implementations
 from harness.plan.plan import Candidate, Plan
+from harness.plan.run_settings import ControlCopy, Settings
 from harness.plan.suggestions import suggest
 from harness.records import store
 from harness.records.loads import Load
+from harness.records.run_folders import list_runs
 from harness.runtime import upstream
 
 # JVM platforms in an implementation's language, platform, web server or framework. Whole words only: "javascript" is
@@ -31,19 +32,23 @@ def make_plan(settings: Settings) -> Plan:
     Raises:
         UsageError: Nothing can be run, or a flag names an implementation that is not selected.
     """
-    found = Scan() if settings.services else scan(*settings.frameworks)
+    found = ScanResult() if settings.services else scan_folders(*settings.frameworks)
     selected = _select_implementations(settings, found)
-    refused = [(i, f"{i.lacking} ({i.folder / CONFIG_FILE}){_siblings(i, found)}") for i in selected if i.lacking]
+    refused = [
+        (i, f"{i.unsupported_reason} ({i.folder / CONFIG_FILE}){_siblings(i, found)}")
+        for i in selected
+        if i.unsupported_reason
+    ]
     refused += [
         (i, f"tagged as broken, so it is never run ({i.folder / CONFIG_FILE})")
         for i in found.implementations
-        if i.broken and i.name in settings.selection.test
+        if i.is_broken and i.name in settings.selection.test
     ]
     refusals = tuple(f"{i.name}: {reason}" for i, reason in refused)
-    usable = tuple(i for i in selected if not i.lacking)
+    usable = tuple(i for i in selected if not i.unsupported_reason)
     candidates = _make_candidates(usable, settings)
     excluded = {name.lower() for name in settings.selection.exclude}
-    broken_files = tuple(str(t) for t in found.troubles if t.kind == "problem" and t.names.isdisjoint(excluded))
+    broken_files = tuple(str(t) for t in found.folder_problems if t.kind == "problem" and t.names.isdisjoint(excluded))
     if not candidates:
         reason = "\n".join((*refusals, *broken_files))
         reason = reason or f"the selection matches none of {len(found.implementations)} implementations"
@@ -55,7 +60,7 @@ def make_plan(settings: Settings) -> Plan:
         if i.name not in names and i.name in settings.selection.test
     ]
     # If the command names each implementation, broken files of other implementations do not concern this run.
-    by_name = settings.selection.test and not {*RESERVED} & {*settings.selection.test}
+    by_name = settings.selection.test and not {*RESERVED_NAMES} & {*settings.selection.test}
     return Plan(
         candidates=candidates,
         profile=settings.profile,
@@ -66,16 +71,16 @@ def make_plan(settings: Settings) -> Plan:
     )
 
 
-def _select_implementations(settings: Settings, found: Scan) -> tuple[Implementation, ...]:
+def _select_implementations(settings: Settings, found: ScanResult) -> tuple[Implementation, ...]:
     """Return the selected implementations with their rules and privileges, followed by their control copies."""
-    selected = settings.services or select(found, settings.selection)
+    selected = settings.services or select_implementations(found, settings.selection)
     if unknown := set(settings.allow) - {i.name for i in selected}:
         suggestion = suggest(min(unknown), (i.name for i in selected))
         raise UsageError(f"--allow {min(unknown)}: the implementation is not selected; {suggestion}")
     configured = tuple(
         replace(i, rules=settings.rules or i.rules, allowed=settings.allow.get(i.name, ())) for i in selected
     )
-    return (*configured, *(control_copies(configured, settings.twins) if settings.twins else ()))
+    return (*configured, *(control_copies(configured, settings.control_copy) if settings.control_copy else ()))
 
 
 def _make_candidates(usable: Sequence[Implementation], settings: Settings) -> tuple[Candidate, ...]:
@@ -88,27 +93,27 @@ def _make_candidates(usable: Sequence[Implementation], settings: Settings) -> tu
     )
 
 
-def _siblings(implementation: Implementation, found: Scan) -> str:
+def _siblings(implementation: Implementation, found: ScanResult) -> str:
     """Return a note that names usable implementations in the folder of an unusable implementation."""
     usable = [
         other.name
         for other in found.implementations
-        if other.folder == implementation.folder and not other.lacking and not other.broken
+        if other.folder == implementation.folder and not other.unsupported_reason and not other.is_broken
     ]
     return f"; the same folder contains {', '.join(usable)}" if usable else ""
 
 
-def control_copies(selected: Sequence[Implementation], wanted: Twins) -> tuple[Implementation, ...]:
+def control_copies(selected: Sequence[Implementation], wanted: ControlCopy) -> tuple[Implementation, ...]:
     """Return the control copies of implementations, verified by the same rules.
 
     Raises:
         UsageError: The folders of the copies lack an implementation.
         ConfigError: A configuration file of a copy is broken.
     """
-    found = scan(*wanted.frameworks)
+    found = scan_folders(*wanted.frameworks)
     copies = {i.name: i for i in found.implementations}
     if missing := [i.name for i in selected if i.name not in copies]:
-        if troubles := [str(trouble) for trouble in found.troubles if not trouble.names.isdisjoint(missing)]:
+        if troubles := [str(trouble) for trouble in found.folder_problems if not trouble.names.isdisjoint(missing)]:
             raise ConfigError("\n".join(troubles))
         where = ", ".join(map(str, wanted.frameworks))
         raise UsageError(f"{where} does not contain {', '.join(missing)}. Leave it out with --exclude")
@@ -123,7 +128,7 @@ def can_reach_upstream(selected: Sequence[Implementation], settings: Settings) -
     The service is built with cargo and listens on the loopback interface, which bridged containers and other machines
     cannot reach.
     """
-    hidden = settings.network_mode == "bridge" or settings.hosts.elsewhere
+    hidden = settings.network_mode == "bridge" or settings.hosts.uses_remote_machines
     return upstream.available() and not hidden and all(i.local for i in selected)
 
 
@@ -133,7 +138,7 @@ def select_cells(
     """Return the loads of each selected test type of an implementation, in the order of measurement."""
     chosen = None if settings.cells is None else settings.cells.get(implementation.name, {})
     return {
-        name: kind.levels(settings.profile) if chosen is None else chosen[name]
+        name: kind.loads(settings.profile) if chosen is None else chosen[name]
         for name, kind in implementation.test_types.items()
         if name in (settings.test_types if chosen is None else chosen)
         and (upstream_reachable or not kind.calls_upstream)
@@ -143,12 +148,12 @@ def select_cells(
 def limit_memory(plan: Plan, results: Path, free_memory: float) -> Plan:
     """Return the plan with the memory that servers may use together, and their usage in recent runs, in bytes."""
     sizes: dict[str, float] = {}
-    for folder in store.runs(results)[-RECENT_RUNS:]:
+    for folder in list_runs(results)[-RECENT_RUNS:]:
         with contextlib.suppress(StoreError):  # an unreadable run has no sizes
-            for trial in store.read(folder).trials:
+            for trial in store.read_run(folder).trials:
                 if trial.server.rss_peak:
                     sizes[trial.implementation] = max(sizes.get(trial.implementation, 0.0), trial.server.rss_peak)
-    return replace(plan, sizes=sizes, room=MEMORY_SHARE * free_memory)
+    return replace(plan, memory_sizes=sizes, memory_limit=MEMORY_SHARE * free_memory)
 
 
 def remaining_share(plan: Plan, finished: Collection[tuple[str, int]]) -> float:

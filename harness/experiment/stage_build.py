@@ -43,7 +43,7 @@ def build(prepared: Prepared) -> Built:
     context.store.write_info(info)
     return Built(
         context=context,
-        plan=prepared.plan.of_those([name for name, record in builds.items() if record.status == "ok"]),
+        plan=prepared.plan.restricted_to([name for name, record in builds.items() if record.status == "ok"]),
         info=info,
         runtime=prepared.runtime,
         generators=prepared.generators,

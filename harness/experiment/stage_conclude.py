@@ -55,14 +55,14 @@ def record_end(
         clock: The clock of the run.
     """
     run_store.require_unchanged()
-    recorded = store.read(run_store.folder)
+    recorded = store.read_run(run_store.folder)
     final, problems, failures = final_status(recorded, status, reason)
     end = {"status": final, "completed_at": clock.time(), "problems": problems}
     info = recorded.info.model_copy(update=end)
     records = replace(recorded, info=info)
     try:
         ranking = rank(info, records.trials, records.processes, records.verdicts)
-        run_store.write_text("ranking.json", ranking.recorded())
+        run_store.write_text("ranking.json", ranking.to_json())
         run_store.write_text("results.json", json.dumps(techempower.document(records), indent=1))
     finally:
         run_store.write_info(info)  # last, so that a reader who sees the final status finds the ranking

@@ -14,8 +14,8 @@ from harness.experiment.run_context import RunContext
 from harness.experiment.stage_build import Built
 from harness.experiment.step_executor import StepExecutor
 from harness.experiment.steps import Start, Step, Stop
-from harness.plan.config import Settings
-from harness.plan.hosts import Postgres
+from harness.plan.hosts import ExistingDatabase
+from harness.plan.run_settings import Settings
 from harness.records import store
 from harness.runtime import Runtime, SharedDatabase
 from harness.runtime.database.external import NoDatabase, external_database
@@ -37,7 +37,7 @@ def measure(built: Built) -> Measured:
     """Measure all implementations that could be built."""
     context, settings = built.context, built.context.settings
     if built.plan.candidates:
-        context.progress.stage("starting PostgreSQL" if settings.own_database else "starting")
+        context.progress.stage("starting PostgreSQL" if settings.starts_database else "starting")
         with open_database(settings, built.runtime) as database:
             _carry_out_design(_make_executor(built, database))
     return Measured(context=context, skipped=built.plan.skipped)
@@ -46,9 +46,9 @@ def measure(built: Built) -> Measured:
 def open_database(settings: Settings, runtime: Runtime) -> AbstractContextManager[SharedDatabase]:
     """Return the run's PostgreSQL, that of ``--database-host``, or a stub for services without a database."""
     database = settings.hosts.database
-    if isinstance(database, Postgres):
+    if isinstance(database, ExistingDatabase):
         return external_database(database.host, database.port)
-    return runtime.database() if settings.own_database else nullcontext(NoDatabase())
+    return runtime.database() if settings.starts_database else nullcontext(NoDatabase())
 
 
 def _make_executor(built: Built, database: SharedDatabase) -> StepExecutor:
@@ -82,7 +82,7 @@ def _carry_out_design(executor: StepExecutor) -> None:
     )
     began, limit = clock.monotonic(), plan.profile.interleaved.time_seconds
     for retries_left in reversed(range(1 + MAX_RETRIES)):
-        recorded = RecordedProcesses(store.read(folder))
+        recorded = RecordedProcesses(store.read_run(folder))
         share = len(recorded.processes) / (len(plan.candidates) * plan.profile.processes.maximum)
         used = share if limit is None else max(share, (clock.monotonic() - began) / limit)
         try:
@@ -91,7 +91,7 @@ def _carry_out_design(executor: StepExecutor) -> None:
         except (DatabaseDiedError, MachineLostError) as error:
             lost = set(executor.up)
             executor.abandon(error)
-            executor.store.set_aside(lost.__contains__)
+            executor.store.quarantine(lost.__contains__)
             names = ", ".join(sorted({name for name, _ in lost}))
             if not retries_left or isinstance(error, MachineLostError):
                 raise  # --resume continues the run once the machine is back

@@ -15,8 +15,8 @@ from harness.experiment.run_setup import make_run_info, require_same_setup
 from harness.experiment.selection import limit_memory, make_plan, remaining_share
 from harness.host import leftovers
 from harness.host.leftovers import Leftover
-from harness.plan.config import Settings
 from harness.plan.plan import Plan
+from harness.plan.run_settings import Settings
 from harness.records import store
 from harness.records.machine_record import Machine
 from harness.records.run_info import RunInfo
@@ -75,8 +75,8 @@ def prepare_resumed(context: RunContext) -> Prepared:
         UsageError: The implementations, the profile or the tools have changed since the run started.
     """
     selected = _select(context)
-    records = store.read(context.store.folder)
-    finished = store.finished(records)
+    records = store.read_run(context.store.folder)
+    finished = store.finished_processes(records)
     problems = (*selected.plan.problems, *retried_failures(records, finished))
     plan = replace(selected.plan, problems=problems)
     info = _describe(context, selected, plan)
@@ -85,7 +85,7 @@ def prepare_resumed(context: RunContext) -> Prepared:
 
     def accept_builds(built: RunInfo) -> None:
         require_same_setup(records.info, built, {trial.implementation for trial in records.trials})
-        store.set_aside(context.store.folder, lambda process: process not in finished)
+        store.quarantine_records(context.store.folder, lambda process: process not in finished)
 
     generators = _make_generators(context, selected)
     return Prepared(
@@ -169,7 +169,7 @@ def clear_leftovers(settings: Settings, progress: ProgressTracker, found: Sequen
     names = ", ".join(map(str, certain))
     if settings.consent == "yes":
         progress.note(f"removed leftovers of a killed run: {names}")
-        for kept in leftovers.remove(certain):
+        for kept in leftovers.remove_leftovers(certain):
             progress.problem(f"could not be removed: {kept}")
     else:
         progress.problem(f"leftovers of a killed run disturb this measurement: {names}. Remove them with ./tfb clean")

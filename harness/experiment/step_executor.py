@@ -19,8 +19,8 @@ from harness.experiment.steps import Process, Step, StepResult
 from harness.experiment.trial_builder import TrialBuilder
 from harness.host import interruption
 from harness.host.clock import Clock
-from harness.plan.config import Settings, divided_cpus
 from harness.plan.plan import Plan
+from harness.plan.run_settings import Settings, split_cpus
 from harness.records.outcome import Outcome
 from harness.records.run_info import RunInfo
 from harness.records.store import RunStore
@@ -56,7 +56,7 @@ class StepExecutor:
 
     def __post_init__(self) -> None:
         usable = self.info.machine.cpus_usable
-        server_cpus, other_cpus = divided_cpus(self.settings.cpuset_cpus, usable)
+        server_cpus, other_cpus = split_cpus(self.settings.cpuset_cpus, usable)
         clients = [each.machine.cpus_online for each in self.info.machines if "client" in each.role]
         self._failures = FailureReporter(store=self.store, progress=self.progress)
         self._lifecycle = ProcessLifecycle(

@@ -130,10 +130,10 @@ class Verification:
     def _database(self, stack: ExitStack) -> Database:
         """Return a private database, or the shared database if it cannot be divided or the names are fixed."""
         shared = self._made.database
-        if not shared.divisible or self._implementation.local is None:
+        if not shared.supports_copies or self._implementation.local is None:
             return shared
         empty = self._implementation.is_service
-        return stack.enter_context(shared.own(f"{self._implementation.name}-verify", empty=empty))
+        return stack.enter_context(shared.private_database(f"{self._implementation.name}-verify", empty=empty))
 
     def _mistakes(self, watch: RefusalWatch) -> tuple[str, ...]:
         """Return the database variables that the server ignores, if a test type that needs the database failed.

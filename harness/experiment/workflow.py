@@ -15,8 +15,9 @@ from harness.experiment.stage_conclude import RunOutcome, conclude, record_end
 from harness.experiment.stage_measure import measure
 from harness.experiment.stage_prepare import prepare_new, prepare_resumed
 from harness.host.clock import Clock
-from harness.plan.config import Settings
+from harness.plan.run_settings import Settings
 from harness.records import safe_write, store
+from harness.records.run_folders import find_run
 from harness.records.store import RunStore
 
 logger = logging.getLogger("tfb.workflow")
@@ -51,7 +52,7 @@ def open_run(settings: Settings, progress: ProgressTracker, clock: Clock) -> Ite
         root.setLevel(logging.INFO)
         root.addHandler(handler)
         stack.callback(root.removeHandler, handler)
-        stack.enter_context(run_store.locked())
+        stack.enter_context(run_store.lock())
         stack.callback(progress.close)
         progress.store = run_store
         try:
@@ -69,8 +70,8 @@ def _find_store(settings: Settings, clock: Clock) -> RunStore:
     """
     if settings.resume is None:
         return RunStore.new(settings.results, started_at=clock.time())
-    folder = store.find(settings.results, settings.resume)
-    info = store.read(folder).info
+    folder = find_run(settings.results, settings.resume)
+    info = store.read_run(folder).info
     if info.status == "complete":
         raise UsageError(f"run {folder.name} is complete, so it cannot be resumed. Start a new run")
     if info.status == "incomplete":
@@ -84,7 +85,7 @@ def _record_early_end(run_store: RunStore, progress: ProgressTracker, error: Bas
     """Record the end of a run by an error or an interruption, as far as the disk allows."""
     resumable = isinstance(error, KeyboardInterrupt | MachineLostError | StoreError)
     status: Literal["failed", "interrupted"] = "interrupted" if resumable else "failed"
-    if not run_store.begun or isinstance(error, UsageError):  # a run that may not be resumed stays unchanged
+    if not run_store.has_run_info or isinstance(error, UsageError):  # a run that may not be resumed stays unchanged
         return
     try:
         record_end(run_store, status, str(error), clock=clock)

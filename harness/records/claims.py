@@ -6,12 +6,12 @@ from pydantic import Field
 
 from harness.errors import StoreError
 from harness.paths import RESULTS
-from harness.records.reader import bounded, first_complaint, of_newer_version
+from harness.records.reader import first_error, newer_version_message, read_bounded
 from harness.records.record import EpochSeconds, Record
 from harness.records.verdicts import ClaimConclusion
 
-FILE = "claims.json"
-SCHEMA_VERSION = 2
+CLAIMS_FILE = "claims.json"
+CLAIMS_SCHEMA_VERSION = 2
 PUBLISHED = RESULTS / "rounds" / "1"  # verdicts that ship with the project
 
 
@@ -71,24 +71,24 @@ class ClaimVerdict(Record):
 class ClaimsRecord(Record):
     """All verdicts, by name of the claim."""
 
-    schema_version: int = SCHEMA_VERSION
+    schema_version: int = CLAIMS_SCHEMA_VERSION
     verdicts: dict[str, ClaimVerdict] = Field(default_factory=dict)
 
 
-def read(results: Path) -> ClaimsRecord:
+def read_claims(results: Path) -> ClaimsRecord:
     """What is recorded; empty without a file. Raises StoreError for one that cannot be read at all."""
-    path = results / FILE
+    path = results / CLAIMS_FILE
     try:
-        data = bounded(path)
-        if newer := of_newer_version(data, SCHEMA_VERSION):
+        data = read_bounded(path)
+        if newer := newer_version_message(data, CLAIMS_SCHEMA_VERSION):
             raise StoreError(f"{path}: {newer}")
         return ClaimsRecord.model_validate_json(data)
     except FileNotFoundError:
         return ClaimsRecord()
     except (OSError, ValueError) as error:
-        raise StoreError(f"{path}: {first_complaint(error)}; move it away to begin anew") from error
+        raise StoreError(f"{path}: {first_error(error)}; move it away to begin anew") from error
 
 
-def latest(results: Path) -> dict[str, ClaimVerdict]:
+def latest_verdicts(results: Path) -> dict[str, ClaimVerdict]:
     """The verdicts of a results folder, and the published ones on what it has none of. Raises StoreError."""
-    return {**read(PUBLISHED).verdicts, **read(results).verdicts}
+    return {**read_claims(PUBLISHED).verdicts, **read_claims(results).verdicts}

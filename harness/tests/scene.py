@@ -18,6 +18,7 @@ import psutil
 from harness.host.process import MARK_VARIABLE
 from harness.paths import REPOSITORY
 from harness.records import store
+from harness.records.run_folders import list_runs
 from harness.records.run_records import RunRecords
 
 MOST_MEMORY = 300 * 2**20  # bytes that a command may take
@@ -260,11 +261,11 @@ class Scene:
 
     def folder(self) -> Path:
         """The newest run."""
-        return store.runs(self.results)[-1]
+        return list_runs(self.results)[-1]
 
     def records(self) -> RunRecords:
         """What it holds."""
-        return store.read(self.folder())
+        return store.read_run(self.folder())
 
     def measured(self) -> set[str]:
         """Implementations of which there is a valid trial."""

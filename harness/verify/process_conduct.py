@@ -11,7 +11,7 @@ import psutil
 
 from harness.paths import CONFIG_FILE
 from harness.plan import dockerfile
-from harness.plan.discovery import Implementation, is_ours
+from harness.plan.discovery import Implementation, is_own_tree
 from harness.records import safe_read
 from harness.records.outcome import worst_outcome
 from harness.records.verification_record import VerificationRecord
@@ -45,11 +45,13 @@ def verdict(implementation: Implementation, conduct: Conduct, began: float) -> V
 def folder_of(implementation: Implementation, *, strict: bool) -> Folder | None:
     """Return facts from an implementation's files; None for implementations of other trees, unless ``strict``."""
     local = implementation.local
-    if local is None or not (strict or is_ours(implementation.folder.parent.parent)):
+    if local is None or not (strict or is_own_tree(implementation.folder.parent.parent)):
         return None
     text = _text(implementation.dockerfile)
-    recipe = dockerfile.recipe(text or "")
-    command = dockerfile.words(implementation.entry.docker_cmd) if implementation.entry.docker_cmd else recipe.command
+    recipe = dockerfile.parse_recipe(text or "")
+    command = (
+        dockerfile.split_command(implementation.entry.docker_cmd) if implementation.entry.docker_cmd else recipe.command
+    )
     return Folder(
         file=CONFIG_FILE,
         dockerfile=implementation.dockerfile.name,
@@ -57,7 +59,9 @@ def folder_of(implementation: Implementation, *, strict: bool) -> Folder | None:
         image_command=tuple(command),
         same_command=_plain(command) == _plain(local.run),
         run=tuple(local.run),
-        unset=_unset(local.env | _settings(local.run), dockerfile.environment(text or "") | _settings(command)),
+        unset=_unset(
+            local.env | _settings(local.run), dockerfile.environment_variables(text or "") | _settings(command)
+        ),
         readme=_readme_wrong(_text(implementation.folder / "README.md")),
         maintainers=implementation.maintainers,
     )
@@ -76,7 +80,7 @@ def root_processes(server: Server) -> tuple[str, ...]:
 
 def _text(path: Path) -> str | None:
     try:
-        return safe_read.read(path, safe_read.TEXT_BYTES).decode("utf-8-sig", errors="replace")
+        return safe_read.read(path, safe_read.MAX_TEXT_BYTES).decode("utf-8-sig", errors="replace")
     except OSError:
         return None
 
@@ -84,14 +88,14 @@ def _text(path: Path) -> str | None:
 def _without_shell(command: Sequence[str]) -> list[str]:
     """Return the words of a command without the shell around it."""
     if len(command) == 3 and PurePosixPath(command[0]).name in ("sh", "bash") and command[1] == "-c":
-        return dockerfile.words(command[2])
+        return dockerfile.split_command(command[2])
     return [*command]
 
 
 def _plain(command: Sequence[str]) -> tuple[str, ...]:
     """Return a command without the parts that may differ: shell, variables, ``exec``, the program's folder."""
     words = _without_shell(command)
-    set_before = len(dockerfile.assignments(words))
+    set_before = len(dockerfile.parse_assignments(words))
     words = words[set_before + (words[:1] == ["env"]) :] if set_before else words
     if words[:1] == ["exec"]:
         words = words[1:]
@@ -100,7 +104,7 @@ def _plain(command: Sequence[str]) -> tuple[str, ...]:
 
 def _settings(command: Sequence[str]) -> dict[str, str]:
     """Return the variables that a command sets for its program."""
-    return dockerfile.assignments(_without_shell(command))
+    return dockerfile.parse_assignments(_without_shell(command))
 
 
 def _unset(local: Mapping[str, str], image: Mapping[str, str]) -> tuple[str, ...]:
@@ -112,7 +116,7 @@ def _unset(local: Mapping[str, str], image: Mapping[str, str]) -> tuple[str, ...
     )
 
 
-def _dockerfile_wrongs(path: Path, recipe: dockerfile.Recipe, text: str | None) -> list[str]:
+def _dockerfile_wrongs(path: Path, recipe: dockerfile.ImageRecipe, text: str | None) -> list[str]:
     name = path.name
     if text is None:
         return [f"{name} does not exist. Write it, or name an existing file with the key dockerfile"]

@@ -51,7 +51,7 @@ CACHED_SECONDS = 10.0  # that a row may be kept for by cached-query
 
 def sampling(test_type: TestType, load: Load, seconds: float, rate: float | None) -> tuple[int, Sampling]:
     """How many answers are judged, and how they are sampled from the whole load; ``rate`` in requests/s."""
-    rows = load.queries or (PAGE_ROWS if test_type.answer == "page" else 1)
+    rows = load.queries or (PAGE_ROWS if test_type.response_shape == "page" else 1)
     unknown = SERVICE_RATE if test_type.requests else UNKNOWN_RATE / rows
     rate = load.rate if isinstance(load, OpenLoop) else rate
     expected = max(1.0, (unknown if rate is None else rate) * seconds)
@@ -130,7 +130,7 @@ class TrialAudit:
         self._caches = any(kind.cached for kind in self.server.implementation.test_types.values())
         self._own = LOADS.get(self.test_type.checked_as)
         self._upstream = self.server.upstream if self.test_type.calls_upstream else None
-        self._target = self.test_type.path(self.server.implementation.urls[self.test_type.name], self.load)
+        self._target = self.test_type.request_target(self.server.implementation.urls[self.test_type.name], self.load)
         self._most, self.sampling = sampling(self.test_type, self.load, self.seconds, self.rate)
 
     def __enter__(self) -> Self:
@@ -200,7 +200,7 @@ class TrialAudit:
         if self._upstream:
             fan_out.at_rest(self._upstream)
             evidence.upstream = self._upstream.stats()
-        elif self._view and self.test_type.answer == "page":
+        elif self._view and self.test_type.response_shape == "page":
             evidence.fortunes = self._changes.fortunes if self._changes else [Version(rows=self._view.fortunes())]
         elif self._changes and self.test_type.writes_database:
             self._written(evidence, account, self._changes)

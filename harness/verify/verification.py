@@ -96,7 +96,7 @@ class Gathering:
         with tables(database) if database else nullcontext() as view:
             if self._type.writes_database:
                 self._update(view)
-            elif self._type.answer == "page":
+            elif self._type.response_shape == "page":
                 self._fortune(view)
             else:
                 self._read_only(view)

@@ -78,7 +78,7 @@ class Verifier:
         began = time.monotonic()
         # json and plaintext first: their answers are cheap, differ from each other and never change.
         urls, kinds = server.implementation.urls, list(server.implementation.test_types.values())
-        constant = [kind for kind in kinds if kind.answer in ("message", "greeting")]
+        constant = [kind for kind in kinds if kind.response_shape in ("message", "greeting")]
         targets = [kind.target(urls[kind.name]) for kind in (constant or kinds)[:2]]
         rules = server.implementation.rules
         evidence = Evidence(test_type=SERVER, thorough=thorough, rules=rules)

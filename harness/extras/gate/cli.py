@@ -30,10 +30,10 @@ from harness.extras.gate.paired import BASE, COPY, HEAD
 from harness.extras.gate.runtime import Services, choose_services
 from harness.host import accounts, ownership
 from harness.plan import service
-from harness.plan.config import Settings
 from harness.plan.discovery import Implementation
 from harness.plan.profile import Profile
-from harness.plan.testtypes import declared as declared_kinds
+from harness.plan.run_settings import Settings
+from harness.plan.testtypes import declared_test_types as declared_kinds
 from harness.records.loads import ClosedLoop
 from harness.records.run_records import RunRecords
 from harness.records.verdicts import Verdict
@@ -147,7 +147,7 @@ def prepare(folder: Path, base: str, head: str | None, place: Path, seed: int) -
         asked=asked,
         services={name: (file.service, where) for name, (file, where) in started.items()},
         implementations=tuple(
-            service.side(
+            service.service_implementation(
                 file.model_copy(update={"request": asked.base.request}),
                 where,
                 name,

@@ -199,7 +199,7 @@ def _agrees(step: Stepped, number: int, state: Order | None) -> bool:
     if step.status == 204 or len(step.body) >= CUT_OFF:
         return True
     try:
-        found = safe_read.parse(step.body.encode("utf-8", "surrogatepass"))
+        found = safe_read.parse_json(step.body.encode("utf-8", "surrogatepass"))
     except ValueError:
         return False
     return state is not None and same(found, wanted(step.call, number, state))

@@ -145,7 +145,7 @@ def _initialise(tool: Tool, data: Path, account: process.Account | None, log: Pa
     settings = (SCRIPTS / "postgresql.conf").read_text(encoding="utf-8") + _statistics(tool)
     access = f"host all {ADMIN_ROLE} 127.0.0.1/32 scram-sha-256\nhost all +benchmarkdbuser 127.0.0.1/32 scram-sha-256\n"
     try:
-        safe_write.replace_for(secret, f"{password}\n".encode(), owner)
+        safe_write.replace_for_owner(secret, f"{password}\n".encode(), owner)
         done = process.run(
             command, seconds=60, cwd=data.parent, env=environment.server_environment(), log=log, account=account
         )
@@ -154,8 +154,8 @@ def _initialise(tool: Tool, data: Path, account: process.Account | None, log: Pa
             why = f"; {closed}" if account and (closed := closed_to(account, data.parent)) else ""
             how = process.describe_status(done.status)
             raise StartError(f"initdb failed ({how}){why}:\n{process.tail(log)}\nlog: {log}")
-        safe_write.replace_for(data / "postgresql.conf", settings.encode(), owner)
-        safe_write.replace_for(data / "pg_hba.conf", access.encode(), owner)
+        safe_write.replace_for_owner(data / "postgresql.conf", settings.encode(), owner)
+        safe_write.replace_for_owner(data / "pg_hba.conf", access.encode(), owner)
     except (OSError, StoreError) as error:
         raise StartError(f"PostgreSQL's files cannot be written: {error}; another program changes them") from error
 

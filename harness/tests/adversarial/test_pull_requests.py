@@ -19,7 +19,7 @@ from harness.extras.gate.isolation import IsolatedRuntime, Isolation, TamperedEr
 from harness.extras.gate.judge import GateResult, RequestVerdict
 from harness.extras.gate.paired import BASE, COPY, HEAD, SIDES
 from harness.paths import REPOSITORY
-from harness.plan.profile import Processes
+from harness.plan.profile import ProcessLimits
 from harness.records.loads import ClosedLoop
 from harness.records.run_records import RunRecords
 from harness.records.verdicts import Verdict
@@ -171,7 +171,9 @@ def test_requests_new_in_head_are_verified_there(shop: Path, tmp_path: Path) -> 
     }
     assert any("not in base: new" in note for note in made.notes)
     records = RunRecords(
-        info=run_info(SIDES, Processes(), loads=dict.fromkeys(("slow", "quick", "new"), (ClosedLoop(connections=4),)))
+        info=run_info(
+            SIDES, ProcessLimits(), loads=dict.fromkeys(("slow", "quick", "new"), (ClosedLoop(connections=4),))
+        )
     )
     assert [*measured_of(records, made.asked).info.loads] == ["slow", "quick"]
     settled = settle(result(("slow", "same"), ("quick", "same")), records, made.asked)
@@ -193,7 +195,7 @@ def test_a_removed_request_is_left_open_at_best(before: Verdict, after: Verdict,
     (shop / "tfb.toml").write_text(toml(("quick", "/quick")))
     made = session(shop, tmp_path / "place")
     assert [*made.implementations[0].requests] == ["slow", "quick"]
-    records = RunRecords(info=run_info(SIDES, Processes()))
+    records = RunRecords(info=run_info(SIDES, ProcessLimits()))
     settled = settle(result(("slow", before), ("quick", "faster"), ("all", "faster")), records, made.asked)
     assert (settled.requests[0].verdict, settled.verdict) == (after, after)
     assert "no longer declare" in (settled.requests[0].reason or " ".join(made.notes))

@@ -21,8 +21,8 @@ from harness.tests.doubles import records
 def forged(tmp_path: Path) -> Path:
     """Return a run whose ranking.json swaps the names of two implementations."""
     written = records.write(tmp_path / "results")
-    found = store.read(written.folder)
-    text = rank(found.info, found.trials, found.processes, found.verdicts).recorded()
+    found = store.read_run(written.folder)
+    text = rank(found.info, found.trials, found.processes, found.verdicts).to_json()
     written.write_text(
         "ranking.json", text.replace('"fast"', '"-"').replace('"slow"', '"fast"').replace('"-"', '"slow"')
     )

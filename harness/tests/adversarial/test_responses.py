@@ -84,7 +84,7 @@ HEADERS: dict[str, list[tuple[str, str]]] = {
     "cookies": [("Set-Cookie", "x" * 100_000)] * 2,
     "codings": [("Content-Encoding", "gzip," * 20_000)],
 }
-KINDS = [name for name, kind in TEST_TYPES.items() if kind.answer not in ("orders", "declared")]
+KINDS = [name for name, kind in TEST_TYPES.items() if kind.response_shape not in ("orders", "declared")]
 
 
 def judged(evidence: Evidence) -> set[Outcome]:
@@ -100,7 +100,7 @@ def test_every_test_type_survives_a_hostile_body(body: str) -> None:
     for kind in KINDS:
         case = rows(20) if TEST_TYPES[kind].counts_rows else PLAIN
         evidence = Evidence(test_type=kind, thorough=True, exchanges=[exchange(BODIES[body], case)])
-        if TEST_TYPES[kind].answer == "page":
+        if TEST_TYPES[kind].response_shape == "page":
             evidence.fortunes = [Version(rows={1: "one"})]
         elif TEST_TYPES[kind].has_rows:
             evidence.history = {"world": [Version(rows={1: 1})], "World": [Version(rows={1: 1})]}

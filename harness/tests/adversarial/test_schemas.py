@@ -10,7 +10,7 @@ import pytest
 
 from harness import cli
 from harness.errors import ConfigError, Exit
-from harness.plan.requests import Request, prepare
+from harness.plan.requests import Request, prepare_requests
 from harness.verify.response_schemas import SchemaJudge
 
 SECONDS = 40.0  # on a busy machine; the CPU time is limited to two seconds
@@ -62,7 +62,7 @@ def read(folder: Path, schema: Any) -> None:
     """Read a request whose response must match the schema in a file."""
     (folder / "schema.json").write_text(json.dumps(schema))
     request = Request.model_validate({"name": "item", "path": "/", "expect": {"json_schema": "schema.json"}})
-    prepare(request, folder, 1, 1)
+    prepare_requests(request, folder, 1, 1)
 
 
 @pytest.mark.parametrize("kind", REFUSED)

@@ -13,8 +13,8 @@ from harness.cli.verbs import REPLACED, VERBS, parse_recorded
 from harness.errors import BuildError, EnvironmentLacksError, Exit, UsageError
 from harness.host import interruption
 from harness.paths import CONFIG_FILE
-from harness.plan.config import Settings
-from harness.plan.discovery import scan
+from harness.plan.discovery import scan_folders
+from harness.plan.run_settings import Settings
 from harness.tests.doubles import records
 
 
@@ -196,7 +196,7 @@ def test_list_has_a_line_an_implementation_with_folder_and_test_types(capsys: py
     assert line.index("JavaScript") == header.index("folder")
     assert cli.main(["--list-tests"]) == 0
     assert {"es4x", "express", "resteasy", "vertx-web"} <= set(capsys.readouterr().out.split())
-    tagged = [one.name for one in scan().implementations if one.core]
+    tagged = [one.name for one in scan_folders().implementations if one.is_core]
     assert {"es4x", "express", "resteasy", "vertx-web"} <= {*tagged}
     assert cli.main(["--list-tag", "core"]) == 0
     assert capsys.readouterr().out.splitlines() == tagged

@@ -13,8 +13,8 @@ from harness.errors import Exit
 from harness.experiment import workflow
 from harness.experiment.progress import ProgressTracker
 from harness.plan import profile as profiles
-from harness.plan.config import Settings
 from harness.plan.discovery import Implementation
+from harness.plan.run_settings import Settings
 from harness.records.run_info import BuildRecord
 from harness.records.store import RunStore
 from harness.tests.doubles import records
@@ -64,7 +64,7 @@ def test_only_runs_that_go_on_are_named_as_company(tmp_path: Path) -> None:
     begun(tmp_path, "20260101-1")
     folder = begun(tmp_path, "20260102-1")
     assert run.active_runs(tmp_path) == ()
-    with RunStore(folder, started_at=0.0).locked():
+    with RunStore(folder, started_at=0.0).lock():
         assert run.active_runs(tmp_path) == ("20260102-1",)
     assert run.active_runs(tmp_path) == ()
 
@@ -82,7 +82,7 @@ def test_a_run_prints_a_verdict_on_every_implementation(
     seconds: float, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """stdout names each implementation with its verdict; the status and the exit code tell how the run ended."""
-    profile = profiles.load("quick")
+    profile = profiles.load_profile("quick")
     limit = profile.interleaved.model_copy(update={"time_seconds": seconds})
     once = profile.processes.model_copy(update={"minimum": 1, "maximum": 1})
     servers = {"a": Behaviour(), "b": Behaviour()}

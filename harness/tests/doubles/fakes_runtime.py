@@ -38,7 +38,7 @@ class FakeDatabase:
 
     world: FakeWorld
     address: DatabaseAddress = field(default_factory=lambda: DatabaseAddress(host="fake", port=1))
-    divisible: bool = True
+    supports_copies: bool = True
     log: Path | None = None
 
     def restore(self) -> None:
@@ -58,7 +58,7 @@ class FakeDatabase:
         return Reading(at=now, cpu_seconds=now * cpus, rss=None, run_seconds=None, wait_seconds=None)
 
     @contextmanager
-    def own(self, name: str, *, empty: bool = False) -> Iterator[Database]:
+    def private_database(self, name: str, *, empty: bool = False) -> Iterator[Database]:
         yield replace(self, address=replace(self.address, name=f"own-{name}"))
 
 
@@ -126,7 +126,7 @@ class FakeRunning:
                 "status": round(requests * behaviour.status_errors),
                 "capacity": self._process.capacity(self._queries) / self._factor,
                 "rate": self._rate,
-                "clients": len(self.begun()) if isinstance(self, FakeSeveral) else 0,
+                "clients": len(self.starts()) if isinstance(self, FakeSeveral) else 0,
             }
         )
 
@@ -134,9 +134,11 @@ class FakeRunning:
 class FakeSeveral(FakeRunning):
     """One by two clients, the second of which does not tell when it began."""
 
-    def begun(self) -> Sequence[GeneratorStart]:
-        first = GeneratorStart(client="c1", connections=40, threads=1, word_at=self._begun, seen_at=self._begun + 0.02)
-        return first, replace(first, client="c2", connections=24, word_at=self._begun + 0.25, seen_at=None)
+    def starts(self) -> Sequence[GeneratorStart]:
+        first = GeneratorStart(
+            client="c1", connections=40, threads=1, go_sent_at=self._begun, start_seen_at=self._begun + 0.02
+        )
+        return first, replace(first, client="c2", connections=24, go_sent_at=self._begun + 0.25, start_seen_at=None)
 
 
 @dataclass
@@ -214,7 +216,7 @@ class FakeRuntime:
     """Starts processes of the world, each on a port of its own."""
 
     world: FakeWorld
-    divisible: bool = True
+    supports_copies: bool = True
     side_by_side: bool = True
     network: str = "host"
     accounts: dict[str, str] = field(default_factory=dict)
@@ -226,7 +228,7 @@ class FakeRuntime:
 
     @contextmanager
     def database(self) -> Iterator[FakeDatabase]:
-        yield FakeDatabase(self.world, divisible=self.divisible)
+        yield FakeDatabase(self.world, supports_copies=self.supports_copies)
 
     @contextmanager
     def start(

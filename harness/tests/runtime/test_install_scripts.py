@@ -8,7 +8,7 @@ import pytest
 from pydantic import ValidationError
 
 from harness.errors import ServerDiedError, StartError
-from harness.plan.benchmark_config import Local
+from harness.plan.benchmark_config import LocalRun
 from harness.runtime.install_scripts import HINT, script_hint
 from harness.runtime.local import LocalRuntime
 from harness.tests.doubles.implementations import implementation
@@ -71,7 +71,7 @@ def test_packages_of_bun_run_their_scripts_by_bun(tmp_path: Path, monkeypatch: p
 @pytest.mark.parametrize("name", ["../x", "-x", "@a/../b", "a b", "a/b", "", "@/x"])
 def test_what_is_no_package_name_is_refused(name: str) -> None:
     with pytest.raises(ValidationError, match="install_scripts"):
-        Local.model_validate({"run": ["x"], "install_scripts": [name]})
+        LocalRun.model_validate({"run": ["x"], "install_scripts": [name]})
 
 
 @pytest.mark.parametrize(

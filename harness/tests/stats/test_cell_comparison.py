@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from harness.plan.profile import Processes
+from harness.plan.profile import ProcessLimits
 from harness.records.loads import ClosedLoop, Load
 from harness.records.machine_record import NoiseFloor
 from harness.records.outcome import Outcome
@@ -36,7 +36,7 @@ def records(
     world = SimulatedRun(truth=truth, processes=processes, rounds=3, tables=2, window=0.03, process=0.02, drift=drift)
     drawn = draw_run(world, np.random.default_rng(seed))
     made = trials({(kind, LOAD): logs for kind, logs in zip(KINDS, drawn, strict=True)}, NAMES)
-    info = run_info(NAMES, Processes(minimum=2, maximum=5), loads=dict.fromkeys(KINDS, (LOAD,)))
+    info = run_info(NAMES, ProcessLimits(minimum=2, maximum=5), loads=dict.fromkeys(KINDS, (LOAD,)))
     return RunRecords(info=info.model_copy(update={"started_at": began, "run_id": f"r{seed}"}), trials=made)
 
 
@@ -92,7 +92,7 @@ def run(key: str, names: str, faster: float = 0.0) -> RunRecords:
                 made.append(
                     trial(name, 1e3 * math.exp(rate), p, r, test_type=kind, load=load, cpu=cpu, validity=validity)
                 )
-    info = run_info([*names], Processes(minimum=3, maximum=3), loads=loads).model_copy(update={"run_id": key})
+    info = run_info([*names], ProcessLimits(minimum=3, maximum=3), loads=loads).model_copy(update={"run_id": key})
     return RunRecords(info=info, trials=made, verdicts=[verdict("d", "db", failed=key == "B")])
 
 

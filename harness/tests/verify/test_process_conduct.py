@@ -8,7 +8,7 @@ import pytest
 
 from harness import cli
 from harness.paths import CONFIG_FILE
-from harness.plan.discovery import Implementation, read
+from harness.plan.discovery import Implementation, read_config
 from harness.tests.doubles.own import own_implementations
 from harness.verify.checks.evidence import Conduct
 from harness.verify.process_conduct import folder_of, verdict
@@ -42,7 +42,7 @@ def folder(tmp_path: Path) -> Path:
 
 def rules(folder: Path, *, strict: bool = False) -> dict[str, str]:
     """What is said of the folder, by rule."""
-    ((one,), *_) = read(folder / CONFIG_FILE)
+    ((one,), *_) = read_config(folder / CONFIG_FILE)
     return judged(one, Conduct(folder=folder_of(one, strict=strict), strict=strict))
 
 
@@ -113,7 +113,7 @@ def test_a_setting_that_the_container_lacks_is_named(
 
 def test_another_command_is_shown_as_written(folder: Path) -> None:
     (folder / "mine.dockerfile").write_text(DOCKERFILE.replace("./server", "./other"))
-    ((one,), *_) = read(folder / CONFIG_FILE)
+    ((one,), *_) = read_config(folder / CONFIG_FILE)
     found = verdict(one, Conduct(folder=folder_of(one, strict=True)), 0.0)
     assert found is not None
     (result,) = [each for each in found.results if each.rule == "folder.2"]
@@ -142,7 +142,7 @@ def test_what_dockerignore_leaves_out_is_named(folder: Path) -> None:
     ],
 )
 def test_the_process_is_judged_by_what_was_seen(folder: Path, conduct: Conduct, rule: str, outcome: str) -> None:
-    ((one,), *_) = read(folder / CONFIG_FILE)
+    ((one,), *_) = read_config(folder / CONFIG_FILE)
     found = verdict(one, conduct, 0.0)
     assert {result.rule: result.outcome.value for result in found.results}[rule] == outcome
 
@@ -155,7 +155,7 @@ def test_folders_of_other_trees_are_held_to_the_process_alone(folder: Path) -> N
     document = json.loads((folder / CONFIG_FILE).read_text())
     del document["tests"][0]["default"]["local"]
     (folder / CONFIG_FILE).write_text(json.dumps(document))
-    ((upstream,), *_) = read(folder / CONFIG_FILE, foreign=True)
+    ((upstream,), *_) = read_config(folder / CONFIG_FILE, foreign=True)
     assert verdict(upstream, Conduct(mistakes=("x",), strict=True), 0.0) is None
 
 

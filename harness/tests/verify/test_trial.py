@@ -177,7 +177,9 @@ def loaded(
 ) -> TrialEvidence:
     """The trial of a load that this process makes; so many of its answers are written out, or lost."""
     kind = trial.test_type
-    client = Client(trial.server.endpoint, kind, kind.path(trial.server.implementation.urls[kind.name], trial.load))
+    client = Client(
+        trial.server.endpoint, kind, kind.request_target(trial.server.implementation.urls[kind.name], trial.load)
+    )
     cases = ([expectations.case(one) for one in kind.requests] or [PLAIN]) * requests
     with trial:
         came = client.crowd(cases[: requests // 2], 8)

@@ -69,7 +69,7 @@ def test_the_reference_server_is_asked_as_approved_and_passes_every_check(
         assert not thorough or known - {*ran} == (set() if name == "http" else {"date-moves"})  # which takes seconds
         asked = [] if of_time else reference.told
         checks = ", ".join(ran) if thorough else ""  # briefly fewer of them
-        found[name] = {**json.loads(verdict.recorded()), "results": checks, "changed": changed, "asked": asked}
+        found[name] = {**json.loads(verdict.to_json()), "results": checks, "changed": changed, "asked": asked}
         if name in ("fan-out", "fortune"):  # sums, and messages, of chance
             del found[name]["response_bytes"]
             ((least, most),) = verdict.response_bytes.values()

@@ -38,7 +38,7 @@ def audited(
     with tempfile.TemporaryDirectory() as folder:
         with looking:
             run = LoadRun(
-                url=server.endpoint.url(kind.path(server.implementation.urls[kind.name], load)),
+                url=server.endpoint.url(kind.request_target(server.implementation.urls[kind.name], load)),
                 host="localhost",
                 accept=kind.accept,
                 load=load,

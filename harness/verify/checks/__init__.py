@@ -46,8 +46,8 @@ ALL_TYPES = having(lambda _: True)
 JSON_TYPES = having(lambda kind: kind.media_type == "application/json")
 ROW_TYPES = having(lambda kind: kind.has_rows)
 QUERY_TYPES = having(lambda kind: kind.counts_rows)
-PAGE_TYPES = having(lambda kind: kind.answer == "page")
-GREETING_TYPES = having(lambda kind: kind.answer == "greeting")
+PAGE_TYPES = having(lambda kind: kind.response_shape == "page")
+GREETING_TYPES = having(lambda kind: kind.response_shape == "greeting")
 READING_TYPES = having(lambda kind: kind.has_rows and not kind.writes_database)
 
 

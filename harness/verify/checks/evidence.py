@@ -92,7 +92,7 @@ class Exchange:
     def parsed(self) -> object:
         """The JSON document, or the ValueError that says why there is none."""
         try:
-            return safe_read.parse(self.body, MOST_OPENED, MOST_VALUES)
+            return safe_read.parse_json(self.body, MOST_OPENED, MOST_VALUES)
         except ValueError as error:
             return error
 
@@ -221,7 +221,7 @@ class Due:
         """For so many good answers of a test type, to requests for so many rows each."""
         if not kind.counts_statements:
             return cls()
-        if kind.answer == "page":
+        if kind.response_shape == "page":
             return cls(pages=answers)
         rows = answers * each
         # A row that one request draws twice is written once, and one whose new number is the old one need not be.

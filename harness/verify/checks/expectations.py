@@ -137,7 +137,7 @@ def declared_json(expect: Expect, exchange: Exchange) -> Iterator[Finding]:
     if (expect.subset is None and expect.json_schema is None) or not _comparable(expect, exchange):
         return
     body = _decoded(exchange)
-    document = cast("JsonValue", safe_read.parse(body, MOST_OPENED, MOST_VALUES))
+    document = cast("JsonValue", safe_read.parse_json(body, MOST_OPENED, MOST_VALUES))
     if expect.schema_text is not None and (wrong := response_schemas.JUDGE.misfit(expect.schema_text, body)):
         yield Finding(wrong.message, expected=wrong.expected, actual=wrong.found)
     for path, wanted, came in _missing(expect.subset, document, "$") if expect.subset is not None else ():

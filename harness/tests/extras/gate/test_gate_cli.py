@@ -83,7 +83,7 @@ def test_a_time_is_shared_among_processes_and_one_that_is_short_is_told(
 ) -> None:
     asked = [{"name": f"r{number}", "path": "/"} for number in range(requests)]
     file = ServiceFile.model_validate({"service": {"start": "x", "language": language}, "request": asked})
-    gate = profile.load("gate")
+    gate = profile.load_profile("gate")
     timed = gate.interleaved.model_copy(update={"time_seconds": 60.0 * minutes})
     notes: list[str] = []
     chosen = in_time(gate.model_copy(update={"interleaved": timed}), file, notes)

@@ -11,7 +11,7 @@ import pytest
 from harness.extras.gate.judge import ALL, GateResult, RequestVerdict, decided, judge
 from harness.extras.gate.paired import BASE, COPY, HEAD
 from harness.extras.gate.report import text
-from harness.plan.profile import Processes
+from harness.plan.profile import ProcessLimits
 from harness.records.loads import ClosedLoop, OpenLoop
 from harness.records.measurements import Latency
 from harness.records.outcome import Outcome
@@ -64,7 +64,7 @@ def session(
             cost = 1e-3 * factor * float(np.exp(log))
             if np.isfinite(log) and (not rounds or number < rounds[start]):
                 made.append(trial((BASE, HEAD, COPY)[side], 500.0, start, number, test_type=name, load=RATE, cpu=cost))
-    info = run_info((BASE, HEAD, COPY), Processes(minimum=5, maximum=5), loads=dict.fromkeys(REQUESTS, (RATE,)))
+    info = run_info((BASE, HEAD, COPY), ProcessLimits(minimum=5, maximum=5), loads=dict.fromkeys(REQUESTS, (RATE,)))
     return RunRecords(info=info.model_copy(update={"completed_at": info.started_at + 300.0}), trials=made)
 
 
