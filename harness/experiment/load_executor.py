@@ -19,6 +19,7 @@ from harness.records.loads import ClosedLoop, Load, Scenario
 from harness.records.trial_record import TrialEvidence
 from harness.runtime import Runtime
 from harness.verify.checks.evidence import Sampling
+from harness.verify.trial import TrialContext
 from harness.verify.verifier import Verifier
 
 
@@ -88,27 +89,29 @@ class LoadExecutor:
             f"{self.seed} {process.implementation} {process.number} {cell.test_type} {load.label} {self._loads}"
         )
         self._loads += 1
-        audit = self.verifier.trial(
-            running.server,
-            running.implementation.test_types[cell.test_type],
-            load,
-            running.database.address,
-            seconds=step.seconds,
-            rate=running.rates.get((cell.test_type, load)),
-            seed=dice.randrange(1 << 31),
+        verification = self.verifier.verify_trial(
+            TrialContext(
+                server=running.server,
+                test_type=running.implementation.test_types[cell.test_type],
+                load=load,
+                database=running.database.address,
+                seconds=step.seconds,
+                rate=running.rates.get((cell.test_type, load)),
+                seed=dice.randrange(1 << 31),
+            )
         )
         with ownership.make_scratch_folder("tfb-load-") as folder:
-            with audit:
+            with verification:
                 # Responses that clients on other machines write to files cannot be read here.
-                sampling = None if isinstance(self.runtime, MultiMachineRuntime) else audit.sampling
+                sampling = None if isinstance(self.runtime, MultiMachineRuntime) else verification.sampling
                 run = self._make_run(running, cell, step.seconds, sampling=sampling, seed=dice.randrange(1 << 31))
                 observation = self._observe(running, cell, generator, run, folder)
             result, responses = observation.result, folder / RESPONSES_FILE
             failed = result.errors.status
-            evidence = audit.judge(
+            evidence = verification.judge(
                 good=result.account.successes if result.account else result.requests - failed,
                 failed=failed,
-                account=result.account,
+                counts=result.account,
                 answers=responses if responses.is_file() else None,
             )
         return MeasuredLoad(generator=generator, threads=run.threads, observation=observation, evidence=evidence)

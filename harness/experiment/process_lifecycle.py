@@ -60,14 +60,14 @@ class ProcessLifecycle:
         address, path = running.database.address, implementation.ready_path
         running.refusal_watch = RefusalWatch.of(address, self.database.log)
         if not implementation.is_service:
-            self.verifier.begin(address)
+            self.verifier.start_process(address)
         # The stack calls this after it has stopped the server, because the server is pushed later.
         running.stack.push(lambda error_type, *_: None if error_type else self._audit_final_state(running))
         started = self.runtime.start(implementation, address, running.log, ready_path=path)
         running.server = running.stack.enter_context(started)
         running.startup_time = running.server.startup_time
         self.progress.verifying("http")
-        verdict = self.verifier.connection(running.server, process=process.number, thorough=process.number == 0)
+        verdict = self.verifier.verify_http(running.server, process=process.number, thorough=process.number == 0)
         if verdict.outcome is Outcome.FAIL:
             self.raise_if_infrastructure_lost()
         self.store.add_verdict(verdict)
@@ -82,7 +82,7 @@ class ProcessLifecycle:
             for kind, loads in self.plan.candidate(process.implementation).test_types.items():
                 self.progress.verifying(kind)
                 test_type, thorough = running.implementation.test_types[kind], process.number == 0
-                verdict = self.verifier.check(
+                verdict = self.verifier.verify_test_type(
                     running.server, test_type, address, process=process.number, thorough=thorough, loads=loads
                 )
                 verdict = with_results(verdict, running.http_failures)
@@ -108,7 +108,7 @@ class ProcessLifecycle:
             if verdict.outcome is not Outcome.FAIL:
                 self.progress.verifying(kind, "verifying after the load")
                 test_type = running.implementation.test_types[kind]
-                results = self.verifier.after_load(running.server, test_type, running.database.address)
+                results = self.verifier.verify_after_load(running.server, test_type, running.database.address)
                 failed += self.failures.add_results(running, kind, results)
         self.failures.report_causes(running, failed, "after the load")
         running.stack.close()
@@ -159,7 +159,7 @@ class ProcessLifecycle:
 
     def _audit_final_state(self, running: RunningProcess) -> None:
         """Compare the responses under load with the database; differences fail every test type that counts queries."""
-        results = [r for r in self.verifier.end(running.database.address) if r.outcome is not Outcome.PASS]
+        results = [r for r in self.verifier.end_process(running.database.address) if r.outcome is not Outcome.PASS]
         failed: list[FailedCheck] = []
         for name in list(running.verdicts):
             kind = running.implementation.test_types[name]

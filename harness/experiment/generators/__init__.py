@@ -9,7 +9,7 @@ from harness.plan.requests import PreparedRequest
 from harness.plan.scenarios import UseCase
 from harness.records.loads import Load
 from harness.records.measurements import LoadCounts
-from harness.verify.checks.evidence import RequestAccount, Sampling
+from harness.verify.checks.evidence import RequestCounts, Sampling
 
 RESPONSES_FILE = "answers.jsonl"  # in the load's folder: responses that the generator has written
 DRAIN_SECONDS = 2.0  # time for responses after the end of an open loop or a scenario
@@ -49,7 +49,7 @@ class LoadResult(LoadCounts):
     wait_seconds: float | None = None  # time that the generator's threads waited for a CPU; None: wrk
     parts: "tuple[LoadResult, ...]" = ()  # results of several clients
     in_time: int | None = None  # successful responses before the end of the load; None: wrk
-    account: RequestAccount | None = None  # None: wrk
+    account: RequestCounts | None = None  # None: wrk
 
 
 class LoadGenerator(Protocol):
