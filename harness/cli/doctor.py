@@ -165,7 +165,7 @@ def _remove_leftovers(*, dry_run: bool, consent: Consent) -> bool:
     if not ask_consent(consent, f"Remove {len(removable)} leftovers of killed runs?"):
         print("nothing was removed; ./tfb clean --yes removes leftovers without asking")
         return True
-    kept = host_leftovers.remove(removable)
+    kept = host_leftovers.remove_leftovers(removable)
     for reason in kept:
         print(f"not removed: {printable(reason)}")
     print(f"removed {len(removable) - len(kept)} of {len(removable)} leftovers")

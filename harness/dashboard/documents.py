@@ -52,6 +52,7 @@ class RunList(Record):
 
     runs: tuple[RunSummary, ...]
     broken: tuple[BrokenRun, ...]
+    views: dict[str, str] = Field(default_factory=dict)  # pages of plugins below /views: name -> title
 
 
 class VerdictSummary(Record):

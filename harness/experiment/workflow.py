@@ -336,7 +336,7 @@ def clear_leftovers(settings: Settings, progress: ProgressTracker, found: Sequen
     names = ", ".join(map(str, found))
     if settings.consent == "yes":
         progress.note(f"removed what a killed run had left: {names}")
-        for kept in leftovers.remove(found):
+        for kept in leftovers.remove_leftovers(found):
             progress.problem(f"could not be removed: {kept}")
     else:
         progress.problem(f"a killed run has left {names}, beside which this one measures: ./tfb clean removes it")

@@ -121,7 +121,7 @@ def make_docker_runtime(
         found = [leftover for leftover in compose.engine_leftovers() if leftover.certain]
         if found and settings.consent == "yes":
             logger.warning("removed what a killed run had left: %s", ", ".join(map(str, found)))
-            for kept in leftovers.remove(found):
+            for kept in leftovers.remove_leftovers(found):
                 logger.warning("could not be removed: %s", kept)
         runtime.prepare()
     return runtime

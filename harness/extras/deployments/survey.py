@@ -179,7 +179,7 @@ def _clean(machine: ConnectedMachine, *, dry_run: bool) -> int:
             print(f"of a run that is not known here, and not touched: {leftover}")
     if dry_run:
         return 0
-    kept = [*leftovers.remove(found)]
+    kept = [*leftovers.remove_leftovers(found)]
     kept += [f"{name}: {reason}" for name, reason in images.remove_images([image.name for image in own], machine.at)]
     for what in kept:
         print(f"stays: {machine.name}: {printable(what)}")

@@ -117,7 +117,7 @@ def of_cells(folder: Path) -> FakeRun:
     fake = FakeRun(
         folder, {"a": Behaviour()}, profile, ("json", "db", "order"), world=FakeWorld(talks=True), asked=asked
     )
-    fake.runtime.divisible = False
+    fake.runtime.supports_copies = False
     return fake
 
 

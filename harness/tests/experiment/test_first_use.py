@@ -34,7 +34,7 @@ UPSTREAM = Chore(what="build the upstream service", seconds=30.0, in_runtime=Fal
 def bare(monkeypatch: pytest.MonkeyPatch) -> set[str]:
     """A machine without a container engine; the programs of the toolset that it has, none to begin with."""
     have: set[str] = set()
-    monkeypatch.setattr(first_use, "is_local", lambda _: True)
+    monkeypatch.setattr(first_use, "uses_local_runtime", lambda _: True)
     monkeypatch.setattr(crates, "find_built", lambda crate, _: Path(crate) if crate in have else None)
     monkeypatch.setattr(upstream, "available", lambda: True)
     monkeypatch.setattr(requirements, "tool_requirements", lambda *_, **__: ())
@@ -91,8 +91,8 @@ def test_tools_that_are_here_are_no_chore(bare: set[str], tmp_path: Path, monkey
 
 @pytest.mark.parametrize("mode", ["benchmark", "verify"])
 def test_missing_images_are_foreseen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mode: Any) -> None:
-    monkeypatch.setattr(first_use, "is_local", lambda _: False)
-    monkeypatch.setattr(first_use, "engine", lambda: "28.0")
+    monkeypatch.setattr(first_use, "uses_local_runtime", lambda _: False)
+    monkeypatch.setattr(first_use, "engine_version", lambda: "28.0")
     there = ("debian:trixie-slim", "tfb/wrk")
     monkeypatch.setattr(first_use, "inspect", lambda _, name: {} if name in there else None)
     chosen, plan = planned(tmp_path)
@@ -105,8 +105,8 @@ def test_a_dry_run_needs_no_container_engine(tmp_path: Path, monkeypatch: pytest
     def lacking() -> str:
         raise EnvironmentLacksError("no container engine answers")
 
-    monkeypatch.setattr(first_use, "is_local", lambda _: False)
-    monkeypatch.setattr(first_use, "engine", lacking)
+    monkeypatch.setattr(first_use, "uses_local_runtime", lambda _: False)
+    monkeypatch.setattr(first_use, "engine_version", lacking)
     chosen, plan = planned(tmp_path)
     assert find_chores(replace(chosen, runtime="docker"), plan) == ()
 

@@ -176,10 +176,10 @@ def test_what_verification_has_written_is_taken_back_before_a_cache_is_measured(
 
         return call
 
-    for kind, name in ((FakeVerifier, "check"), (FakeDatabase, "restore"), (FakeTrial, "__enter__")):
+    for kind, name in ((FakeVerifier, "verify_test_type"), (FakeDatabase, "restore"), (FakeTrial, "__enter__")):
         monkeypatch.setattr(kind, name, noted(getattr(kind, name), name))
     FakeRun(tmp_path, {"a": Behaviour()}, profiles.load_profile("techempower"), test_types=("db", "update")).run()
-    assert seen[seen.index("check") :][:4] == ["check", "check", "restore", "__enter__"]
+    assert seen[seen.index("verify_test_type") :][:4] == ["verify_test_type"] * 2 + ["restore", "__enter__"]
 
 
 @pytest.mark.parametrize(
@@ -211,7 +211,7 @@ def test_cpus_are_told_where_both_readings_are_and_time_has_passed() -> None:
 def test_a_failed_check_is_a_sentence() -> None:
     assert format_result(WRONG) == "row (db.1): not in the database"
     told = WRONG.model_copy(update={"expected": "1", "actual": "2"})
-    assert format_result(told) == "row (db.1): not in the database expected 1, got 2"
+    assert format_result(told) == "row (db.1): not in the database. Expected 1, got 2"
 
 
 def test_one_that_works_while_idle_leaves_the_others(tmp_path: Path) -> None:
@@ -316,7 +316,7 @@ def test_what_verification_says_of_a_server_that_an_interruption_stopped_is_not_
 ) -> None:
     fake = FakeRun(tmp_path, {"a": Behaviour()}, quick())
     fake.verifier.fails_before = frozenset({("a", "json")})
-    real = fake.verifier.check
+    real = fake.verifier.verify_test_type
 
     def raised() -> None:
         raise KeyboardInterrupt
@@ -326,7 +326,7 @@ def test_what_verification_says_of_a_server_that_an_interruption_stopped_is_not_
         monkeypatch.setattr(interruption, "raise_if_pending", raised)  # it came while the server was asked
         return verdict
 
-    fake.verifier.check = check  # type: ignore[method-assign]
+    fake.verifier.verify_test_type = check  # type: ignore[method-assign]
     with pytest.raises(KeyboardInterrupt):
         fake.run()
     assert fake.records().info.problems == ("interrupted",)

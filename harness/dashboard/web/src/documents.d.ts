@@ -61,6 +61,9 @@ export interface BrokenRun {
 export interface RunList {
   runs: RunSummary[];
   broken: BrokenRun[];
+  views: {
+    [k: string]: string;
+  };
 }
 /**
  * The worst outcome of one implementation x test type over its processes, with the checks that did not pass.
