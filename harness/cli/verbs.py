@@ -63,7 +63,7 @@ COMPLETING = "__complete"  # hidden verb that the shell's completion function ca
 REPLACED = {
     "--clean": "use ./tfb clean to remove the images of runs, and delete folders of results/ by hand",
     "--audit": "use ./tfb list to find broken configurations, and ./tfb verify NAME to check responses",
-    "--parse": "use ./tfb report RUN --format techempower to write the results.json of a run again",
+    "--parse": "use `./tfb report RUN --format techempower` to write the results.json of a run again",
     "--results-upload-uri": "use ./tfb report --site DIR for static pages, or --format techempower for the file",
     "--extra-docker-runtime-args": "use --cpuset-cpus, --test-container-memory and --network-mode",
 }

@@ -24,6 +24,7 @@ def suggestions() -> list[tuple[str, list[str]]]:
 
 def parse_error(arguments: list[str]) -> str:
     """Return why the parser refuses a command; empty if it accepts the command."""
+    arguments = [word.removesuffix("{}").partition("|")[0] or word for word in arguments]  # optional flags, choices
     known = [VALUES.get(word, "name" if re.fullmatch(r"[A-Z]+|\{\}", word) else word) for word in arguments]
     if known[0] not in VERBS and not known[0].startswith("-"):
         return f"unknown verb {known[0]}"

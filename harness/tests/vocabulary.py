@@ -83,7 +83,9 @@ def _part(part: ast.expr) -> str:
     """Return the text of a part of an f-string; ``{}`` stands for a value, except for the program's name."""
     if isinstance(part, ast.Constant):
         return str(part.value)
-    is_program = isinstance(part, ast.FormattedValue) and isinstance(part.value, ast.Name) and part.value.id == "PROGRAM"
+    is_program = (
+        isinstance(part, ast.FormattedValue) and isinstance(part.value, ast.Name) and part.value.id == "PROGRAM"
+    )
     return "./tfb" if is_program else "{}"
 
 

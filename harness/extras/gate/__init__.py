@@ -10,9 +10,9 @@ class GatePlugin(Plugin):
     """``compare --base`` for a service, and the verbs ``init`` and ``history``."""
 
     verbs: ClassVar[Mapping[str, Verb]] = {
-        "init": Verb(target="harness.extras.gate.init:command", help="the tfb.toml of a service of your own"),
+        "init": Verb(target="harness.extras.gate.init:command", help="write a tfb.toml for your own service"),
         "history": Verb(
-            target="harness.extras.gate.history:command", help="verdicts of ./tfb compare that were kept, drawn"
+            target="harness.extras.gate.history:command", help="draw the verdicts that compare --history saved"
         ),
     }
     hooks: ClassVar[Mapping[str, ObjectPath]] = {"compare_service": "harness.extras.gate.cli:compare"}

@@ -71,14 +71,14 @@ PUBLISHED = re.compile(r"^ +- [\"']?(?:[\w.]+:)*(\d+)(?:/tcp)?[\"']?$", re.MULTI
 
 
 def command(
-    folder: Annotated[str, Parameter(help="of the service; default: this one", metavar="DIR")] = ".",
+    folder: Annotated[str, Parameter(help="folder of the service; default: the current folder", metavar="DIR")] = ".",
 ) -> int:
-    """Write the tfb.toml of a service, for ./tfb compare --base; look it over before you use it."""
+    """Write a tfb.toml for a service, as a draft that you review before ./tfb compare --base REV."""
     place = Path(folder).resolve()
     if not place.is_dir():
         raise UsageError(f"{place} is not a folder")
     if os.path.lexists(place / FILE):
-        raise UsageError(f"{place / FILE} is there already: delete it first to have it written anew")
+        raise UsageError(f"{place / FILE} exists already: delete it first to write it again")
     kind, started, language = _look(place)
     text = TEMPLATE.format(
         name="".join(c if c.isalnum() or c in "-._" else "-" for c in place.name).strip("-._") or "service",
@@ -92,7 +92,7 @@ def command(
     except OSError as error:
         raise UsageError(f"{place / FILE} cannot be written: {error.strerror}") from error
     print(
-        f"{place / FILE}: for {kind}. Next: see that start and requests are right, then {PROGRAM} compare --base main"
+        f"{place / FILE}: for {kind}. Next: check its start command and requests, then run `{PROGRAM} compare --base main`"
     )
     return Exit.OK
 
