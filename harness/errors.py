@@ -32,6 +32,10 @@ class ConfigError(TfbError):
     exit_code = Exit.USAGE
 
 
+class PluginError(TfbError):
+    """A plugin cannot be loaded: names the plugin and the package that installed it."""
+
+
 class EnvironmentLacksError(TfbError):
     """The machine lacks a tool or right: names it and the command that mends it."""
 

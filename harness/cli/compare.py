@@ -3,7 +3,7 @@
 import json
 import sys
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Annotated, TypeVar
@@ -11,10 +11,9 @@ from typing import Annotated, TypeVar
 from cyclopts import Parameter, Token
 from rich.text import Text
 
-from harness import extras
 from harness.cli.consent import resolve_consent
 from harness.cli.flags import RunFlags, Strings, complete_names, complete_runs, results_folder
-from harness.cli.output import print_problems
+from harness.cli.output import VerdictOutputs, print_problems
 from harness.cli.run import resolve_settings, run_benchmark
 from harness.cli.verbs import Invocation
 from harness.errors import Exit, UsageError
@@ -24,6 +23,7 @@ from harness.paths import INSTALLED, PROGRAM, REPOSITORY
 from harness.plain_text import json_text, printable
 from harness.plan.config import Settings, Twins
 from harness.plan.service import FILE
+from harness.plugins import Hook
 from harness.records import store
 from harness.records.record import Record
 from harness.records.run_records import RunRecords
@@ -35,6 +35,9 @@ from harness.stats.published import compare_with_round, read_round
 from harness.stats.ranking import rank
 from harness.stats.ranking_model import Comparison
 
+COMPARE_SERVICE: Hook[Callable[[Path, str, str | None, RunFlags, float, VerdictOutputs], int]] = Hook(
+    name="compare_service", purpose="the comparison of two versions of a service"
+)
 Of = TypeVar("Of", bound=Record)
 BASE, COPY = "@base", "~copy"  # suffixes of the other side's names
 ROUND = (
@@ -89,10 +92,8 @@ def command(
     if base and not test and (service != "." or (folder / FILE).is_file() or base.startswith("dir:")):
         if run or copy or every:
             raise UsageError("of a service --base and --head say what is compared: leave out runs, --copy and --all")
-        gate = extras.part("gate")
-        outputs = gate.Outputs(json=flags.json, markdown=markdown, history=history, html=html, strict=strict)
-        code: int = gate.compare(folder, base, head, flags, fail_over / 100, outputs)
-        return code
+        outputs = VerdictOutputs(json=flags.json, markdown=markdown, history=history, html=html, strict=strict)
+        return COMPARE_SERVICE.load()(folder, base, head, flags, fail_over / 100, outputs)
     if head or markdown or history or html or strict or (base and INSTALLED):
         raise UsageError(
             f"a service is compared with --base REV, where its {FILE} is ({PROGRAM} init writes one) or by --service"

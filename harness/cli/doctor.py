@@ -1,14 +1,13 @@
 """Verbs about this machine: ``./tfb doctor`` looks at it, ``./tfb clean`` removes what runs have left on it."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Annotated
 
 from cyclopts import Parameter
 from rich.table import Table
 from rich.text import Text
 
-from harness import extras
 from harness.cli.consent import ask_consent, find_leftovers
 from harness.cli.flags import MachineFlags
 from harness.cli.run import resolve_hosts
@@ -18,6 +17,7 @@ from harness.host import machine
 from harness.plain_text import json_text, printable
 from harness.plan.config import Consent
 from harness.plan.discovery import scan
+from harness.plugins import Hook
 from harness.provisioning import advice, requirements
 from harness.provisioning.requirements import ToolRequirement
 from harness.records.machine_record import Machine
@@ -27,6 +27,8 @@ from harness.units import format_bytes
 
 MANY = 6  # implementations that want a tool: more are counted
 NO_MACHINES = MachineFlags()
+DOCTOR_MACHINES: Hook[Callable[..., int]] = Hook(name="doctor_machines", purpose="doctor for other machines")
+CLEAN_MACHINES: Hook[Callable[..., int]] = Hook(name="clean_machines", purpose="clean for other machines")
 
 
 def doctor(
@@ -36,8 +38,7 @@ def doctor(
 ) -> int:
     """Show tools, machine facts and what would disturb a measurement; the exit code is 3 when something is missing."""
     if (hosts := resolve_hosts(machines)).elsewhere:
-        status: int = extras.part("machines").doctor(hosts, as_json=as_json)
-        return status
+        return DOCTOR_MACHINES.load()(hosts, as_json=as_json)
     facts, found = machine.read_machine(), scan()
     needs = requirements.tool_requirements(found.implementations, own_database=True)
     complete = all(need.tool for need in needs)
@@ -117,8 +118,7 @@ def clean(
     what ended runs have left on those machines. The exit code is 1 when something had to stay.
     """
     if (hosts := resolve_hosts(machines)).elsewhere:
-        status: int = extras.part("machines").clean(hosts, dry_run=dry_run)
-        return status
+        return CLEAN_MACHINES.load()(hosts, dry_run=dry_run)
     kept = _remove_leftovers(dry_run=dry_run, consent="yes" if yes else "ask")
     if not leftovers:
         kept |= _remove_images(dry_run=dry_run)

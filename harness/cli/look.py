@@ -4,14 +4,13 @@ import io
 import json
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated
 
 from cyclopts import Parameter
 from cyclopts.validators import Number
 
-from harness import extras
 from harness.cli import flags
 from harness.cli.flags import Strings, frameworks_folders, results_folder
 from harness.cli.output import print_problems, write_file, write_managed_file
@@ -21,7 +20,12 @@ from harness.host import interruption
 from harness.plain_text import json_text, printable
 from harness.plan.discovery import Implementation, Scan, Selection, scan, select
 from harness.plan.suggestions import suggest
+from harness.plugins import Hook
 
+MERGE_DEPLOYMENTS: Hook[Callable[[Mapping[str, Path], Path], Path]] = Hook(
+    name="merge_deployments", purpose="report --deployments"
+)
+PUBLISH_SITE: Hook[Callable[..., object]] = Hook(name="publish_site", purpose="report --site")
 Results = Annotated[str | None, Parameter(help="another results folder", metavar="DIR")]
 
 
@@ -111,12 +115,12 @@ def report(
     place = results_folder(results)
     folders = [store.find(place, name) for name in run or (None,)]
     if deployments:
-        folders = [extras.part("deployments").merged(dict(zip(run, folders, strict=False)), place)]
+        folders = [MERGE_DEPLOYMENTS.load()(dict(zip(run, folders, strict=False)), place)]
         print(f"{len(run)} deployments are one run: {folders[0]}", file=sys.stderr)
     if site:
         now = time.time()
         name = round or time.strftime("%Y-%m-%d", time.gmtime(now))
-        extras.part("site").publish(folders, site, name=name, published_at=now)
+        PUBLISH_SITE.load()(folders, site, name=name, published_at=now)
         print(site / "index.html")
         return Exit.OK
     if len(folders) > 1 or round:

@@ -4,6 +4,7 @@ import contextlib
 import io
 import sys
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
@@ -14,6 +15,17 @@ from harness.records import safe_write
 
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer as Buffer
+
+
+@dataclass(frozen=True, kw_only=True)
+class VerdictOutputs:
+    """Where ``compare --base`` writes the verdict on a service, apart from the terminal."""
+
+    json: bool = False
+    markdown: bool = False
+    history: str | None = None
+    html: str | None = None
+    strict: bool = False
 
 
 class _Stream(io.FileIO):

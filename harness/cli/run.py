@@ -5,12 +5,11 @@ import random
 import shlex
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from harness import extras
 from harness.cli.consent import ask_confirmation, resolve_consent
 from harness.cli.flags import MachineFlags, RunFlags, VerifyFlags, frameworks_folders, parse_levels, results_folder
 from harness.cli.verbs import Invocation, is_run
@@ -28,6 +27,7 @@ from harness.plan.hosts import Hosts
 from harness.plan.profile import Profile
 from harness.plan.suggestions import suggest
 from harness.plan.testtypes.registry import TEST_TYPES
+from harness.plugins import Hook
 from harness.provisioning import advice
 from harness.records import store
 from harness.records.reader import RunReader
@@ -42,6 +42,7 @@ if TYPE_CHECKING:
 WITH_RESUME = frozenset(
     {"resume", "accept_command", "results", "quiet", "json", "yes", "no_install", "dry_run", "mode", "test"}
 )
+PROFILE: Hook[Callable[[Settings], Mapping[str, object]]] = Hook(name="profile", purpose="--profiler")
 MOST_SHOWN = 4000  # characters of a recorded command that somebody is asked to read
 
 
@@ -65,7 +66,7 @@ def execute(asked: Invocation, arguments: Sequence[str]) -> int:
     if chosen.dry_run:
         return workflow.dry_run(chosen)
     if getattr(asked.flags, "profiler", False):
-        figures = extras.part("profiler").profile(chosen)
+        figures = PROFILE.load()(chosen)
         print(json.dumps(figures) if chosen.json else "\n".join(f"{key:<24}{value}" for key, value in figures.items()))
         return Exit.OK
     match chosen.mode:

@@ -13,22 +13,13 @@ from typing import Annotated, Literal
 
 from cyclopts import App, CycloptsError, Group, Parameter
 
-from harness import extras
+from harness import plugins
 from harness.cli.flags import WHAT, CommonFlags, RunFlags, Strings, VerifyFlags, complete_names
 from harness.errors import Exit, UsageError
 from harness.host import interruption
 from harness.paths import PROGRAM, REPOSITORY
 from harness.plan.suggestions import suggest
-
-
-@dataclass(frozen=True, kw_only=True)
-class Verb:
-    """A verb of ``./tfb VERB``."""
-
-    target: str  # module:function
-    help: str
-    group: str = "look"
-
+from harness.plugins import Verb
 
 GROUPS = ("measure", "look", "this machine", "contribute")
 ASKED = ("run", "verify", "debug")
@@ -40,7 +31,7 @@ VERBS: dict[str, Verb] = {
     "report": Verb(target="harness.cli.look:report", help="print a run again, as text, Markdown, HTML, a site"),
     "compare": Verb(target="harness.cli.compare:command", help="two runs, or two versions of a service, side by side"),
     "dashboard": Verb(target="harness.cli.look:dashboard", help="serve the results to a browser, live during a run"),
-    **{name: Verb(target=f"{module}:command", help=text) for name, (module, text) in extras.VERBS.items()},
+    **plugins.verbs(),
     "doctor": Verb(
         target="harness.cli.doctor:doctor", help="tools, machine facts, what would disturb", group="this machine"
     ),

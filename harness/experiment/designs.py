@@ -27,6 +27,7 @@ from harness.experiment.steps import (
 )
 from harness.experiment.warm_up import WarmUpTracker, warm_up_all
 from harness.plan.plan import Candidate, Plan, groups, headline
+from harness.plugins import Extensions
 from harness.records.loads import ClosedLoop, Load, OpenLoop, Scenario
 from harness.records.outcome import Outcome
 from harness.records.trial_record import Purpose, Trial
@@ -188,6 +189,7 @@ DESIGNS: dict[str, Callable[[Plan, int], Design]] = {
     "search": search,
     "techempower": techempower,
     "gate": gate,
+    **Extensions[Callable[[Plan, int], Design]]("designs").load_all(),
 }
 
 

@@ -461,6 +461,7 @@ class StepExecutor:
             threads=self._threads(load),
             seed=seed,
             sampling=sampling,
+            use_cases=kind.use_cases,
             requests=kind.requests,
             late_after=(profile.orders if scenario else profile.open_loop).goal.seconds,
             lag_share=profile.open_loop.lag_share,

@@ -8,6 +8,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validat
 from harness.paths import PROFILES
 from harness.plain_text import require_printable
 from harness.plan.suggestions import naming
+from harness.plugins import Extensions
 from harness.records import safe_read
 from harness.records.measurements import LatencyGoal
 
@@ -28,6 +29,16 @@ Fraction = Annotated[float, Field(ge=0, le=1)]
 Rate = Annotated[float, Field(gt=0, le=1e9)]
 ProfileText = Annotated[str, Field(max_length=1000), AfterValidator(require_printable)]
 LEVELS = Field(min_length=1, max_length=MOST_LEVELS)
+
+
+CORE_DESIGNS = ("interleaved", "search", "techempower", "gate")
+
+
+def _require_design(name: str) -> str:
+    known = (*CORE_DESIGNS, *Extensions[object]("designs").names())
+    if name not in known:
+        raise ValueError(f"unknown design {name!r}: use {', '.join(known)}")
+    return name
 
 
 class Levels(Section):
@@ -104,7 +115,7 @@ class Profile(Section):
 
     name: ProfileText
     description: ProfileText
-    design: Literal["interleaved", "search", "techempower", "gate"] = "interleaved"
+    design: Annotated[str, AfterValidator(_require_design)] = "interleaved"  # a key of harness.experiment.designs
     generator: Literal["loadgen", "wrk"] = "loadgen"
     duration_seconds: TrialSeconds  # of a trial; wrk counts in whole seconds
     test_types: tuple[str, ...] = ()  # without --type; empty: all that there are

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import TextIO
 
 from harness.plain_text import json_text
+from harness.plugins import Extensions
 from harness.report import Report, markdown, techempower, terminal
 
 
@@ -17,4 +18,5 @@ EXPORTERS: dict[str, Callable[[Report, TextIO], None]] = {
     "markdown": markdown.export,
     "json": export_ranking,
     "techempower": techempower.export,
+    **Extensions[Callable[[Report, TextIO], None]]("exporters").load_all(),
 }

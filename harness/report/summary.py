@@ -8,21 +8,22 @@ from collections.abc import Callable, Sequence
 from itertools import groupby
 from typing import NamedTuple
 
-from harness.plan.orders import CREATE
+from harness.plan.testtypes.registry import ranked_operation
 from harness.records.run_info import RunInfo
-from harness.report.tables import ORDER_TEST_TYPE, format_count, format_ratio, row_standing, sort_by_position
+from harness.report.tables import format_count, format_ratio, row_standing, sort_by_position
 from harness.stats.ranking_model import Quantity, Ranking, Standing
 from harness.stats.unranked import is_ranked
 from harness.units import format_micros, format_rate
 
 QUANTITIES: tuple[Quantity, ...] = ("cpu", "throughput")
 OVERALL = "overall"
-# Of overall scores, the order service and every other test type: what is compared, how it is written, and its unit.
-MEASURES: dict[tuple[str, Quantity], tuple[str, Callable[[float], str], str]] = {
+SCENARIO = "scenario"
+MeasureTexts = tuple[str, Callable[[float], str], str]  # compared quantity, its format, its unit
+MEASURES: dict[tuple[str, Quantity], MeasureTexts] = {
     (OVERALL, "cpu"): ("CPU per request", "{:.2f}".format, "times as good as the reference"),
     (OVERALL, "throughput"): ("throughput", "{:.2f}".format, "times as good as the reference"),
-    (ORDER_TEST_TYPE, "cpu"): ("CPU per arrival", format_micros, "µs of CPU an arrival"),
-    (ORDER_TEST_TYPE, "throughput"): ("response time", lambda seconds: f"{seconds * 1e3:,.2f}", f"ms for {CREATE}"),
+    (SCENARIO, "cpu"): ("CPU per arrival", format_micros, "µs of CPU an arrival"),
+    (SCENARIO, "throughput"): ("response time", lambda seconds: f"{seconds * 1e3:,.2f}", "ms for {operation}"),
     ("", "cpu"): ("CPU per request", format_micros, "µs of CPU a request"),
     ("", "throughput"): ("throughput", format_rate, "requests/s"),
 }
@@ -94,7 +95,7 @@ def summarize(info: RunInfo, ranking: Ranking, kind: str, quantity: Quantity) ->
         text = f"Profile {info.profile} checks that things run: its figures rank nothing."
         return Summary(lead=text, place=_describe_machine(info))
     placed = _ranked_rows(ranking, kind, quantity)
-    by = MEASURES[kind if kind in (OVERALL, ORDER_TEST_TYPE) else "", quantity][0]
+    by = _measure(ranking, kind, quantity)[0]
     subject = f"{'Overall' if kind == OVERALL else TEST_NAMES.get(kind, kind)}, by {by}"
     if not placed:
         nothing = f"{subject}: nothing has been measured that can be ranked."
@@ -107,9 +108,15 @@ def summarize(info: RunInfo, ranking: Ranking, kind: str, quantity: Quantity) ->
     )
     if info.status == "running":
         lead = f"So far: {lead}"
-    return Summary(
-        lead, _describe_figures(groups, kind, quantity), _describe_machine(info), _suggest_improvements(info, placed)
-    )
+    figures = _describe_figures(groups, _measure(ranking, kind, quantity))
+    return Summary(lead, figures, _describe_machine(info), _suggest_improvements(info, placed))
+
+
+def _measure(ranking: Ranking, kind: str, quantity: Quantity) -> MeasureTexts:
+    """Return what is compared, how it is written, and its unit."""
+    scenario = kind in ranking.test_types and ranking.test_types[kind].is_scenario
+    compared, format_figure, unit = MEASURES[OVERALL if kind == OVERALL else SCENARIO if scenario else "", quantity]
+    return compared, format_figure, unit.format(operation=ranked_operation(kind))
 
 
 def summarize_all(info: RunInfo, ranking: Ranking) -> dict[str, dict[str, tuple[str, ...]]]:
@@ -122,7 +129,7 @@ def _ranked_rows(ranking: Ranking, kind: str, quantity: Quantity) -> RankedRows:
     found: list[tuple[str, Standing | None]]
     if kind == OVERALL:
         found = [(s.implementation, s.cpu if quantity == "cpu" else s.throughput) for s in ranking.overall]
-    elif kind == ORDER_TEST_TYPE and ranking.orders and ranking.orders.tables:
+    elif ranking.test_types[kind].is_scenario and ranking.orders and ranking.orders.tables:
         rows = ranking.orders.tables[0].rows
         found = [(r.implementation, row_standing(r, "cpu") if quantity == "cpu" else r.response) for r in rows]
     else:
@@ -164,10 +171,10 @@ def _join_names(names: Sequence[str]) -> str:
     return f"{', '.join(names[:-1])} and {names[-1]}" if len(names) > 1 else names[0]
 
 
-def _describe_figures(groups: Sequence[RankedRows], kind: str, quantity: Quantity) -> str:
+def _describe_figures(groups: Sequence[RankedRows], measure: MeasureTexts) -> str:
     """What those in front have, and what the next and the last have of the best one's."""
     front = groups[0]
-    _, show, unit = MEASURES[kind if kind in (OVERALL, ORDER_TEST_TYPE) else "", quantity]
+    _, show, unit = measure
     figures = [each.estimate.median for _, each in front]
     between = f"{show(min(figures))} to " if len(front) > 1 else ""
     told = [f"{_join_group(front)}: {between}{show(max(figures))} {unit}"]

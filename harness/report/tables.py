@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Generic, TypeVar
 
-from harness.plan.orders import CREATE
+from harness.plan.testtypes.registry import ranked_operation
 from harness.records.run_info import RunInfo
 from harness.stats.ranking_model import (
     Estimate,
@@ -25,7 +25,6 @@ from harness.stats.unranked import is_ranked
 from harness.units import format_bytes, format_micros, format_rate, format_seconds
 
 DRAWING_WIDTH = 31  # of a drawing
-ORDER_TEST_TYPE = "order"  # test type of the order service, which has tables of its own
 R = TypeVar("R")
 Percentiles = Mapping[str, Estimate]
 
@@ -198,7 +197,7 @@ def _row_remarks(row: Row | GoalRow) -> tuple[str, list[str]]:
 
 def ranking_tables(info: RunInfo, ranking: Ranking, *, every_load: bool) -> Iterator[TextTable]:
     """All tables of a run; with ``every_load`` those of each load and operation."""
-    closed = [test for kind, test in ranking.test_types.items() if kind != ORDER_TEST_TYPE or not ranking.orders]
+    closed = [test for test in ranking.test_types.values() if not test.is_scenario or not ranking.orders]
     for number, test in enumerate(closed):
         yield closed_loop_table(info, ranking, test.headline, startup=number == 0)
         for table in test.tables if every_load and len(test.tables) > 1 else ():
@@ -207,12 +206,15 @@ def ranking_tables(info: RunInfo, ranking: Ranking, *, every_load: bool) -> Iter
         yield _capacity_table(f"{found.test_type}, capacity at {found.goal.label}", "req/s at goal", found.rows)
         yield _rate_table(found)
     if orders := ranking.orders:
+        scenario = next((name for name, test in ranking.test_types.items() if test.is_scenario), "")
         for of_factor in orders.tables:
-            title = f"order ×{of_factor.factor:g}, by the response time of {CREATE}"
+            title = f"{scenario} ×{of_factor.factor:g}, by the response time of {ranked_operation(scenario)}"
             yield _order_table(title, of_factor.rows, ranked=is_ranked(info))
         if orders.goal and orders.capacities:
             yield _capacity_table(
-                f"order, highest factor at which {orders.goal.label} of {CREATE}", "factor", orders.capacities
+                f"{scenario}, highest factor at which {orders.goal.label} of {ranked_operation(scenario)}",
+                "factor",
+                orders.capacities,
             )
     if ranking.overall:
         yield _overall_table(ranking)

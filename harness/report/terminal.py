@@ -13,9 +13,10 @@ from rich.table import Table
 from rich.text import Text
 
 from harness.console import SafeConsole
+from harness.plan.testtypes.registry import footnote
 from harness.records.run_info import RunInfo
 from harness.report import Report, summary
-from harness.report.tables import ORDER_TEST_TYPE, Column, TextTable, ranking_tables
+from harness.report.tables import Column, TextTable, ranking_tables
 from harness.report.verification_results import ImplementationVerdict
 from harness.stats.ranking_model import Ranking
 from harness.stats.unranked import is_ranked
@@ -99,7 +100,7 @@ def heading(info: RunInfo) -> Text:
 def footnotes(info: RunInfo, ranking: Ranking) -> list[str]:
     """What a reader must know of the figures."""
     notes = []
-    if any(kind != ORDER_TEST_TYPE or ranking.orders is None for kind in ranking.test_types):
+    if any(not test.is_scenario or ranking.orders is None for test in ranking.test_types.values()):
         notes += [
             f"req/s: completed 2xx responses of a closed loop ({info.generator}); µs CPU/req: CPU time of the server's "
             "processes per response, the steadier figure on a shared machine",
@@ -122,11 +123,7 @@ def footnotes(info: RunInfo, ranking: Ranking) -> list[str]:
             'at a goal: the highest rate tried that met it, the truth lies between it and "missed at"'
         )
     if ranking.orders:
-        notes.append(
-            "order: ×1 is 445 arrivals and 1,000 requests a minute of five use cases (open loop, Poisson); response "
-            "times count from the due time; CPU/arrival: of the server per arrival of all use cases, database: "
-            "PostgreSQL's"
-        )
+        notes += [f"{name}: {note}" for name in ranking.test_types if (note := footnote(name))]
     notes += info.machine.concerns
     others = [each for each in info.machines if each.machine.concerns != info.machine.concerns]
     return notes + [f"{each.name}: {concern}" for each in others for concern in each.machine.concerns]

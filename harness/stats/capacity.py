@@ -27,9 +27,9 @@ from harness.stats.cell_values import (
     PERCENTILES,
     PROVISIONAL_BELOW,
     CellTrials,
-    create_order_times,
     deployment_by_process,
     latency_percentile,
+    ranked_operation_times,
 )
 from harness.stats.moderation import CONFIDENCE, MAX_DF, add_variance
 from harness.stats.stopping import alpha_at, profile_section
@@ -46,7 +46,6 @@ from harness.stats.value_tables import (
 MAX_BRACKET_WIDTH = 0.05  # relative distance of the two loads at which the search ends
 # Validity checks that fail when a server does not sustain a rate.
 SATURATION_CHECKS = frozenset({"errors", "achieved-rate", "unfinished", "response-size"})
-ORDER_TEST_TYPE = "order"  # the test type of the order service
 Reasons = Mapping[tuple[str, str], str]  # test type, implementation -> why it is not ranked
 
 
@@ -89,7 +88,7 @@ def _load_counts(trial: Trial, goal: LatencyGoal) -> PooledRequests | None:
         rate = trial.load.rate
     elif isinstance(trial.load, Scenario):
         rate = trial.load.factor
-        if times := create_order_times(trial):
+        if times := ranked_operation_times(trial):
             due = trial.arrivals.due if trial.arrivals else sum(times.values())
             late = due - sum(count for seconds, count in times.items() if seconds <= goal.seconds)
     missed = late > goal.late_share * due
@@ -264,28 +263,27 @@ def _rate_points(trials: Sequence[Trial]) -> tuple[ranking_model.RatePoint, ...]
     return tuple(sorted(made, key=lambda point: point.rate))
 
 
-# ---- the order service: response times from the due time, CPU per arrival, capacity at a goal ------------------------
+# ---- scenarios: response times from the due time, CPU per arrival, capacity at a goal ------------------------
 
 
 def order_results(
     info: RunInfo, trials: Sequence[Trial], test_types: Mapping[str, ranking_model.TestTypeRanking], reasons: Reasons
 ) -> ranking_model.OrderResults | None:
-    """Return tables, capacities and operations of the order service; None for a run without it."""
-    if ORDER_TEST_TYPE not in test_types:
+    """Return tables, capacities and operations of a scenario's test type; None for a run without scenarios."""
+    scenario = next((name for name, each in test_types.items() if each.is_scenario), None)
+    if scenario is None:
         return None
     measured: defaultdict[tuple[str, float], list[Trial]] = defaultdict(list)  # by implementation and factor
     tried: defaultdict[str, list[Trial]] = defaultdict(list)
     for trial in trials:
-        if trial.test_type == ORDER_TEST_TYPE and isinstance(trial.load, Scenario):
+        if trial.test_type == scenario and isinstance(trial.load, Scenario):
             tried[trial.implementation].append(trial)
             if trial.purpose == "measure":
                 measured[trial.implementation, trial.load.factor].append(trial)
     goal = profile_section(info, "orders", OrderLoads).goal
     searched = any(trial.purpose == "search" for own in tried.values() for trial in own)
-    found = [
-        (table.load.factor, table) for table in test_types[ORDER_TEST_TYPE].tables if isinstance(table.load, Scenario)
-    ]
-    names = [one.name for one in info.implementations if ORDER_TEST_TYPE in one.test_types]
+    found = [(table.load.factor, table) for table in test_types[scenario].tables if isinstance(table.load, Scenario)]
+    names = [one.name for one in info.implementations if scenario in one.test_types]
     processes = {trial.process for own in measured.values() for trial in own}
     alpha = alpha_at(profile_section(info, "processes", Processes), len(processes))
     return ranking_model.OrderResults(
@@ -294,7 +292,7 @@ def order_results(
             for factor, table in sorted(found, key=lambda each: each[0])
         ),
         goal=goal if searched else None,
-        capacities=_capacity_rows(info, ORDER_TEST_TYPE, tried, goal, reasons, {}) if searched else (),
+        capacities=_capacity_rows(info, scenario, tried, goal, reasons, {}) if searched else (),
         points={
             name: tuple(point for factor, _ in found for point in _order_points(factor, measured[name, factor]))
             for name in names
@@ -309,7 +307,7 @@ def _order_table(
     measured: Mapping[tuple[str, float], Sequence[Trial]],
     alpha: float,
 ) -> ranking_model.OrderTable:
-    """Rank implementations at one factor by the response time of "create order"."""
+    """Rank implementations at one factor by the response time of the ranked operation."""
     cells = {row.implementation: CellTrials(measured.get((row.implementation, factor), ())) for row in table.rows}
     response = METRICS["response-time-p50"]
     values = {row.implementation: cells[row.implementation].values(response) for row in table.rows if not row.reason}

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from statistics import fmean, median
 
-from harness.plan.orders import CREATE
+from harness.plan.testtypes.registry import ranked_operation
 from harness.records.loads import Load, Scenario
 from harness.records.outcome import Outcome
 from harness.records.process_record import ProcessRecord
@@ -34,11 +34,12 @@ class Metric:
     of_process: Callable[[ProcessRecord], float | None] | None = None
 
 
-def create_order_times(trial: Trial) -> Mapping[float, int]:
-    """Return response times of "create order" in a scenario: seconds since the due time -> count."""
+def ranked_operation_times(trial: Trial) -> Mapping[float, int]:
+    """Return response times of a scenario's ranked operation: seconds since the due time -> count."""
+    ranked = ranked_operation(trial.test_type)
     counts: Counter[float] = Counter()
     for one in trial.arrivals.operations if trial.arrivals else ():
-        if one.operation == CREATE and one.latency:
+        if one.operation == ranked and one.latency:
             counts.update(dict(one.latency.histogram))
     return counts
 
@@ -46,10 +47,10 @@ def create_order_times(trial: Trial) -> Mapping[float, int]:
 def latency_percentile(trial: Trial, point: str) -> float | None:
     """Return a latency percentile in seconds; None if too few requests were slower.
 
-    For a scenario it is the percentile of "create order". ``point`` is a name such as "99".
+    For a scenario it is the percentile of the ranked operation. ``point`` is a name such as "99".
     """
     if isinstance(trial.load, Scenario):
-        counts = create_order_times(trial)
+        counts = ranked_operation_times(trial)
         total, passed = sum(counts.values()), 0
         for seconds, count in sorted(counts.items()) if has_enough_requests(point, total) else ():
             passed += count
@@ -67,7 +68,7 @@ def has_enough_requests(point: str, requests: int) -> bool:
 
 def _mean_response_time(trial: Trial) -> float | None:
     if isinstance(trial.load, Scenario):
-        counts = create_order_times(trial)
+        counts = ranked_operation_times(trial)
         return sum(seconds * count for seconds, count in counts.items()) / sum(counts.values()) if counts else None
     return trial.latency.mean if trial.latency else None
 

@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from harness.records.loads import Load
+from harness.records.loads import Load, Scenario
 from harness.records.machine_record import NoiseFloor
 from harness.records.measurements import LatencyGoal
 from harness.records.record import Record
@@ -105,6 +105,11 @@ class TestTypeRanking(Record):
     test_type: str
     headline: Table
     tables: tuple[Table, ...]  # one for each planned load
+
+    @property
+    def is_scenario(self) -> bool:
+        """Whether the test type was measured under arrivals of use cases."""
+        return any(isinstance(table.load, Scenario) for table in self.tables)
 
 
 class Score(Record):

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Literal, Protocol
 
 from harness.plan.requests import PreparedRequest
+from harness.plan.scenarios import UseCase
 from harness.records.loads import Load
 from harness.records.measurements import LoadCounts
 from harness.verify.checks.evidence import RequestAccount, Sampling
@@ -28,6 +29,7 @@ class LoadRun:
     threads: int
     seed: int
     sampling: Sampling | None = None  # None: no answers are written out; of a scenario they all are
+    use_cases: Sequence[UseCase] = ()  # of a scenario
     requests: Sequence[PreparedRequest] = ()  # each one sent is drawn from these, whatever the URL's path
     late_after: float | None = None  # the latency goal, for ``LoadResult.late``
     lag_share: float = 0.2  # of the latency's p99: a request that is sent later than that is ``sent_late``

@@ -26,8 +26,8 @@ from harness.experiment.generators import (
     headers,
 )
 from harness.host import process
-from harness.plan.orders import plan
 from harness.plan.requests import PreparedRequest
+from harness.plan.scenarios import plan
 from harness.records.loads import ClosedLoop, OpenLoop, Scenario
 from harness.records.measurements import Arrivals, ErrorCounts, Latency, OperationTimes, UseCaseTimes
 from harness.runtime import Runtime
@@ -185,7 +185,7 @@ class Loadgen:
         drain = TIMEOUT_SECONDS if isinstance(load, ClosedLoop) else DRAIN_SECONDS
         words += ["--drain-seconds", f"{drain:g}"]
         if isinstance(load, Scenario):
-            (folder / PLAN_FILE).write_text(json.dumps(plan(load.factor)), encoding="utf-8")
+            (folder / PLAN_FILE).write_text(json.dumps(plan(run.use_cases, load.factor)), encoding="utf-8")
             words += ["--scenario", str(folder / PLAN_FILE)]
             words += ["--answers", str(folder / RESPONSES_FILE)] if run.sampling else []
         else:

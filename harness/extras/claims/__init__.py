@@ -1,1 +1,17 @@
-"""Claims of talks (config/claims): read, measured in the design ``interleaved``, and judged."""
+"""Declares the claims of talks to tfb."""
+
+from collections.abc import Mapping
+from typing import ClassVar
+
+from harness.plugins import Plugin, Verb
+
+
+class ClaimsPlugin(Plugin):
+    """The verb ``claims``."""
+
+    verbs: ClassVar[Mapping[str, Verb]] = {
+        "claims": Verb(
+            target="harness.extras.claims.cli:command",
+            help="what talks claim: list with verdicts, run (measure and judge)",
+        )
+    }

@@ -12,7 +12,7 @@ from pathlib import Path
 from harness import redaction
 from harness.cli.consent import resolve_consent
 from harness.cli.flags import RunFlags
-from harness.cli.output import write_file
+from harness.cli.output import VerdictOutputs, write_file
 from harness.cli.run import resolve_settings, run_benchmark
 from harness.cli.verbs import Invocation
 from harness.errors import ChangedRecordsError, Exit, TfbError, UsageError
@@ -50,17 +50,6 @@ COUNTING = {  # flags of a run that hold here, too
 }
 
 
-@dataclass(frozen=True, kw_only=True)
-class Outputs:
-    """Where the verdict goes beside the terminal."""
-
-    json: bool = False
-    markdown: bool = False
-    history: str | None = None
-    html: str | None = None
-    strict: bool = False
-
-
 class SideError(TfbError):
     """A side could not be built, or never answered: of head that is a failure, of base nothing can be told."""
 
@@ -80,7 +69,9 @@ class PreparedComparison:
     notes: tuple[str, ...]
 
 
-def compare(folder: Path, base: str, head: str | None, flags: RunFlags, fail_over: float, outputs: Outputs) -> int:
+def compare(
+    folder: Path, base: str, head: str | None, flags: RunFlags, fail_over: float, outputs: VerdictOutputs
+) -> int:
     """Measure both and print the verdict; ``base`` and ``head`` are what ``sides`` can tell."""
     words = ("compare", "--base", base, *(("--head", head) if head else ()))
     _require_places(outputs)
@@ -211,7 +202,7 @@ def _measured(chosen: Settings, session: PreparedComparison) -> RunRecords:
     return records
 
 
-def _require_places(outputs: Outputs) -> None:
+def _require_places(outputs: VerdictOutputs) -> None:
     """Raise UsageError now, and not after minutes of measuring, where a verdict could not be put."""
     for flag, name in (("--history", outputs.history), ("--html", outputs.html)):
         if name and not (folder := Path(name).absolute().parent).is_dir():
@@ -220,7 +211,7 @@ def _require_places(outputs: Outputs) -> None:
         history.read(Path(outputs.history))
 
 
-def show(result: GateResult, outputs: Outputs) -> int:
+def show(result: GateResult, outputs: VerdictOutputs) -> int:
     """Print the verdict, then put it where it is to be kept: a full disk loses no answer."""
     result = GateResult.model_validate_json(redaction.redacted_json(result.model_dump_json()))
     as_text = report.markdown if outputs.markdown else report.text

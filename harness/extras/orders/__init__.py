@@ -1,10 +1,13 @@
-"""The order service: a test type with a load of arriving use cases.
+"""Declares the order service to tfb."""
 
-The core finds the verification only through ``harness.extras.TEST_TYPES``.
-"""
+from collections.abc import Mapping
+from typing import ClassVar
 
-from harness.extras.orders import checks, load
-from harness.extras.orders.gathering import gather
+from harness.plugins import ObjectPath, Plugin
 
-CHECKS = (checks, load)
-__all__ = ["CHECKS", "gather", "load"]
+
+class OrdersPlugin(Plugin):
+    """The test type ``order``, its use cases and its checks."""
+
+    test_types: ClassVar[Mapping[str, ObjectPath]] = {"order": "harness.extras.orders.test_type:ORDER"}
+    verifications: ClassVar[Mapping[str, ObjectPath]] = {"order": "harness.extras.orders.order_verification"}

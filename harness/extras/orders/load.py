@@ -20,7 +20,8 @@ from typing import Any
 from harness.errors import LoadError
 from harness.extras.orders.database import OrderTables, order_tables
 from harness.extras.orders.entities import Call, Order, OrdersById, Prices, applied, judging, same, told, wanted
-from harness.plan.orders import USE_CASES, RequestStep
+from harness.extras.orders.test_type import USE_CASES
+from harness.plan.scenarios import RequestStep
 from harness.records import safe_read
 from harness.runtime import DatabaseAddress
 from harness.verify.checks import LOAD, Finding, shown

@@ -11,6 +11,7 @@ from typing import Literal
 
 from harness.plan.profile import Profile
 from harness.plan.requests import PreparedRequest, Request, prepare
+from harness.plan.scenarios import UseCase
 from harness.records.loads import ClosedLoop, Load, Scenario
 
 Sweep = Literal["concurrency", "pipeline", "query", "cached-query", "arrivals"]
@@ -60,6 +61,9 @@ class TestType:
     thorough: tuple[Requests, ...] = ()
     techempower: bool = True  # one of TechEmpower's: what --type all means
     requests: tuple[PreparedRequest, ...] = ()  # of a service: each one sent is drawn from these
+    use_cases: tuple[UseCase, ...] = ()  # of the sweep "arrivals"
+    footnote: str = ""  # what a reader of its tables must know
+    ranked_operation: str = ""  # of the use cases: implementations are ranked by its response time
 
     @property
     def scored(self) -> bool:

@@ -1,6 +1,7 @@
 """The test types, in the order in which a process is loaded with them: writes come last."""
 
 from harness.plan.testtypes import Requests, TestType
+from harness.plugins import Extensions
 
 _KNOWN = (
     TestType(  # one small object a request
@@ -78,13 +79,18 @@ _KNOWN = (
         # Those for 500 overlap with each other: where rows are not written in the order of ids, deadlocks come.
         thorough=(Requests(times=40, rows=20), Requests(times=8, rows=500)),
     ),
-    TestType(  # a REST service of orders, asked by arrivals of dependent requests (harness.plan.orders)
-        name="order",
-        answer="orders",
-        sweep="arrivals",
-        reads_database=True,
-        writes_database=True,
-        techempower=False,
-    ),
 )
-TEST_TYPES: dict[str, TestType] = {known.name: known for known in _KNOWN}
+TEST_TYPES: dict[str, TestType] = {
+    **{known.name: known for known in _KNOWN},
+    **Extensions[TestType]("test_types").load_all(),
+}
+
+
+def footnote(test_type: str) -> str:
+    """Return the footnote of a test type's tables; empty if no plugin provides the test type."""
+    return TEST_TYPES[test_type].footnote if test_type in TEST_TYPES else ""
+
+
+def ranked_operation(test_type: str) -> str:
+    """Return the operation by whose response time a scenario is ranked; empty if no plugin provides the test type."""
+    return TEST_TYPES[test_type].ranked_operation if test_type in TEST_TYPES else ""

@@ -16,7 +16,7 @@ import pytest
 
 from harness import cli
 from harness.errors import Exit, StoreError
-from harness.extras.site import publish
+from harness.extras.site.publishing import publish
 from harness.host import interruption, memory
 from harness.paths import REPOSITORY
 from harness.plan.benchmark_config import NAME_BYTES

@@ -11,7 +11,7 @@ import pytest
 from harness import cli
 from harness.dashboard import saved
 from harness.errors import Exit
-from harness.extras.site import publish
+from harness.extras.site.publishing import publish
 from harness.records import store
 from harness.stats.ranking import rank
 from harness.tests.doubles import records

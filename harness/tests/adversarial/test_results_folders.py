@@ -14,7 +14,7 @@ from harness.errors import StoreError
 from harness.experiment.progress import Display, ProgressTracker
 from harness.experiment.workflow import open_run
 from harness.extras.claims import measure
-from harness.extras.site import publish
+from harness.extras.site.publishing import publish
 from harness.host import process
 from harness.host.clock import SYSTEM_CLOCK
 from harness.records import safe_write, store

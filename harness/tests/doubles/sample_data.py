@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
 
-from harness.plan.orders import USE_CASES
+from harness.extras.orders.test_type import USE_CASES
 from harness.plan.profile import Processes
 from harness.records.loads import Scenario
 from harness.records.measurements import Arrivals, ErrorCounts, Latency, LatencyGoal, OperationTimes, UseCaseTimes

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.plan.orders import USE_CASES
+from harness.extras.orders.test_type import USE_CASES
 from harness.records import store
 from harness.records.loads import Scenario
 from harness.records.outcome import Outcome

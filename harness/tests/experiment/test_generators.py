@@ -13,8 +13,9 @@ from harness.errors import LoadError
 from harness.experiment.generators import LoadRun
 from harness.experiment.generators.loadgen import Loadgen, Times
 from harness.experiment.generators.wrk import Wrk
-from harness.plan.orders import plan
+from harness.extras.orders.test_type import USE_CASES
 from harness.plan.requests import Expect, PreparedRequest
+from harness.plan.scenarios import plan
 from harness.records.loads import ClosedLoop, OpenLoop, Scenario
 from harness.tests.approve import approve
 from harness.verify.checks.evidence import Sampling
@@ -29,7 +30,7 @@ RUN = LoadRun(
     seed=7,
 )
 OPEN = replace(RUN, load=OpenLoop(rate=500.0, connections=64), late_after=0.01)
-PLAYED = replace(RUN, load=Scenario(factor=8, connections=64))
+PLAYED = replace(RUN, load=Scenario(factor=8, connections=64), use_cases=USE_CASES)
 READY = {"kind": "ready", "ready": True, "connections": 64, "connections_asked": 64, "pid": 5, "now_ns": 1}
 FAULTS = {"connect": 1, "write": 2, "closed": 4, "timeout": 8, "framing": 16, "dropped": 32, "status": 64, "lacking": 0}
 NO_FAULTS = dict.fromkeys(FAULTS, 0)
@@ -118,7 +119,7 @@ def test_declared_requests_are_a_file_of_heads_bodies_and_statuses_and_a_scenari
     assert first == {**head, "body_base64": base64.b64encode(b"\x00body").decode(), "status": 201}
     assert (second["status"], second["body_base64"]) == (200, "")
     Loadgen().arguments(PLAYED, tmp_path)
-    assert json.loads((tmp_path / "plan.json").read_text(encoding="utf-8")) == plan(8)
+    assert json.loads((tmp_path / "plan.json").read_text(encoding="utf-8")) == plan(USE_CASES, 8)
 
 
 # ---- what came of it -------------------------------------------------------------------------------------------------

@@ -29,7 +29,8 @@ import pytest
 from harness.cli.scans import NOT_JUDGED
 from harness.experiment.generators import RESPONSES_FILE, LoadRun
 from harness.experiment.generators.loadgen import PLAN_FILE, Loadgen, Times, Total, parse_totals
-from harness.plan.orders import plan
+from harness.extras.orders.test_type import USE_CASES
+from harness.plan.scenarios import plan
 from harness.provisioning import crates
 from harness.records.loads import Scenario
 from harness.records.measurements import Arrivals
@@ -145,7 +146,7 @@ def test_latency_is_what_the_server_s_record_says(name: str, tmp_path: Path) -> 
 
 
 def shopping(rate: float) -> dict[str, Any]:
-    return {**plan(1)["use_cases"][0], "rate": rate}  # type: ignore[index]
+    return {**plan(USE_CASES, 1)["use_cases"][0], "rate": rate}  # type: ignore[index]
 
 
 class Shop(ScriptedServer):

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import numpy as np
 
+from harness.extras.orders.test_type import USE_CASES
 from harness.paths import CONFIG_FILE, FRAMEWORKS, PROFILES, REPOSITORY
-from harness.plan.orders import USE_CASES, plan
+from harness.plan.scenarios import plan
 from harness.records.store import RunStore
 from harness.tests.doubles import records
 from harness.tests.experiment import test_generators as outputs
@@ -74,7 +75,7 @@ def seeds() -> Mapping[str, Iterable[bytes]]:
         "loadgen-response": [bytes([size, 7]) + data for size in (3, 7) for data in (*RESPONSES, RESPONSES[0] * 2)],
         "round-results": [json.dumps(found).encode() for found in BARE.values()],
         "run": [_run()],
-        "loadgen-scenario": [json.dumps(plan(8)).encode() + b'\0{"id": 7}\0[]'],
+        "loadgen-scenario": [json.dumps(plan(USE_CASES, 8)).encode() + b'\0{"id": 7}\0[]'],
         "service": [f"{GOOD}\0id,name\n1,a\n2,b\n\0{{}}\0body".encode(), _service()],
         "upstream-requests": [bytes([size, 7]) + data for size in (2, 6) for data in REQUESTS],
     }

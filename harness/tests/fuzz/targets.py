@@ -21,7 +21,7 @@ from harness.experiment.generators.loadgen import Loadgen
 from harness.experiment.generators.wrk import Wrk
 from harness.extras.gate import history
 from harness.extras.orders import load as orders
-from harness.extras.site import read as read_site
+from harness.extras.site.publishing import read as read_site
 from harness.plain_text import is_printable, printable
 from harness.plan import discovery, dockerfile, profile, service
 from harness.records import claims

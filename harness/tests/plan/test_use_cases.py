@@ -5,7 +5,8 @@ import re
 
 import pytest
 
-from harness.plan.orders import USE_CASES, plan
+from harness.extras.orders.test_type import USE_CASES
+from harness.plan.scenarios import plan
 
 
 def test_a_minute_at_factor_1_has_445_arrivals_and_1000_requests() -> None:
@@ -15,7 +16,7 @@ def test_a_minute_at_factor_1_has_445_arrivals_and_1000_requests() -> None:
 
 
 def test_the_factor_scales_the_arrivals_and_nothing_else() -> None:
-    one, ten = plan(1), plan(10)
+    one, ten = plan(USE_CASES, 1), plan(USE_CASES, 10)
     rates = [[case["rate"] for case in json.loads(json.dumps(made))["use_cases"]] for made in (one, ten)]
     assert rates[0] == pytest.approx([5.0, 50 / 60, 50 / 60, 25 / 60, 20 / 60])
     assert rates[1] == pytest.approx([10 * rate for rate in rates[0]])

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from harness.plan.profile import Processes
-from harness.records.loads import Load
+from harness.records.loads import Load, Scenario
 from harness.records.machine_record import Machine
 from harness.records.measurements import ServerUsage
 from harness.records.outcome import Outcome
@@ -128,11 +128,17 @@ def ranking(
         )
         for each in of
     )  # fmt: skip
+    tables = [headline]
+    if "orders" in more:
+        tables.append(table((), Scenario(factor=8.0, connections=64), "order"))
     return Ranking(
         run_id="20260101-000000",
         reference=of[0].implementation,
         leading=leading,
-        test_types={"json": ranking_model.TestTypeRanking(test_type="json", headline=headline, tables=(headline,))},
+        test_types={
+            each.test_type: ranking_model.TestTypeRanking(test_type=each.test_type, headline=each, tables=(each,))
+            for each in tables
+        },
         **{"overall": scores, **more},
     )
 

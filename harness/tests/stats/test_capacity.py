@@ -5,14 +5,14 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
-from harness.plan.orders import CREATE
+from harness.extras.orders.test_type import CREATE
 from harness.plan.profile import OpenLoopSettings, OrderLoads, Processes
 from harness.records.loads import Load, OpenLoop, Scenario
 from harness.records.measurements import Arrivals, ErrorCounts, Latency, LatencyGoal, OperationTimes, UseCaseTimes
 from harness.records.outcome import Outcome
 from harness.records.run_info import RunInfo
 from harness.records.trial_record import Purpose, Trial, ValidityCheck
-from harness.stats.capacity import ORDER_TEST_TYPE, bracket, next_load
+from harness.stats.capacity import bracket, next_load
 from harness.stats.ranking import rank
 from harness.stats.value_tables import estimate_percentiles
 from harness.tests.approve import approve
@@ -20,6 +20,7 @@ from harness.tests.doubles.invented import verdict
 from harness.tests.doubles.runs import LOAD, run_info, trial
 from harness.tests.stats.dense import dense, luck
 
+ORDER_TEST_TYPE = "order"
 GOAL, SLOW = LatencyGoal(percentile=99, seconds=0.01), LatencyGoal(percentile=99, seconds=0.1)
 LAG = ValidityCheck(name="generator-lag", outcome=Outcome.FAIL, value=1.0, threshold=0.2, flag="generator lag")
 SHORT = ValidityCheck(name="achieved-rate", outcome=Outcome.FAIL, value=0.5, threshold=0.01, flag="rate not achieved")

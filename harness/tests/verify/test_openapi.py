@@ -9,8 +9,8 @@ import pytest
 from pydantic import JsonValue
 
 from harness.extras.orders.calls import OPERATIONS, Calls, expected, refused
+from harness.extras.orders.test_type import USE_CASES
 from harness.paths import REPOSITORY
-from harness.plan.orders import USE_CASES
 
 TEXT = (REPOSITORY / "docs" / "orders.openapi.json").read_text(encoding="utf-8")
 DESCRIPTION = json.loads(TEXT)

@@ -46,6 +46,7 @@ def audited(
                 threads=1,
                 seed=seed,
                 sampling=looking.sampling,
+                use_cases=kind.use_cases,
                 requests=kind.requests,
             )
             command = [generator.program, *generator.arguments(run, Path(folder))]

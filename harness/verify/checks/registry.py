@@ -1,10 +1,13 @@
 """The explicit lists of all checks, and of test types that are asked, or loaded, in a way of their own, by name."""
 
-from collections.abc import Callable, Mapping
-from importlib import import_module
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Any, Protocol
 
-from harness.extras import TEST_TYPES
 from harness.plan.testtypes import DECLARED
+from harness.plugins import Extensions
+from harness.runtime import DatabaseAddress
 from harness.verify.checks import (
     Check,
     after_load,
@@ -23,12 +26,38 @@ from harness.verify.checks import (
 from harness.verify.checks.asking import Asking
 from harness.verify.checks.evidence import Evidence
 
-EXTRAS = {name: import_module(package) for name, package in TEST_TYPES.items()}
+
+class LoadVerification(Protocol):
+    """Verification of a load that a plugin observes itself; usually a module."""
+
+    def watched(self, database: DatabaseAddress, /) -> AbstractContextManager[object]:
+        """Prepare the database, and observe it during the block."""
+
+    def seen(self, answers: Path, database: DatabaseAddress, observations: Any, /) -> tuple[Evidence, int]:  # noqa: ANN401 - the value of ``watched``
+        """Return the evidence and the number of arrivals. Raises LoadError for a file of unknown format."""
+
+
+class TestTypeVerification(Protocol):
+    """Verification of a test type of a plugin; usually a module."""
+
+    @property
+    def check_modules(self) -> Sequence[object]:
+        """Modules whose attributes are ``Check`` objects."""
+
+    @property
+    def load(self) -> LoadVerification:
+        """The verification of loads."""
+
+    def gather(self, asking: Asking, evidence: Evidence, /) -> None:
+        """Ask the server, and add to the evidence."""
+
+
+VERIFICATIONS: Mapping[str, TestTypeVerification] = Extensions[TestTypeVerification]("verifications").load_all()
 
 # In the order in which a verdict lists them: the checks of a module as they stand there.
 MODULES = (
     *(http, connection, bodies, delay, fan_out, values, randomness, statements, fortunes),
-    *(module for extra in EXTRAS.values() for module in extra.CHECKS),
+    *(module for extra in VERIFICATIONS.values() for module in extra.check_modules),
     *(after_load, expectations, conduct),
 )
 CHECKS: dict[str, Check] = {
@@ -44,10 +73,9 @@ GATHERERS: Mapping[str, Callable[[Asking, Evidence], None]] = {
     DECLARED: expectations.gather,
     "delay": delay.gather,
     "fan-out": fan_out.gather,
-    **{name: extra.gather for name, extra in EXTRAS.items()},
+    **{name: extra.gather for name, extra in VERIFICATIONS.items()},
 }
 
 
-# Test type -> the module that judges its own loads: ``empty(database)`` prepares the tables, and
-# ``seen(answers, database)`` is the evidence with the number of arrivals.
-LOADS = {name: extra.load for name, extra in EXTRAS.items()}
+# Test type -> the verification of its loads, where the checks of responses do not apply.
+LOADS = {name: extra.load for name, extra in VERIFICATIONS.items()}

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from harness.errors import EnvironmentLacksError, Exit, MachineLostError, ServerDiedError, StartError
-from harness.extras.deployments import clean, doctor
 from harness.extras.deployments import remote_container as containers
 from harness.extras.deployments.connected_machine import ConnectedMachine, reached
 from harness.extras.deployments.remote_container import RemoteContainer
+from harness.extras.deployments.survey import clean, doctor
 from harness.host import ownership, process
 from harness.paths import REPOSITORY, TOOLSET
 from harness.plan.hosts import of_flags, parse

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from harness import cli
+from harness.cli.output import VerdictOutputs
 from harness.errors import EnvironmentLacksError, Exit
-from harness.extras.gate.cli import Outputs, in_time, show
+from harness.extras.gate.cli import in_time, show
 from harness.extras.gate.judge import RequestVerdict
 from harness.plan import profile
 from harness.plan.service import ServiceFile
@@ -19,17 +20,17 @@ def test_a_verdict_is_printed_and_added_to_what_is_kept(tmp_path: Path, capsys: 
     generator, kept = np.random.default_rng(4), tmp_path / "history"
     for number, (slower, code) in enumerate(((1.0, Exit.OK), (1.3, Exit.FAILED))):
         result = judged(session(generator, slower, noise=0.02)).model_copy(update={"head": f"v{number}"})
-        assert show(result, Outputs(history=str(kept))) == code
+        assert show(result, VerdictOutputs(history=str(kept))) == code
     lines = capsys.readouterr().out.splitlines()
     assert [line.split()[2] for line in lines[-2:]] == ["v0", "v1"]
     assert "slower: item 1." in lines[-1]
     assert kept.read_text(encoding="utf-8").count("\n") == 2
-    assert show(result, Outputs(markdown=True)) == Exit.FAILED
+    assert show(result, VerdictOutputs(markdown=True)) == Exit.FAILED
     assert "\n| request | verdict |" in capsys.readouterr().out
     odd = RequestVerdict(request="item", verdict="failed", reason="<b>\u2028head\nbye")
     result = result.model_copy(update={"head": "v2", "requests": (odd,), "verdict": "failed"})
     for number in (3, 4):  # a line of the file, whatever a service said
-        show(result, Outputs(history=str(kept), markdown=True))
+        show(result, VerdictOutputs(history=str(kept), markdown=True))
         assert kept.read_text(encoding="utf-8").count("\n") == number
         assert "<b>" not in capsys.readouterr().out
 
@@ -51,7 +52,7 @@ def test_a_page_says_what_the_session_said_escapes_it_and_needs_nothing_else(tmp
     first, *others = result.requests
     wide = first.model_copy(update={"ratio": Ratio(value=1.0, low=1e-4, high=1e4)})
     result = result.model_copy(update={"requests": (wide, *others)})
-    show(result, Outputs(html=str(tmp_path / "page.html")))
+    show(result, VerdictOutputs(html=str(tmp_path / "page.html")))
     text = (tmp_path / "page.html").read_text(encoding="utf-8")
     assert "&lt;b&gt;&amp;" in text
     assert '<h1 class="slower">slower: item' in text
@@ -62,7 +63,7 @@ def test_a_page_says_what_the_session_said_escapes_it_and_needs_nothing_else(tmp
 
 def test_a_page_that_finds_no_room_is_told_and_the_verdict_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(EnvironmentLacksError, match="/dev/full: cannot be written: No space left on device"):
-        show(judged(session(np.random.default_rng(1), 1.2)), Outputs(html="/dev/full"))
+        show(judged(session(np.random.default_rng(1), 1.2)), VerdictOutputs(html="/dev/full"))
     assert "slower: item" in capsys.readouterr().out
 
 

@@ -5,7 +5,7 @@ from xml.etree import ElementTree
 import pytest
 
 from harness import cli
-from harness.extras.profiler import flame_graph, parse_perf
+from harness.extras.profiler.perf_profile import flame_graph, parse_perf
 
 PERF = """node   123/124   7.1:
 \tffffffff81000000 tcp_sendmsg+0x10 ([kernel.kallsyms])

@@ -9,8 +9,8 @@ import pytest
 
 from harness import cli
 from harness.errors import StoreError
-from harness.extras import site as module
-from harness.extras.site import cells, publish, read
+from harness.extras.site import publishing as module
+from harness.extras.site.publishing import cells, publish, read
 from harness.records.loads import Scenario
 from harness.stats.ranking_model import Estimate, RankInterval, Row, Standing
 from harness.tests.doubles import invented, sample_data

@@ -1,0 +1,208 @@
+"""The Docker runtime on several machines: images are built here and sent to the machine of each service.
+
+The Docker engine of each machine is reached through a socket that ssh forwards.
+"""
+
+import atexit
+import logging
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from dataclasses import dataclass, fields, replace
+from functools import partial
+from pathlib import Path
+
+from harness.errors import EnvironmentLacksError, StartError, TfbError, UsageError
+from harness.extras.deployments import distributed_load, survey
+from harness.extras.deployments.connected_machine import ConnectedMachine, reached
+from harness.extras.deployments.remote_container import METER_IMAGE, RemoteContainer
+from harness.extras.deployments.survey import METER
+from harness.host import process
+from harness.plan.config import Settings
+from harness.plan.discovery import Implementation
+from harness.plan.hosts import Host, Hosts
+from harness.plan.testtypes.registry import TEST_TYPES
+from harness.records import safe_write
+from harness.records.run_info import BuildRecord, RunInfo
+from harness.runtime import DatabaseAddress, Endpoint, RunningGenerator, Server, compose
+from harness.runtime.choice import make_docker_runtime
+from harness.runtime.compose import SERVER
+from harness.runtime.database.embedded import free_port
+from harness.runtime.database.in_container import DockerDatabase
+from harness.runtime.docker import DATABASE_IMAGE, GENERATORS, LOADGEN_IMAGE, WRK_IMAGE, DockerRuntime, image_tag
+from harness.runtime.readiness import wait_until_ready
+
+logger = logging.getLogger("tfb.machines")
+
+
+def choose(settings: Settings, implementations: Sequence[Implementation], logs: Path, run_id: str) -> "MachinesRuntime":
+    """Connect to the machines and return the runtime. Raises UsageError, EnvironmentLacksError, MachineLostError."""
+    refuse(settings)
+    compose.engine_version()
+    plain = make_docker_runtime(settings, implementations, logs, run_id, prepare=False)
+    safe_write.make_folder(logs)
+    links = ExitStack()
+    atexit.register(links.close)
+    runtime = MachinesRuntime(
+        **{each.name: getattr(plain, each.name) for each in fields(plain) if each.init},
+        hosts=settings.hosts,
+        reached={host: links.enter_context(reached(host, logs)) for host in settings.hosts.machines},
+        links=links,
+    )
+    atexit.register(runtime.close)
+    runtime.prepare()
+    return runtime
+
+
+def refuse(settings: Settings) -> None:
+    """Raise UsageError for flags that cannot be used with other machines."""
+    open_loop = any(TEST_TYPES[name].open_loop for name in settings.test_types)
+    searches = settings.profile.design == "search"
+    for flag, wrong, why in (
+        ("--runtime local", settings.runtime == "local", "other machines are reached by their Docker engines"),
+        ("--network-mode bridge", settings.network_mode == "bridge", "a bridge network does not span machines"),
+        ("--type order", open_loop, "tfb generates arrivals on a single machine only"),
+        ("a profile of rates", searches, "tfb generates loads at given rates on a single machine only"),
+    ):
+        if wrong:
+            raise UsageError(f"{flag} cannot be used with other machines: {why}")
+
+
+@dataclass(kw_only=True)
+class MachinesRuntime(DockerRuntime):
+    """A runtime with server, database and clients on separate machines; this machine's engine builds images."""
+
+    hosts: Hosts
+    reached: Mapping[Host, ConnectedMachine]
+    links: ExitStack  # closes the connections to the machines
+
+    @property
+    def side_by_side(self) -> bool:
+        """False: a single server runs at a time."""
+        return False
+
+    @property
+    def server_machine(self) -> ConnectedMachine:
+        """The machine of implementations."""
+        return self.reached[self.hosts.server]
+
+    @property
+    def database_machine(self) -> ConnectedMachine | None:
+        """The machine of the database; None for an existing PostgreSQL server."""
+        return self.reached[self.hosts.database] if isinstance(self.hosts.database, Host) else None
+
+    @property
+    def clients(self) -> tuple[ConnectedMachine, ...]:
+        """The machines of load generators."""
+        return tuple(self.reached[client] for client in self.hosts.clients)
+
+    def prepare(self) -> None:
+        """Build the images as on a single machine, and send each image to the machines that run it."""
+        super().prepare()
+        self._build(METER, METER_IMAGE, self.logs / "images.log", {})
+        for machine in self.reached.values():
+            machine.send(METER_IMAGE)
+        if self.database_machine:
+            self.database_machine.send(DATABASE_IMAGE)
+        for machine in self.clients:
+            machine.send(WRK_IMAGE)
+
+    def build(self, implementation: Implementation, log: Path) -> BuildRecord:
+        """Build the image on this machine, and send it to the server's machine."""
+        build = super().build(implementation, log)
+        if build.status == "ok":
+            self.server_machine.send(image_tag(implementation))
+        return build
+
+    def database(self) -> AbstractContextManager[DockerDatabase]:
+        """Return a context in which the shared PostgreSQL server runs on the database machine."""
+        machine = self.database_machine
+        if machine is None:
+            raise EnvironmentLacksError("the run uses an existing PostgreSQL server, so tfb starts none")
+        there = partial(RemoteContainer, machine=machine, run_id=self.project.run_id)
+        return self._database(machine.address, replace(self.project, at=machine.at), there)
+
+    def remove_all(self) -> None:
+        """Remove the resources with the run's label on every reachable machine."""
+        for machine in self.reached.values():
+            _quietly(machine, replace(self.project, at=machine.at).remove_all)
+
+    @contextmanager
+    def start(
+        self, implementation: Implementation, database: DatabaseAddress, log: Path, *, ready_path: str
+    ) -> Iterator[Server]:
+        """Start a fresh container on the server's machine, and yield it after the first response to this machine."""
+        machine, port = self.server_machine, self.server_port or free_port()
+        project = replace(self.project, at=machine.at)
+        variables = {**self._variables(implementation, database, port), "TFB_SERVER_HOST": machine.address}
+        safe_write.append(log, private=True).close()  # exists before the container does
+        with ExitStack() as stack:
+            stack.callback(_quietly, machine, lambda: project.remove(SERVER))
+            began = time.monotonic()
+            try:
+                found = self._up(project, variables, log.with_suffix(".compose.log"), project.name)
+                run_id = self.project.run_id
+                container = RemoteContainer(implementation.name, found, log, machine, run_id, port=port)
+                stack.callback(_quietly, machine, container.stop)
+                endpoint = Endpoint(host=machine.address, port=port)
+                server = Server(implementation=implementation, endpoint=endpoint, meter=container)
+                server.startup_time = wait_until_ready(server, ready_path, began)
+            except StartError as error:
+                machine.require_reachable()
+                raise StartError(f"{implementation.name}: {error}\n{process.tail(log)}\nlog: {log}") from error
+            yield server
+
+    def generator(  # type: ignore[override]  # several programs with the interface of a single generator
+        self, program: str, arguments: Sequence[str], *, waits_for_go: bool = False, folder: Path | None = None
+    ) -> AbstractContextManager[RunningGenerator]:
+        """Start a container with a share of the load on each client; all shares begin together.
+
+        A generator with a ``folder`` runs on this machine only, because files of the folder are read here.
+        """
+        if folder is not None:
+            return super().generator(program, arguments, waits_for_go=waits_for_go, folder=folder)
+        name = Path(program).name
+        if name == "loadgen":
+            self.own_generator()
+            for machine in self.clients:
+                machine.send(LOADGEN_IMAGE)
+        run = ("run", "--interactive", "--rm", "--init", "--pull", "never", "--network", "host")
+        gate, inside = ((), ()) if waits_for_go else (("--entrypoint", "sh"), ("-c", distributed_load.GATE, name))
+        whole = (*run, *self.project.labels(), *self.limits(), *gate, self.image_id(GENERATORS[name]), *inside)
+        parts = distributed_load.shares(name, arguments, len(self.clients))
+        commands = [
+            (machine, part, machine.command(*whole, *part.arguments))
+            for machine, part in zip(self.clients, parts, strict=True)
+        ]
+        return distributed_load.gated(commands, self.reached.values(), tell=not waits_for_go)
+
+    def require_machines(self) -> None:
+        """Check that every machine responds. Raises MachineLostError with the name of a lost machine."""
+        for machine in self.reached.values():
+            machine.require_answer()
+
+    def survey(self, info: RunInfo) -> RunInfo:
+        """Return run.json's record with the graded machine of each role and the links between machines.
+
+        ``machine`` of the record is the server's machine.
+        """
+        run_id = self.project.run_id
+        machines = survey.roles(self.hosts, self.reached, run_id)
+        links = survey.measured_links(self.hosts, self.reached, run_id)
+        return info.model_copy(update={"machine": machines[0].machine, "machines": machines, "links": links})
+
+    def close(self) -> None:
+        """Remove what the run has left, as on one machine, and close the connections to the machines."""
+        try:
+            super().close()
+        finally:
+            self.links.close()
+
+
+def _quietly(machine: ConnectedMachine, action: Callable[[], None]) -> None:
+    """Carry out a clean-up action; log a warning if the machine is lost or the action fails."""
+    try:
+        machine.require_reachable()
+        action()
+    except TfbError as error:
+        logger.warning("resources remain on %s: %s", machine.name, error)

@@ -1,0 +1,252 @@
+"""``./tfb run --profiler``: samples a server under load with perf, and writes a flame graph and the figures."""
+
+import json
+import re
+import shutil
+import time
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from itertools import groupby
+from pathlib import Path
+from xml.sax.saxutils import escape
+from zlib import crc32
+
+from harness.errors import EnvironmentLacksError, LoadError, StartError, TfbError, UsageError
+from harness.experiment import step_executor
+from harness.experiment.generators import LoadRun
+from harness.experiment.generators.registry import GENERATORS
+from harness.experiment.modes import build_servers
+from harness.experiment.observe import Observation, observe
+from harness.experiment.preparation import make_plan
+from harness.experiment.progress import Display, ProgressTracker
+from harness.host import ownership, process
+from harness.host.clock import SYSTEM_CLOCK
+from harness.plan.config import Settings
+from harness.plan.discovery import Implementation
+from harness.records import safe_write
+from harness.records.loads import Load
+from harness.runtime import Database, Runtime, Server
+
+SECONDS = 10.0  # sampling time
+BESIDE_SECONDS = 2.0  # load before and after the sampling
+HERTZ = 499  # samples per second and CPU; a prime, so that samples do not synchronise with timers
+SLACK_SECONDS = 60.0
+FOLDER = "profiles"
+WIDTH, ROW, MARGIN = 1200.0, 17, 34  # pixels of the flame graph
+# Variables that make runtimes report their compiled code to perf, so that frames have names.
+NAMED_FRAMES: Mapping[str, str] = {
+    "JAVA_TOOL_OPTIONS": "-XX:+PreserveFramePointer",
+    "NODE_OPTIONS": "--perf-basic-prof --interpreted-frames-native-stack",
+    "PYTHONPERFSUPPORT": "1",
+    "DOTNET_PerfMapEnabled": "1",
+}
+
+Stacks = dict[tuple[str, ...], int]  # frames, outermost first -> samples
+
+
+def profile(settings: Settings) -> Mapping[str, object]:
+    """Sample an implementation under the load of a test type, and return the figures.
+
+    Raises:
+        UsageError: The settings do not select exactly one implementation and one test type on this machine.
+        EnvironmentLacksError: perf cannot sample processes. Raised before anything is built.
+    """
+    if settings.hosts.elsewhere:
+        raise UsageError("--profiler cannot be used with other machines: perf samples processes of this machine")
+    _require_perf()
+    selected = make_plan(settings)
+    if len(selected.implementations) != 1 or len(selected.candidates[0].test_types) != 1:
+        raise UsageError("--profiler needs one implementation and one test type: ./tfb run NAME --type TYPE --profiler")
+    progress = ProgressTracker(Display(quiet=settings.quiet))
+    ((kind, levels),) = selected.candidates[0].test_types.items()
+    level = max(levels, key=lambda each: (each.queries or 0, -abs(each.connections - 64)))
+    with build_servers(settings, selected, progress) as made:
+        (known,) = selected.implementations
+        if made.builds[known.name].status != "ok":
+            raise TfbError("\n".join(progress.problems))
+        implementation, address = _with_names(known), made.database.address
+        made.database.restore()
+        log, path = made.logs.log(implementation.name, "profile"), implementation.ready_path
+        with made.runtime.start(implementation, address, log, ready_path=path) as server:
+            return _sample(settings, made.runtime, made.database, server, kind, level)
+
+
+def _with_names(implementation: Implementation) -> Implementation:
+    """Return the implementation with additional variables for names of compiled frames."""
+    local = implementation.entry.local
+    if local is None:
+        return implementation
+    named = dict(NAMED_FRAMES)
+    for key, value in local.env.items():
+        named[key] = f"{value} {named[key]}" if key in named else value
+    entry = implementation.entry.model_copy(update={"local": local.model_copy(update={"env": named})})
+    return replace(implementation, entry=entry)
+
+
+def _sample(
+    settings: Settings, runtime: Runtime, database: Database, server: Server, kind: str, level: Load
+) -> Mapping[str, object]:
+    test_type = server.implementation.test_types[kind]
+    generator = GENERATORS[settings.profile.generator](runtime)
+
+    def load(length: float) -> Observation:
+        """Run a closed loop for ``length`` seconds."""
+        asked = LoadRun(
+            url=server.endpoint.url(test_type.path(server.implementation.urls[kind], level)),
+            host=server.endpoint.host,
+            accept=test_type.accept,
+            load=level,
+            seconds=length,
+            threads=min(2, level.connections),
+            seed=settings.seed,
+        )
+        with ownership.make_scratch_folder("tfb-load-") as folder:
+            words = generator.arguments(asked, folder)
+            return observe(
+                runtime, SYSTEM_CLOCK, server, generator, asked, words, folder,
+                database=database, response_bytes=None, others=(), tell=lambda _: None,
+            )  # fmt: skip
+
+    load(8.0)
+    alive = {pid: name for pid in server.meter.read().pids if (name := _name(pid))}
+    if not alive:
+        raise StartError(f"{server.implementation.name}: no process of the server is running after the warm-up")
+    with ownership.make_scratch_folder("tfb-perf-") as scratch, ThreadPoolExecutor(1) as pool:
+        loading = pool.submit(load, SECONDS + 2 * BESIDE_SECONDS)
+        time.sleep(BESIDE_SECONDS)
+        _record(alive, scratch / "perf.data")
+        seen = loading.result()  # before jcmd makes the server write the names of compiled methods
+        stacks = _stacks(alive, scratch / "perf.data")
+    if not stacks:
+        raise StartError(f"{server.implementation.name}: perf took no samples, because the server used no CPU")
+    throughput, cpu = step_executor.figures(seen.result, seen.server.cpu_seconds)
+    stamp = time.strftime("%Y%m%d-%H%M%S", time.gmtime())
+    folder = settings.results.resolve() / FOLDER / f"{stamp}-{server.implementation.name}-{kind}"
+    kernel = sum(count for stack, count in stacks.items() if stack[-1].endswith("[k]"))
+    figures = {
+        "folder": str(folder),
+        "implementation": server.implementation.name,
+        "test_type": kind,
+        "load": level.label,
+        "profiler": f"perf, cpu-clock at {HERTZ} Hz",
+        "samples": sum(stacks.values()),
+        "kernel_share": round(kernel / sum(stacks.values()), 4),  # share of samples in kernel code
+        "requests_per_second": throughput,
+        "cpu_seconds_per_request": cpu,
+    }
+    title = f"{server.implementation.name}, {kind} at {level.label}, {figures['profiler']}"
+    safe_write.make_folder(folder)
+    safe_write.replace(folder / "flame.svg", flame_graph(stacks, title).encode())
+    safe_write.replace(folder / "sample.json", f"{json.dumps(figures, indent=2)}\n".encode())
+    return figures
+
+
+def _require_perf() -> None:
+    """Raise EnvironmentLacksError with a remedy if perf is missing or may not sample processes."""
+    tried = None
+    if shutil.which("perf"):
+        tried = process.run(["perf", "record", "-e", "cpu-clock", "-o", "/dev/null", "true"], seconds=20)
+    if tried is None or tried.status != 0:
+        why = f"may not sample processes: {tried.stdout.strip()[-200:]}" if tried else "is not installed"
+        raise EnvironmentLacksError(
+            f"perf {why}\nRun apt-get install linux-perf (or linux-tools of your kernel). perf needs root, or "
+            "kernel.perf_event_paranoid of 1 or less"
+        )
+
+
+def _record(pids: Iterable[int], data: Path) -> None:
+    """Sample the processes with perf for ``SECONDS``. Raises LoadError."""
+    command = ["perf", "record", "-e", "cpu-clock", "-F", str(HERTZ), "-g", "-o", str(data)]
+    command += ["-p", ",".join(map(str, pids)), "--", "sleep", f"{SECONDS:.0f}"]
+    done = process.run(command, seconds=SECONDS + SLACK_SECONDS)
+    if done.status != 0:
+        raise LoadError(f"perf record ended ({process.describe_status(done.status)}): {done.stdout.strip()[-300:]}")
+
+
+def _stacks(alive: Mapping[int, str], data: Path) -> Stacks:
+    """Return the stacks that perf recorded; ``alive`` maps pids to names. Raises LoadError."""
+    program = shutil.which("jcmd")
+    for pid, name in alive.items():
+        if name == "java" and program:
+            process.run([program, str(pid), "Compiler.perfmap"], seconds=SLACK_SECONDS)  # writes names of methods
+    command = ["perf", "script", "-i", str(data), "-F", "comm,pid,tid,time,ip,sym,dso"]
+    text = process.run(command, seconds=SLACK_SECONDS * 3)
+    if text.status != 0:
+        raise LoadError(f"perf script failed: {text.stdout.strip()[-300:]}")
+    return parse_perf(text.stdout)
+
+
+def _name(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/comm").read_text(encoding="utf-8").strip()
+    except OSError:
+        return ""
+
+
+def parse_perf(text: str) -> Stacks:
+    """Parse the output of ``perf script``: for each sample a header, the frames (innermost first), an empty line."""
+    found: Counter[tuple[str, ...]] = Counter()
+    name = ""
+    frames: list[str] = []
+    for line in (*text.splitlines(), ""):
+        if not line.strip():
+            if name:
+                found[name, *reversed(frames)] += 1
+            name, frames = "", []
+        elif not name and not line.startswith("\t"):
+            name = re.split(r"\s+\d+/\d+\s", line.strip(), maxsplit=1)[0] or "?"
+        elif match := re.match(r"\s*[0-9a-f]+\s+(.+?)(?:\+0x[0-9a-f]+)?\s+\((.*)\)\s*$", line):
+            symbol, library = match[1], match[2]
+            if symbol == "[unknown]":
+                symbol = f"[{Path(library).name}]"
+            kernel = library.startswith(("[kernel", "[guest.kernel"))
+            frames.append(f"{symbol} [k]" if kernel else symbol)
+    return dict(found)
+
+
+def flame_graph(stacks: Stacks, title: str) -> str:
+    """Draw stacks as an SVG flame graph; widths are shares of samples, and each frame has a tooltip."""
+    total = sum(stacks.values())
+    boxes = list(_boxes(sorted(stacks.items()), 0, 0.0, WIDTH / max(1, total)))
+    height = MARGIN + ROW * (1 + max((level for level, *_ in boxes), default=0)) + 8
+    lines = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH:.0f} {height}" width="{WIDTH:.0f}" '
+        f'height="{height}" font-family="monospace" font-size="11">',
+        '<rect width="100%" height="100%" fill="#fff"/>',
+        f'<text x="6" y="20" font-size="13">{escape(title)}, {total} samples</text>',
+    ]
+    for level, left, samples, name in boxes:
+        top, width = height - 8 - (level + 1) * ROW, WIDTH * samples / total
+        letters = int(width / 6.7) - 1  # pixels of a letter
+        text = name if len(name) <= letters else f"{name[: letters - 1]}…" if letters > 3 else ""
+        kernel, spread = name.endswith("[k]"), crc32(name.encode())
+        colour = f"hsl({205 + spread % 25},55%,72%)" if kernel else f"hsl({15 + spread % 40},80%,68%)"
+        lines.append(
+            f"<g><title>{escape(f'{name}: {samples} samples, {samples / total:.1%}')}</title>"
+            f'<rect x="{left:.1f}" y="{top}" width="{width:.1f}" height="{ROW - 1}" fill="{colour}" rx="1"/>'
+            f'<text x="{left + 2:.1f}" y="{top + 12}">{escape(text)}</text></g>'
+        )
+    return "\n".join((*lines, "</svg>\n"))
+
+
+def _boxes(
+    stacks: Sequence[tuple[tuple[str, ...], int]], level: int, left: float, scale: float
+) -> Iterator[tuple[int, float, int, str]]:
+    """Yield level, left edge in pixels, samples and name of each visible frame.
+
+    Args:
+        stacks: Sorted stacks with samples, equal up to ``level``.
+        level: Index of the frame to draw.
+        left: Left edge in pixels.
+        scale: Pixels per sample.
+    """
+    deeper = [each for each in stacks if len(each[0]) > level]
+    for name, group in groupby(deeper, key=lambda each: each[0][level]):
+        inner = list(group)
+        samples = sum(count for _, count in inner)
+        if samples * scale >= 0.3:  # pixels; narrower frames are invisible
+            yield level, left, samples, name
+            yield from _boxes(inner, level + 1, left, scale)
+        left += samples * scale
