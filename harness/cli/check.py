@@ -20,8 +20,8 @@ from harness.cli.scans import NOT_JUDGED, SKIPPED_VARIABLE
 from harness.errors import Exit
 from harness.host import interruption
 from harness.paths import DOCKER, REPOSITORY, TOOLSET, state_folder
-from harness.plan.config import Consent
-from harness.plan.discovery import Selection, scan, select
+from harness.plan.discovery import Selection, scan_folders, select_implementations
+from harness.plan.run_settings import Consent
 from harness.provisioning import advice, requirements, toolchain
 from harness.provisioning.requirements import ToolRequirement
 
@@ -167,8 +167,8 @@ def wanted(extent: Extent) -> tuple[ToolRequirement, ...]:
     )
     if extent == "fast":
         return found
-    known = scan()
-    chosen = known.implementations if extent == "all" else select(known, Selection(test=("run",)))
+    known = scan_folders()
+    chosen = known.implementations if extent == "all" else select_implementations(known, Selection(test=("run",)))
     return (*found, *requirements.tool_requirements(chosen, own_database=True, loads=False))
 
 

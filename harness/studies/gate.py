@@ -207,7 +207,7 @@ def main() -> None:
     parser.add_argument("--releases", action="store_true", help="compare releases of libraries")
     asked = parser.parse_args()
     if asked.again:
-        print("\n".join(resample(store.read(asked.file), asked.again)))
+        print("\n".join(resample(store.read_run(asked.file), asked.again)))
         return
     WORK.mkdir(parents=True, exist_ok=True)
     if asked.releases:

@@ -9,14 +9,28 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from statistics import median
-from typing import Literal
+from typing import Annotated
 
-from harness.extras.gate.paired import BASE, COPY, HEAD, KEYS, SIDES, Paired, PairedMetric, intervals, paired, together
+from pydantic import BeforeValidator
+
+from harness.extras.gate.paired import (
+    BASE,
+    COPY,
+    HEAD,
+    KEYS,
+    SIDES,
+    PairedCosts,
+    PairedMetric,
+    estimate_ratios,
+    pair_trials,
+    weighted_total,
+)
 from harness.records.loads import ClosedLoop
 from harness.records.outcome import Outcome
 from harness.records.record import Record
 from harness.records.run_records import RunRecords
 from harness.records.trial_record import Trial
+from harness.records.verdicts import Verdict, is_equivalent, worst
 from harness.records.verification_record import VerificationRecord
 from harness.stats.cell_comparison import ratio
 from harness.stats.cell_values import METRICS
@@ -24,14 +38,6 @@ from harness.stats.moderation import ASSUMED_SD
 from harness.stats.ranking_model import Ratio
 
 ALL = "all"  # the requests together, by their weights
-GateVerdict = Literal["slower", "faster", "the same", "cannot tell", "failed", "not in base"]
-ORDER: tuple[GateVerdict, ...] = (
-    "failed",
-    "slower",
-    "cannot tell",
-    "faster",
-    "the same",
-)  # the first one found is of all
 POWER = 1.43  # (1.96 + 0.84) / 1.96: what is found not to be 0 in four sessions of five, in half-widths (Cohen 1988)
 ANY = ClosedLoop(connections=1)  # in the place of a load, of what a process shows as a whole
 WIDEST = 2.0  # an interval of half and double says that nothing is known yet
@@ -55,11 +61,15 @@ ONE_PROCESS = (
 BROKEN = frozenset({"errors", "restarted", "wrong answers"})  # of head alone: a failure
 
 
+# Histories written by version 0.1 contain "the same".
+RecordedVerdict = Annotated[Verdict, BeforeValidator(lambda value: "same" if value == "the same" else value)]
+
+
 class RequestVerdict(Record):
     """One request, or all by their weights; ratios are head over base."""
 
     request: str
-    verdict: GateVerdict
+    verdict: RecordedVerdict
     reason: str = ""  # of "failed", where it cannot be told for another reason than noise, and of what answers later
     metric: PairedMetric = "CPU per request"
     rate: float | None = None  # requests/s, the same for all sides
@@ -78,8 +88,8 @@ class GateResult(Record):
 
     base: str  # what the sides were
     head: str
-    fail_over: float
-    verdict: GateVerdict
+    threshold: float
+    verdict: RecordedVerdict
     requests: tuple[RequestVerdict, ...]
     memory: Ratio | None = None
     startup_time: Ratio | None = None
@@ -90,14 +100,14 @@ class GateResult(Record):
 
 def judge(
     records: RunRecords,
-    fail_over: float,
+    threshold: float,
     base: str,
     head: str,
     notes: Sequence[str] = (),
     weights: Mapping[str, float] | None = None,
     running: int = 0,
 ) -> GateResult:
-    """``fail_over`` is relative; ``base`` and ``head`` say what the sides were; ``weights``: shares of the requests.
+    """``threshold`` is relative; ``base`` and ``head`` say what the sides were; ``weights``: shares of the requests.
 
     ``running``: how many of base and head run already. Each of these is one process; what another one would have
     differed by cannot be seen, and is assumed.
@@ -105,25 +115,25 @@ def judge(
     info = records.info
     minutes = max(0.0, (info.completed_at or info.started_at) - info.started_at) / 60
     shown = {name: _shown(records, name) for name in info.loads}
-    tables = {name: paired(_at_rate(records, name), one.metric) for name, one in shown.items() if not one.reason}
+    tables = {name: pair_trials(_at_rate(records, name), one.metric) for name, one in shown.items() if not one.reason}
     if len(shown) > 1 and len(tables) == len(shown) and len({one.metric for one in shown.values()}) == 1:
         parts = {name: (weights or {}).get(name, 1.0) for name in shown}
-        tables[ALL] = together(tables, parts)
+        tables[ALL] = weighted_total(tables, parts)
         shown[ALL] = RequestVerdict(request=ALL, verdict="cannot tell", metric=next(iter(shown.values())).metric)
     errors = ERROR / max(1, len(shown)), FLOOR_ERROR / max(1, len(shown))
-    sure = intervals(tables, 1 - errors[0], 1 - errors[1], luck=running * ASSUMED_SD**2)
+    sure = estimate_ratios(tables, 1 - errors[0], 1 - errors[1], added_variance=running * ASSUMED_SD**2)
     few = {name: _few(records, name, tables.get(name), minutes) for name in shown}
     lasting = ONE_PROCESS if running else ""
-    found = tuple(_decide(one, sure.get(name), fail_over, minutes, few[name], lasting) for name, one in shown.items())
-    waited = {name: paired(_at_rate(records, name), "median response time") for name in tables if name != ALL}
-    medians = intervals(waited, 1 - errors[0], 1 - errors[1], luck=0.0)
+    found = tuple(_decide(one, sure.get(name), threshold, minutes, few[name], lasting) for name, one in shown.items())
+    waited = {name: pair_trials(_at_rate(records, name), "median response time") for name in tables if name != ALL}
+    medians = estimate_ratios(waited, 1 - errors[0], 1 - errors[1], added_variance=0.0)
     found = tuple(_held_up(one, medians.get(one.request), _at_most(records, one.request, errors[0])) for one in found)
     most = max((one for one in found if one.rate), key=lambda one: one.rate or 0.0, default=None)
     return GateResult(
         base=base,
         head=head,
-        fail_over=fail_over,
-        verdict=min((each.verdict for each in found), key=ORDER.index, default="cannot tell"),
+        threshold=threshold,
+        verdict=worst(each.verdict for each in found),
         requests=found,
         memory=_ratio(_under_load(records), most.request, "memory") if most else None,
         startup_time=ratio((), (HEAD, "", ANY), (BASE, "", ANY), "startup-time", 0.95, records.processes),
@@ -157,7 +167,7 @@ def _shown(records: RunRecords, name: str) -> RequestVerdict:
     """What is known of a request beside its ratio; with a reason where there is none."""
     wrong = [v for v in records.verdicts if v.test_type in (name, "http") and v.outcome is Outcome.FAIL]
     for verdict in sorted(wrong, key=lambda verdict: verdict.implementation == HEAD):  # where base is wrong, too
-        said: GateVerdict = "failed" if verdict.implementation == HEAD else "cannot tell"
+        said: Verdict = "failed" if verdict.implementation == HEAD else "cannot tell"
         return RequestVerdict(request=name, verdict=said, reason=wrong_answer(verdict))
     if gone := _ended(records) or _leak(_under_load(records)):
         return RequestVerdict(request=name, verdict="failed", reason=gone)
@@ -259,7 +269,7 @@ def _at_most(records: RunRecords, name: str, error: float) -> Ratio | None:
     return min(times, key=lambda each: each.low or 0.0) if len(times) == len(found) else None
 
 
-def _few(records: RunRecords, name: str, table: Paired | None, minutes: float) -> str:
+def _few(records: RunRecords, name: str, table: PairedCosts | None, minutes: float) -> str:
     """Why a request has no interval worth the name, and what to do."""
     whole = 0 if table is None else round(float(table.rounds.sum()))
     words = Counter(_failing([t for t in _measured(records, name) if t.load.kind == "open"]))
@@ -268,11 +278,11 @@ def _few(records: RunRecords, name: str, table: Paired | None, minutes: float) -
     return f"too few rounds: {whole} with all sides{left_out}; give it more time (--time {time}m)"
 
 
-def decided(found: Ratio, margin: float) -> GateVerdict:
+def decided(found: Ratio, margin: float) -> Verdict:
     """By an interval of a cost: the same where it leaves no room for more than the margin."""
     low, high = _bounds(found)
-    if low >= 1 / (1 + margin) and high <= 1 + margin:
-        return "the same"
+    if is_equivalent(low, high, margin):
+        return "same"
     return "slower" if low > 1 else "faster" if high < 1 else "cannot tell"
 
 

@@ -11,9 +11,9 @@ import pytest
 
 from harness.experiment.generators import LoadRun
 from harness.plan import profile as profiles
-from harness.plan.config import Twins
 from harness.plan.profile import Profile
 from harness.plan.requests import PreparedRequest
+from harness.plan.run_settings import ControlCopy
 from harness.plan.testtypes import TestType
 from harness.records.loads import ClosedLoop, Scenario
 from harness.records.run_records import RunRecords
@@ -31,7 +31,7 @@ RUN_FIELDS = ("status", "design", "seed", "reference", "processes_expected", "pr
 
 def shortened(name: str, **changes: Any) -> Profile:
     """A profile with sections changed."""
-    profile = profiles.load(name)
+    profile = profiles.load_profile(name)
     own = {key: getattr(profile, key).model_copy(update=value) for key, value in changes.items()}
     return profile.model_copy(update=own)
 
@@ -43,7 +43,7 @@ APPROVED: dict[str, tuple[dict[str, Behaviour], Profile, tuple[str, ...]]] = {
         ("json", "query", "plaintext"),
     ),
     "search": ({"cold": COLD}, shortened("latency", processes={"minimum": 1, "maximum": 1}), ("json",)),
-    "techempower": ({"cold": COLD, "faulty": FAULTY}, profiles.load("techempower"), ("json", "update")),
+    "techempower": ({"cold": COLD, "faulty": FAULTY}, profiles.load_profile("techempower"), ("json", "update")),
     "orders": (
         {"cold": COLD},
         shortened("quick", interleaved={"time_seconds": 60.0}, processes={"minimum": 1, "maximum": 1}),
@@ -61,7 +61,7 @@ def describe_records(records: RunRecords) -> dict[str, Any]:
     return {
         "order": [trial.id for trial in records.trials],
         **{kind: describe_trial(trial) for kind, trial in kinds.items()},
-        "processes": [json.loads(each.recorded()) for each in records.processes],
+        "processes": [json.loads(each.to_json()) for each in records.processes],
         "verdicts": [f"{each.implementation} {each.test_type} {each.process} {each.outcome}"
                      for each in records.verdicts],
         "run": {field: getattr(records.info, field) for field in RUN_FIELDS},
@@ -71,7 +71,7 @@ def describe_records(records: RunRecords) -> dict[str, Any]:
 
 def describe_trial(trial: Trial) -> dict[str, Any]:
     """Return what is recorded of a trial; validity checks only where they did not pass, and no time series."""
-    fields: dict[str, Any] = json.loads(trial.without_histograms().recorded())
+    fields: dict[str, Any] = json.loads(trial.without_histograms().to_json())
     for field in ("windows", "command", "id", "arrivals", "started_at", "process", "round"):
         fields.pop(field, None)
     fields["load"] = trial.load.label
@@ -125,7 +125,7 @@ def troubled(folder: Path) -> FakeRun:
 
 def on_machines(folder: Path) -> FakeRun:
     """Two clients, with links; what can be seen of the servers differs."""
-    profile = profiles.load("smoke").model_copy(update={"duration_seconds": 3.0})
+    profile = profiles.load_profile("smoke").model_copy(update={"duration_seconds": 3.0})
     world = FakeWorld(talks=True, database_cpus=0.25)
     fake = FakeRun(folder, {"worn": WORN, "unseen": Behaviour(sockets=False)}, profile, ("json",), world=world)
     fake.runtime = FakeMachines(world, running=FakeSeveral)
@@ -134,20 +134,22 @@ def on_machines(folder: Path) -> FakeRun:
 
 def of_cells(folder: Path) -> FakeRun:
     """Cells of a claim on two copies, with a database that they share, on one of two CPUs."""
-    twins = Twins(suffix="@base", frameworks=(folder / "frameworks",))
-    asked = {"cells": CELLS, "twins": twins, "claims": ("a-claim",), "reverse_order": True, "cpuset_cpus": "0"}
+    copy = ControlCopy(suffix="@base", frameworks=(folder / "frameworks",))
+    asked = {"cells": CELLS, "control_copy": copy, "claims": ("a-claim",), "reverse_order": True, "cpuset_cpus": "0"}
     profile = shortened("quick", interleaved=ROUNDS, processes={"minimum": 1, "maximum": 1})
     fake = FakeRun(
         folder, {"a": Behaviour()}, profile, ("json", "db", "order"), world=FakeWorld(talks=True), asked=asked
     )
-    fake.runtime.divisible = False
+    fake.runtime.supports_copies = False
     return fake
 
 
 def of_a_service(folder: Path) -> FakeRun:
     """One that brings its own requests, and its database."""
     kind = TestType(
-        name="pay", answer="declared", requests=(PreparedRequest(target="/pay"), PreparedRequest(target="/paid"))
+        name="pay",
+        response_shape="declared",
+        requests=(PreparedRequest(target="/pay"), PreparedRequest(target="/paid")),
     )
     service = replace(implementation(folder / "Fake" / "own", "own", json_url="/"), requests={"pay": kind})
     fake = FakeRun(

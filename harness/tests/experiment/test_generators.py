@@ -77,7 +77,7 @@ def printed(*lines: Mapping[str, object]) -> str:
 # ---- the command line ------------------------------------------------------------------------------------------------
 
 MADE = PreparedRequest(target="/a?b=1", method="POST", body=b"\x00body", expect=Expect(status=201))
-SAMPLING = Sampling(share=0.01, answers=3000, bytes=1 << 20)
+SAMPLING = Sampling(share=0.01, max_responses=3000, max_bytes=1 << 20)
 LOADS: dict[str, LoadRun] = {
     "closed": RUN,
     "pipelined, sampled, for less than a second": replace(
@@ -194,8 +194,8 @@ def shorter(found: dict[str, Any]) -> dict[str, Any]:
         figures += [f"p{point} {found['percentiles'][point]:.7g}" for point in ("50", "99")]
         counts = [f"{count} of {seconds:.7g}" for seconds, count in found["histogram"]]
         return {"": f"{found['basis'].partition(',')[0]} {' '.join(figures)}; {', '.join(counts)}"}
-    if "whole" in found:
-        return {"": " ".join(f"{key} {value}" for key, value in found.items() if key != "whole" or value)}
+    if "all_recorded" in found:
+        return {"": " ".join(f"{key} {value}" for key, value in found.items() if key != "all_recorded" or value)}
     if "parts" in found:
         found["parts"] = [f"{part['requests']}, {part['wait_seconds']} s" for part in found["parts"]]
     return found

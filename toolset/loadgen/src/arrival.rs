@@ -1,70 +1,67 @@
-//! One arrival of a use case: what was drawn for it, how far it has come, and its line for `--answers`.
+//! One arrival of a use case: its variables, its progress and its line in the answers file.
 
 use serde_json::{Map, Value, json};
 
 use crate::scenario::Scenario;
 use crate::tally::Fault;
 
-/// The most bytes of a body that a line holds.
+/// Maximum number of bytes of a body in a line.
 const BODY_LIMIT: usize = 64 * 1024;
 
-/// What became of a step.
+/// Result of a step.
 #[derive(Debug)]
 pub enum Outcome {
-    /// A complete answer.
-    Answer {
-        /// Its status.
+    Response {
         status: u16,
-        /// When its last byte came, in nanoseconds.
+        /// Arrival of the last byte, in nanoseconds.
         received: u64,
-        /// As much of it as a line holds.
+        /// The first `BODY_LIMIT` bytes.
         body: Vec<u8>,
     },
-    /// None, because of this.
     Fault(Fault),
-    Unfinished, // none so far, and nobody waits any more
+    Unfinished, // no response by the end of the drain
 }
 
-/// An arrival under way, or that has ended.
+/// An arrival in progress, or an ended arrival.
 #[derive(Debug)]
 pub struct Arrival {
-    pub use_case: usize,        // place among the use cases
-    pub came: u64,              // when it came, in nanoseconds
-    pub step: usize,            // place of the step that is due
-    pub sent: bool,             // whether that has been sent
-    pub values: Vec<Value>,     // of the use case's variables
-    pub outcomes: Vec<Outcome>, // of the steps so far; empty unless they are kept
+    pub use_case: usize,        // index of the use case
+    pub came: u64,              // start of the arrival, in nanoseconds
+    pub step: usize,            // index of the due step
+    pub sent: bool,             // whether the due step has been sent
+    pub values: Vec<Value>,     // by variable of the use case
+    pub outcomes: Vec<Outcome>, // of the steps so far, if responses are recorded
 }
 
 impl Arrival {
-    /// One that came at `came`.
+    /// Create an arrival that started at `came`.
     pub fn new(use_case: usize, came: u64, values: Vec<Value>) -> Self {
         Self { use_case, came, step: 0, sent: false, values, outcomes: Vec::new() }
     }
 
-    /// Its next step is due.
-    pub fn go_on(&mut self) {
+    /// Make the next step due.
+    pub fn next_step(&mut self) {
         self.step += 1;
         self.sent = false;
     }
 
-    /// How many answers its line holds.
-    pub fn answers(&self) -> u64 {
-        self.outcomes.iter().filter(|outcome| matches!(outcome, Outcome::Answer { .. })).count() as u64
+    /// Return the number of recorded responses.
+    pub fn response_count(&self) -> u64 {
+        self.outcomes.iter().filter(|outcome| matches!(outcome, Outcome::Response { .. })).count() as u64
     }
 
-    /// Keep an answer for its line.
-    pub fn keep(&mut self, status: u16, received: u64, body: &[u8]) {
+    /// Record a response.
+    pub fn record(&mut self, status: u16, received: u64, body: &[u8]) {
         let body = body[..body.len().min(BODY_LIMIT)].to_vec();
-        self.outcomes.push(Outcome::Answer { status, received, body });
+        self.outcomes.push(Outcome::Response { status, received, body });
     }
 
-    /// Its line: a step that has no answer has no status.
-    pub fn line(&self, scenario: &Scenario) -> Value {
+    /// Return the line of the answers file. A step without a response has no status.
+    pub fn to_json(&self, scenario: &Scenario) -> Value {
         let use_case = &scenario.use_cases[self.use_case];
-        let named = use_case.variables.iter().zip(&self.values);
+        let variables = use_case.variables.iter().zip(&self.values);
         let variables: Map<String, Value> =
-            named.map(|(variable, value)| (variable.name.clone(), value.clone())).collect();
+            variables.map(|(variable, value)| (variable.name.clone(), value.clone())).collect();
         let steps: Vec<Value> = use_case
             .steps
             .iter()
@@ -72,7 +69,7 @@ impl Arrival {
             .map(|(step, outcome)| {
                 let operation = &scenario.operations[step.operation].name;
                 let error = match outcome {
-                    Outcome::Answer { status, received, body } => {
+                    Outcome::Response { status, received, body } => {
                         let body = String::from_utf8_lossy(body);
                         return json!({"operation": operation, "status": status, "received_ns": received, "body": body});
                     }
@@ -106,12 +103,12 @@ mod tests {
     }
 
     #[test]
-    fn a_complete_arrival_holds_all_answers() {
+    fn line_contains_all_responses() {
         let mut arrival = Arrival::new(0, 5, vec![json!(7), json!(4711)]);
-        arrival.keep(201, 8, b"{\"id\":4711}");
-        arrival.go_on();
-        arrival.keep(200, 9, "\u{e4}".as_bytes());
-        arrival.go_on();
+        arrival.record(201, 8, b"{\"id\":4711}");
+        arrival.next_step();
+        arrival.record(200, 9, "\u{e4}".as_bytes());
+        arrival.next_step();
         let expected = json!({
             "use_case": "shop",
             "came_ns": 5,
@@ -123,23 +120,23 @@ mod tests {
             ],
             "complete": true,
         });
-        assert_eq!(arrival.line(&scenario()), expected);
+        assert_eq!(arrival.to_json(&scenario()), expected);
     }
 
     #[test]
-    fn an_arrival_that_was_given_up_says_why_and_has_no_order() {
+    fn line_of_a_failed_arrival_names_the_fault() {
         let mut arrival = Arrival::new(0, 5, vec![json!(7), Value::Null]);
         arrival.outcomes.push(Outcome::Fault(Fault::Timeout));
-        let line = arrival.line(&scenario());
+        let line = arrival.to_json(&scenario());
         assert_eq!((&line["complete"], &line["order"]), (&json!(false), &Value::Null));
         let expected = json!([{"operation": "create order", "status": null, "body": null, "error": "timeout"}]);
         assert_eq!(line["steps"], expected);
     }
 
     #[test]
-    fn of_a_long_body_a_line_holds_64_kib() {
+    fn long_bodies_are_truncated() {
         let mut arrival = Arrival::new(0, 5, Vec::new());
-        arrival.keep(200, 9, &vec![b'a'; 100_000]);
-        assert!(matches!(&arrival.outcomes[0], Outcome::Answer { body, .. } if body.len() == 65_536));
+        arrival.record(200, 9, &vec![b'a'; 100_000]);
+        assert!(matches!(&arrival.outcomes[0], Outcome::Response { body, .. } if body.len() == 65_536));
     }
 }

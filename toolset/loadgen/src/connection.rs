@@ -1,4 +1,4 @@
-//! One connection: what was asked on it, what is being read, and what could not be written yet.
+//! A connection with its outstanding requests and its buffers.
 
 use std::collections::VecDeque;
 use std::io::{ErrorKind, Write};
@@ -7,61 +7,61 @@ use std::net::{SocketAddr, TcpStream};
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, connect, socket_with, sockopt};
 
-use crate::response::{Capture, Reader};
+use crate::response::{CapturedResponse, Reader};
 
-/// How far a connection is.
+/// State of a connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Link {
+pub enum ConnectionState {
     #[default]
-    Down, // there is none
-    Connecting, // the handshake is under way
-    Up,         // established
+    Down,
+    Connecting, // during the handshake
+    Up,
 }
 
-/// In place of a key: nothing of the answer is kept.
-pub const NOT_KEPT: u32 = u32::MAX;
+/// Key of a request whose response is not captured.
+pub const NOT_SAMPLED: u32 = u32::MAX;
 
-/// A request that waits for its answer; times in nanoseconds.
+/// A request without a response yet; times in nanoseconds.
 #[derive(Clone, Copy, Debug)]
-pub struct Slot {
-    pub intended: u64, // when it should have been sent
-    pub sent: u64,     // when it was handed to the kernel
-    pub place: u32,    // of its request in the table; in a scenario, of the arrival that it belongs to
-    pub key: u32,      // what was drawn for it (`sample`), or `NOT_KEPT`
+pub struct PendingRequest {
+    pub intended: u64, // time at which it was due
+    pub sent: u64,     // time of the write
+    pub place: u32,    // index of the request in the table, or of the arrival in a scenario
+    pub key: u32,      // sampling key (see `sampling`), or `NOT_SAMPLED`
 }
 
-/// A connection with everything that belongs to it; it is opened again when it is lost.
+/// A connection, which is reopened after a loss.
 #[derive(Debug, Default)]
 pub struct Connection {
-    pub number: u32,                 // its number among all of the load
-    pub stream: Option<TcpStream>,   // the socket, while there is one
-    pub link: Link,                  // how far it is
-    pub since: u64,                  // when connecting began
-    pub listed: bool,                // whether it stands among the free ones
-    pub outstanding: VecDeque<Slot>, // requests without an answer, oldest first
-    pub reader: Reader,              // reads the answers
-    pub unasked: bool,               // whether the response that is being read was not asked for
-    pub capture: Capture,            // the response that is being read, if it is kept
-    pub answers: u64,                // answers so far
+    pub number: u32, // unique over all workers
+    pub stream: Option<TcpStream>,
+    pub state: ConnectionState,
+    pub since: u64,                            // start of the handshake, in nanoseconds
+    pub in_free_list: bool,                    // whether the pool's list of free connections contains it
+    pub outstanding: VecDeque<PendingRequest>, // oldest first
+    pub reader: Reader,
+    pub unsolicited: bool,         // whether the response being read belongs to no request
+    pub capture: CapturedResponse, // the response being read, if it is captured
+    pub responses: u64,            // number of responses so far
     out: Vec<u8>,
     written: usize,
 }
 
-/// What became of bytes that were to be written.
+/// Result of a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Written {
-    All,    // the kernel has them all
-    Some,   // it has some; the rest is kept and goes out when there is room
-    Broken, // the connection is broken
+pub enum WriteOutcome {
+    Complete, // the kernel took all bytes
+    Partial,  // the rest is buffered
+    Broken,
 }
 
 impl Connection {
-    /// Connection number `number`, not yet opened, for `depth` requests at once.
+    /// Create a connection that is not open yet, for `depth` concurrent requests.
     pub fn new(number: u32, depth: usize) -> Self {
         Self { number, outstanding: VecDeque::with_capacity(depth), ..Self::default() }
     }
 
-    /// Begin to connect without waiting.
+    /// Start connecting without waiting for the result.
     pub fn open(&mut self, address: &SocketAddr, now: u64) -> Result<&TcpStream, Errno> {
         let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
         let socket = socket_with(family, SocketType::STREAM, SocketFlags::NONBLOCK | SocketFlags::CLOEXEC, None)?;
@@ -70,59 +70,61 @@ impl Connection {
             Ok(()) | Err(Errno::INPROGRESS) => {}
             Err(error) => return Err(error),
         }
-        self.link = Link::Connecting;
+        self.state = ConnectionState::Connecting;
         self.since = now;
         Ok(self.stream.insert(TcpStream::from(socket)))
     }
 
-    /// Whether another request may be sent.
+    /// Return whether another request may be sent.
     #[inline]
     pub fn has_room(&self, depth: usize) -> bool {
-        self.link == Link::Up && self.outstanding.len() < depth && self.out.is_empty()
+        self.state == ConnectionState::Up && self.outstanding.len() < depth && self.out.is_empty()
     }
 
-    /// Write at once what the kernel takes, keep the rest.
+    /// Write what the kernel takes, and buffer the rest.
     #[inline]
-    pub fn write(&mut self, bytes: &[u8]) -> Written {
+    pub fn write(&mut self, bytes: &[u8]) -> WriteOutcome {
         if !self.out.is_empty() {
             self.out.extend_from_slice(bytes);
-            return Written::Some;
+            return WriteOutcome::Partial;
         }
-        let Some(taken) = give(self.stream.as_mut(), bytes) else { return Written::Broken };
+        let Some(taken) = write_some(self.stream.as_mut(), bytes) else { return WriteOutcome::Broken };
         if taken == bytes.len() {
-            return Written::All;
+            return WriteOutcome::Complete;
         }
         self.out.extend_from_slice(&bytes[taken..]);
         self.written = 0;
-        Written::Some
+        WriteOutcome::Partial
     }
 
-    /// Write more of what was kept.
-    pub fn flush(&mut self) -> Written {
-        let Some(taken) = give(self.stream.as_mut(), &self.out[self.written..]) else { return Written::Broken };
+    /// Write more of the buffered bytes.
+    pub fn flush(&mut self) -> WriteOutcome {
+        let Some(taken) = write_some(self.stream.as_mut(), &self.out[self.written..]) else {
+            return WriteOutcome::Broken;
+        };
         self.written += taken;
         if self.written < self.out.len() {
-            return Written::Some;
+            return WriteOutcome::Partial;
         }
         self.out.clear();
-        Written::All
+        WriteOutcome::Complete
     }
 
-    /// Close it; what was outstanding has been accounted for.
+    /// Close the connection and forget its outstanding requests, which the caller has counted.
     pub fn close(&mut self) {
-        self.stream = None; // closing takes it out of epoll as well
-        self.link = Link::Down;
+        self.stream = None; // closing also removes the socket from epoll
+        self.state = ConnectionState::Down;
         self.outstanding.clear();
         self.reader.reset();
-        self.unasked = false;
+        self.unsolicited = false;
         self.out.clear();
         self.written = 0;
     }
 }
 
-/// How many bytes the kernel takes now; None where the connection is broken.
+/// Return how many bytes the kernel took, or `None` if the connection is broken.
 #[inline]
-fn give(stream: Option<&mut TcpStream>, bytes: &[u8]) -> Option<usize> {
+fn write_some(stream: Option<&mut TcpStream>, bytes: &[u8]) -> Option<usize> {
     match stream?.write(bytes) {
         Ok(taken) => Some(taken),
         Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => Some(0),

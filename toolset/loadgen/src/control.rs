@@ -1,4 +1,4 @@
-//! The conversation with whoever started the load: ready, go, stop, the results.
+//! The protocol with the program that started the load: ready, go, stop, results.
 
 use std::fs::File;
 use std::io::{BufWriter, Write};
@@ -10,97 +10,97 @@ use serde_json::{Map, Value, json};
 
 use crate::arguments::Plan;
 use crate::arrival::Arrival;
-use crate::arrivals::Process;
 use crate::clock::{MILLISECOND, SECOND, now};
-use crate::limits::raise_file_limit;
-use crate::listening::{Listener, Word};
-use crate::reports::{CANCELLED, Ending, Event, Reports, Share, Times, bell, ring};
-use crate::sample::{self, Samples};
-use crate::tally::{InTime, ScenarioTally, Sum, Tally};
-use crate::worker::{Surroundings, Worker};
+use crate::commands::{Command, CommandListener};
+use crate::coordination::{CANCELLED, Event, EventSender, ExitReason, LoadPeriod, WorkerResult, new_eventfd, notify};
+use crate::sampling::{self, Sampler};
+use crate::schedule::ArrivalProcess;
+use crate::system::raise_file_limit;
+use crate::tally::{Accumulate, LoadCounts, ScenarioTally, Tally};
+use crate::worker::{Worker, WorkerContext};
 
-/// From the word `go` to the first request: all workers are awake by then.
+/// Time between the go command and the first request, in which all workers wake up.
 const LEAD: u64 = 2 * MILLISECOND;
 
 struct Session {
     plan: Arc<Plan>,
-    times: Arc<Times>,
+    period: Arc<LoadPeriod>,
     events: Receiver<Event>,
-    listener: Listener,
+    commands: CommandListener,
     wakes: Vec<OwnedFd>,
     answers: Option<BufWriter<File>>,
-    gone: bool, // somebody said go, or need not
+    go: bool, // whether the load may start
 }
 
-/// Run the load to its end. Results go to standard output as JSON lines; an error is one sentence.
-pub fn run(plan: Plan) -> Result<Ending, String> {
-    let rung = Arc::new(bell()?);
-    let listener = Listener::new(Arc::clone(&rung))?;
-    raise_file_limit(plan.given.connections)?;
-    let (reports, events) = Reports::new(rung);
+/// Run the load. Print results as JSON lines on standard output; an error is one sentence.
+pub fn run(plan: Plan) -> Result<ExitReason, String> {
+    let wake = Arc::new(new_eventfd()?);
+    let commands = CommandListener::new(Arc::clone(&wake))?;
+    raise_file_limit(plan.arguments.connections)?;
+    let (event_sender, events) = EventSender::new(wake);
     let mut session = Session {
-        answers: plan.given.answers.as_deref().map(sample::create).transpose()?,
-        gone: plan.given.start_at_once,
+        answers: plan.arguments.answers.file.as_deref().map(sampling::create).transpose()?,
+        go: plan.arguments.start_at_once,
         plan: Arc::new(plan),
-        times: Arc::default(),
+        period: Arc::default(),
         events,
-        listener,
+        commands,
         wakes: Vec::new(),
     };
     let mut threads = Vec::new();
-    for index in 0..session.plan.given.threads {
-        let wake = bell()?;
+    for index in 0..session.plan.arguments.threads {
+        let wake = new_eventfd()?;
         session.wakes.push(wake.try_clone().map_err(|error| error.to_string())?);
-        let given = Surroundings {
+        let context = WorkerContext {
             plan: Arc::clone(&session.plan),
-            times: Arc::clone(&session.times),
-            reports: reports.clone(),
+            period: Arc::clone(&session.period),
+            events: event_sender.clone(),
             wake,
         };
         let thread = std::thread::Builder::new().name(format!("worker {index}"));
-        threads.push(thread.spawn(move || Worker::work(index, given)).map_err(|error| error.to_string())?);
+        threads.push(thread.spawn(move || Worker::work(index, context)).map_err(|error| error.to_string())?);
     }
-    drop(reports);
-    let ending = session.converse();
-    if !matches!(ending, Ok(Ending::Results)) {
-        session.times.stop_by(0); // nobody reads results any more: a load under way ends as well
+    drop(event_sender);
+    let reason = session.run();
+    if !matches!(reason, Ok(ExitReason::Results)) {
+        session.period.stop_by(0); // the results are not needed, so a running load stops too
         session.start_at(CANCELLED);
     }
     for thread in threads {
-        thread.join().map_err(|_| "a worker ended in a panic")?;
+        thread.join().map_err(|_| "a worker thread panicked; this is a bug in loadgen")?;
     }
-    ending
+    reason
 }
 
 impl Session {
-    fn converse(&mut self) -> Result<Ending, String> {
-        let Some(up) = self.connections()? else { return Ok(Ending::NotStarted) };
-        let asked = self.plan.given.connections;
+    fn run(&mut self) -> Result<ExitReason, String> {
+        let Some(up) = self.await_connections()? else { return Ok(ExitReason::NotStarted) };
+        let requested = self.plan.arguments.connections;
         print(&json!({
             "kind": "ready",
-            "ready": up == asked,
+            "ready": up == requested,
             "connections": up,
-            "connections_asked": asked,
+            "connections_asked": requested,
             "pid": std::process::id(),
             "now_ns": now(),
         }))?;
-        if up < asked {
-            let (address, within) = (self.plan.address, self.plan.given.connect_seconds as f64 / SECOND as f64);
-            eprintln!("loadgen: {up} of {asked} connections to {address} were established within {within} s");
-            return Ok(Ending::NotConnected);
+        if up < requested {
+            let (address, within) = (self.plan.address, self.plan.arguments.connect_seconds as f64 / SECOND as f64);
+            eprintln!("loadgen: only {up} of {requested} connections to {address} were established within {within} s");
+            return Ok(ExitReason::NotConnected);
         }
-        while !self.gone {
-            match self.listener.listen(None)? {
-                Some(Word::Go) => self.gone = true,
-                Some(Word::Stop | Word::End) => return Ok(Ending::NotStarted),
+        while !self.go {
+            match self.commands.wait(None)? {
+                Some(Command::Go) => self.go = true,
+                Some(Command::Stop | Command::EndOfInput) => return Ok(ExitReason::NotStarted),
                 None => {}
             }
         }
         self.measure()
     }
 
-    /// Connections of all workers once each has done what it could; None when it was called off before.
-    fn connections(&mut self) -> Result<Option<usize>, String> {
+    /// Return the number of established connections, or `None` if the load was stopped before.
+    fn await_connections(&mut self) -> Result<Option<usize>, String> {
         let (mut up, mut done) = (0, 0);
         loop {
             while let Ok(event) = self.events.try_recv() {
@@ -113,75 +113,79 @@ impl Session {
                     Event::Drained(_) => {}
                 }
             }
-            if done == self.plan.given.threads {
+            if done == self.plan.arguments.threads {
                 return Ok(Some(up));
             }
-            match self.listener.listen(Some(SECOND))? {
-                Some(Word::Go) => self.gone = true,
-                Some(Word::Stop) => return Ok(None),
-                Some(Word::End) if !self.gone => return Ok(None),
-                Some(Word::End) | None => {}
+            match self.commands.wait(Some(SECOND))? {
+                Some(Command::Go) => self.go = true,
+                Some(Command::Stop) => return Ok(None),
+                Some(Command::EndOfInput) if !self.go => return Ok(None),
+                Some(Command::EndOfInput) | None => {}
             }
         }
     }
 
-    fn measure(&mut self) -> Result<Ending, String> {
+    fn measure(&mut self) -> Result<ExitReason, String> {
         let start = now() + LEAD;
-        if let Some(duration) = self.plan.given.duration {
-            self.times.stop_by(start + duration);
+        if let Some(duration) = self.plan.arguments.duration {
+            self.period.stop_by(start + duration);
         }
         self.start_at(start);
-        let threads = self.plan.given.threads;
-        let mut shares = Vec::new();
-        while shares.len() < threads {
+        let threads = self.plan.arguments.threads;
+        let mut results = Vec::new();
+        while results.len() < threads {
             while let Ok(event) = self.events.try_recv() {
-                if let Event::Drained(share) = event {
-                    shares.push(*share);
+                if let Event::Drained(result) = event {
+                    results.push(*result);
                 }
             }
-            if shares.len() < threads && self.listener.listen(Some(SECOND))? == Some(Word::Stop) {
-                self.times.stop_by(now());
-                self.wakes.iter().for_each(ring);
+            if results.len() < threads && self.commands.wait(Some(SECOND))? == Some(Command::Stop) {
+                self.period.stop_by(now());
+                self.wakes.iter().for_each(notify);
             }
         }
-        self.end(shares, start)?;
-        Ok(Ending::Results)
+        self.finish(results, start)?;
+        Ok(ExitReason::Results)
     }
 
-    /// The answers to their file, and the last line.
-    fn end(&mut self, shares: Vec<Share>, start: u64) -> Result<(), String> {
+    /// Write the answers file and print the results.
+    fn finish(&mut self, results: Vec<WorkerResult>, start: u64) -> Result<(), String> {
         let plan = Arc::clone(&self.plan);
-        let (mut ended, mut in_time, mut tally, mut cpu) = (start, InTime::default(), Tally::default(), 0.0);
-        let (mut samples, mut arrivals) = (Vec::new(), Vec::new());
+        let (mut ended, mut in_time, mut tally, mut cpu_seconds) =
+            (start, LoadCounts::default(), Tally::default(), 0.0);
+        let (mut worker_samplers, mut arrivals) = (Vec::new(), Vec::new());
         let mut scenario = plan.scenario.as_deref().map(ScenarioTally::new);
         let (mut unsent, mut unfinished, mut drained, mut waited) = (0, 0, 0, Some(0));
-        for share in shares {
-            ended = ended.max(share.load.ended);
-            in_time.add(&share.load.in_time);
-            cpu += share.load.cpu_seconds;
-            tally.add(&share.tally);
-            unsent += share.unsent;
-            unfinished += share.unfinished;
-            drained = drained.max(share.nanoseconds);
-            waited = waited.zip(share.run_queue_wait).map(|(sum, this)| sum + this);
-            samples.push(share.samples);
-            if let Some((sum, (counts, kept))) = scenario.as_mut().zip(share.scenario) {
+        for result in results {
+            ended = ended.max(result.load.ended);
+            in_time.add(&result.load.in_time);
+            cpu_seconds += result.load.cpu_seconds;
+            tally.add(&result.tally);
+            unsent += result.unsent;
+            unfinished += result.unfinished;
+            drained = drained.max(result.drain_time);
+            waited = waited.zip(result.run_queue_wait).map(|(sum, this)| sum + this);
+            worker_samplers.push(result.sampler);
+            if let Some((sum, (counts, recorded))) = scenario.as_mut().zip(result.scenario) {
                 sum.add(&counts);
-                arrivals.extend(kept);
+                arrivals.extend(recorded);
             }
         }
-        let samples = Samples::together(samples);
+        let samples = Sampler::merge(worker_samplers);
         arrivals.sort_by_key(|arrival| arrival.came);
-        let answers: u64 = arrivals.iter().map(Arrival::answers).sum();
+        let recorded: u64 = arrivals.iter().map(Arrival::response_count).sum();
         if let Some(file) = &mut self.answers {
-            let written = sample::write(file, &samples, &plan.requests).and_then(|()| {
-                for arrival in plan.scenario.iter().flat_map(|scenario| arrivals.iter().map(|one| one.line(scenario))) {
-                    serde_json::to_writer(&mut *file, &arrival)?;
-                    file.write_all(b"\n")?;
+            let result = sampling::write(file, &samples, &plan.requests).and_then(|()| {
+                for (arrival, scenario) in arrivals.iter().zip(plan.scenario.iter().cycle()) {
+                    serde_json::to_writer(&mut *file, &arrival.to_json(scenario))?;
+                    file.write_all(
+                        b"
+",
+                    )?;
                 }
                 file.flush()
             });
-            written.map_err(|error| format!("--answers: {error}"))?;
+            result.map_err(|error| format!("--answers: cannot write the file: {error}"))?;
         }
         let line = json!({
             "kind": "total",
@@ -192,53 +196,53 @@ impl Session {
             "drain_seconds": seconds(drained),
             "unsent": unsent,
             "unfinished": unfinished,
-            "sampled": samples.len() as u64 + answers,
-            "cpu_seconds": cpu,
+            "sampled": samples.len() as u64 + recorded,
+            "cpu_seconds": cpu_seconds,
             "run_queue_wait_seconds": waited.map(seconds),
         });
-        let scenario = scenario.zip(plan.scenario.as_deref()).map(|(tally, scenario)| tally.json(scenario));
-        print(&joined([json!(tally), described(&plan), line, scenario.unwrap_or(json!({}))]))
+        let scenario = scenario.zip(plan.scenario.as_deref()).map(|(tally, scenario)| tally.to_json(scenario));
+        print(&merge_objects([json!(tally), describe(&plan), line, scenario.unwrap_or(json!({}))]))
     }
 
     fn start_at(&self, start: u64) {
-        self.times.start_at(start);
-        self.wakes.iter().for_each(ring);
+        self.period.start_at(start);
+        self.wakes.iter().for_each(notify);
     }
 }
 
-/// What was asked for.
-fn described(plan: &Plan) -> Value {
-    let given = &plan.given;
-    let kind = match (plan.closed(), given.rate) {
+/// Describe the load for the results.
+fn describe(plan: &Plan) -> Value {
+    let arguments = &plan.arguments;
+    let kind = match (plan.closed_loop(), arguments.rate) {
         (true, _) => "closed",
         (false, Some(_)) => "open",
         (false, None) => "scenario",
     };
     json!({
         "loop": kind,
-        "rate": given.rate,
-        "arrivals": given.rate.map(|_| if given.arrivals == Process::Poisson { "poisson" } else { "uniform" }),
-        "connections": given.connections,
-        "threads": given.threads,
-        "depth": given.depth,
-        "seed": given.seed,
-        "spin_us": given.spin as f64 / 1e3,
-        "timeout_seconds": seconds(given.timeout),
+        "rate": arguments.rate,
+        "arrivals": arguments.rate.map(|_| if arguments.arrivals == ArrivalProcess::Poisson { "poisson" } else { "uniform" }),
+        "connections": arguments.connections,
+        "threads": arguments.threads,
+        "depth": arguments.depth,
+        "seed": arguments.seed,
+        "spin_us": arguments.spin as f64 / 1e3,
+        "timeout_seconds": seconds(arguments.timeout),
     })
 }
 
-/// Objects as one.
-fn joined<const N: usize>(parts: [Value; N]) -> Value {
+/// Merge JSON objects into one.
+fn merge_objects<const N: usize>(parts: [Value; N]) -> Value {
     let members = parts.into_iter().filter_map(|part| if let Value::Object(map) = part { Some(map) } else { None });
     members.flatten().collect::<Map<_, _>>().into()
 }
 
-/// Nanoseconds in seconds.
+/// Convert nanoseconds to seconds.
 fn seconds(nanoseconds: u64) -> Value {
     json!(nanoseconds as f64 / SECOND as f64)
 }
 
-/// Print one line and hand it over at once.
+/// Print one line and flush standard output.
 fn print(line: &Value) -> Result<(), String> {
     let mut text = line.to_string();
     text.push('\n');

@@ -1,4 +1,4 @@
-//! Distributions of times, and their compact form on a fixed grid, for merging and drawing.
+//! Distributions of times, and a compact form of them for merging and drawing.
 
 use hdrhistogram::Histogram;
 use serde::{Serialize, Serializer};
@@ -6,20 +6,20 @@ use serde_json::{Map, Value, json};
 
 use crate::clock::SECOND;
 
-/// The shortest time that is told apart, in nanoseconds (the unit within is the power of two below, 64 ns).
+/// Shortest distinguishable time, in nanoseconds (`hdrhistogram` rounds the unit down to 64 ns).
 const LOWEST: u64 = 100;
-/// The longest time that is told apart: an hour. Longer ones count as this.
+/// Longest distinguishable time, in nanoseconds: one hour. Longer times count as one hour.
 const HIGHEST: u64 = 3600 * SECOND;
-/// Significant decimal digits.
+/// Significant decimal digits of a recorded time.
 const DIGITS: u8 = 3;
-/// Binary digits that the compact form keeps behind the first: its cells are at most 1/64 wide, their middles at most
+/// Binary digits after the leading one in the compact form: its cells are at most 1/64 wide, and their middles at most
 /// 1/128 off.
 const GRID_BITS: u32 = 6;
 
-/// That are printed.
+/// Percentiles in the output.
 const PERCENTILES: [f64; 7] = [50.0, 75.0, 90.0, 95.0, 99.0, 99.9, 99.99];
 
-/// Times in nanoseconds with their exact sum.
+/// A histogram of times in nanoseconds, with their exact sum.
 #[derive(Clone, Debug)]
 pub struct Distribution {
     histogram: Histogram<u64>,
@@ -34,7 +34,7 @@ impl Default for Distribution {
 }
 
 impl Distribution {
-    /// Add `count` times of `nanoseconds`.
+    /// Record a time `count` times.
     #[inline]
     pub fn record(&mut self, nanoseconds: u64, count: u64) {
         self.sum += u128::from(nanoseconds) * u128::from(count);
@@ -43,13 +43,15 @@ impl Distribution {
         }
     }
 
-    /// The number of times.
+    /// Return the number of recorded times.
     pub fn count(&self) -> u64 {
         self.histogram.len()
     }
 
-    /// (nanoseconds, count), ascending, on a grid that is the same for all distributions: those of several generators
-    /// merge by adding counts, and no quantile is more than 1 % off.
+    /// Return (nanoseconds, count) pairs in ascending order.
+    ///
+    /// The grid is the same for all distributions, so that distributions of several generators merge by adding counts.
+    /// Quantiles are accurate to 1 %.
     pub fn compact(&self) -> Vec<(u64, u64)> {
         let mut cells: Vec<(u64, u64)> = Vec::new();
         for step in self.histogram.iter_recorded() {
@@ -62,7 +64,7 @@ impl Distribution {
         cells
     }
 
-    /// Add the times of another.
+    /// Add the times of another distribution.
     pub fn merge(&mut self, other: &Self) {
         self.sum += other.sum;
         if !other.histogram.is_empty() {
@@ -71,7 +73,7 @@ impl Distribution {
     }
 }
 
-/// As the JSON lines show it; null without any time.
+/// The form in the JSON output; null for an empty distribution.
 impl Serialize for Distribution {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         if self.histogram.is_empty() {
@@ -79,7 +81,7 @@ impl Serialize for Distribution {
         }
         let at = |point: &f64| (point.to_string(), self.histogram.value_at_percentile(*point).into());
         let percentiles: Map<String, Value> = PERCENTILES.iter().map(at).collect();
-        let shown = json!({
+        let summary = json!({
             "count": self.count(),
             "mean_ns": self.sum as f64 / self.count() as f64,
             "stdev_ns": self.histogram.stdev(),
@@ -88,11 +90,11 @@ impl Serialize for Distribution {
             "percentiles_ns": percentiles,
             "distribution_ns": self.compact(),
         });
-        shown.serialize(serializer)
+        summary.serialize(serializer)
     }
 }
 
-/// The middle of the cell that a value lies in: its first seven binary digits name the cell.
+/// Return the middle of the value's cell. The first seven binary digits identify the cell.
 fn grid(value: u64) -> u64 {
     let digits = u64::BITS - value.leading_zeros();
     let Some(dropped) = digits.checked_sub(GRID_BITS + 1).filter(|&bits| bits > 0) else { return value };
@@ -103,7 +105,7 @@ fn grid(value: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::arrivals::Random;
+    use crate::random::Random;
 
     fn sample(seed: u64, times: usize) -> (Distribution, Vec<u64>) {
         let mut random = Random::new(seed);
@@ -118,15 +120,15 @@ mod tests {
     fn quantile(cells: &[(u64, u64)], share: f64) -> u64 {
         let total: u64 = cells.iter().map(|(_, count)| count).sum();
         let rank = (share * total as f64).ceil() as u64;
-        let mut sums = cells.iter().scan(0, |passed, (value, count)| {
-            *passed += count;
-            Some((*passed, *value))
+        let mut sums = cells.iter().scan(0, |cumulative, (value, count)| {
+            *cumulative += count;
+            Some((*cumulative, *value))
         });
-        sums.find(|(passed, _)| *passed >= rank).unwrap().1
+        sums.find(|(cumulative, _)| *cumulative >= rank).unwrap().1
     }
 
     #[test]
-    fn the_compact_form_of_five_decades_has_a_thousand_cells_and_quantiles_within_one_percent() {
+    fn compact_form_is_small_and_accurate() {
         let (distribution, mut values) = sample(1, 100_000);
         values.sort_unstable();
         let cells = distribution.compact();
@@ -139,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn merging_compact_forms_is_the_compact_form_of_all() {
+    fn compact_forms_merge_exactly() {
         let ((mut first, _), (second, _)) = (sample(1, 10_000), sample(2, 20_000));
         let mut merged = std::collections::BTreeMap::new();
         for (value, count) in first.compact().into_iter().chain(second.compact()) {
@@ -150,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn the_mean_is_exact_and_a_time_beyond_the_range_is_not_lost() {
+    fn mean_is_exact_beyond_the_range() {
         let mut distribution = Distribution::default();
         assert_eq!(json!(distribution), Value::Null);
         distribution.record(1_000_003, 2);

@@ -1,24 +1,25 @@
-//! An HTTP/1.1 load generator for one server: closed loop, open loop or scenario, latency from the intended send time.
+//! An HTTP/1.1 load generator for one server. It measures latency from the intended send time.
 //!
-//! Arguments in, JSON lines out; the exit status says how it ended. `control` talks with whoever started it, `worker` makes
-//! the load, one thread each. What is due and what an answer means for it is the one thing in which loads differ: a
-//! scenario's arrivals are in `course`.
+//! It takes arguments and prints JSON lines; the exit status says how the load ended. `control` runs the protocol on
+//! standard input and output. Each `worker` thread generates its share of the load: a closed loop, an open loop, or a
+//! scenario (`scenario_runner`).
 
 mod arguments;
 mod arrival;
-mod arrivals;
 mod clock;
+mod commands;
 mod connection;
 mod control;
-mod course;
+mod coordination;
 mod distribution;
-mod limits;
-mod listening;
-mod reports;
+mod random;
 mod requests;
 mod response;
-mod sample;
+mod sampling;
 mod scenario;
+mod scenario_runner;
+mod schedule;
+mod system;
 mod tally;
 mod worker;
 
@@ -27,9 +28,9 @@ use std::process::ExitCode;
 use clap::Parser;
 
 use crate::arguments::{Arguments, Plan};
-use crate::reports::Ending;
+use crate::coordination::ExitReason;
 
-const BAD_USAGE: u8 = 2; // clap's own, too
+const BAD_USAGE: u8 = 2; // the same as clap's
 
 fn main() -> ExitCode {
     let plan = match Plan::new(Arguments::parse()) {
@@ -41,7 +42,7 @@ fn main() -> ExitCode {
     };
     let ending = control::run(plan).unwrap_or_else(|error| {
         eprintln!("loadgen: {error}");
-        Ending::Failed
+        ExitReason::Failed
     });
     ExitCode::from(ending as u8)
 }

@@ -1,24 +1,24 @@
-//! What is asked for: the same request all the time, or each time one drawn from a table.
+//! The requests of a load: always the same one, or drawn by weight from a table.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde::Deserialize;
 
-use crate::arrivals::Random;
+use crate::random::Random;
 use crate::response::ended_by_crlf;
 
-/// One request, ready to be sent.
+/// A request, ready to be sent.
 #[derive(Clone, Debug)]
 pub struct Request {
-    pub bytes: Vec<u8>, // all of it
-    pub target: String, // of its request line
-    pub bodiless: bool, // whether its answer has no body, whatever that declares
-    status: u16,        // of a good answer; 0: any 2xx
-    up_to: f64,         // its weight and those before it
+    pub bytes: Vec<u8>,     // head and body
+    pub target: String,     // request target
+    pub bodiless: bool,     // whether the response has no body (HEAD)
+    status: u16,            // expected status; 0 for any 2xx
+    cumulative_weight: f64, // sum of this and all earlier weights
 }
 
 impl Request {
-    /// Whether an answer of this status is a good one.
+    /// Return whether this status is the expected one.
     #[inline]
     pub fn expects(&self, status: u16) -> bool {
         if self.status == 0 { (200..300).contains(&status) } else { self.status == status }
@@ -27,69 +27,77 @@ impl Request {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Line {
-    head: String, // request line and header lines, with the empty line at their end
+struct RequestLine {
+    head: String, // request line and headers, up to and including the empty line
     body_base64: String,
     status: u16,
     weight: f64,
 }
 
-/// Never empty; each of the requests is drawn as often as its weight says.
+/// A table of at least one request, drawn in proportion to their weights.
 #[derive(Clone, Debug)]
-pub struct Requests(Vec<Request>);
+pub struct RequestTable(Vec<Request>);
 
-impl Requests {
-    /// GET of one target with these lines of headers.
-    pub fn one(target: &str, lines: &str) -> Self {
+impl RequestTable {
+    /// Create a table with a single GET request. `lines` are complete header lines.
+    pub fn single_get(target: &str, lines: &str) -> Self {
         let bytes = format!("GET {target} HTTP/1.1\r\n{lines}\r\n").into_bytes();
-        Self(vec![Request { bytes, target: target.to_owned(), bodiless: false, status: 0, up_to: 1.0 }])
+        Self(vec![Request { bytes, target: target.to_owned(), bodiless: false, status: 0, cumulative_weight: 1.0 }])
     }
 
-    /// The requests of a text of JSON lines; an error names the line.
+    /// Parse JSON lines, one request each. An error names the line.
     pub fn parse(text: &str) -> Result<Self, String> {
-        let (mut made, mut up_to) = (Vec::new(), 0.0);
-        for (at, line) in text.lines().enumerate() {
-            let error = |message: String| format!("line {}: {message}", at + 1);
-            let line: Line = serde_json::from_str(line).map_err(|wrong| error(wrong.to_string()))?;
+        let (mut requests, mut cumulative_weight) = (Vec::new(), 0.0);
+        for (index, line) in text.lines().enumerate() {
+            let error = |message: String| format!("line {}: {message}", index + 1);
+            let line: RequestLine = serde_json::from_str(line).map_err(|cause| error(cause.to_string()))?;
             let mut fields = [httparse::EMPTY_HEADER; 128];
             let mut parsed = httparse::Request::new(&mut fields);
-            let ends =
+            let complete =
                 parsed.parse(line.head.as_bytes()).is_ok_and(|end| end == httparse::Status::Complete(line.head.len()));
-            let ends = ends && ended_by_crlf(line.head.as_bytes());
-            let (true, Some(method), Some(target)) = (ends, parsed.method, parsed.path) else {
-                return Err(error("head: request line, header lines and an empty line are expected".into()));
+            let complete = complete && ended_by_crlf(line.head.as_bytes());
+            let (true, Some(method), Some(target)) = (complete, parsed.method, parsed.path) else {
+                return Err(error(
+                    "head: not a valid request head; expected a request line, header lines and an empty line".into(),
+                ));
             };
             if !(line.weight > 0.0 && line.weight.is_finite()) {
-                return Err(error(format!("weight {}: more than 0 is expected", line.weight)));
+                return Err(error(format!("weight {}: expected a finite number greater than 0", line.weight)));
             }
-            up_to += line.weight;
-            if up_to.is_infinite() {
+            cumulative_weight += line.weight;
+            if cumulative_weight.is_infinite() {
                 return Err(error(format!("weight {}: the sum of all weights is too large", line.weight)));
             }
-            let body = STANDARD.decode(&line.body_base64).map_err(|wrong| error(format!("body_base64: {wrong}")))?;
+            let body = STANDARD.decode(&line.body_base64).map_err(|cause| error(format!("body_base64: {cause}")))?;
             let (bytes, target) = ([line.head.as_bytes(), &body].concat(), target.to_owned());
-            made.push(Request { bytes, target, bodiless: method == "HEAD", status: line.status, up_to });
+            requests.push(Request {
+                bytes,
+                target,
+                bodiless: method == "HEAD",
+                status: line.status,
+                cumulative_weight,
+            });
         }
-        if made.is_empty() { Err("holds no request".into()) } else { Ok(Self(made)) }
+        if requests.is_empty() { Err("the file contains no request".into()) } else { Ok(Self(requests)) }
     }
 
-    /// The place of the next one.
+    /// Draw a request and return its index.
     #[inline]
     pub fn draw(&self, random: &mut Random) -> u32 {
         let Some(last) = self.0.len().checked_sub(1).filter(|&last| last > 0) else { return 0 };
-        let point = random.unit() * self.0[last].up_to;
-        self.0.partition_point(|request| request.up_to <= point).min(last) as u32
+        let point = random.unit() * self.0[last].cumulative_weight;
+        self.0.partition_point(|request| request.cumulative_weight <= point).min(last) as u32
     }
 
-    /// The request of a place.
+    /// Return the request at an index.
     #[inline]
-    pub fn at(&self, place: u32) -> &Request {
-        &self.0[place as usize]
+    pub fn get(&self, index: u32) -> &Request {
+        &self.0[index as usize]
     }
 
-    /// Whether there are several.
-    pub fn drawn(&self) -> bool {
-        self.0.len() > 1
+    /// Return the number of requests.
+    pub fn count(&self) -> usize {
+        self.0.len()
     }
 }
 
@@ -101,23 +109,23 @@ mod tests {
         {\"head\":\"HEAD / HTTP/1.1\\r\\nHost: a\\r\\n\\r\\n\",\"body_base64\":\"\",\"status\":0,\"weight\":3}\n";
 
     #[test]
-    fn a_line_is_a_request_and_is_drawn_by_its_weight() {
-        let made = Requests::parse(TWO).unwrap();
+    fn requests_are_drawn_by_weight() {
+        let table = RequestTable::parse(TWO).unwrap();
         assert_eq!(
-            (made.at(0).bytes.as_slice(), made.at(0).target.as_str()),
+            (table.get(0).bytes.as_slice(), table.get(0).target.as_str()),
             (&b"POST /x?y HTTP/1.1\r\nHost: a\r\n\r\nhi"[..], "/x?y")
         );
-        assert_eq!((made.at(0).expects(201), made.at(0).expects(200), made.at(0).bodiless), (true, false, false));
-        assert_eq!((made.at(1).expects(204), made.at(1).expects(304), made.at(1).bodiless), (true, false, true));
+        assert_eq!((table.get(0).expects(201), table.get(0).expects(200), table.get(0).bodiless), (true, false, false));
+        assert_eq!((table.get(1).expects(204), table.get(1).expects(304), table.get(1).bodiless), (true, false, true));
         let mut random = Random::new(1);
-        let second = (0..100_000).filter(|_| made.draw(&mut random) == 1).count();
+        let second = (0..100_000).filter(|_| table.draw(&mut random) == 1).count();
         assert!((74_000..76_000).contains(&second), "{second}");
     }
 
     #[test]
-    fn what_does_not_fit_is_named() {
+    fn parse_errors_name_the_line() {
         for (was, is, message) in [
-            ("Host: a", "Host a", "line 1: head: request line, header lines"),
+            ("Host: a", "Host a", "line 1: head: not a valid request head"),
             ("a\\r\\n\\r\\n", "a\\r\\n", "line 1: head: "),
             ("\\r\\n\\r\\n", "\\r\\n\\r\\nmore", "line 1: head: "),
             ("\\r\\n\\r\\n", "\\n\\n", "line 1: head: "),
@@ -127,11 +135,11 @@ mod tests {
                 "line 3: weight",
             ),
             ("aGk=", "?", "line 1: body_base64: "),
-            (":3}", ":0}", "line 2: weight 0: more than 0"),
+            (":3}", ":0}", "line 2: weight 0: expected"),
             ("weight", "wieght", "line 1: unknown field `wieght`"),
-            (TWO, "", "holds no request"),
+            (TWO, "", "contains no request"),
         ] {
-            let error = Requests::parse(&TWO.replace(was, is)).unwrap_err();
+            let error = RequestTable::parse(&TWO.replace(was, is)).unwrap_err();
             assert!(error.contains(message), "{is}: {error}");
         }
     }

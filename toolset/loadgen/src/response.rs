@@ -1,83 +1,43 @@
-//! Reads HTTP/1.1 responses from a stream of bytes: grammar and framing of RFC 9112, no allocation in the steady state.
+//! Incremental reader of HTTP/1.1 responses: grammar and framing of RFC 9112, without allocations in the steady state.
 
-use std::mem::MaybeUninit;
+mod head;
+
 use std::sync::LazyLock;
 
-use httparse::{ParserConfig, Status, parse_chunk_size, parse_headers};
+use httparse::{Status, parse_chunk_size};
+use memchr::memchr;
 use memchr::memmem::Finder;
-use memchr::{memchr, memchr_iter};
 
-/// The longest head or trailer section that is read, in bytes.
+use self::head::{Framing, Head, parse_head};
+pub use self::head::{HeadCache, Violation, ended_by_crlf, headers};
+
+/// Maximum length of a head or trailer section, in bytes.
 const HEAD_LIMIT: usize = 64 * 1024;
-/// The most header lines of a head.
-const HEADERS: usize = 256;
-/// The longest line of a chunk size with its extensions, in bytes.
+/// Maximum length of a line with a chunk size and extensions, in bytes.
 const LINE_LIMIT: usize = 4 * 1024;
 
 static HEAD_END: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(b"\r\n\r\n"));
 
-/// What a server did that RFC 9112 does not allow, or that leaves the end of a response unknown.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Violation(pub &'static str);
-
-/// How the end of a body is found (RFC 9112 section 6.3).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Framing {
-    #[default]
-    None, // there is no body
-    Length(u64), // so many bytes
-    Chunked,     // chunks up to one of size zero
-    UntilClose,  // all bytes until the peer closes
-}
-
-/// What a head says about its response.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Head {
-    pub status: u16,      // the status code, 100 to 999
-    pub framing: Framing, // how a body ends
-    pub close: bool,      // whether the peer closes the connection after it
-}
-
-/// A response that has come to its last byte.
+/// A complete response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Response {
-    pub status: u16, // the status code, 200 to 999
-    pub close: bool, // whether the connection ends with it
-    pub size: u64,   // bytes on the wire: heads (also those of interim responses), framing and body
+    pub status: u16, // 200 to 999
+    pub close: bool, // whether the peer closes the connection after it
+    pub size: u64,   // bytes on the wire, including interim responses, heads and framing
 }
 
-/// Bytes of a body that are kept; no answer of any test comes near.
+/// Maximum number of captured bytes of a body, more than the responses of any test type have.
 const BODY_LIMIT: usize = 1 << 20;
 
-/// What is kept of a response.
+/// Head and body of a response.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Capture {
-    pub head: Vec<u8>, // the head of the response itself, with the empty line at its end
-    pub body: Vec<u8>, // the body without framing
+pub struct CapturedResponse {
+    pub head: Vec<u8>, // head of the final response, with the empty line
+    pub body: Vec<u8>, // body without framing
 }
 
-/// Where a response goes while it comes, if it is kept.
-type Sink<'a> = Option<&'a mut Capture>;
-
-/// The head read last: servers repeat theirs byte by byte, and what was parsed once need not be parsed again.
-#[derive(Debug, Default)]
-pub struct HeadCache {
-    bytes: Vec<u8>,
-    head: Head,
-}
-
-impl HeadCache {
-    #[inline]
-    fn get(&self, data: &[u8]) -> Option<(Head, usize)> {
-        (!self.bytes.is_empty() && data.starts_with(&self.bytes)).then_some((self.head, self.bytes.len()))
-    }
-
-    fn put(&mut self, bytes: &[u8], head: Head) {
-        self.bytes.clear();
-        self.bytes.extend_from_slice(bytes);
-        self.head = head;
-    }
-}
+/// Destination of the response being read, if it is captured.
+type Sink<'a> = Option<&'a mut CapturedResponse>;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum State {
@@ -87,35 +47,35 @@ enum State {
     ChunkSize,
     ChunkData(u64),
     ChunkEnd,
-    Trailer(usize), // bytes of trailer lines so far
+    Trailer(usize), // length of the trailer lines so far
     UntilClose,
 }
 
-/// The reading end of one connection: it is told which bytes came, and tells when a response is complete.
+/// Parser of one connection's responses.
 #[derive(Debug, Default)]
 pub struct Reader {
-    pub bodiless: bool, // whether the response that begins has no body, as that to HEAD
+    pub bodiless: bool, // whether the next response has no body, as after HEAD
     state: State,
-    carry: Vec<u8>, // of a head or line that is not complete yet
+    carry: Vec<u8>, // start of an incomplete head or line
     status: u16,
     close: bool,
     size: u64,
 }
 
 impl Reader {
-    /// Whether the next byte is the first one of a response.
+    /// Return whether the next byte starts a response.
     #[inline]
     pub fn idle(&self) -> bool {
         self.state == State::Head && self.carry.is_empty() && self.size == 0
     }
 
-    /// Forget everything: a new connection.
+    /// Reset the reader for a new connection.
     pub fn reset(&mut self) {
         self.carry.clear();
         self.start();
     }
 
-    /// Read until a response is complete or the bytes are used up; returns how many were used.
+    /// Read until a response is complete or the data ends. Return the number of used bytes.
     #[inline]
     pub fn advance(
         &mut self,
@@ -135,7 +95,7 @@ impl Reader {
         Ok((at, None))
     }
 
-    /// The peer has closed: the response that ended by it, if one did.
+    /// Handle the end of the connection. Return the response that it completes, if any.
     pub fn end(&mut self) -> Option<Response> {
         (self.state == State::UntilClose).then(|| self.finish())
     }
@@ -152,7 +112,7 @@ impl Reader {
         response
     }
 
-    /// One piece: bytes used, and whether the response is complete. Uses at least one byte.
+    /// Read one element. Return the number of used bytes, at least one, and whether the response is complete.
     #[inline]
     fn step(&mut self, data: &[u8], cache: &mut HeadCache, sink: &mut Sink) -> Result<(usize, bool), Violation> {
         match self.state {
@@ -180,7 +140,7 @@ impl Reader {
                 let have = self.carry.len();
                 let take = data.len().min(2 - have);
                 if data[..take] != b"\r\n"[have..have + take] {
-                    return Err(Violation("a chunk is longer than its size"));
+                    return Err(Violation("chunk is longer than its size"));
                 }
                 self.carry.extend_from_slice(&data[..take]);
                 if self.carry.len() == 2 {
@@ -189,13 +149,13 @@ impl Reader {
                 }
                 Ok((take, false))
             }
-            State::Trailer(so_far) => {
+            State::Trailer(length) => {
                 let Some((used, last)) = self.line(data, LINE_LIMIT, trailer)? else { return Ok((data.len(), false)) };
-                let so_far = so_far + used;
-                self.state = State::Trailer(so_far);
+                let length = length + used;
+                self.state = State::Trailer(length);
                 match last {
-                    Some(last) if last || so_far <= HEAD_LIMIT => Ok((used, last)),
-                    _ => Err(Violation("a trailer is not a header line, or without end")),
+                    Some(last) if last || length <= HEAD_LIMIT => Ok((used, last)),
+                    _ => Err(Violation("invalid or too long trailer section")),
                 }
             }
         }
@@ -236,11 +196,11 @@ impl Reader {
         Ok((data.len(), false))
     }
 
-    /// What comes after this head; true when that is nothing.
+    /// Choose the state after a head. Return true if the response ends with it.
     #[inline]
     fn begin(&mut self, head: Head) -> Result<bool, Violation> {
         if head.status < 200 {
-            return if head.status == 101 { Err(Violation("switches protocols unasked")) } else { Ok(false) };
+            return if head.status == 101 { Err(Violation("unsolicited switch of protocols")) } else { Ok(false) };
         }
         self.status = head.status;
         self.close = head.close;
@@ -257,7 +217,7 @@ impl Reader {
         Ok(false)
     }
 
-    /// The next line through `read`; None while its end has not come (then all bytes are kept).
+    /// Pass the next line to `read`. Return `None` if the line is incomplete, after buffering the data.
     fn line<T>(
         &mut self,
         data: &[u8],
@@ -267,7 +227,7 @@ impl Reader {
         let end = memchr(b'\n', data);
         let used = end.map_or(data.len(), |end| end + 1);
         if self.carry.len() + used > limit {
-            return Err(Violation("a line of a chunked body is too long"));
+            return Err(Violation("line of a chunked body is too long"));
         }
         if end.is_some() && self.carry.is_empty() {
             return Ok(Some((used, read(&data[..used]))));
@@ -301,110 +261,33 @@ fn keep_head(sink: &mut Sink, bytes: &[u8]) {
     }
 }
 
-/// Refuse a head of so many bytes where it is too long, however many segments it came in.
+/// Reject a head of this length if it is too long, regardless of the number of segments.
 fn require_limit(length: usize) -> Result<(), Violation> {
-    if length > HEAD_LIMIT { Err(Violation("no end of the header section within 64 KiB")) } else { Ok(()) }
+    if length > HEAD_LIMIT { Err(Violation("header section is longer than 64 KiB")) } else { Ok(()) }
 }
 
-/// Refuse at once what is no response, instead of waiting for the end of its head.
+/// Reject data that cannot be a response, without waiting for the end of a head.
 fn require_start(data: &[u8]) -> Result<(), Violation> {
     let expected = b"HTTP/1.";
     let length = data.len().min(expected.len());
-    if data[..length] == expected[..length] { Ok(()) } else { Err(Violation("not a status line of HTTP/1")) }
+    if data[..length] == expected[..length] { Ok(()) } else { Err(Violation("not an HTTP/1 status line")) }
 }
 
-/// Parse a head that ends with its empty line.
-pub fn parse_head(bytes: &[u8]) -> Result<Head, Violation> {
-    let mut lines = [MaybeUninit::uninit(); HEADERS];
-    let mut parsed = httparse::Response::new(&mut []);
-    let complete =
-        ParserConfig::default().parse_response_with_uninit_headers(&mut parsed, bytes, &mut lines).map_err(refused)?;
-    if complete.is_partial() || !ended_by_crlf(bytes) {
-        return Err(Violation("a line ends without a carriage return"));
-    }
-    let status = parsed.code.unwrap_or_default();
-    if !(100..1000).contains(&status) {
-        return Err(Violation("a status line that is none"));
-    }
-    let mut length: Option<u64> = None;
-    let mut chunked = false;
-    let mut close = parsed.version == Some(0);
-    for httparse::Header { name, value } in &*parsed.headers {
-        if name.eq_ignore_ascii_case("content-length") {
-            let this = decimal(value).ok_or(Violation("a Content-Length that is not a number"))?;
-            if length.is_some_and(|other| other != this) {
-                return Err(Violation("two different Content-Length"));
-            }
-            length = Some(this);
-        } else if name.eq_ignore_ascii_case("transfer-encoding") {
-            if chunked || !value.eq_ignore_ascii_case(b"chunked") {
-                return Err(Violation("a Transfer-Encoding other than chunked"));
-            }
-            chunked = true;
-        } else if name.eq_ignore_ascii_case("connection") {
-            for option in value.split(|&byte| byte == b',') {
-                let option = option.trim_ascii();
-                close = (close || option.eq_ignore_ascii_case(b"close")) && !option.eq_ignore_ascii_case(b"keep-alive");
-            }
-        }
-    }
-    let framing = match (length, chunked) {
-        (Some(_), true) => return Err(Violation("both Content-Length and Transfer-Encoding")),
-        _ if status < 200 || status == 204 || status == 304 => Framing::None,
-        (None, true) => Framing::Chunked,
-        (Some(length), false) => Framing::Length(length),
-        (None, false) => Framing::UntilClose,
-    };
-    Ok(Head { status, framing, close })
-}
-
-fn refused(error: httparse::Error) -> Violation {
-    match error {
-        httparse::Error::Version => Violation("neither HTTP/1.1 nor HTTP/1.0"),
-        httparse::Error::Status => Violation("a status line that is none"),
-        httparse::Error::TooManyHeaders => Violation("more header lines than any response needs"),
-        _ => Violation("a line that is not a header"),
-    }
-}
-
-/// Whether no line ends with a bare LF, which httparse lets pass and a proxy may read otherwise (RFC 9112 section 2.2).
-pub fn ended_by_crlf(bytes: &[u8]) -> bool {
-    memchr_iter(b'\n', bytes).all(|at| at > 0 && bytes[at - 1] == b'\r')
-}
-
-/// Header lines that end with an empty line, each through `read`; None where one of them is no header line.
-pub fn headers<T>(lines: &[u8], read: impl Fn(&str, &[u8]) -> T) -> Option<Vec<T>> {
-    let mut parsed = [httparse::EMPTY_HEADER; HEADERS];
-    match parse_headers(lines, &mut parsed) {
-        Ok(Status::Complete((used, found))) if used == lines.len() && ended_by_crlf(lines) => {
-            Some(found.iter().map(|header| read(header.name, header.value)).collect())
-        }
-        _ => None,
-    }
-}
-
-fn decimal(digits: &[u8]) -> Option<u64> {
-    if digits.is_empty() || digits.len() > 15 {
-        return None;
-    }
-    digits.iter().try_fold(0u64, |sum, byte| byte.is_ascii_digit().then(|| sum * 10 + u64::from(byte - b'0')))
-}
-
-/// The size in a line with its CRLF.
+/// Parse a chunk-size line, including its CRLF.
 fn chunk_size(line: &[u8]) -> Result<u64, Violation> {
     match parse_chunk_size(line) {
         Ok(Status::Complete((used, size))) if used == line.len() => Ok(size),
-        _ => Err(Violation("a chunk size that is not a hexadecimal number")),
+        _ => Err(Violation("chunk size is not a hexadecimal number")),
     }
 }
 
-/// Whether a line is a trailer, or the empty one after the last of them.
+/// Return true for the empty line after the trailers, false for a trailer, and `None` for an invalid line.
 fn trailer(line: &[u8]) -> Option<bool> {
     if line == b"\r\n" {
         return Some(true);
     }
-    let alone = [line, b"\r\n"].concat();
-    headers(&alone, |_, _| ()).map(|_| false)
+    let section = [line, b"\r\n"].concat();
+    headers(&section, |_, _| ()).map(|_| false)
 }
 
 #[cfg(test)]

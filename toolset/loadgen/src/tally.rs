@@ -1,4 +1,4 @@
-//! What a worker counts, also of a scenario's operations, and how counts become one.
+//! Counts of a worker, and how the counts of all workers add up.
 
 use serde::{Serialize, Serializer};
 use serde_json::{Value, json};
@@ -6,40 +6,39 @@ use serde_json::{Value, json};
 use crate::distribution::Distribution;
 use crate::scenario::Scenario;
 
-/// Adds up over workers.
-pub trait Sum {
-    /// Add those of another.
+/// Counts that add up over workers.
+pub trait Accumulate {
     fn add(&mut self, other: &Self);
 }
 
-impl Sum for u64 {
+impl Accumulate for u64 {
     fn add(&mut self, other: &Self) {
         *self += other;
     }
 }
 
-impl Sum for Distribution {
+impl Accumulate for Distribution {
     fn add(&mut self, other: &Self) {
         self.merge(other);
     }
 }
 
-impl<T: Sum> Sum for Vec<T> {
+impl<T: Accumulate> Accumulate for Vec<T> {
     fn add(&mut self, other: &Self) {
         self.iter_mut().zip(other).for_each(|(mine, theirs)| mine.add(theirs));
     }
 }
 
-macro_rules! sums {
-    ($($(#[$meta:meta])* $name:ident { $($(#[$of_field:meta])* $field:ident: $kind:ty,)* })*) => {
+macro_rules! accumulating {
+    ($($(#[$meta:meta])* $name:ident { $($(#[$field_meta:meta])* $field:ident: $kind:ty,)* })*) => {
         $(
             $(#[$meta])*
             #[derive(Clone, Debug, Default, Serialize)]
             pub struct $name {
-                $($(#[$of_field])* pub $field: $kind,)*
+                $($(#[$field_meta])* pub $field: $kind,)*
             }
 
-            impl Sum for $name {
+            impl Accumulate for $name {
                 fn add(&mut self, other: &Self) {
                     $(self.$field.add(&other.$field);)*
                 }
@@ -48,174 +47,166 @@ macro_rules! sums {
     };
 }
 
-sums! {
-    /// Everything of one worker, or of several.
+accumulating! {
+    /// Counts of one worker or of several workers.
     Tally {
-        /// Requests of an open loop or a scenario whose time came.
+        /// Requests of an open loop or a scenario that became due.
         due: u64,
-        /// Requests given to the kernel, also those that it refused.
+        /// Requests written, including failed writes.
         sent: u64,
         /// Complete responses to requests, of any status.
         received: u64,
-        /// Good responses: with the status that is expected, or any 2xx where none is named.
+        /// Responses with the expected status, or any 2xx if none is defined.
         successes: u64,
-        /// Responses that no request was waiting for.
+        /// Responses without an outstanding request.
         unasked_responses: u64,
-        /// Bytes of those, complete or not, and of what is no response at all.
+        /// Bytes of such responses, complete or not, and of other unsolicited data.
         unasked_bytes: u64,
         /// Bytes read.
         bytes_in: u64,
         /// Connections established.
         connections_opened: u64,
-        /// Connections that the peer closed or reset, or of which it said that it would close them.
+        /// Connections that the peer closed, reset, or announced to close.
         connections_closed_by_peer: u64,
-        /// Connections that were given up since no answer came within the timeout.
+        /// Connections closed because no response came within the timeout.
         connections_hung: u64,
-        /// Most requests that were due and waited for a free connection.
+        /// Maximum number of due requests that waited for a free connection.
         backlog_peak: u64,
-        /// What went wrong.
-        errors: Faults,
+        errors: FaultCounts,
         /// Complete responses by status.
-        statuses: Statuses,
-        /// From the intended send time to the last byte of a good answer; not of a closed loop.
+        statuses: StatusCounts,
+        /// From the intended send time to the last byte of a successful response; not for a closed loop.
         latency: Distribution,
-        /// From the write of the request to the last byte of a good answer.
+        /// From the write of the request to the last byte of a successful response.
         service: Distribution,
-        /// What the generator itself was late by; not of a closed loop.
+        /// Delay by the generator itself; not for a closed loop.
         lag: Distribution,
     }
 
-    /// Of that what came before the load's end.
-    InTime {
+    /// The counts at the end of the load, before the drain.
+    LoadCounts {
         due: u64,
         received: u64,
         successes: u64,
         bytes_in: u64,
     }
 
-    /// Of one operation of one use case: `due` is the sum of `answered`, all errors and `unfinished`.
+    /// Counts of an operation: `due` is the sum of `answered`, all errors and `unfinished`.
     OperationTally {
-        /// Requests whose time came.
         due: u64,
-        /// Answers as asked for.
+        /// Responses with the expected status and values.
         answered: u64,
-        /// Requests that were due and have neither answer nor error at the end.
+        /// Requests with neither response nor error at the end.
         unfinished: u64,
-        /// What went wrong.
-        errors: Faults,
+        errors: FaultCounts,
         latency: Distribution,
         service: Distribution,
     }
 
-    /// Of one use case: `due` is the sum of `done`, `failed` and `unfinished`.
+    /// Counts of a use case: `due` is the sum of `done`, `failed` and `unfinished`.
     UseCaseTally {
-        /// Arrivals.
         due: u64,
-        /// Arrivals whose last answer came.
+        /// Arrivals with a last response.
         done: u64,
-        /// Arrivals of which a step failed.
+        /// Arrivals with a failed step.
         failed: u64,
-        /// Arrivals that were under way at the end.
+        /// Arrivals in progress at the end.
         unfinished: u64,
-        /// From the arrival to the last byte of its last answer.
+        /// From the arrival to the last byte of its last response.
         latency: Distribution,
     }
 
-    /// What became of a scenario in the whole load, by place in its plan.
+    /// Counts of a scenario, in the order of its operations and use cases.
     ScenarioTally {
-        /// Steps of one name in one use case.
         operations: Vec<OperationTally>,
-        /// Whole arrivals.
         use_cases: Vec<UseCaseTally>,
     }
 }
 
 /// Counts by status code.
 #[derive(Clone, Debug)]
-pub struct Statuses(Vec<u64>);
+pub struct StatusCounts(Vec<u64>);
 
-impl Default for Statuses {
+impl Default for StatusCounts {
     fn default() -> Self {
         Self(vec![0; 1000])
     }
 }
 
-impl Statuses {
-    /// Count a response.
+impl StatusCounts {
     #[inline]
     pub fn count(&mut self, status: u16) {
         self.0[usize::from(status)] += 1;
     }
 }
 
-impl Sum for Statuses {
+impl Accumulate for StatusCounts {
     fn add(&mut self, other: &Self) {
         self.0.add(&other.0);
     }
 }
 
-impl Serialize for Statuses {
+impl Serialize for StatusCounts {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_map(self.0.iter().enumerate().filter(|&(_, &count)| count > 0))
     }
 }
 
-/// What can go wrong, each of which is an error and never throughput.
+/// Kind of a failed request or connection. Failed requests never count as throughput.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(usize)]
 pub enum Fault {
-    /// A connection could not be established (of a connection; all others are of a request).
+    /// A connection could not be established. All other faults belong to requests.
     Connect,
-    /// The kernel did not take the request: the connection was broken.
+    /// The kernel rejected the request because the connection was broken.
     Write,
-    /// The peer closed the connection before the answer was complete.
+    /// The peer closed the connection before the response was complete.
     Closed,
-    /// No complete answer within the timeout.
+    /// No complete response within the timeout.
     Timeout,
-    /// The answer is not HTTP/1.1, or its end cannot be known.
+    /// The response is not HTTP/1.1, or its end cannot be determined.
     Framing,
-    /// Waited on a connection that was given up for the fault of a request before it.
+    /// The connection was closed because of a fault of an earlier request.
     Dropped,
-    /// Another status than a good response has.
+    /// Unexpected status.
     Status,
-    /// Of a scenario: an answer without what a later step needs.
-    Lacking,
+    /// Scenario only: the response lacks a value that a later step needs.
+    MissingCapture,
 }
 
-const FAULTS: [&str; 8] = ["connect", "write", "closed", "timeout", "framing", "dropped", "status", "lacking"];
+const FAULT_NAMES: [&str; 8] = ["connect", "write", "closed", "timeout", "framing", "dropped", "status", "lacking"];
 
 impl Fault {
-    /// As the lines name it.
+    /// Return the name of the fault in the output.
     pub fn name(self) -> &'static str {
-        FAULTS[self as usize]
+        FAULT_NAMES[self as usize]
     }
 }
 
-/// Counts by kind.
+/// Counts by kind of fault.
 #[derive(Clone, Debug, Default)]
-pub struct Faults([u64; FAULTS.len()]);
+pub struct FaultCounts([u64; FAULT_NAMES.len()]);
 
-impl Faults {
-    /// Count one of a kind.
+impl FaultCounts {
     pub fn count(&mut self, fault: Fault) {
         self.0[fault as usize] += 1;
     }
 }
 
-impl Sum for Faults {
+impl Accumulate for FaultCounts {
     fn add(&mut self, other: &Self) {
         self.0.iter_mut().zip(&other.0).for_each(|(mine, theirs)| *mine += theirs);
     }
 }
 
-impl Serialize for Faults {
+impl Serialize for FaultCounts {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_map(FAULTS.iter().zip(self.0))
+        serializer.collect_map(FAULT_NAMES.iter().zip(self.0))
     }
 }
 
 impl ScenarioTally {
-    /// Nothing yet of this scenario.
+    /// Create empty counts for a scenario.
     pub fn new(scenario: &Scenario) -> Self {
         Self {
             operations: vec![OperationTally::default(); scenario.operations.len()],
@@ -223,17 +214,17 @@ impl ScenarioTally {
         }
     }
 
-    /// As the last line shows it, with names.
-    pub fn json(&self, scenario: &Scenario) -> Value {
-        let mut made = json!(self);
-        for (place, operation) in scenario.operations.iter().enumerate() {
-            made["operations"][place]["use_case"] = json!(scenario.use_cases[operation.use_case].name);
-            made["operations"][place]["operation"] = json!(operation.name);
+    /// Return the counts with names, as printed in the results.
+    pub fn to_json(&self, scenario: &Scenario) -> Value {
+        let mut counts = json!(self);
+        for (index, operation) in scenario.operations.iter().enumerate() {
+            counts["operations"][index]["use_case"] = json!(scenario.use_cases[operation.use_case].name);
+            counts["operations"][index]["operation"] = json!(operation.name);
         }
-        for (place, case) in scenario.use_cases.iter().enumerate() {
-            made["use_cases"][place]["use_case"] = json!(case.name);
+        for (index, case) in scenario.use_cases.iter().enumerate() {
+            counts["use_cases"][index]["use_case"] = json!(case.name);
         }
-        made
+        counts
     }
 }
 
@@ -250,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn workers_add_up_with_their_backlogs() {
+    fn counts_of_workers_add_up() {
         let mut sum = tally(200, 3);
         sum.add(&tally(503, 4));
         let json = json!(sum);
@@ -264,18 +255,18 @@ mod tests {
     }
 
     #[test]
-    fn a_scenario_is_counted_by_operation_and_by_use_case_over_all_workers() {
+    fn scenario_counts_add_up() {
         let step = |name: &str| json!({"name": name, "method": "GET", "path": "/", "status": 200});
         let plan = json!({"use_cases": [{"name": "shop", "rate": 1, "steps": [step("a"), step("b"), step("a")]}]});
         let scenario = Scenario::parse(&plan.to_string()).unwrap();
         let mut counted = ScenarioTally::new(&scenario);
         counted.operations[0].due = 3;
-        counted.operations[0].errors.count(Fault::Lacking);
+        counted.operations[0].errors.count(Fault::MissingCapture);
         counted.operations[0].latency.record(1_000_000, 2);
         counted.use_cases[0].failed = 1;
         let mut sum = counted.clone();
         sum.add(&counted);
-        let json = sum.json(&scenario);
+        let json = sum.to_json(&scenario);
         let first = &json["operations"][0];
         assert_eq!((&first["use_case"], &first["operation"], &first["due"]), (&json!("shop"), &json!("a"), &json!(6)));
         assert_eq!((&first["errors"]["lacking"], &first["latency"]["count"]), (&json!(2), &json!(4)));

@@ -1,4 +1,4 @@
-//! One thread of the load: its connections, its share of the rate, its tallies.
+//! One load thread with its connections, its share of the rate and its counts.
 
 mod connecting;
 mod reading;
@@ -13,126 +13,130 @@ use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
 use rustix::io::Errno;
 
 use crate::arguments::Plan;
-use crate::arrivals::{Arrivals, Random};
 use crate::clock::{MILLISECOND, SECOND, cpu_seconds, now};
-use crate::connection::{Connection, Link};
-use crate::course::Course;
-use crate::limits::{run_queue_wait, without_timer_slack};
-use crate::reports::{CANCELLED, Event, Loaded, Reports, Share, Times};
+use crate::connection::{Connection, ConnectionState};
+use crate::coordination::{CANCELLED, Event, EventSender, LoadPeriod, LoadPhase, WorkerResult};
+use crate::random::Random;
 use crate::response::HeadCache;
-use crate::sample::Samples;
-use crate::tally::{InTime, Tally};
+use crate::sampling::Sampler;
+use crate::scenario_runner::ScenarioRunner;
+use crate::schedule::Schedule;
+use crate::system::{disable_timer_slack, run_queue_wait};
+use crate::tally::{LoadCounts, Tally};
 
-/// Bytes read at once.
+/// Size of the read buffer, in bytes.
 const BUFFER: usize = 256 * 1024;
-/// Handshakes under way at once in one thread: more would overflow the server's queue and be repeated a second later.
-const HANDSHAKES: usize = 128;
-/// Until a refused connection is tried again.
-const RETRY: u64 = 100 * MILLISECOND;
-/// In place of a time: a connection that was closed idle is opened again when a request waits for one.
+/// Maximum number of concurrent handshakes of a thread. More would overflow the server's accept queue, and the kernel
+/// would repeat them a second later.
+const MAX_HANDSHAKES: usize = 128;
+/// Delay before a failed connection is opened again, in nanoseconds.
+const RETRY_DELAY: u64 = 100 * MILLISECOND;
+/// Retry time of a connection that was closed while idle: it is reopened when a request waits for a connection.
 const WHEN_NEEDED: u64 = u64::MAX;
-/// The name of the wake-up among the connections.
+/// Epoll identifier of the wake-up descriptor; connections use their index.
 const WAKE: u64 = u64::MAX;
 
-/// A request that is due, but not sent.
+/// A request that is due but not yet sent; times in nanoseconds.
 #[derive(Clone, Copy, Debug)]
-struct Due {
+struct DueRequest {
     intended: u64,
     noticed: u64,
-    arrival: u32, // of a scenario
+    arrival: u32, // index of the arrival in a scenario
 }
 
-/// What a worker is given when it is made.
+/// Everything that a worker shares with the main thread.
 #[derive(Debug)]
-pub struct Surroundings {
-    pub plan: Arc<Plan>,   // the load
-    pub times: Arc<Times>, // when to start and to stop
-    pub reports: Reports,  // where to tell what happened
-    pub wake: OwnedFd,     // wakes this worker
+pub struct WorkerContext {
+    pub plan: Arc<Plan>,
+    pub period: Arc<LoadPeriod>,
+    pub events: EventSender,
+    pub wake: OwnedFd, // eventfd that interrupts the worker's wait
 }
 
-/// One thread of the load.
+/// Which connections can take a request, and which have to be opened.
+#[derive(Debug)]
+struct ConnectionPool {
+    free: VecDeque<u32>, // open and scenario loads: connections with room, longest free first
+    down: BinaryHeap<Reverse<(u64, u32)>>, // closed connections by the time of the next attempt
+    handshakes: usize,
+}
+
+/// A load thread.
 pub struct Worker {
     index: usize,
-    given: Surroundings,
-    plan: Arc<Plan>,
+    context: WorkerContext,
     epoll: OwnedFd,
     events: Vec<epoll::Event>,
     buffer: Vec<u8>,
     cache: HeadCache,
     connections: Vec<Connection>,
-    free: VecDeque<u32>, // but for a closed loop: connections with room, longest free first
-    down: BinaryHeap<Reverse<(u64, u32)>>, // connections to open, by the time of the next try
-    handshakes: usize,
-    backlog: VecDeque<Due>, // longest due first
+    pool: ConnectionPool,
+    backlog: VecDeque<DueRequest>, // longest due first
     outstanding: usize,
     sending: bool,
-    closed: bool,
-    depth: usize,
-    batch: Vec<u8>, // what a closed loop writes at once
+    closed_loop: bool,
+    batch: Vec<u8>, // requests that a closed loop writes at once
     next_due: u64,
-    arrivals: Option<Arrivals>, // of an open loop
-    course: Option<Course>,     // of a scenario
+    schedule: Option<Schedule>,     // open loop only
+    runner: Option<ScenarioRunner>, // scenario only
     random: Random,
-    samples: Samples,
+    sampler: Sampler,
     tally: Tally,
 }
 
 impl Worker {
-    /// Worker `index` of the plan's threads, from the first connection to the last answer; runs on its own thread.
-    pub fn work(index: usize, given: Surroundings) {
-        let reports = given.reports.clone();
-        match Self::new(index, given) {
+    /// Run worker `index` of the plan's threads on the current thread, from the first connection to the last response.
+    pub fn work(index: usize, context: WorkerContext) {
+        let events = context.events.clone();
+        match Self::new(index, context) {
             Ok(worker) => worker.run(),
-            Err(error) => reports.send(Event::Failed { message: format!("thread {index} cannot be made: {error}") }),
+            Err(error) => events.send(Event::Failed { message: format!("cannot start thread {index}: {error}") }),
         }
     }
 
-    fn new(index: usize, given: Surroundings) -> Result<Self, Errno> {
-        let plan = Arc::clone(&given.plan);
-        let asked = &plan.given;
-        let share = |worker: usize| asked.connections * worker / asked.threads;
-        let connections: Vec<Connection> =
-            (share(index)..share(index + 1)).map(|number| Connection::new(number as u32, asked.depth)).collect();
+    fn new(index: usize, context: WorkerContext) -> Result<Self, Errno> {
+        let plan = Arc::clone(&context.plan);
+        let arguments = &plan.arguments;
+        let first_connection = |worker: usize| arguments.connections * worker / arguments.threads;
+        let connections: Vec<Connection> = (first_connection(index)..first_connection(index + 1))
+            .map(|number| Connection::new(number as u32, arguments.depth))
+            .collect();
         let epoll = epoll::create(CreateFlags::CLOEXEC)?;
-        epoll::add(&epoll, &given.wake, EventData::new_u64(WAKE), EventFlags::IN)?;
+        epoll::add(&epoll, &context.wake, EventData::new_u64(WAKE), EventFlags::IN)?;
         let mut down = BinaryHeap::with_capacity(connections.len());
         down.extend((0..connections.len()).map(|i| Reverse((0, i as u32))));
-        let written = asked.answers.is_some();
-        let drawn = if written && plan.scenario.is_none() { asked.answers_share } else { 0.0 };
+        let answers = &arguments.answers;
+        let share = if answers.file.is_some() && plan.scenario.is_none() { answers.share } else { 0.0 };
+        let (max_count, max_bytes) = (answers.max_count / arguments.threads, answers.max_bytes / arguments.threads);
         Ok(Self {
             index,
             epoll,
             events: Vec::with_capacity(connections.len().clamp(16, 1024) + 1),
             buffer: vec![0; BUFFER],
             cache: HeadCache::default(),
-            free: VecDeque::with_capacity(connections.len()),
-            down,
-            handshakes: 0,
+            pool: ConnectionPool { free: VecDeque::with_capacity(connections.len()), down, handshakes: 0 },
             backlog: VecDeque::with_capacity(1024),
             outstanding: 0,
             sending: false,
-            closed: plan.closed(),
-            depth: asked.depth,
-            batch: plan.requests.at(0).bytes.repeat(asked.depth),
+            closed_loop: plan.closed_loop(),
+            batch: plan.requests.get(0).bytes.repeat(arguments.depth),
             next_due: u64::MAX,
-            arrivals: None,
-            course: plan.scenario.clone().map(|scenario| Course::new(scenario, written)),
-            random: Random::new(asked.seed.wrapping_mul(31).wrapping_add(index as u64)),
-            samples: Samples::new(drawn, asked.answers_limit / asked.threads, asked.answers_bytes / asked.threads),
+            schedule: None,
+            runner: plan.scenario.clone().map(|scenario| ScenarioRunner::new(scenario, answers.file.is_some())),
+            random: Random::new(arguments.seed.wrapping_mul(31).wrapping_add(index as u64)),
+            sampler: Sampler::new(share, max_count, max_bytes),
             tally: Tally::default(),
             connections,
-            given,
-            plan,
+            context,
         })
     }
 
-    /// Connect, wait for the start, make the load, wait for what is under way.
+    /// Connect, wait for the start, generate the load, wait for outstanding responses.
     fn run(mut self) {
-        without_timer_slack();
+        disable_timer_slack();
         self.establish();
-        let up = self.connections.iter().filter(|connection| connection.link == Link::Up).count();
-        self.given.reports.send(Event::Connected { connections: up });
+        let up = self.connections.iter().filter(|connection| connection.state == ConnectionState::Up).count();
+        self.context.events.send(Event::Connected { connections: up });
         if self.await_start() {
             let waited = run_queue_wait();
             let load = self.load();
@@ -143,109 +147,111 @@ impl Worker {
     // ---- phases -----------------------------------------------------------------------------------------------------
 
     fn establish(&mut self) {
-        let deadline = now() + self.plan.given.connect_seconds;
+        let deadline = now() + self.context.plan.arguments.connect_seconds;
         loop {
             let time = now();
-            let complete = self.connections.iter().all(|connection| connection.link == Link::Up);
-            if complete || time >= deadline || self.given.times.start() == CANCELLED {
+            let complete = self.connections.iter().all(|connection| connection.state == ConnectionState::Up);
+            if complete || time >= deadline || self.context.period.start() == CANCELLED {
                 return;
             }
-            self.open_some(time);
-            self.wait(time, deadline.min(time + RETRY / 2));
+            self.open_connections(time);
+            self.wait(time, deadline.min(time + RETRY_DELAY / 2));
         }
     }
 
-    /// Until the time of the start; false when it is called off.
+    /// Wait for the start of the load. Return false if the load was cancelled.
     fn await_start(&mut self) -> bool {
         loop {
             let time = now();
-            match self.given.times.start() {
+            match self.context.period.start() {
                 CANCELLED => return false,
                 start if start > 0 && time >= start => return true,
                 start => {
-                    self.open_some(time);
+                    self.open_connections(time);
                     self.wait(time, if start > 0 { start } else { time + SECOND });
                 }
             }
         }
     }
 
-    fn load(&mut self) -> Loaded {
-        let (start, used) = (self.given.times.start(), cpu_seconds());
-        let plan = Arc::clone(&self.plan);
-        let (asked, threads) = (&plan.given, plan.given.threads);
+    fn load(&mut self) -> LoadPhase {
+        let (start, cpu_before) = (self.context.period.start(), cpu_seconds());
+        let plan = Arc::clone(&self.context.plan);
+        let (arguments, threads) = (&plan.arguments, plan.arguments.threads);
         self.sending = true;
-        self.arrivals =
-            asked.rate.map(|rate| Arrivals::new(asked.arrivals, rate, start, self.index, threads, asked.seed));
-        if let Some(course) = &mut self.course {
-            course.start(start, self.index, threads, asked.seed);
+        self.schedule = arguments
+            .rate
+            .map(|rate| Schedule::new(arguments.arrivals, rate, start, self.index, threads, arguments.seed));
+        if let Some(runner) = &mut self.runner {
+            runner.start(start, self.index, threads, arguments.seed);
         }
-        self.draw();
+        self.draw_next_due();
         for i in 0..self.connections.len() as u32 {
             self.refill(i, now());
         }
-        let scan = self.scan_every();
-        let mut next_scan = start + scan;
+        let interval = self.timeout_check_interval();
+        let mut next_check = start + interval;
         let ended = loop {
-            let (time, stop) = (now(), self.given.times.stop());
+            let (time, stop) = (now(), self.context.period.stop());
             self.send_due(time, stop);
             if time >= stop {
                 break time;
             }
-            if time >= next_scan {
-                self.scan(time);
-                next_scan = time + scan;
+            if time >= next_check {
+                self.check_timeouts(time);
+                next_check = time + interval;
             }
-            self.open_some(time);
-            let wake = self.next_due.saturating_sub(asked.spin).max(time);
+            self.open_connections(time);
+            let wake = self.next_due.saturating_sub(arguments.spin).max(time);
             let retry = self.next_retry();
-            self.wait(time, stop.min(next_scan).min(wake).min(retry));
+            self.wait(time, stop.min(next_check).min(wake).min(retry));
         };
         self.sending = false;
         self.next_due = u64::MAX;
         let Tally { due, received, successes, bytes_in, .. } = self.tally;
-        let in_time = InTime { due, received, successes, bytes_in };
-        Loaded { ended, in_time, cpu_seconds: cpu_seconds() - used }
+        let in_time = LoadCounts { due, received, successes, bytes_in };
+        LoadPhase { ended, in_time, cpu_seconds: cpu_seconds() - cpu_before }
     }
 
-    /// Wait for what is under way, and then for what nobody asked for.
-    fn drain(mut self, load: Loaded, waited: Option<u64>) {
+    /// Wait for outstanding responses, then for unsolicited responses, and report the results.
+    fn drain(mut self, load: LoadPhase, waited: Option<u64>) {
         let began = load.ended;
-        let deadline = began + self.plan.given.drain_seconds;
-        let scan = self.scan_every();
-        let mut next_scan = began;
+        let deadline = began + self.context.plan.arguments.drain_seconds;
+        let interval = self.timeout_check_interval();
+        let mut next_check = began;
         let mut time = began;
         while (self.outstanding > 0 || !self.backlog.is_empty()) && time < deadline {
-            if time >= next_scan {
-                self.scan(time);
-                next_scan = time + scan;
+            if time >= next_check {
+                self.check_timeouts(time);
+                next_check = time + interval;
             }
             if !self.backlog.is_empty() {
-                self.open_some(time);
+                self.open_connections(time);
             }
-            self.wait(time, deadline.min(next_scan).min(self.next_retry().max(time + MILLISECOND)));
+            self.wait(time, deadline.min(next_check).min(self.next_retry().max(time + MILLISECOND)));
             time = now();
         }
         let drained = time;
         let unsent = self.backlog.len();
         self.backlog.clear();
-        while time < drained + self.plan.given.linger_seconds {
-            self.wait(time, drained + self.plan.given.linger_seconds);
+        let linger_until = drained + self.context.plan.arguments.linger_seconds;
+        while time < linger_until {
+            self.wait(time, linger_until);
             time = now();
         }
-        self.given.reports.send(Event::Drained(Box::new(Share {
+        self.context.events.send(Event::Drained(Box::new(WorkerResult {
             load,
             tally: self.tally,
             unsent: (unsent + self.backlog.len()) as u64,
             unfinished: self.outstanding as u64,
-            nanoseconds: drained - began,
+            drain_time: drained - began,
             run_queue_wait: run_queue_wait().zip(waited).map(|(after, before)| after - before),
-            samples: self.samples,
-            scenario: self.course.map(Course::end),
+            sampler: self.sampler,
+            scenario: self.runner.map(ScenarioRunner::finish),
         })));
     }
 
-    fn scan_every(&self) -> u64 {
-        (self.plan.given.timeout / 8).clamp(50 * MILLISECOND, SECOND)
+    fn timeout_check_interval(&self) -> u64 {
+        (self.context.plan.arguments.timeout / 8).clamp(50 * MILLISECOND, SECOND)
     }
 }

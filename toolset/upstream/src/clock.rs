@@ -1,4 +1,4 @@
-//! Time: nanoseconds of `CLOCK_MONOTONIC`, the same for all processes of a machine.
+//! Monotonic time in nanoseconds, comparable between all processes of a machine.
 
 use rustix::time::{ClockId, Timespec, clock_gettime};
 
@@ -8,18 +8,18 @@ pub const SECOND: u64 = 1_000_000_000;
 /// Nanoseconds in a millisecond.
 pub const MILLISECOND: u64 = 1_000_000;
 
-/// Now.
+/// Return the time, in nanoseconds of `CLOCK_MONOTONIC`.
 #[inline]
 pub fn now() -> u64 {
     nanoseconds(clock_gettime(ClockId::Monotonic))
 }
 
-/// CPU time that this process has used so far, in seconds.
+/// Return the CPU time of this process, in seconds.
 pub fn cpu_seconds() -> f64 {
     nanoseconds(clock_gettime(ClockId::ProcessCPUTime)) as f64 / SECOND as f64
 }
 
-/// A length of time as the kernel takes it.
+/// Convert a duration to the kernel's representation.
 pub fn timespec(nanoseconds: u64) -> Timespec {
     Timespec { tv_sec: (nanoseconds / SECOND) as i64, tv_nsec: (nanoseconds % SECOND) as i64 }
 }

@@ -1,4 +1,4 @@
-//! Lines on standard input, signals, and the loop around a server until one of them ends it.
+//! The main loop of a server, with commands on standard input and signals.
 
 use std::io::{Read, Write};
 use std::os::fd::AsFd;
@@ -7,54 +7,54 @@ use std::os::unix::net::UnixStream;
 use serde_json::Value;
 use signal_hook::consts::{SIGINT, SIGTERM};
 
-use crate::server::{Answers, Server};
+use crate::server::{Responder, Server};
 
 const STDIN: u64 = 0;
 const SIGNAL: u64 = 1;
 const LINE_LIMIT: usize = 4096;
 
-/// Serve until standard input or a signal ends it; every complete line goes to `line`.
-pub fn serve<A: Answers>(
+/// Serve until standard input ends or a signal arrives. Each complete line is passed to `handle_line`.
+pub fn serve<R: Responder>(
     mut server: Server,
-    answers: &mut A,
-    mut line: impl FnMut(&str, &mut A, &Server) -> Result<(), String>,
+    responder: &mut R,
+    mut handle_line: impl FnMut(&str, &mut R, &Server) -> Result<(), String>,
 ) -> Result<(), String> {
-    let text = |error: std::io::Error| error.to_string();
-    let (mut signals, end) = UnixStream::pair().map_err(text)?;
-    signals.set_nonblocking(true).map_err(text)?;
+    let message = |error: std::io::Error| error.to_string();
+    let (mut signals, end) = UnixStream::pair().map_err(message)?;
+    signals.set_nonblocking(true).map_err(message)?;
     for signal in [SIGINT, SIGTERM] {
-        signal_hook::low_level::pipe::register(signal, end.try_clone().map_err(text)?).map_err(text)?;
+        signal_hook::low_level::pipe::register(signal, end.try_clone().map_err(message)?).map_err(message)?;
     }
     let stdin = std::io::stdin();
-    // Refused by the kernel for a plain file or /dev/null: nothing will be said, and a signal ends it.
+    // epoll does not support regular files and /dev/null. Such input has no commands; a signal ends the server.
     let _ = server.watch(stdin.as_fd(), STDIN);
-    server.watch(signals.as_fd(), SIGNAL).map_err(text)?;
-    let (mut spoke, mut typed) = (Vec::new(), Vec::new());
+    server.watch(signals.as_fd(), SIGNAL).map_err(message)?;
+    let (mut readable, mut input) = (Vec::new(), Vec::new());
     loop {
-        server.turn(answers, &mut spoke).map_err(text)?;
-        if spoke.contains(&SIGNAL) {
+        server.poll(responder, &mut readable).map_err(message)?;
+        if readable.contains(&SIGNAL) {
             let _ = signals.read(&mut [0; 16]);
             return Ok(());
         }
-        if spoke.contains(&STDIN) {
+        if readable.contains(&STDIN) {
             let mut bytes = [0; LINE_LIMIT];
             match rustix::io::read(stdin.as_fd(), &mut bytes) {
                 Ok(0) | Err(_) => return Ok(()),
-                Ok(count) => typed.extend_from_slice(&bytes[..count]),
+                Ok(count) => input.extend_from_slice(&bytes[..count]),
             }
-            while let Some(end) = typed.iter().position(|&byte| byte == b'\n') {
-                let said: Vec<u8> = typed.drain(..=end).collect();
-                line(String::from_utf8_lossy(&said).trim(), answers, &server)?;
+            while let Some(end) = input.iter().position(|&byte| byte == b'\n') {
+                let line: Vec<u8> = input.drain(..=end).collect();
+                handle_line(String::from_utf8_lossy(&line).trim(), responder, &server)?;
             }
-            if typed.len() > LINE_LIMIT {
-                return Err("a line on standard input without end".into());
+            if input.len() > LINE_LIMIT {
+                return Err(format!("standard input: line longer than {LINE_LIMIT} bytes"));
             }
         }
     }
 }
 
-/// Print one JSON line.
-pub fn say(value: &Value) -> Result<(), String> {
+/// Print one JSON line and flush standard output.
+pub fn print_line(value: &Value) -> Result<(), String> {
     let mut out = std::io::stdout().lock();
     writeln!(out, "{value}").and_then(|()| out.flush()).map_err(|error| format!("standard output: {error}"))
 }

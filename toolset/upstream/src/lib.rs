@@ -1,6 +1,6 @@
-//! A single-threaded HTTP/1.1 server of GET requests that holds thousands of answers back at once, each for its own time.
+//! A single-threaded HTTP/1.1 server for GET requests, which can delay thousands of responses at the same time.
 //!
-//! `server` moves the bytes and keeps the time; an `Answers` decides what is said and when.
+//! `server` handles connections and timers; a `Responder` decides the contents and the time of each response.
 
 pub mod clock;
 pub mod control;

@@ -1,4 +1,4 @@
-//! The slow upstream of the fan-out test: every GET is answered with a number, no earlier than asked, and counted.
+//! The slow upstream of the fan-out test. It answers every GET with a number after a delay, and counts.
 
 use std::net::TcpListener;
 use std::process::ExitCode;
@@ -6,20 +6,20 @@ use std::process::ExitCode;
 use lexopt::prelude::*;
 use serde_json::json;
 use upstream::clock::{MILLISECOND, cpu_seconds};
-use upstream::control::{say, serve};
-use upstream::server::{Answers, Server};
+use upstream::control::{print_line, serve};
+use upstream::server::{Responder, Server};
 
 const USAGE: &str = "\
-upstream [OPTIONS]    answers every GET with a number after a delay, and counts
+upstream [OPTIONS]    answer every GET with a number after a delay, and count
 
-  --bind ADDRESS      (127.0.0.1)
-  --port N            (0: the kernel chooses; the ready line tells)
-  --delay-ms N        until an answer goes out (5)
-  --seed N            of the numbers (1)
-lines on standard input: `delay MS`, `reset`, `stats`; its end, SIGINT or SIGTERM end the program
+  --bind ADDRESS      address to listen on (127.0.0.1)
+  --port N            port to listen on (0: chosen by the kernel and printed in the ready line)
+  --delay-ms N        delay of each response, in milliseconds (5)
+  --seed N            seed of the numbers (1)
+commands on standard input: `delay MS`, `reset`, `stats`; end of input, SIGINT and SIGTERM end the program
 ";
-const LARGEST: u64 = 10_000;
-const LONGEST_DELAY: u64 = 60_000;
+const MAX_NUMBER: u64 = 10_000;
+const MAX_DELAY_MS: u64 = 60_000;
 
 #[derive(Debug)]
 struct Options {
@@ -29,29 +29,29 @@ struct Options {
     seed: u64,
 }
 
-/// What was called; the counts begin anew with `reset`, requests under way stay under way.
+/// Counts of requests. `reset` clears all counts except the number of requests in flight.
 #[derive(Debug)]
 struct Upstream {
     delay: u64, // nanoseconds
     random: u64,
     calls: u64,
     sum: u64,
-    under_way: u64,
-    most: u64,
+    in_flight: u64,
+    max_in_flight: u64,
     accepted: u64,
 }
 
-impl Answers for Upstream {
+impl Responder for Upstream {
     fn due(&mut self, time: u64) -> u64 {
         self.calls += 1;
-        self.under_way += 1;
-        self.most = self.most.max(self.under_way);
+        self.in_flight += 1;
+        self.max_in_flight = self.max_in_flight.max(self.in_flight);
         time + self.delay
     }
 
     fn write(&mut self, _due: u64, out: &mut Vec<u8>) {
-        self.under_way -= 1;
-        let value = 1 + self.next() % LARGEST;
+        self.in_flight -= 1;
+        let value = 1 + self.next() % MAX_NUMBER;
         self.sum += value;
         let digits = value.to_string();
         out.extend_from_slice(b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: ");
@@ -66,7 +66,7 @@ impl Answers for Upstream {
 }
 
 impl Upstream {
-    /// `SplitMix64`.
+    /// Return the next number of `SplitMix64`.
     fn next(&mut self) -> u64 {
         self.random = self.random.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.random;
@@ -75,32 +75,33 @@ impl Upstream {
         z ^ (z >> 31)
     }
 
-    fn line(&mut self, line: &str, server: &Server) -> Result<(), String> {
+    fn execute(&mut self, line: &str, server: &Server) -> Result<(), String> {
         match line.split_once(' ').unwrap_or((line, "")) {
             ("delay", text) => {
-                let delay = text.trim().parse::<u64>().ok().filter(|&delay| delay <= LONGEST_DELAY);
-                self.delay = delay.ok_or(format!("delay {text}: milliseconds up to {LONGEST_DELAY} are expected"))?
+                let delay = text.trim().parse::<u64>().ok().filter(|&delay| delay <= MAX_DELAY_MS);
+                self.delay = delay
+                    .ok_or(format!("standard input: delay {text}: expected 0 to {MAX_DELAY_MS} milliseconds"))?
                     * MILLISECOND;
             }
             ("reset", "") => {
-                (self.calls, self.sum, self.most) = (0, 0, self.under_way);
+                (self.calls, self.sum, self.max_in_flight) = (0, 0, self.in_flight);
             }
-            ("stats", "") => say(&json!({
+            ("stats", "") => print_line(&json!({
                 "calls": self.calls,
                 "sum": self.sum,
-                "max_concurrent": self.most,
-                "in_flight": self.under_way,
+                "max_concurrent": self.max_in_flight,
+                "in_flight": self.in_flight,
                 "connections": server.connections(),
                 "connections_accepted": self.accepted,
                 "cpu_seconds": cpu_seconds(),
             }))?,
-            _ => return Err(format!("{line:?} on standard input: delay MS, reset or stats is expected")),
+            _ => return Err(format!("standard input: unknown command {line:?}; expected delay MS, reset or stats")),
         }
         Ok(())
     }
 }
 
-fn options() -> Result<Option<Options>, lexopt::Error> {
+fn parse_options() -> Result<Option<Options>, lexopt::Error> {
     let mut options = Options { bind: "127.0.0.1".into(), port: 0, delay: 5 * MILLISECOND, seed: 1 };
     let mut parser = lexopt::Parser::from_env();
     while let Some(argument) = parser.next()? {
@@ -110,7 +111,7 @@ fn options() -> Result<Option<Options>, lexopt::Error> {
             Long("port") => options.port = parser.value()?.parse()?,
             Long("delay-ms") => {
                 let delay: u64 = parser.value()?.parse()?;
-                options.delay = delay.min(LONGEST_DELAY) * MILLISECOND;
+                options.delay = delay.min(MAX_DELAY_MS) * MILLISECOND;
             }
             Long("seed") => options.seed = parser.value()?.parse()?,
             _ => return Err(argument.unexpected()),
@@ -121,17 +122,25 @@ fn options() -> Result<Option<Options>, lexopt::Error> {
 
 fn run(options: &Options) -> Result<(), String> {
     let address = (options.bind.as_str(), options.port);
-    let listener = TcpListener::bind(address).map_err(|error| format!("{}:{}: {error}", options.bind, options.port))?;
+    let listener = TcpListener::bind(address)
+        .map_err(|error| format!("cannot listen on {}:{}: {error}", options.bind, options.port))?;
     let port = listener.local_addr().map_err(|error| error.to_string())?.port();
     let server = Server::new(listener).map_err(|error| error.to_string())?;
-    say(&json!({"ready": true, "port": port}))?;
-    let mut upstream =
-        Upstream { delay: options.delay, random: options.seed, calls: 0, sum: 0, under_way: 0, most: 0, accepted: 0 };
-    serve(server, &mut upstream, |line, upstream, server| upstream.line(line, server))
+    print_line(&json!({"ready": true, "port": port}))?;
+    let mut upstream = Upstream {
+        delay: options.delay,
+        random: options.seed,
+        calls: 0,
+        sum: 0,
+        in_flight: 0,
+        max_in_flight: 0,
+        accepted: 0,
+    };
+    serve(server, &mut upstream, |line, upstream, server| upstream.execute(line, server))
 }
 
 fn main() -> ExitCode {
-    match options() {
+    match parse_options() {
         Ok(None) => print!("{USAGE}"),
         Ok(Some(options)) => {
             if let Err(error) = run(&options) {
@@ -140,7 +149,7 @@ fn main() -> ExitCode {
             }
         }
         Err(error) => {
-            eprintln!("upstream: {error}; --help shows the options");
+            eprintln!("upstream: {error}; see --help");
             return ExitCode::from(2);
         }
     }

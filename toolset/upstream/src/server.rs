@@ -1,4 +1,4 @@
-//! Connections, requests and held-back answers on one thread, without waiting for any of them.
+//! The event loop: connections, requests and delayed responses on one thread.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -15,38 +15,39 @@ use rustix::thread::set_current_timer_slack;
 use crate::clock::{SECOND, now, timespec};
 
 const BUFFER: usize = 256 * 1024;
-/// The longest request, in bytes; a longer one ends its connection.
+/// Maximum size of a request, in bytes. A longer request closes its connection.
 const REQUEST_LIMIT: usize = 64 * 1024;
 const LISTENER: u64 = u64::MAX;
-/// Names of what `watch` adds begin here.
+/// First epoll identifier of the descriptors that `watch` adds.
 const WATCHED: u64 = u64::MAX - 16;
 
-/// What is said, and when.
-pub trait Answers {
-    /// A request has come: the time at which its answer is due (monotonic nanoseconds; not later than now: at once).
+/// Decides the contents and the time of each response.
+pub trait Responder {
+    /// Return when the response to a request received at `time` is due, in monotonic nanoseconds. A time in the past
+    /// means at once.
     fn due(&mut self, time: u64) -> u64;
-    /// The answer to the request that was due at `due` is written now: append its bytes.
+    /// Append the response that was due at `due`. It is written now.
     fn write(&mut self, due: u64, out: &mut Vec<u8>);
-    /// Until when the server does nothing at all, if it should sleep now.
+    /// Return the time until which the server must stall, or `None`.
     fn stall(&mut self, _time: u64) -> Option<u64> {
         None
     }
-    /// A connection was accepted.
+    /// Count an accepted connection.
     fn accepted(&mut self) {}
 }
 
-/// A connection and the answers that it waits for. Answers go out in the order of the requests.
+/// A connection with its pending responses, which are sent in the order of the requests.
 #[derive(Debug)]
 struct Client {
     stream: TcpStream,
     carry: Vec<u8>,
-    due: VecDeque<u64>,
+    due: VecDeque<u64>, // times of the pending responses
     out: Vec<u8>,
     blocked: bool,
-    generation: u32, // of this place, so that a timer of a connection that is gone finds nobody
+    generation: u32, // distinguishes connections that reuse an index, so that stale timers are ignored
 }
 
-/// The server; it does its work in `turn`.
+/// A server. `poll` does the work.
 pub struct Server {
     listener: TcpListener,
     epoll: OwnedFd,
@@ -55,17 +56,17 @@ pub struct Server {
     clients: Vec<Option<Client>>,
     vacant: Vec<u32>,
     generation: u32,
-    timers: BinaryHeap<Reverse<(u64, u32, u32)>>, // when, place, generation
+    timers: BinaryHeap<Reverse<(u64, u32, u32)>>, // time, index, generation
     end: Finder<'static>,
 }
 
 impl Server {
-    /// Listen on this socket.
+    /// Create a server for a listening socket.
     pub fn new(listener: TcpListener) -> std::io::Result<Self> {
         listener.set_nonblocking(true)?;
         let epoll = epoll::create(CreateFlags::CLOEXEC)?;
         epoll::add(&epoll, &listener, EventData::new_u64(LISTENER), EventFlags::IN)?;
-        let _ = set_current_timer_slack(NonZeroU64::new(1)); // where refused, timers are 50 µs late
+        let _ = set_current_timer_slack(NonZeroU64::new(1)); // if refused, timers are up to 50 µs late
         Ok(Self {
             listener,
             epoll,
@@ -79,37 +80,32 @@ impl Server {
         })
     }
 
-    /// Have `turn` come back with `name` (0 to 7) when this can be read.
-    pub fn watch(&self, file: BorrowedFd<'_>, name: u64) -> std::io::Result<()> {
-        epoll::add(&self.epoll, file, EventData::new_u64(WATCHED + name), EventFlags::IN)?;
+    /// Let `poll` report `id` (0 to 7) when a file becomes readable.
+    pub fn watch(&self, file: BorrowedFd<'_>, id: u64) -> std::io::Result<()> {
+        epoll::add(&self.epoll, file, EventData::new_u64(WATCHED + id), EventFlags::IN)?;
         Ok(())
     }
 
-    /// No longer.
-    pub fn unwatch(&self, file: BorrowedFd<'_>) {
-        let _ = epoll::delete(&self.epoll, file);
-    }
-
-    /// Connections that are open.
+    /// Return the number of open connections.
     pub fn connections(&self) -> usize {
         self.clients.len() - self.vacant.len()
     }
 
-    /// Answer what is due, then wait for the next event and see to it. Returns the names of watched files that spoke.
-    pub fn turn<A: Answers>(&mut self, answers: &mut A, spoke: &mut Vec<u64>) -> std::io::Result<()> {
-        spoke.clear();
+    /// Send due responses, then wait for events and handle them. `readable` receives the ids of readable watched files.
+    pub fn poll<R: Responder>(&mut self, responder: &mut R, readable: &mut Vec<u64>) -> std::io::Result<()> {
+        readable.clear();
         let mut time = now();
-        if let Some(until) = answers.stall(time) {
+        if let Some(until) = responder.stall(time) {
             std::thread::sleep(std::time::Duration::from_nanos(until.saturating_sub(time)));
             time = now();
         }
-        while let Some(&Reverse((due, place, generation))) = self.timers.peek() {
+        while let Some(&Reverse((due, index, generation))) = self.timers.peek() {
             if due > time {
                 break;
             }
             self.timers.pop();
-            if self.clients[place as usize].as_ref().is_some_and(|client| client.generation == generation) {
-                self.answer(place, time, answers);
+            if self.clients[index as usize].as_ref().is_some_and(|client| client.generation == generation) {
+                self.send_due(index, time, responder);
             }
         }
         let wait = self.timers.peek().map_or(SECOND, |Reverse((due, ..))| due.saturating_sub(now()));
@@ -119,14 +115,14 @@ impl Server {
             let event = self.events[at];
             let flags = event.flags;
             match { event.data }.u64() {
-                LISTENER => self.accept(answers)?,
-                name if name >= WATCHED => spoke.push(name - WATCHED),
-                place => {
+                LISTENER => self.accept(responder)?,
+                id if id >= WATCHED => readable.push(id - WATCHED),
+                index => {
                     if flags.contains(EventFlags::OUT) {
-                        self.answer(place as u32, now(), answers);
+                        self.send_due(index as u32, now(), responder);
                     }
                     if flags.intersects(EventFlags::IN | EventFlags::HUP | EventFlags::ERR) {
-                        self.read(place as u32, answers);
+                        self.read(index as u32, responder);
                     }
                 }
             }
@@ -134,23 +130,23 @@ impl Server {
         Ok(())
     }
 
-    fn accept<A: Answers>(&mut self, answers: &mut A) -> std::io::Result<()> {
+    fn accept<R: Responder>(&mut self, responder: &mut R) -> std::io::Result<()> {
         loop {
             let stream = match self.listener.accept() {
                 Ok((stream, _)) => stream,
-                // Too many files, or gone again: those that are here go on.
+                // Too many open files, or the client has gone: serve the existing connections.
                 Err(error) if error.kind() == ErrorKind::Interrupted => continue,
                 Err(_) => return Ok(()),
             };
             stream.set_nonblocking(true)?;
             stream.set_nodelay(true)?;
             self.generation = self.generation.wrapping_add(1);
-            let place = self.vacant.pop().unwrap_or_else(|| {
+            let index = self.vacant.pop().unwrap_or_else(|| {
                 self.clients.push(None);
                 self.clients.len() as u32 - 1
             });
-            epoll::add(&self.epoll, stream.as_fd(), EventData::new_u64(u64::from(place)), EventFlags::IN)?;
-            self.clients[place as usize] = Some(Client {
+            epoll::add(&self.epoll, stream.as_fd(), EventData::new_u64(u64::from(index)), EventFlags::IN)?;
+            self.clients[index as usize] = Some(Client {
                 stream,
                 carry: Vec::new(),
                 due: VecDeque::new(),
@@ -158,39 +154,39 @@ impl Server {
                 blocked: false,
                 generation: self.generation,
             });
-            answers.accepted();
+            responder.accepted();
         }
     }
 
-    fn read<A: Answers>(&mut self, place: u32, answers: &mut A) {
-        let Some(client) = &mut self.clients[place as usize] else { return };
+    fn read<R: Responder>(&mut self, index: u32, responder: &mut R) {
+        let Some(client) = &mut self.clients[index as usize] else { return };
         let count = match client.stream.read(&mut self.buffer) {
-            Ok(0) => return self.close(place, answers),
+            Ok(0) => return self.close(index, responder),
             Ok(count) => count,
             Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => return,
-            Err(_) => return self.close(place, answers),
+            Err(_) => return self.close(index, responder),
         };
         let time = now();
-        let requests = split(&self.end, &mut client.carry, &self.buffer[..count]);
+        let requests = count_requests(&self.end, &mut client.carry, &self.buffer[..count]);
         let too_long = client.carry.len() > REQUEST_LIMIT;
         for _ in 0..requests {
-            let due = answers.due(time).max(client.due.back().copied().unwrap_or(0)); // no answer overtakes another
+            let due = responder.due(time).max(client.due.back().copied().unwrap_or(0)); // responses keep the order of requests
             client.due.push_back(due);
             if due > time {
-                self.timers.push(Reverse((due, place, client.generation)));
+                self.timers.push(Reverse((due, index, client.generation)));
             }
         }
         if too_long {
-            return self.close(place, answers);
+            return self.close(index, responder);
         }
-        self.answer(place, time, answers);
+        self.send_due(index, time, responder);
     }
 
-    /// Write the answers of a connection that are due.
-    fn answer<A: Answers>(&mut self, place: u32, time: u64, answers: &mut A) {
-        let Some(client) = &mut self.clients[place as usize] else { return };
+    /// Write the due responses of a connection.
+    fn send_due<R: Responder>(&mut self, index: u32, time: u64, responder: &mut R) {
+        let Some(client) = &mut self.clients[index as usize] else { return };
         while let Some(due) = client.due.front().copied().filter(|&due| due <= time) {
-            answers.write(due, &mut client.out);
+            responder.write(due, &mut client.out);
             client.due.pop_front();
         }
         if client.out.is_empty() {
@@ -202,38 +198,40 @@ impl Server {
                 client.out.drain(..count);
             }
             Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {}
-            Err(_) => return self.close(place, answers),
+            Err(_) => return self.close(index, responder),
         }
         let blocked = !client.out.is_empty();
         if blocked != client.blocked {
             client.blocked = blocked;
             let flags = if blocked { EventFlags::IN | EventFlags::OUT } else { EventFlags::IN };
-            let _ = epoll::modify(&self.epoll, client.stream.as_fd(), EventData::new_u64(u64::from(place)), flags);
+            let _ = epoll::modify(&self.epoll, client.stream.as_fd(), EventData::new_u64(u64::from(index)), flags);
         }
     }
 
-    /// The client is gone: answers that were due to it are written to nobody, so that counts stay whole.
-    fn close<A: Answers>(&mut self, place: u32, answers: &mut A) {
-        if let Some(client) = self.clients[place as usize].take() {
-            let mut nowhere = Vec::new();
+    /// Close a connection. Its pending responses are generated but discarded, so that the responder's counts stay
+    /// complete.
+    fn close<R: Responder>(&mut self, index: u32, responder: &mut R) {
+        if let Some(client) = self.clients[index as usize].take() {
+            let mut discarded = Vec::new();
             for due in client.due {
-                nowhere.clear();
-                answers.write(due, &mut nowhere);
+                discarded.clear();
+                responder.write(due, &mut discarded);
             }
-            self.vacant.push(place);
+            self.vacant.push(index);
         }
     }
 }
 
-/// Count the requests without a body that end in `carry` and `data` together; keep the rest in `carry`.
-pub fn split(end: &Finder, carry: &mut Vec<u8>, data: &[u8]) -> usize {
-    let whole;
+/// Count the requests that end in `carry` followed by `data`. The incomplete rest stays in `carry`. Requests have no
+/// body.
+pub fn count_requests(end: &Finder, carry: &mut Vec<u8>, data: &[u8]) -> usize {
+    let joined;
     let data = if carry.is_empty() {
         data
     } else {
         carry.extend_from_slice(data);
-        whole = std::mem::take(carry);
-        &whole
+        joined = std::mem::take(carry);
+        &joined
     };
     let (mut count, mut last) = (0, 0);
     for at in end.find_iter(data) {
@@ -249,12 +247,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn requests_are_counted_however_their_bytes_are_cut() {
+    fn request_count_does_not_depend_on_segmentation() {
         let stream = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n".repeat(5);
         for piece in 1..stream.len() {
             let mut carry = Vec::new();
             let end = Finder::new(b"\r\n\r\n");
-            let count: usize = stream.chunks(piece).map(|part| split(&end, &mut carry, part)).sum();
+            let count: usize = stream.chunks(piece).map(|part| count_requests(&end, &mut carry, part)).sum();
             assert_eq!((count, carry.len()), (5, 0), "pieces of {piece}");
         }
     }

@@ -1,21 +1,21 @@
 use super::*;
 
-/// Every response of a stream that comes in pieces of `piece` bytes, as status, body and size on the wire.
+/// Read a stream in pieces of `piece` bytes. Return status, body and size of each response.
 fn read(stream: &[u8], piece: usize) -> Result<Vec<(u16, Vec<u8>, u64)>, Violation> {
-    let (mut reader, mut cache, mut seen) = (Reader::default(), HeadCache::default(), Capture::default());
+    let (mut reader, mut cache, mut capture) = (Reader::default(), HeadCache::default(), CapturedResponse::default());
     let mut responses = Vec::new();
     for part in stream.chunks(piece) {
         let mut at = 0;
         while at < part.len() {
-            let (used, response) = reader.advance(&part[at..], &mut cache, Some(&mut seen))?;
+            let (used, response) = reader.advance(&part[at..], &mut cache, Some(&mut capture))?;
             at += used;
             if let Some(response) = response {
-                responses.push((response.status, seen.body.clone(), response.size));
+                responses.push((response.status, capture.body.clone(), response.size));
             }
         }
     }
     if let Some(response) = reader.end() {
-        responses.push((response.status, seen.body.clone(), response.size));
+        responses.push((response.status, capture.body.clone(), response.size));
     }
     Ok(responses)
 }
@@ -32,9 +32,9 @@ HTTP/1.1 200 OK\r\nContent-Length: 12\r\n\r\nabcdefghijkl\
 HTTP/1.1 200 OK\r\n\r\nup to the end";
 
 #[test]
-fn responses_are_the_same_however_their_bytes_are_cut() {
-    let whole = read(MIXED, MIXED.len()).unwrap();
-    let bodies: Vec<(u16, &[u8])> = whole.iter().map(|(status, body, _)| (*status, body.as_slice())).collect();
+fn responses_do_not_depend_on_segmentation() {
+    let expected = read(MIXED, MIXED.len()).unwrap();
+    let bodies: Vec<(u16, &[u8])> = expected.iter().map(|(status, body, _)| (*status, body.as_slice())).collect();
     assert_eq!(
         bodies,
         [
@@ -46,18 +46,18 @@ fn responses_are_the_same_however_their_bytes_are_cut() {
             (304, b""),
             (404, b"no"),
             (200, b"a"),
-            (200, b"abcdefghijkl"), // its head begins like the one before
+            (200, b"abcdefghijkl"), // its head starts like the previous one
             (200, b"up to the end"),
         ]
     );
-    assert_eq!(whole.iter().map(|(_, _, size)| size).sum::<u64>(), MIXED.len() as u64);
+    assert_eq!(expected.iter().map(|(_, _, size)| size).sum::<u64>(), MIXED.len() as u64);
     for piece in 1..60 {
-        assert_eq!(read(MIXED, piece).unwrap(), whole, "pieces of {piece}");
+        assert_eq!(read(MIXED, piece).unwrap(), expected, "pieces of {piece}");
     }
 }
 
 #[test]
-fn close_is_what_the_head_says() {
+fn close_follows_connection_header() {
     let close = |head: &[u8]| parse_head(head).unwrap().close;
     assert!(!close(b"HTTP/1.1 200 OK\r\n\r\n"));
     assert!(close(b"HTTP/1.1 200 OK\r\nConnection: foo, Close\r\n\r\n"));
@@ -68,29 +68,28 @@ fn close_is_what_the_head_says() {
 const OK: &str = "HTTP/1.1 200 OK";
 
 #[test]
-fn what_is_no_response_is_refused() {
-    let (none, line, size) =
-        ("a status line that is none", "a line that is not a header", "a chunk size that is not a hexadecimal number");
+fn invalid_responses_are_rejected() {
+    let (none, line, size) = ("invalid status line", "invalid header line", "chunk size is not a hexadecimal number");
     for (start, rest, reason) in [
-        ("SSH-2.0-x", "", "not a status line of HTTP/1"),
+        ("SSH-2.0-x", "", "not an HTTP/1 status line"),
         ("HTTP/1.1 abc", "", none),
         ("HTTP/1.1 20", "", none),
         ("HTTP/1.1 099 x", "", none),
         ("HTTP/1.1 2000", "", none),
-        ("HTTP/1.2 200 OK", "", "neither HTTP/1.1 nor HTTP/1.0"),
-        ("HTTP/1.1 101 Up", "", "switches protocols unasked"),
+        ("HTTP/1.2 200 OK", "", "not HTTP/1.1 or HTTP/1.0"),
+        ("HTTP/1.1 101 Up", "", "unsolicited switch of protocols"),
         (OK, "no colon\r\n", line),
         (OK, "A b: c\r\n", line),
         (OK, " A: b\r\n", line),
-        (OK, "A: b\nC: d\r\n", "a line ends without a carriage return"),
-        (OK, "Content-Length: 5x\r\n", "a Content-Length that is not a number"),
-        (OK, "Content-Length: -5\r\n", "a Content-Length that is not a number"),
-        (OK, "Content-Length: 5\r\nContent-Length: 6\r\n", "two different Content-Length"),
+        (OK, "A: b\nC: d\r\n", "line ends without a carriage return"),
+        (OK, "Content-Length: 5x\r\n", "Content-Length is not a number"),
+        (OK, "Content-Length: -5\r\n", "Content-Length is not a number"),
+        (OK, "Content-Length: 5\r\nContent-Length: 6\r\n", "different Content-Length headers"),
         (OK, "Content-Length: 5\r\nTransfer-Encoding: chunked\r\n", "both Content-Length and Transfer-Encoding"),
-        (OK, "Transfer-Encoding: gzip\r\n", "a Transfer-Encoding other than chunked"),
+        (OK, "Transfer-Encoding: gzip\r\n", "Transfer-Encoding is not chunked"),
         (OK, "Transfer-Encoding: chunked\r\n\r\nzz", size),
         (OK, "Transfer-Encoding: chunked\r\n\r\n1\nabc", size),
-        (OK, "Transfer-Encoding: chunked\r\n\r\n1\r\nabc", "a chunk is longer than its size"),
+        (OK, "Transfer-Encoding: chunked\r\n\r\n1\r\nabc", "chunk is longer than its size"),
     ] {
         let stream = format!("{start}\r\n{rest}\r\n");
         for piece in [1, 3, stream.len()] {
@@ -101,15 +100,15 @@ fn what_is_no_response_is_refused() {
 }
 
 #[test]
-fn a_head_without_end_is_refused_before_it_fills_the_memory() {
+fn endless_heads_are_rejected() {
     let mut stream = b"HTTP/1.1 200 OK\r\n".to_vec();
     stream.extend(b"X: y\r\n".repeat(20_000));
     let error = read(&stream, 1000).unwrap_err();
-    assert_eq!(error.0, "no end of the header section within 64 KiB");
+    assert_eq!(error.0, "header section is longer than 64 KiB");
 }
 
 #[test]
-fn a_head_over_the_limit_is_refused_however_it_is_cut() {
+fn head_limit_does_not_depend_on_segmentation() {
     for (length, fits) in [(HEAD_LIMIT, true), (HEAD_LIMIT + 1, false)] {
         let frame = b"HTTP/1.1 204 No Content\r\nX: \r\n\r\n".len();
         let head = format!("HTTP/1.1 204 No Content\r\nX: {}\r\n\r\n", "x".repeat(length - frame));

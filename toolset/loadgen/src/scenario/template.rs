@@ -1,77 +1,78 @@
-//! Texts with places for an arrival's values.
+//! Templates: texts with placeholders for the values of an arrival.
 
 use serde_json::Value;
 
-/// Literal parts, and places for values.
+/// Literal parts and placeholders.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Template(Vec<Part>);
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Part {
     Literal(String),
-    Plain(usize),  // the value's text
-    Quoted(usize), // its text within a JSON string
-    Json(usize),   // the value as JSON: a number stays one
+    Plain(usize),  // the value as text
+    Quoted(usize), // the value as part of a JSON string
+    Json(usize),   // the value as JSON, so that a number stays a number
 }
 
-/// The place of a variable by its name.
-type Places<'a> = dyn FnMut(&str) -> Result<usize, String> + 'a;
+/// Returns the index of a variable by its name.
+type VariableIndex<'a> = dyn FnMut(&str) -> Result<usize, String> + 'a;
 
 impl Template {
-    /// A text in which `$name` is a place.
-    pub fn text(text: &str, places: &mut Places) -> Result<Self, String> {
-        let mut made = Self::default();
-        for piece in pieces(text) {
+    /// Parse a text with placeholders such as `$name`.
+    pub fn text(text: &str, variable_index: &mut VariableIndex) -> Result<Self, String> {
+        let mut template = Self::default();
+        for piece in split_placeholders(text) {
             match piece {
-                Piece::Literal(literal) => made.literal(literal),
-                Piece::Name(name) => made.0.push(Part::Plain(places(name)?)),
+                Piece::Literal(literal) => template.literal(literal),
+                Piece::Name(name) => template.0.push(Part::Plain(variable_index(name)?)),
             }
         }
-        Ok(made)
+        Ok(template)
     }
 
-    /// A JSON document whose strings have places; a string that is one place becomes what the value is.
-    pub fn json(document: &Value, places: &mut Places) -> Result<Self, String> {
-        let mut made = Self::default();
-        made.add(document, places)?;
-        Ok(made)
+    /// Parse a JSON document with placeholders in its strings. A string that is only a placeholder takes the type of
+    /// the value.
+    pub fn json(document: &Value, variable_index: &mut VariableIndex) -> Result<Self, String> {
+        let mut template = Self::default();
+        template.add(document, variable_index)?;
+        Ok(template)
     }
 
-    fn add(&mut self, document: &Value, places: &mut Places) -> Result<(), String> {
+    fn add(&mut self, document: &Value, variable_index: &mut VariableIndex) -> Result<(), String> {
         match document {
             Value::Object(members) => {
                 for (index, (name, value)) in members.iter().enumerate() {
                     self.literal(if index == 0 { "{" } else { "," });
                     self.literal(Value::from(name.as_str()).to_string());
                     self.literal(":");
-                    self.add(value, places)?;
+                    self.add(value, variable_index)?;
                 }
                 self.literal(if members.is_empty() { "{}" } else { "}" });
             }
             Value::Array(values) => {
                 for (index, value) in values.iter().enumerate() {
                     self.literal(if index == 0 { "[" } else { "," });
-                    self.add(value, places)?;
+                    self.add(value, variable_index)?;
                 }
                 self.literal(if values.is_empty() { "[]" } else { "]" });
             }
-            Value::String(text) => self.string(text, places)?,
+            Value::String(text) => self.string(text, variable_index)?,
             other => self.literal(other.to_string()),
         }
         Ok(())
     }
 
-    fn string(&mut self, text: &str, places: &mut Places) -> Result<(), String> {
-        let found = pieces(text);
-        if let [Piece::Name(name)] = found[..] {
-            self.0.push(Part::Json(places(name)?));
+    fn string(&mut self, text: &str, variable_index: &mut VariableIndex) -> Result<(), String> {
+        let pieces = split_placeholders(text);
+        if let [Piece::Name(name)] = pieces[..] {
+            self.0.push(Part::Json(variable_index(name)?));
             return Ok(());
         }
         self.literal("\"");
-        for piece in found {
+        for piece in pieces {
             match piece {
-                Piece::Literal(literal) => self.literal(within_quotes(literal)),
-                Piece::Name(name) => self.0.push(Part::Quoted(places(name)?)),
+                Piece::Literal(literal) => self.literal(json_escape(literal)),
+                Piece::Name(name) => self.0.push(Part::Quoted(variable_index(name)?)),
             }
         }
         self.literal("\"");
@@ -86,7 +87,7 @@ impl Template {
         }
     }
 
-    /// Append the text with these values.
+    /// Append the text, with values filled in.
     pub fn write(&self, values: &[Value], out: &mut String) {
         use std::fmt::Write;
         for part in &self.0 {
@@ -94,16 +95,16 @@ impl Template {
                 Part::Literal(text) => out.push_str(text),
                 Part::Plain(place) | Part::Quoted(place) | Part::Json(place) => match (part, &values[*place]) {
                     (Part::Plain(_), Value::String(text)) => out.push_str(text),
-                    (Part::Quoted(_), Value::String(text)) => out.push_str(&within_quotes(text)),
-                    (_, value) => write!(out, "{value}").expect("memory takes what is written"),
+                    (Part::Quoted(_), Value::String(text)) => out.push_str(&json_escape(text)),
+                    (_, value) => write!(out, "{value}").expect("writing to memory cannot fail"),
                 },
             }
         }
     }
 }
 
-/// A text as it stands within a JSON string.
-fn within_quotes(text: &str) -> String {
+/// Escape a text for use within a JSON string.
+fn json_escape(text: &str) -> String {
     let quoted = Value::from(text).to_string();
     quoted[1..quoted.len() - 1].to_owned()
 }
@@ -114,9 +115,10 @@ enum Piece<'a> {
     Name(&'a str),
 }
 
-/// A name begins with a letter and goes on with letters, digits and underscores; another dollar is just that.
-fn pieces(text: &str) -> Vec<Piece<'_>> {
-    let mut found = Vec::new();
+/// Split a text at its placeholders. A name starts with a letter and continues with letters, digits and underscores;
+/// any other dollar sign is literal.
+fn split_placeholders(text: &str) -> Vec<Piece<'_>> {
+    let mut pieces = Vec::new();
     let (mut begin, mut at) = (0, 0);
     while let Some(dollar) = text[at..].find('$').map(|offset| at + offset) {
         let rest = &text[dollar + 1..];
@@ -125,14 +127,14 @@ fn pieces(text: &str) -> Vec<Piece<'_>> {
         at = dollar + 1 + name.len();
         if name.starts_with(|character: char| character.is_ascii_alphabetic()) {
             if begin < dollar {
-                found.push(Piece::Literal(&text[begin..dollar]));
+                pieces.push(Piece::Literal(&text[begin..dollar]));
             }
-            found.push(Piece::Name(name));
+            pieces.push(Piece::Name(name));
             begin = at;
         }
     }
-    if begin < text.len() || found.is_empty() {
-        found.push(Piece::Literal(&text[begin..]));
+    if begin < text.len() || pieces.is_empty() {
+        pieces.push(Piece::Literal(&text[begin..]));
     }
-    found
+    pieces
 }

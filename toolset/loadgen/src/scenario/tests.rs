@@ -1,7 +1,7 @@
 use serde_json::json;
 
 use super::*;
-use crate::arrivals::Random;
+use crate::random::Random;
 
 fn plan(steps: &Value) -> String {
     json!({"use_cases": [{"name": "shop", "rate": 5.0, "steps": steps}]}).to_string()
@@ -19,18 +19,18 @@ fn read() -> Value {
     json!({"name": "read order", "method": "GET", "path": "/orders/$order/items/$item2", "status": 200})
 }
 
-fn written(step: &Step, values: &[Value]) -> String {
+fn write_request(step: &Step, values: &[Value]) -> String {
     let mut out = Vec::new();
     step.write("Host: a\r\n", values, &mut out, &mut String::new());
     String::from_utf8(out).unwrap()
 }
 
 #[test]
-fn an_integer_variable_that_is_a_whole_string_becomes_an_integer_and_a_card_stays_a_string() {
+fn template_values_keep_their_json_type() {
     let scenario = Scenario::parse(&plan(&json!([create()]))).unwrap();
     let use_case = &scenario.use_cases[0];
     let values = use_case.draw(&mut Random::new(1));
-    let request = written(&use_case.steps[0], &values);
+    let request = write_request(&use_case.steps[0], &values);
     let (head, body) = request.split_once("\r\n\r\n").unwrap();
     let length = format!("Content-Type: application/json\r\nContent-Length: {}", body.len());
     assert_eq!(head, format!("POST /orders HTTP/1.1\r\nHost: a\r\n{length}"));
@@ -43,7 +43,7 @@ fn an_integer_variable_that_is_a_whole_string_becomes_an_integer_and_a_card_stay
 }
 
 #[test]
-fn a_captured_value_stands_in_the_path_of_a_later_step_and_what_cannot_be_captured_is_told() {
+fn captured_values_fill_later_paths() {
     let scenario = Scenario::parse(&plan(&json!([create(), read()]))).unwrap();
     let use_case = &scenario.use_cases[0];
     let mut values = use_case.draw(&mut Random::new(1));
@@ -53,18 +53,18 @@ fn a_captured_value_stands_in_the_path_of_a_later_step_and_what_cannot_be_captur
     assert!(use_case.steps[0].capture(br#"{"id": 4711}"#, &mut values));
     let item = use_case.variables.iter().position(|variable| variable.name == "item2").unwrap();
     let path = format!("GET /orders/4711/items/{} HTTP/1.1\r\nHost: a\r\n\r\n", values[item]);
-    assert_eq!(written(&use_case.steps[1], &values), path);
+    assert_eq!(write_request(&use_case.steps[1], &values), path);
 }
 
 #[test]
-fn a_seed_draws_the_same_again_and_items_of_an_arrival_differ() {
+fn variables_are_reproducible_with_distinct_items() {
     let steps: Vec<Value> =
         (1..=20).map(|n| json!({"name": "a", "method": "POST", "path": format!("/$item{n}"), "status": 201})).collect();
     let scenario = Scenario::parse(&plan(&steps.into())).unwrap();
-    let (mut one, mut other) = (Random::new(3), Random::new(3));
+    let (mut first, mut second) = (Random::new(3), Random::new(3));
     for _ in 0..200 {
-        let values = scenario.use_cases[0].draw(&mut one);
-        assert_eq!(values, scenario.use_cases[0].draw(&mut other));
+        let values = scenario.use_cases[0].draw(&mut first);
+        assert_eq!(values, scenario.use_cases[0].draw(&mut second));
         let mut ids: Vec<u64> = values.iter().map(|value| value.as_u64().unwrap()).collect();
         ids.sort_unstable();
         ids.dedup();
@@ -74,18 +74,19 @@ fn a_seed_draws_the_same_again_and_items_of_an_arrival_differ() {
 }
 
 #[test]
-fn steps_of_one_name_are_one_operation_of_their_use_case() {
+fn steps_with_the_same_name_share_an_operation() {
     let text = json!({"use_cases": [
         {"name": "a", "rate": 1, "steps": [create(), read(), read()]},
         {"name": "b", "rate": 1, "steps": [create()]},
     ]});
     let scenario = Scenario::parse(&text.to_string()).unwrap();
-    let names: Vec<(usize, &str)> = scenario.operations.iter().map(|one| (one.use_case, one.name.as_str())).collect();
+    let names: Vec<(usize, &str)> =
+        scenario.operations.iter().map(|operation| (operation.use_case, operation.name.as_str())).collect();
     assert_eq!(names, [(0, "create order"), (0, "read order"), (1, "create order")]);
 }
 
 #[test]
-fn a_broken_plan_is_named_with_its_use_case_and_step() {
+fn parse_errors_name_use_case_and_step() {
     let step = |change: &str, value: Value| {
         let mut step = read();
         step["path"] = json!("/orders");

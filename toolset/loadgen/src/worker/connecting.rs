@@ -1,39 +1,41 @@
-//! Opening connections, and giving up those that do not answer.
+//! Opening connections, with a limit on concurrent handshakes.
 
 use std::cmp::Reverse;
 
 use rustix::event::epoll::{self, EventData, EventFlags};
 
-use super::{HANDSHAKES, RETRY, WHEN_NEEDED, Worker};
+use super::{MAX_HANDSHAKES, RETRY_DELAY, WHEN_NEEDED, Worker};
 use crate::clock::now;
-use crate::connection::Link;
+use crate::connection::ConnectionState;
 use crate::tally::Fault;
 
 impl Worker {
+    /// Return the time of the next attempt to open a connection, in nanoseconds.
     pub(super) fn next_retry(&self) -> u64 {
-        match self.down.peek() {
-            Some(Reverse((WHEN_NEEDED, _))) if self.handshakes < self.backlog.len().min(HANDSHAKES) => 0,
-            Some(Reverse((time, _))) if self.handshakes < HANDSHAKES => *time,
+        let handshakes = self.pool.handshakes;
+        match self.pool.down.peek() {
+            Some(Reverse((WHEN_NEEDED, _))) if handshakes < self.backlog.len().min(MAX_HANDSHAKES) => 0,
+            Some(Reverse((time, _))) if handshakes < MAX_HANDSHAKES => *time,
             _ => u64::MAX,
         }
     }
 
-    pub(super) fn open_some(&mut self, time: u64) {
+    pub(super) fn open_connections(&mut self, time: u64) {
         while self.next_retry() <= time {
-            let Some(Reverse((_, i))) = self.down.pop() else { return };
+            let Some(Reverse((_, i))) = self.pool.down.pop() else { return };
             let connection = &mut self.connections[i as usize];
             let opened = connection
-                .open(&self.plan.address, time)
+                .open(&self.context.plan.address, time)
                 .and_then(|stream| epoll::add(&self.epoll, stream, EventData::new_u64(u64::from(i)), EventFlags::OUT));
-            self.handshakes += 1;
+            self.pool.handshakes += 1;
             if opened.is_err() {
-                self.refused(i, time);
+                self.connect_failed(i, time);
             }
         }
     }
 
-    /// A handshake has ended, one way or the other.
-    pub(super) fn connected(&mut self, i: u32) {
+    /// Handle the end of a handshake, whether it succeeded or failed.
+    pub(super) fn finish_handshake(&mut self, i: u32) {
         let time = now();
         let connection = &mut self.connections[i as usize];
         let Some(stream) = &connection.stream else { return };
@@ -41,19 +43,19 @@ impl Worker {
         let ready = matches!(stream.take_error(), Ok(None))
             && epoll::modify(&self.epoll, stream, data, EventFlags::IN | EventFlags::RDHUP).is_ok();
         if !ready {
-            self.refused(i, time);
+            self.connect_failed(i, time);
             return;
         }
-        self.handshakes -= 1;
-        connection.link = Link::Up;
+        self.pool.handshakes -= 1;
+        connection.state = ConnectionState::Up;
         self.tally.connections_opened += 1;
         self.refill(i, time);
     }
 
-    pub(super) fn refused(&mut self, i: u32, time: u64) {
+    pub(super) fn connect_failed(&mut self, i: u32, time: u64) {
         self.tally.errors.count(Fault::Connect);
-        self.handshakes -= 1;
+        self.pool.handshakes -= 1;
         self.connections[i as usize].close();
-        self.down.push(Reverse((time + RETRY, i)));
+        self.pool.down.push(Reverse((time + RETRY_DELAY, i)));
     }
 }

@@ -1,4 +1,4 @@
-//! Waiting for events, reading answers and judging them.
+//! Waiting for events, reading responses and counting them.
 
 use std::cmp::Reverse;
 use std::io::{ErrorKind, Read};
@@ -6,35 +6,35 @@ use std::io::{ErrorKind, Read};
 use rustix::buffer::spare_capacity;
 use rustix::event::epoll::{self, EventFlags};
 
-use super::{Due, WAKE, WHEN_NEEDED, Worker};
+use super::{DueRequest, WAKE, WHEN_NEEDED, Worker};
 use crate::clock::{now, timespec};
-use crate::connection::{Link, NOT_KEPT, Slot};
-use crate::course::Times;
+use crate::connection::{ConnectionState, NOT_SAMPLED, PendingRequest};
 use crate::response::Response;
-use crate::sample::Sample;
+use crate::sampling::Sample;
+use crate::scenario_runner::RequestTimes;
 use crate::tally::Fault;
 
 impl Worker {
-    /// Sleep until `until` or until something comes, then see to all of it.
+    /// Sleep until `until` or until an event occurs, then handle all events.
     pub(super) fn wait(&mut self, time: u64, until: u64) {
         self.events.clear();
         let timeout = timespec(until.saturating_sub(time));
         let _ = epoll::wait(&self.epoll, spare_capacity(&mut self.events), Some(&timeout)); // interrupted: no events
         for at in 0..self.events.len() {
             let event = self.events[at];
-            let name = { event.data }.u64();
-            if name == WAKE {
-                let _ = rustix::io::read(&self.given.wake, &mut [0; 8]);
+            let id = { event.data }.u64();
+            if id == WAKE {
+                let _ = rustix::io::read(&self.context.wake, &mut [0; 8]);
                 continue;
             }
-            self.handle(name as u32, event.flags);
+            self.handle(id as u32, event.flags);
         }
     }
 
     #[inline]
     fn handle(&mut self, i: u32, flags: EventFlags) {
-        match self.connections[i as usize].link {
-            Link::Up => {
+        match self.connections[i as usize].state {
+            ConnectionState::Up => {
                 if flags.contains(EventFlags::OUT) {
                     self.write_more(i);
                 }
@@ -42,8 +42,8 @@ impl Worker {
                     self.read(i);
                 }
             }
-            Link::Connecting => self.connected(i),
-            Link::Down => {}
+            ConnectionState::Connecting => self.finish_handshake(i),
+            ConnectionState::Down => {}
         }
     }
 
@@ -57,83 +57,85 @@ impl Worker {
         };
         let time = now();
         match read {
-            Ok(0) => self.ended(i, time),
+            Ok(0) => self.handle_peer_close(i, time),
             Ok(count) => {
                 self.tally.bytes_in += count as u64;
                 self.consume(i, &buffer[..count], time);
             }
             Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {}
-            Err(_) => self.ended(i, time),
+            Err(_) => self.handle_peer_close(i, time),
         }
         self.buffer = buffer;
         if self.next_due <= time {
-            self.send_due(time, self.given.times.stop());
+            self.send_due(time, self.context.period.stop());
         }
     }
 
-    /// Read the responses in `data`, then send what may be sent.
+    /// Read the responses in `data`, then send the requests that became possible.
     #[inline]
     fn consume(&mut self, i: u32, data: &[u8], time: u64) {
-        if self.responses(i, data, time) {
+        if self.read_responses(i, data, time) {
             self.refill(i, time);
         } else {
-            self.dispatch(time); // of an arrival that had its answer on a connection that is gone
+            self.dispatch(time); // the lost connection may have completed a step, so that the next step is due
         }
     }
 
-    /// False when the connection is lost by them.
+    /// Read the responses in `data`. Return false if the connection was lost.
     #[inline]
-    fn responses(&mut self, i: u32, data: &[u8], time: u64) -> bool {
+    fn read_responses(&mut self, i: u32, data: &[u8], time: u64) -> bool {
         let mut at = 0;
         while at < data.len() {
+            let requests = &self.context.plan.requests;
             let connection = &mut self.connections[i as usize];
             if connection.reader.idle() {
-                connection.unasked = connection.outstanding.is_empty();
-                let slot = connection.outstanding.front().filter(|_| self.course.is_none());
-                connection.reader.bodiless = slot.is_some_and(|slot| self.plan.requests.at(slot.place).bodiless);
+                connection.unsolicited = connection.outstanding.is_empty();
+                let request = connection.outstanding.front().filter(|_| self.runner.is_none());
+                connection.reader.bodiless = request.is_some_and(|request| requests.get(request.place).bodiless);
             }
-            let asked = if connection.unasked { None } else { connection.outstanding.front() };
-            let kept = asked.is_some_and(|slot| slot.key != NOT_KEPT);
-            let capture = if kept { Some(&mut connection.capture) } else { None };
+            let request = if connection.unsolicited { None } else { connection.outstanding.front() };
+            let sampled = request.is_some_and(|request| request.key != NOT_SAMPLED);
+            let capture = if sampled { Some(&mut connection.capture) } else { None };
             let Ok((used, response)) = connection.reader.advance(&data[at..], &mut self.cache, capture) else {
-                if connection.unasked {
-                    self.tally.unasked_bytes += (data.len() - at) as u64; // no request is there to blame
+                if connection.unsolicited {
+                    self.tally.unasked_bytes += (data.len() - at) as u64; // no request to count the fault for
                 }
-                self.lose(i, time, Fault::Framing, Fault::Dropped);
+                self.lose_connection(i, time, Fault::Framing, Fault::Dropped);
                 return false;
             };
             at += used;
-            if connection.unasked {
+            if connection.unsolicited {
                 self.tally.unasked_bytes += used as u64;
                 self.tally.unasked_responses += u64::from(response.is_some());
             } else if let Some(response) = response {
-                self.answered(i, response, time);
+                self.record_response(i, response, time);
             }
             if response.is_some_and(|response| response.close) {
                 self.tally.connections_closed_by_peer += 1;
-                self.lose(i, time, Fault::Closed, Fault::Closed);
+                self.lose_connection(i, time, Fault::Closed, Fault::Closed);
                 return false;
             }
         }
         true
     }
 
-    /// The oldest request of a connection has its answer.
+    /// Record the response to the oldest outstanding request of a connection.
     #[inline]
-    fn answered(&mut self, i: u32, response: Response, time: u64) {
+    fn record_response(&mut self, i: u32, response: Response, time: u64) {
         let connection = &mut self.connections[i as usize];
-        let Some(slot) = connection.outstanding.pop_front() else { return };
-        connection.answers += 1;
+        let Some(request) = connection.outstanding.pop_front() else { return };
+        connection.responses += 1;
         self.outstanding -= 1;
         self.tally.received += 1;
         self.tally.statuses.count(response.status);
-        let fault = if self.course.is_some() {
-            self.play_on(i, slot, response, time)
+        let fault = if self.runner.is_some() {
+            self.advance_arrival(i, request, response, time)
         } else {
-            if slot.key != NOT_KEPT {
-                self.keep(i, slot, response, time);
+            if request.key != NOT_SAMPLED {
+                self.sample(i, request, response, time);
             }
-            if self.plan.requests.at(slot.place).expects(response.status) { None } else { Some(Fault::Status) }
+            let expected = self.context.plan.requests.get(request.place).expects(response.status);
+            if expected { None } else { Some(Fault::Status) }
         };
         let tally = &mut self.tally;
         if let Some(fault) = fault {
@@ -141,21 +143,21 @@ impl Worker {
             return;
         }
         tally.successes += 1;
-        tally.service.record(time - slot.sent, 1);
-        if !self.closed {
-            tally.latency.record(time - slot.intended, 1);
+        tally.service.record(time - request.sent, 1);
+        if !self.closed_loop {
+            tally.latency.record(time - request.intended, 1);
         }
     }
 
-    /// What an answer means for its arrival: its next step is due, or something was wrong.
-    fn play_on(&mut self, i: u32, slot: Slot, response: Response, time: u64) -> Option<Fault> {
-        let (course, capture) = (self.course.as_mut()?, &self.connections[i as usize].capture);
-        let times = Times { due: slot.intended, sent: slot.sent, received: time };
-        match course.answered(slot.place, response.status, capture, times) {
-            Ok(next) => {
-                if next {
+    /// Hand a response to its arrival: schedule the next step, or return the fault.
+    fn advance_arrival(&mut self, i: u32, request: PendingRequest, response: Response, time: u64) -> Option<Fault> {
+        let (runner, capture) = (self.runner.as_mut()?, &self.connections[i as usize].capture);
+        let times = RequestTimes { due: request.intended, sent: request.sent, received: time };
+        match runner.record_response(request.place, response.status, capture, times) {
+            Ok(next_step_due) => {
+                if next_step_due {
                     self.tally.due += 1;
-                    self.backlog.push_back(Due { intended: time, noticed: time, arrival: slot.place });
+                    self.backlog.push_back(DueRequest { intended: time, noticed: time, arrival: request.place });
                 }
                 None
             }
@@ -163,72 +165,75 @@ impl Worker {
         }
     }
 
-    fn keep(&mut self, i: u32, slot: Slot, response: Response, time: u64) {
+    fn sample(&mut self, i: u32, request: PendingRequest, response: Response, time: u64) {
         let connection = &self.connections[i as usize];
         let sample = Sample {
-            key: slot.key,
+            key: request.key,
             connection: connection.number,
-            request: slot.place,
-            sequence: connection.answers - 1,
-            intended: slot.intended,
-            sent: slot.sent,
+            request: request.place,
+            sequence: connection.responses - 1,
+            intended: request.intended,
+            sent: request.sent,
             received: time,
             status: response.status,
             size: response.size,
             ..Sample::default()
         };
-        self.samples.put(sample, &connection.capture);
+        self.sampler.add(sample, &connection.capture);
     }
 
-    /// The peer has closed or reset the connection.
-    fn ended(&mut self, i: u32, time: u64) {
+    /// Handle a connection that the peer closed or reset.
+    fn handle_peer_close(&mut self, i: u32, time: u64) {
         let connection = &mut self.connections[i as usize];
-        // In a closed loop no request ever waits for it.
-        let idle = self.sending && !self.closed && connection.outstanding.is_empty();
+        // A closed loop has no backlog that could trigger reopening, so it reopens connections at once.
+        let idle = self.sending && !self.closed_loop && connection.outstanding.is_empty();
         if let Some(response) = connection.reader.end() {
-            if connection.unasked {
+            if connection.unsolicited {
                 self.tally.unasked_responses += 1;
             } else {
-                self.answered(i, response, time);
+                self.record_response(i, response, time);
             }
         }
         self.tally.connections_closed_by_peer += 1;
-        self.lose(i, if idle { WHEN_NEEDED } else { time }, Fault::Closed, Fault::Closed);
+        self.lose_connection(i, if idle { WHEN_NEEDED } else { time }, Fault::Closed, Fault::Closed);
         self.dispatch(time);
     }
 
-    /// Give a connection up until `again`: its oldest request has one fault, those behind it the other.
-    pub(super) fn lose(&mut self, i: u32, again: u64, first: Fault, behind: Fault) {
+    /// Close a connection and schedule its reopening at `retry`.
+    ///
+    /// The oldest outstanding request counts as `first`, all later requests as `rest`.
+    pub(super) fn lose_connection(&mut self, i: u32, retry: u64, first: Fault, rest: Fault) {
         let connection = &mut self.connections[i as usize];
         let lost = std::mem::take(&mut connection.outstanding);
         self.outstanding -= lost.len();
-        if connection.link == Link::Connecting {
-            self.handshakes -= 1;
+        if connection.state == ConnectionState::Connecting {
+            self.pool.handshakes -= 1;
         }
         connection.close();
-        self.down.push(Reverse((again, i)));
-        for (place, slot) in lost.iter().enumerate() {
-            let fault = if place == 0 { first } else { behind };
+        self.pool.down.push(Reverse((retry, i)));
+        for (position, request) in lost.iter().enumerate() {
+            let fault = if position == 0 { first } else { rest };
             self.tally.errors.count(fault);
-            if let Some(course) = &mut self.course {
-                course.failed(slot.place, fault);
+            if let Some(runner) = &mut self.runner {
+                runner.record_fault(request.place, fault);
             }
         }
     }
 
-    /// Give up connections that have not answered, and handshakes that have not ended, for too long.
-    pub(super) fn scan(&mut self, time: u64) {
+    /// Close connections whose oldest request or whose handshake exceeded the timeout.
+    pub(super) fn check_timeouts(&mut self, time: u64) {
+        let timeout = self.context.plan.arguments.timeout;
         for i in 0..self.connections.len() as u32 {
             let connection = &self.connections[i as usize];
-            match connection.link {
-                Link::Up => {
-                    let oldest = connection.outstanding.front().map(|slot| slot.sent);
-                    if oldest.is_some_and(|sent| sent + self.plan.given.timeout <= time) {
+            match connection.state {
+                ConnectionState::Up => {
+                    let oldest = connection.outstanding.front().map(|request| request.sent);
+                    if oldest.is_some_and(|sent| sent + timeout <= time) {
                         self.tally.connections_hung += 1;
-                        self.lose(i, time, Fault::Timeout, Fault::Dropped);
+                        self.lose_connection(i, time, Fault::Timeout, Fault::Dropped);
                     }
                 }
-                Link::Connecting if connection.since + self.plan.given.timeout <= time => self.refused(i, time),
+                ConnectionState::Connecting if connection.since + timeout <= time => self.connect_failed(i, time),
                 _ => {}
             }
         }

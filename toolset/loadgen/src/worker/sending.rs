@@ -1,50 +1,50 @@
-//! Sending what is due, and what a closed loop has under way.
+//! Sending due requests, and refilling the pipelines of a closed loop.
 
 use rustix::event::epoll::{self, EventData, EventFlags};
 
-use super::{Due, Worker};
+use super::{DueRequest, Worker};
 use crate::clock::now;
-use crate::connection::{NOT_KEPT, Slot, Written};
-use crate::course::Course;
+use crate::connection::{NOT_SAMPLED, PendingRequest, WriteOutcome};
+use crate::scenario_runner::ScenarioRunner;
 use crate::tally::Fault;
 
 impl Worker {
-    /// Draw when the next request is due; a closed loop has none.
-    pub(super) fn draw(&mut self) {
-        self.next_due = match &mut self.arrivals {
-            Some(arrivals) => arrivals.draw(),
-            None => self.course.as_ref().map_or(u64::MAX, Course::next),
+    /// Draw the time of the next request. A closed loop has no such time.
+    pub(super) fn draw_next_due(&mut self) {
+        self.next_due = match &mut self.schedule {
+            Some(schedule) => schedule.draw(),
+            None => self.runner.as_ref().map_or(u64::MAX, ScenarioRunner::next_arrival),
         };
     }
 
-    /// Send, or put into the backlog, everything that is due by `time` and before `stop`.
+    /// Send all requests that are due by `time` and before `stop`, or put them into the backlog.
     #[inline]
     pub(super) fn send_due(&mut self, time: u64, stop: u64) {
         while self.next_due <= time && self.next_due < stop {
-            let arrival = self.course.as_mut().map_or(0, Course::arrive);
-            self.backlog.push_back(Due { intended: self.next_due, noticed: time, arrival });
+            let arrival = self.runner.as_mut().map_or(0, ScenarioRunner::begin_arrival);
+            self.backlog.push_back(DueRequest { intended: self.next_due, noticed: time, arrival });
             self.tally.due += 1;
-            self.draw();
+            self.draw_next_due();
             self.dispatch(0);
         }
         self.tally.backlog_peak = self.tally.backlog_peak.max(self.backlog.len() as u64);
     }
 
-    /// Send what is due as long as there are connections, the last of which is free since `free`.
+    /// Send requests of the backlog while connections are free. The latest connection became free at `free_since`.
     #[inline]
-    pub(super) fn dispatch(&mut self, free: u64) {
+    pub(super) fn dispatch(&mut self, free_since: u64) {
         while !self.backlog.is_empty() {
-            let Some(i) = self.free_connection() else { return };
+            let Some(i) = self.take_free_connection() else { return };
             if let Some(due) = self.backlog.pop_front() {
-                self.send(i, due, free);
+                self.send(i, due, free_since);
             }
         }
     }
 
-    fn free_connection(&mut self) -> Option<u32> {
-        while let Some(i) = self.free.pop_front() {
+    fn take_free_connection(&mut self) -> Option<u32> {
+        while let Some(i) = self.pool.free.pop_front() {
             let connection = &mut self.connections[i as usize];
-            connection.listed = false;
+            connection.in_free_list = false;
             if connection.has_room(1) {
                 return Some(i);
             }
@@ -52,100 +52,102 @@ impl Worker {
         None
     }
 
-    /// A connection has room since `time`: use it.
+    /// Use the room that a connection has had since `time`.
     #[inline]
     pub(super) fn refill(&mut self, i: u32, time: u64) {
         let connection = &mut self.connections[i as usize];
-        if !self.closed {
-            if !connection.listed && connection.has_room(1) {
-                connection.listed = true;
-                self.free.push_back(i);
+        if !self.closed_loop {
+            if !connection.in_free_list && connection.has_room(1) {
+                connection.in_free_list = true;
+                self.pool.free.push_back(i);
             }
             self.dispatch(time);
         } else if self.sending
-            && time < self.given.times.stop()
+            && time < self.context.period.stop()
             && connection.outstanding.is_empty()
-            && connection.has_room(self.depth)
+            && connection.has_room(self.context.plan.arguments.depth)
         {
             self.send_batch(i, time);
         }
     }
 
-    /// Send one request that is due on a connection that is free since `free`.
-    fn send(&mut self, i: u32, due: Due, free: u64) {
-        let (bytes, place, key) = if let Some(course) = &mut self.course {
-            let (bytes, looked_into) = course.ask(due.arrival, &self.plan.headers);
-            (bytes, due.arrival, if looked_into { 0 } else { NOT_KEPT })
+    /// Send one due request on a connection that has been free since `free_since`.
+    fn send(&mut self, i: u32, due: DueRequest, free_since: u64) {
+        let plan = &self.context.plan;
+        let (bytes, place, key) = if let Some(runner) = &mut self.runner {
+            let (bytes, capture) = runner.write_request(due.arrival, &plan.headers);
+            (bytes, due.arrival, if capture { 0 } else { NOT_SAMPLED })
         } else {
-            let place = self.plan.requests.draw(&mut self.random);
-            let key = self.samples.key(|| self.random.bits());
-            (self.plan.requests.at(place).bytes.as_slice(), place, key)
+            let place = plan.requests.draw(&mut self.random);
+            let key = self.sampler.key(|| self.random.bits());
+            (plan.requests.get(place).bytes.as_slice(), place, key)
         };
         let time = now();
-        // Waiting for a connection is the server's doing; to notice late and to send late is the generator's.
-        let lag = (due.noticed - due.intended) + time.saturating_sub(free.max(due.noticed));
+        // Lag is the generator's own delay: it excludes the time for which the request waited for a free connection.
+        let lag = (due.noticed - due.intended) + time.saturating_sub(free_since.max(due.noticed));
         self.tally.lag.record(lag, 1);
         let connection = &mut self.connections[i as usize];
-        connection.outstanding.push_back(Slot { intended: due.intended, sent: time, place, key });
+        connection.outstanding.push_back(PendingRequest { intended: due.intended, sent: time, place, key });
         self.outstanding += 1;
         self.tally.sent += 1;
-        let wrote = connection.write(bytes);
-        self.wrote(i, wrote);
+        let outcome = connection.write(bytes);
+        self.handle_write(i, outcome);
     }
 
-    /// Send as many requests as a closed loop has under way on a connection.
+    /// Send the `depth` requests that a closed loop keeps outstanding on a connection.
     #[inline]
     fn send_batch(&mut self, i: u32, time: u64) {
         let connection = &mut self.connections[i as usize];
-        let requests = &self.plan.requests;
-        if requests.drawn() {
+        let (requests, depth) = (&self.context.plan.requests, self.context.plan.arguments.depth);
+        let drawn = requests.count() > 1;
+        if drawn {
             self.batch.clear();
         }
-        for _ in 0..self.depth {
+        for _ in 0..depth {
             let mut place = 0;
-            if requests.drawn() {
+            if drawn {
                 place = requests.draw(&mut self.random);
-                self.batch.extend_from_slice(&requests.at(place).bytes);
+                self.batch.extend_from_slice(&requests.get(place).bytes);
             }
-            let key = self.samples.key(|| self.random.bits());
-            connection.outstanding.push_back(Slot { intended: time, sent: time, place, key });
+            let key = self.sampler.key(|| self.random.bits());
+            connection.outstanding.push_back(PendingRequest { intended: time, sent: time, place, key });
         }
-        self.outstanding += self.depth;
-        self.tally.sent += self.depth as u64;
-        let wrote = connection.write(&self.batch);
-        self.wrote(i, wrote);
+        self.outstanding += depth;
+        self.tally.sent += depth as u64;
+        let outcome = connection.write(&self.batch);
+        self.handle_write(i, outcome);
     }
 
     #[inline]
-    fn wrote(&mut self, i: u32, written: Written) {
-        match written {
-            Written::All => {}
-            Written::Some => self.listen(i, EventFlags::IN | EventFlags::RDHUP | EventFlags::OUT),
-            Written::Broken => self.broken(i),
+    fn handle_write(&mut self, i: u32, outcome: WriteOutcome) {
+        match outcome {
+            WriteOutcome::Complete => {}
+            WriteOutcome::Partial => self.watch(i, EventFlags::IN | EventFlags::RDHUP | EventFlags::OUT),
+            WriteOutcome::Broken => self.write_failed(i),
         }
     }
 
     pub(super) fn write_more(&mut self, i: u32) {
         match self.connections[i as usize].flush() {
-            Written::All => {
-                self.listen(i, EventFlags::IN | EventFlags::RDHUP);
+            WriteOutcome::Complete => {
+                self.watch(i, EventFlags::IN | EventFlags::RDHUP);
                 self.refill(i, now());
             }
-            Written::Some => {}
-            Written::Broken => self.broken(i),
+            WriteOutcome::Partial => {}
+            WriteOutcome::Broken => self.write_failed(i),
         }
     }
 
-    fn listen(&mut self, i: u32, flags: EventFlags) {
+    fn watch(&mut self, i: u32, flags: EventFlags) {
         if let Some(stream) = &self.connections[i as usize].stream {
             if epoll::modify(&self.epoll, stream, EventData::new_u64(u64::from(i)), flags).is_err() {
-                self.broken(i);
+                self.write_failed(i);
             }
         }
     }
 
-    fn broken(&mut self, i: u32) {
+    fn write_failed(&mut self, i: u32) {
         self.tally.connections_closed_by_peer += 1;
-        self.lose(i, now(), Fault::Write, Fault::Closed);
+        self.lose_connection(i, now(), Fault::Write, Fault::Closed);
     }
 }

@@ -1,4 +1,4 @@
-//! A server whose every delay is known and written down: what load generators are tried on.
+//! A server with known, recorded delays, for testing load generators.
 
 use std::fs::File;
 use std::io::{BufWriter, Write};
@@ -8,39 +8,39 @@ use std::process::ExitCode;
 use lexopt::prelude::*;
 use serde_json::json;
 use upstream::clock::{MILLISECOND, SECOND, cpu_seconds, now};
-use upstream::control::{say, serve};
-use upstream::server::{Answers, Server};
+use upstream::control::{print_line, serve};
+use upstream::server::{Responder, Server};
 
 const USAGE: &str = "\
-reference-server [OPTIONS]    answers every GET with Hello, World!, as late as asked
+reference-server [OPTIONS]    answer every GET with Hello, World! after a known delay
 
-  --port N             on 127.0.0.1 (0: the kernel chooses; the ready line tells)
-  --delay-us N         before every answer (0)
-  --slow-every N       each Nth request is slow instead: 50 are 2 % (0: none)
-  --slow-us N          how slow
-  --stall-every-ms N   from the first request on, stand still at the end of every period of N ms (0: never)
-  --stall-ms N         for so long
-  --log FILE           at the end write JSON: came_ns and answered_ns of every request, monotonic clock
-lines on standard input: `stats`; its end, SIGINT or SIGTERM end the program
+  --port N             port on 127.0.0.1 (0: chosen by the kernel and printed in the ready line)
+  --delay-us N         delay of each response, in microseconds (0)
+  --slow-every N       make every Nth request slow, for example 50 for 2 % (0: none)
+  --slow-us N          delay of slow requests, in microseconds
+  --stall-every-ms N   period of stalls in milliseconds, counted from the first request (0: no stalls)
+  --stall-ms N         length of the stall at the end of each period, in milliseconds
+  --log FILE           write JSON at the end: came_ns and answered_ns of every request (monotonic clock)
+commands on standard input: `stats`; end of input, SIGINT and SIGTERM end the program
 ";
 
-const PLAIN: &[u8] =
+const RESPONSE: &[u8] =
     b"HTTP/1.1 200 OK\r\nServer: reference\r\nContent-Type: text/plain\r\nContent-Length: 13\r\n\r\nHello, World!";
 
 #[derive(Debug, Default)]
-struct Reference {
+struct ReferenceServer {
     delay: u64,
     slow_every: u64,
     slow: u64,
     stall_every: u64,
     stall: u64,
-    log: Option<(String, Vec<u64>, Vec<u64>)>, // file, came, answered
+    log: Option<(String, Vec<u64>, Vec<u64>)>, // file, arrival times, response times
     first: Option<u64>,
     requests: u64,
     port: u16,
 }
 
-impl Answers for Reference {
+impl Responder for ReferenceServer {
     fn due(&mut self, time: u64) -> u64 {
         self.requests += 1;
         self.first.get_or_insert(time);
@@ -51,7 +51,7 @@ impl Answers for Reference {
     }
 
     fn write(&mut self, _due: u64, out: &mut Vec<u8>) {
-        out.extend_from_slice(PLAIN);
+        out.extend_from_slice(RESPONSE);
         if let Some((_, _, answered)) = &mut self.log {
             answered.push(now());
         }
@@ -59,13 +59,13 @@ impl Answers for Reference {
 
     fn stall(&mut self, time: u64) -> Option<u64> {
         let first = self.first.filter(|_| self.stall_every > 0)?;
-        let within = (time - first) % self.stall_every;
-        (within >= self.stall_every - self.stall).then(|| time - within + self.stall_every)
+        let elapsed = (time - first) % self.stall_every;
+        (elapsed >= self.stall_every - self.stall).then(|| time - elapsed + self.stall_every)
     }
 }
 
-fn options() -> Result<Option<Reference>, lexopt::Error> {
-    let mut reference = Reference::default();
+fn parse_options() -> Result<Option<ReferenceServer>, lexopt::Error> {
+    let mut reference = ReferenceServer::default();
     let mut parser = lexopt::Parser::from_env();
     while let Some(argument) = parser.next()? {
         match argument {
@@ -83,19 +83,19 @@ fn options() -> Result<Option<Reference>, lexopt::Error> {
     Ok(Some(reference))
 }
 
-fn run(mut reference: Reference) -> Result<(), String> {
+fn run(mut reference: ReferenceServer) -> Result<(), String> {
     let listener = TcpListener::bind(("127.0.0.1", reference.port)).map_err(|error| error.to_string())?;
     let port = listener.local_addr().map_err(|error| error.to_string())?.port();
     let server = Server::new(listener).map_err(|error| error.to_string())?;
-    say(&json!({"ready": true, "port": port}))?;
+    print_line(&json!({"ready": true, "port": port}))?;
     serve(server, &mut reference, |line, reference, server| match line {
-        "stats" => say(&json!({
+        "stats" => print_line(&json!({
             "requests": reference.requests,
             "connections": server.connections(),
             "cpu_seconds": cpu_seconds(),
             "seconds_since_first": reference.first.map(|first| (now() - first) as f64 / SECOND as f64),
         })),
-        other => Err(format!("{other:?} on standard input: stats is expected")),
+        other => Err(format!("standard input: unknown command {other:?}; expected stats")),
     })?;
     if let Some((path, came, answered)) = &reference.log {
         let file = File::create(path).map_err(|error| format!("{path}: {error}"))?;
@@ -106,7 +106,7 @@ fn run(mut reference: Reference) -> Result<(), String> {
 }
 
 fn main() -> ExitCode {
-    match options() {
+    match parse_options() {
         Ok(None) => print!("{USAGE}"),
         Ok(Some(reference)) => {
             if let Err(error) = run(reference) {
@@ -115,7 +115,7 @@ fn main() -> ExitCode {
             }
         }
         Err(error) => {
-            eprintln!("reference-server: {error}; --help shows the options");
+            eprintln!("reference-server: {error}; see --help");
             return ExitCode::from(2);
         }
     }

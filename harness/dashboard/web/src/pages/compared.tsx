@@ -157,7 +157,10 @@ function Figures({ pairs }: { pairs: Pair[] }) {
 }
 
 function ratioOf(effect: Effect | undefined) {
-  return { show: <RatioPair ratio={effect?.ratio ?? null} />, class: `verdict-${effect?.verdict ?? "missing"}` };
+  return {
+    show: <RatioPair ratio={effect?.ratio ?? null} />,
+    class: `verdict-${(effect?.verdict ?? "cannot tell").replaceAll(" ", "-")}`,
+  };
 }
 
 /** The load, where the two headlines are of different ones: the ratio is at the first run's. */

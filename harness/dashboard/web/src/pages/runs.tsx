@@ -11,7 +11,7 @@ export function RunsPage({ onFile }: { onFile: (file: File) => Promise<void> }) 
   const loaded = useDocument("runs", () => source.runs());
   const [chosen, setChosen] = useState<string[]>([]);
   if (loaded.state !== "ready") return <Waiting loaded={loaded} what="the list of runs" />;
-  const { runs, broken } = loaded.value;
+  const { runs, broken, views } = loaded.value;
   const choose = (id: string, on: boolean): void =>
     setChosen(on ? [...chosen.filter((other) => other !== id), id].slice(-2) : chosen.filter((other) => other !== id));
   return (
@@ -49,6 +49,20 @@ export function RunsPage({ onFile }: { onFile: (file: File) => Promise<void> }) 
             {broken.map((item) => (
               <li key={item.run_id}>
                 <bdi>{item.run_id}</bdi>/{item.file}: {item.message}
+              </li>
+            ))}
+          </ul>
+        </section>
+      )}
+      {Object.keys(views).length > 0 && (
+        <section aria-labelledby="views">
+          <h2 id="views">Pages of plugins</h2>
+          <ul>
+            {Object.entries(views).map(([name, title]) => (
+              <li key={name}>
+                <a href={`views/${encodeURIComponent(name)}`}>
+                  <bdi>{title}</bdi>
+                </a>
               </li>
             ))}
           </ul>

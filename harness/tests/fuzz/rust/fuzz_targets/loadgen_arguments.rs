@@ -1,4 +1,4 @@
-//! A command line is read or refused. Nothing is resolved or opened: that is for `Plan::new`.
+//! Any command line is parsed or rejected. `Plan::new`, which resolves hosts and opens files, is not called.
 
 #![no_main]
 
@@ -7,11 +7,11 @@ use libfuzzer_sys::fuzz_target;
 use tfb_fuzz::arguments::Arguments;
 
 fuzz_target!(|text: &str| {
-    let Ok(given) = Arguments::try_parse_from(["loadgen"].into_iter().chain(text.split('\0'))) else { return };
-    assert!(given.connections > 0 && given.threads > 0 && given.depth > 0);
-    assert!(given.rate.is_none_or(|rate| rate > 0.0 && rate <= 1e8));
-    assert!((0.0..=1.0).contains(&given.answers_share));
-    for (name, value) in &given.headers {
+    let Ok(arguments) = Arguments::try_parse_from(["loadgen"].into_iter().chain(text.split('\0'))) else { return };
+    assert!(arguments.connections > 0 && arguments.threads > 0 && arguments.depth > 0);
+    assert!(arguments.rate.is_none_or(|rate| rate > 0.0 && rate <= 1e8));
+    assert!((0.0..=1.0).contains(&arguments.answers.share));
+    for (name, value) in &arguments.headers {
         assert!(!name.is_empty() && !name.contains([':', '\r', '\n']) && !value.contains(['\r', '\n']));
     }
 });

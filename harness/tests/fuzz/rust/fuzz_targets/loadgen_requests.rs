@@ -1,16 +1,16 @@
-//! A table of requests is read or refused; each draw from one that was read finds a request.
+//! Any table of requests is parsed or rejected. Each draw from a parsed table yields a valid request.
 
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use tfb_fuzz::arrivals::Random;
-use tfb_fuzz::requests::Requests;
+use tfb_fuzz::random::Random;
+use tfb_fuzz::requests::RequestTable;
 
 fuzz_target!(|text: &str| {
-    let Ok(requests) = Requests::parse(text) else { return };
+    let Ok(requests) = RequestTable::parse(text) else { return };
     let mut random = Random::new(1);
     for _ in 0..4 {
-        let request = requests.at(requests.draw(&mut random));
+        let request = requests.get(requests.draw(&mut random));
         assert!(memchr::memmem::find(&request.bytes, b"\r\n\r\n").is_some());
         assert!(!request.target.is_empty() && !request.target.contains(' '));
     }

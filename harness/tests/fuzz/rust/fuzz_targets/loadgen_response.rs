@@ -1,25 +1,25 @@
-//! Responses are read alike in one piece and in any other pieces, with and without a cache of heads.
+//! Responses do not depend on how the stream is cut, nor on the cache of heads.
 
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use tfb_fuzz::response::{Capture, HeadCache, Reader, Response, Violation};
-use tfb_fuzz::{cuts, pieces};
+use tfb_fuzz::response::{CapturedResponse, HeadCache, Reader, Response, Violation};
+use tfb_fuzz::{pieces, split_input};
 
-/// Everything that a reader showed of a stream.
+/// Everything that a reader reports about a stream.
 #[derive(Debug, Default, PartialEq, Eq)]
-struct Seen {
-    responses: Vec<(Response, Capture)>,
+struct Report {
+    responses: Vec<(Response, CapturedResponse)>,
     violation: Option<Violation>,
     idle: bool,
     ended: Option<Response>,
 }
 
-fn read(pieces: &[&[u8]], bodiless: bool, cached: bool) -> Seen {
-    let mut seen = Seen::default();
+fn read(pieces: &[&[u8]], bodiless: bool, cached: bool) -> Report {
+    let mut report = Report::default();
     let mut reader = Reader::default();
     reader.bodiless = bodiless;
-    let (mut cache, mut capture) = (HeadCache::default(), Capture::default());
+    let (mut cache, mut capture) = (HeadCache::default(), CapturedResponse::default());
     for piece in pieces {
         let mut data = *piece;
         while !data.is_empty() {
@@ -31,34 +31,34 @@ fn read(pieces: &[&[u8]], bodiless: bool, cached: bool) -> Seen {
                     assert!(used > 0 && used <= data.len());
                     assert!(response.is_some() || used == data.len());
                     data = &data[used..];
-                    seen.responses.extend(response.map(|response| (response, std::mem::take(&mut capture))));
+                    report.responses.extend(response.map(|response| (response, std::mem::take(&mut capture))));
                 }
                 Err(violation) => {
-                    seen.violation = Some(violation);
-                    return seen;
+                    report.violation = Some(violation);
+                    return report;
                 }
             }
         }
     }
-    seen.idle = reader.idle();
-    seen.ended = reader.end();
-    seen
+    report.idle = reader.idle();
+    report.ended = reader.end();
+    report
 }
 
 fuzz_target!(|data: &[u8]| {
-    let Some((most, seed, stream)) = cuts(data) else { return };
+    let Some((max_length, seed, stream)) = split_input(data) else { return };
     let bodiless = seed >> 15 == 1;
-    let whole = read(&[stream], bodiless, true);
-    assert_eq!(whole, read(&pieces(stream, most, seed), bodiless, true), "pieces of up to {most}");
-    assert_eq!(whole, read(&pieces(stream, most, seed + 1), bodiless, false), "without a cache");
+    let expected = read(&[stream], bodiless, true);
+    assert_eq!(expected, read(&pieces(stream, max_length, seed), bodiless, true), "pieces of up to {max_length} bytes");
+    assert_eq!(expected, read(&pieces(stream, max_length, seed + 1), bodiless, false), "without a cache");
 
-    let sizes: u64 = whole.responses.iter().map(|(response, _)| response.size).sum();
-    let rest = whole.ended.map_or(0, |response| response.size);
+    let sizes: u64 = expected.responses.iter().map(|(response, _)| response.size).sum();
+    let rest = expected.ended.map_or(0, |response| response.size);
     assert!(sizes + rest <= stream.len() as u64);
-    if whole.violation.is_none() && (whole.idle || whole.ended.is_some()) {
+    if expected.violation.is_none() && (expected.idle || expected.ended.is_some()) {
         assert_eq!(sizes + rest, stream.len() as u64);
     }
-    for (response, capture) in &whole.responses {
+    for (response, capture) in &expected.responses {
         assert!((200..1000).contains(&response.status));
         assert!(capture.head.len() + capture.body.len() <= response.size as usize);
     }

@@ -1,15 +1,15 @@
-//! A plan is read or refused; the requests of one that was read are well formed, whatever the server answers.
+//! Any scenario is parsed or rejected. Requests of a parsed scenario are well-formed, whatever the server responds.
 
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
 use serde_json::Value;
-use tfb_fuzz::arrivals::Random;
+use tfb_fuzz::random::Random;
 use tfb_fuzz::scenario::Scenario;
 
 const HEADERS: &str = "Host: a\r\n";
 
-/// Check a request's framing; its body, if it has one, is a JSON document.
+/// Check the framing of a request. The body, if any, must be a JSON document.
 fn check(request: &[u8]) {
     let end = memchr::memmem::find(request, b"\r\n\r\n").expect("a head ends with an empty line") + 4;
     let (head, body) = (std::str::from_utf8(&request[..end]).expect("a head is ASCII"), &request[end..]);
@@ -30,16 +30,16 @@ fuzz_target!(|data: &[u8]| {
     let Ok(text) = std::str::from_utf8(parts.next().unwrap_or_default()) else { return };
     let Ok(scenario) = Scenario::parse(text) else { return };
     let mut random = Random::new(1);
-    let (mut out, mut memory) = (Vec::new(), String::new());
+    let (mut out, mut scratch) = (Vec::new(), String::new());
     for case in &scenario.use_cases {
         let mut values = case.draw(&mut random);
         assert_eq!(values.len(), case.variables.len());
         for step in &case.steps {
             assert!(step.operation < scenario.operations.len());
-            step.write(HEADERS, &values, &mut out, &mut memory);
+            step.write(HEADERS, &values, &mut out, &mut scratch);
             check(&out);
             if !step.capture(parts.next().unwrap_or(b"{}"), &mut values) {
-                break; // the load generator makes no further step either
+                break; // the load generator also stops here
             }
         }
     }

@@ -1,37 +1,38 @@
-//! The modules under test, and what the targets share.
+//! The modules under test, and helpers for the fuzz targets.
 //!
-//! The load generator is a program and has no library, so its modules are compiled into this crate.
+//! The load generator has no library, so this crate includes its modules by path.
 
 #![allow(dead_code, unused_imports)]
 
 #[path = "../../../../../toolset/loadgen/src"]
 mod loadgen {
     pub mod arguments;
-    pub mod arrivals;
     pub mod clock;
+    pub mod random;
     pub mod requests;
     pub mod response;
     pub mod scenario;
+    pub mod schedule;
 }
 
-pub use loadgen::{arguments, arrivals, clock, requests, response, scenario};
+pub use loadgen::{arguments, clock, random, requests, response, scenario, schedule};
 
-/// Cut a stream into pieces of 1 to `most` bytes, drawn by `seed`.
-pub fn pieces(mut stream: &[u8], most: usize, mut seed: u64) -> Vec<&[u8]> {
-    let mut found = Vec::new();
+/// Cut a stream into pieces of 1 to `max_length` bytes, with lengths drawn by `seed`.
+pub fn pieces(mut stream: &[u8], max_length: usize, mut seed: u64) -> Vec<&[u8]> {
+    let mut pieces = Vec::new();
     while !stream.is_empty() {
-        // Knuth's MMIX generator; its upper bits are the random ones.
+        // Knuth's MMIX generator; only its upper bits are random enough.
         seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        let length = (1 + (seed >> 33) as usize % most).min(stream.len());
+        let length = (1 + (seed >> 33) as usize % max_length).min(stream.len());
         let (piece, rest) = stream.split_at(length);
-        found.push(piece);
+        pieces.push(piece);
         stream = rest;
     }
-    found
+    pieces
 }
 
-/// Take the first two bytes of an input: the size of the largest piece, and a seed for the cuts. The rest is the stream.
-pub fn cuts(data: &[u8]) -> Option<(usize, u64, &[u8])> {
+/// Split an input into maximum piece length, seed and stream. The first two bytes encode length and seed.
+pub fn split_input(data: &[u8]) -> Option<(usize, u64, &[u8])> {
     let (&[size, seed], stream) = data.split_first_chunk::<2>()?;
     Some((1 << (size % 18), u64::from(seed) << 8 | u64::from(size), stream))
 }
